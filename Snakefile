@@ -1,0 +1,56 @@
+# vcsbench: which repository format, packing, server, configuration or cache is faster for which
+# version-control operation, on this machine? The files below are in the order in which data flows.
+import os
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import DeploymentMethod
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+ROOT = Path(workflow.basedir)
+sys.path.insert(0, str(ROOT / "workflow"))
+# The scripts and the measuring process import vcsbench too, in whichever environment they run.
+os.environ["PYTHONPATH"] = str(ROOT / "workflow")
+
+from vcsbench.errors import UserError
+from vcsbench.plan import Plan
+
+
+configfile: "config/config.yaml"
+
+
+wildcard_constraints:
+    study="[a-z0-9-]+",
+    table="[a-z0-9-]+",
+    storage="[A-Za-z0-9._-]+",
+    repo="[A-Za-z0-9][A-Za-z0-9._-]*",
+    cell="[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+",
+    round="[0-9]+",
+
+
+try:
+    PLAN = Plan(
+        config,
+        ROOT,
+        [Path(file) for file in reversed(workflow.configfiles)],
+        deployed=DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method,
+    )
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+
+include: "workflow/rules/grid.smk"
+include: "workflow/rules/repositories.smk"
+include: "workflow/rules/cells.smk"
+include: "workflow/rules/measurements.smk"
+include: "workflow/rules/tables.smk"
+include: "workflow/rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        "reports/index.html",

@@ -1,0 +1,14 @@
+# The cells of each study, with the reason for each that this machine cannot measure.
+
+
+rule grid:
+    output:
+        "results/grid/{study}.csv",
+    log:
+        "results/logs/grid/{study}.log",
+    params:
+        cells=lambda wildcards: PLAN.grid_rows(wildcards.study),
+    conda:
+        "../../envs/python.yaml"
+    script:
+        "../scripts/grid.py"

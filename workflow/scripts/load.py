@@ -1,0 +1,32 @@
+"""Load a source into the scratch folder, in each format, and pack; the record says where."""
+
+import os
+from typing import Any
+
+from vcsbench import sources
+from vcsbench.repositories.load import load
+from vcsbench.repositories.place import Place, write_json
+from vcsbench.repositories.room import choose_place
+from vcsbench.rulelog import logged
+
+snakemake: Any
+
+
+def main() -> None:
+    """Load, and write the record."""
+    params, repo = snakemake.params, snakemake.wildcards.repo
+    source = sources.open_source(repo, params.definition)
+    source.check()
+    scratch, storage = Place(params.scratch, params.root), Place(params.storage, params.root)
+    for place in (scratch, storage):
+        place.remove("loading", repo)  # what an interrupted load left
+    place = choose_place(source.estimate(), len(params.variants), params.copies, scratch, storage)
+    into = place.make("loading", repo)
+    facts = load(source, params.variants, into)
+    record = {"repo": repo, "identity": params.identity, "path": str(into), **facts}
+    write_json(snakemake.output[0], record)
+
+
+os.umask(0o022)  # the servers run as another user
+with logged(snakemake.log[0]):
+    main()

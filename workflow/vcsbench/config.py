@@ -1,0 +1,122 @@
+"""The configuration: read, checked, and joined with the studies that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vcsbench import sources
+from vcsbench.errors import UserError
+from vcsbench.study import Study, load_study
+from vcsbench.validation import read_yaml, validate
+
+DEFAULTS: dict[str, Any] = {
+    "repository": None,
+    "spacer_kib": 0,
+    "cold_client": False,
+    "clear_caches": "auto",
+    "time_limit_s": 600,
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """The checked configuration.
+
+    `root` is the folder of the Snakefile; `repositories` maps a name to its source's definition;
+    `values` holds the other keys, defaults filled in.
+    """
+
+    root: Path
+    files: tuple[Path, ...]
+    values: dict[str, Any]
+    repositories: dict[str, dict[str, Any]]
+    studies: dict[str, Study]
+    servers: list[str]
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values[key]
+
+    def where(self, keys: Sequence[Any]) -> str:
+        """The file that a path of keys comes from, for messages."""
+        return where(self.files, keys)
+
+
+def load_config(raw: Mapping[str, Any], root: Path, files: Sequence[Path]) -> Config:
+    """Check the merged configuration `raw`, which was read from `files` in this order.
+
+    Raises a UserError that names the file and the key.
+    """
+    validate(dict(raw), "config", lambda keys: where(files, keys))
+    values = {**DEFAULTS, **raw}
+    repositories = dict(values.pop("repositories"))
+    if values["repository"] is not None:
+        repositories = own_repository(values["repository"], repositories)
+    studies = {name: load_study(root / "config" / "studies" / f"{name}.yaml") for name in raw["studies"]}
+    servers = sorted(p.name for p in (root / "config" / "servers").iterdir() if p.is_dir())
+    config = Config(root, tuple(files), values, repositories, studies, servers)
+    _check_storage(config)
+    _check_studies(config)
+    return config
+
+
+def read_config(root: Path, overrides: Mapping[str, Any] | None = None) -> Config:
+    """The configuration as config/config.yaml has it, for commands run by hand."""
+    path = root / "config" / "config.yaml"
+    return load_config({**read_yaml(path), **(overrides or {})}, root, [path])
+
+
+def own_repository(path: str, configured: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The user's repository as the only value of the axis `repo`, named after its folder."""
+    definition = sources.detect(path)
+    stem = Path(definition["path"]).name.removesuffix(".git") or Path(path).resolve().parent.name
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in stem)
+    name = name.lstrip("._-") or "repository"
+    if name in configured:  # never mistaken for a published repository
+        name += "-own"
+    return {name: definition}
+
+
+def where(files: Sequence[Path], keys: Sequence[Any]) -> str:
+    """The last of the files in which the path of keys stands; `--config` where it is in none."""
+    if not keys:
+        return str(files[0])
+    return next((str(file) for file in reversed(files) if _has(read_yaml(file), keys)), "--config")
+
+
+def _has(content: Any, keys: Sequence[Any]) -> bool:
+    try:
+        for key in keys:
+            content = content[key]
+    except (KeyError, IndexError, TypeError):
+        return False
+    return True
+
+
+def _check_storage(config: Config) -> None:
+    if config["storage"] not in config["storages"]:
+        known = ", ".join(config["storages"])
+        raise UserError(
+            f"{config.where(['storage'])}: `storage`: {config['storage']!r} is not defined; "
+            f"`storages` has {known}"
+        )
+
+
+def _check_studies(config: Config) -> None:
+    for name, study in config.studies.items():
+        if not study.commands:
+            raise UserError(
+                f"{config.where(['studies'])}: `studies`: {name} has published numbers only "
+                f"and no `commands` to measure; `snakemake published` computes its tables"
+            )
+        if name not in config["grid"]:
+            raise UserError(
+                f"{config.where(['grid'])}: `grid.{name}` is missing; say which cells to measure"
+            )
+    for name in config["grid"]:
+        if not (config.root / "config" / "studies" / f"{name}.yaml").exists():
+            raise UserError(
+                f"{config.where(['grid', name])}: `grid.{name}`: there is no config/studies/{name}.yaml"
+            )

@@ -1,0 +1,122 @@
+"""What this machine can measure. Looked up anew at each start, so it has to be quick."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+# Where httpd and its modules are; the first that exists counts. Debian's first, then Fedora's and BSD's.
+HTTPD = ("/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/local/sbin/httpd")
+HTTPD_MODULES = (
+    "/usr/lib/apache2/modules",
+    "/usr/lib64/httpd/modules",
+    "/usr/local/libexec/apache24",
+)
+DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+# File systems whose files are in memory and nowhere else: they cannot be cold.
+IN_MEMORY = ("tmpfs", "ramfs")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A mounted file system: its device as the kernel names it, its mount point and type."""
+
+    device: str
+    point: str
+    filesystem: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The programs and rights found here. `programs` come from the PATH, or from an environment that
+    Snakemake deploys (`deployed`), which has Subversion and hyperfine but no httpd."""
+
+    deployed: bool = False
+    mounts: list[Mount] = field(default_factory=lambda: read_mounts())
+
+    @cached_property
+    def httpd(self) -> str:
+        """The path of httpd, or "" where there is none with mod_dav_svn."""
+        if self.deployed or not self.httpd_modules:
+            return ""
+        return next((path for path in HTTPD if os.access(path, os.X_OK)), "")
+
+    @cached_property
+    def httpd_modules(self) -> str:
+        """The folder with mod_dav_svn.so, or ""."""
+        return next((d for d in HTTPD_MODULES if Path(d, "mod_dav_svn.so").exists()), "")
+
+    def has(self, program: str) -> bool:
+        """Whether a program can be run."""
+        return self.deployed or shutil.which(program) is not None
+
+    def clearing(self, wanted: str) -> str:
+        """How caches get cold here: `drop-caches`, `evict`, or "" where neither is possible."""
+        can_drop = can_drop_caches()
+        if wanted in ("auto", "drop-caches") and can_drop:
+            return "drop-caches"
+        if wanted in ("auto", "evict") and self.has("vmtouch"):
+            return "evict"
+        return ""
+
+    def filesystem(self, path: str) -> Mount:
+        """The mount that holds a path, which need not exist yet."""
+        real = os.path.realpath(path)
+        holding = [m for m in self.mounts if real == m.point or real.startswith(m.point.rstrip("/") + "/")]
+        return max(holding, key=lambda m: len(m.point), default=Mount("", "/", ""))
+
+
+def read_mounts() -> list[Mount]:
+    """All mounts of this process, later ones last."""
+    lines = Path("/proc/self/mounts").read_text().splitlines()
+    fields = [line.split()[:3] for line in lines]
+    return [Mount(device, point.replace("\\040", " "), kind) for device, point, kind in fields]
+
+
+def can_drop_caches() -> bool:
+    """Whether this process may empty the kernel's caches (root may, but not in every container)."""
+    try:
+        os.close(os.open(DROP_CACHES, os.O_WRONLY))
+    except OSError:
+        return False
+    return True
+
+
+def why_skip(
+    machine: Machine, axes: Mapping[str, str], argv: str, storage: str, clear_caches: str
+) -> str:
+    """Why this machine cannot measure a cell, in a clause; "" if it can."""
+    if axes.get("ra") == "http" and not machine.httpd:
+        return _no_httpd(machine)
+    program = argv.split()[0].strip("{}")
+    if program.startswith("svn") and not machine.has(program):
+        return f"{program} is not installed (Debian: subversion; conda: subversion)"
+    if axes.get("ra") == "svn" and not machine.has("svnserve"):
+        return "svnserve is not installed (Debian: subversion; conda: subversion)"
+    if axes.get("cache") == "cold":
+        return _never_cold(machine, storage, clear_caches)
+    return ""
+
+
+def _no_httpd(machine: Machine) -> str:
+    if machine.deployed:
+        return "there is no httpd with mod_dav_svn in a conda environment"
+    return "there is no httpd with mod_dav_svn here (Debian: libapache2-mod-svn; conda has none)"
+
+
+def _never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
+    mount = machine.filesystem(storage)
+    if mount.filesystem in IN_MEMORY:
+        return f"{storage} is a {mount.filesystem}: what is only in memory cannot be cold"
+    if not machine.clearing(clear_caches):
+        return (
+            "caches cannot be cleared here: that takes root, or vmtouch to drop a repository's files"
+            if clear_caches == "auto"
+            else f"`clear_caches: {clear_caches}` is not possible here: "
+            + ("it takes root" if clear_caches == "drop-caches" else "it takes vmtouch")
+        )
+    return ""

@@ -1,0 +1,131 @@
+"""Processes that end when the process that started them ends, and what the kernel knows of them."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+import time
+from pathlib import Path
+from typing import IO
+
+# Servers need no rights: run by root, they run as this user.
+UNPRIVILEGED = "nobody"
+
+
+def tied(argv: list[str], unprivileged: bool = False) -> list[str]:
+    """The command line that runs `argv` so that the kernel kills it when its parent dies."""
+    as_user = []
+    if unprivileged and os.geteuid() == 0:
+        user = pwd.getpwnam(UNPRIVILEGED)
+        as_user = ["--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups"]
+    return ["setpriv", "--pdeathsig", "KILL", *as_user, "--", *argv]
+
+
+def own(path: Path) -> None:
+    """Give a folder to the user whom the servers run as."""
+    if os.geteuid() == 0:
+        user = pwd.getpwnam(UNPRIVILEGED)
+        os.chown(path, user.pw_uid, user.pw_gid)
+
+
+def end(process: subprocess.Popen[bytes], grace_s: float = 3.0) -> None:
+    """End a process with SIGTERM, or with SIGKILL when that does not help in time."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def ancestors(count: int) -> list[int]:
+    """The pids of up to `count` ancestors, nearest first, without init."""
+    found: list[int] = []
+    pid = os.getpid()
+    while len(found) < count:
+        pid = int(_stat(pid)[1])
+        if pid <= 1:
+            break
+        found.append(pid)
+    return found
+
+
+def family(pid: int) -> list[int]:
+    """A process and all its descendants."""
+    found = [pid]
+    for parent in found:
+        try:
+            text = Path(f"/proc/{parent}/task/{parent}/children").read_text()
+        except OSError:
+            continue
+        found.extend(int(child) for child in text.split())
+    return found
+
+
+def cpu_s(pid: int) -> float:
+    """User and system time of a process and its descendants so far, in seconds, to the nanosecond."""
+    total = 0.0
+    for member in family(pid):
+        try:
+            # The clock id of another process: clock_getcpuclockid(3).
+            total += time.clock_gettime((~member << 3) | 2)
+        except OSError:
+            continue
+    return total
+
+
+def started_at(pid: int) -> float:
+    """When a process started, in seconds since the epoch."""
+    ticks = int(_stat(pid)[19])
+    uptime_s = float(Path("/proc/uptime").read_text().split()[0])
+    return time.time() - uptime_s + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def command_line(pid: int) -> list[str]:
+    """The argv of a process as the kernel has it; [] when it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+    except OSError:
+        return []
+
+
+def io_bytes(pid: int) -> dict[str, int]:
+    """Bytes that a process and its descendants read: `rchar` in all, `read_bytes` from devices."""
+    total = {"rchar": 0, "read_bytes": 0}
+    for member in family(pid):
+        try:
+            lines = Path(f"/proc/{member}/io").read_text().splitlines()
+        except OSError:
+            continue
+        values = dict(line.split(": ") for line in lines)
+        for key in total:
+            total[key] += int(values[key])
+    return total
+
+
+def peak_memory_bytes(pid: int) -> int:
+    """The highest resident memory of a process and its descendants so far, summed."""
+    total = 0
+    for member in family(pid):
+        try:
+            text = Path(f"/proc/{member}/status").read_text()
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) * 1024 for line in text.splitlines() if "VmHWM" in line)
+    return total
+
+
+def _stat(pid: int) -> list[str]:
+    # The fields after the command, whose name may hold anything: state is 0, ppid 1, starttime 19.
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+
+
+def last_lines(file: IO[bytes] | Path, count: int = 5) -> list[str]:
+    """The last lines of a log."""
+    try:
+        data = file.read_bytes() if isinstance(file, Path) else file.read()
+    except OSError:
+        return []
+    return [line for line in data.decode(errors="replace").splitlines() if line.strip()][-count:]

@@ -1,0 +1,31 @@
+"""Fills in a command's template: the {words} of `argv` in a study's file."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+from vcsbench.errors import UserError
+
+WORD = re.compile(r"\{(\w+)\}")
+
+
+def fill(template: str, words: Mapping[str, str | Sequence[str]]) -> list[str]:
+    """The argv of a template. A word that stands for several arguments has to stand alone."""
+    argv: list[str] = []
+    for part in shlex.split(template):
+        alone = WORD.fullmatch(part)
+        if alone and not isinstance(value := _value(alone[1], words), str):
+            argv.extend(value)
+            continue
+        filled = WORD.sub(lambda match: str(_value(match[1], words)), part)
+        # An export of the whole repository: {url}/{tree} with an empty tree.
+        argv.append(filled.rstrip("/") if part.endswith("}") and len(filled) > 1 else filled)
+    return argv
+
+
+def _value(word: str, words: Mapping[str, str | Sequence[str]]) -> str | Sequence[str]:
+    if word not in words:
+        raise UserError(f"`argv` has {{{word}}}, which stands for nothing; there are {', '.join(words)}")
+    return words[word]

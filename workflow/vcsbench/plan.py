@@ -1,0 +1,178 @@
+"""All that the rules ask while Snakemake builds its graph: cells, their specs and order, repositories."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from vcsbench import sources
+from vcsbench.config import Config, load_config
+from vcsbench.grid import Cell, make_grid, run_order
+from vcsbench.machine import Machine, why_skip
+from vcsbench.repositories import copies
+from vcsbench.repositories.copies import Variant
+from vcsbench.repositories.place import Place
+from vcsbench.sources import Source
+from vcsbench.specs import cell_spec
+from vcsbench.study import Study
+
+# Subversion's shards as every `svnadmin create` makes them; only full ones get packed.
+SHARD = 1000
+
+
+class Plan:
+    """What the configuration asks of this machine."""
+
+    def __init__(
+        self, raw: Mapping[str, Any], root: Path, files: Sequence[Path], deployed: bool = False
+    ) -> None:
+        self.config: Config = load_config(raw, root, files)
+        self.machine = Machine(deployed=deployed)
+        self.sources: dict[str, Source] = {}
+        for name, definition in self.config.repositories.items():
+            where = self.config.where(["repositories"])
+            self.sources[name] = sources.open_source(name, definition, where)
+        self.grids = {
+            name: make_grid(self.config, study, lambda axes, study=study: self.why_skip(study, axes))
+            for name, study in self.config.studies.items()
+        }
+        for name in sorted({cell.axes["repo"] for cell in self.all_cells}):
+            self.sources[name].check()
+
+    @cached_property
+    def all_cells(self) -> list[Cell]:
+        """The cells of all studies that this machine can measure."""
+        return [cell for grid in self.grids.values() for cell in grid if not cell.skip]
+
+    @cached_property
+    def by_path(self) -> dict[tuple[str, str], Cell]:
+        """The measured cells by study and path."""
+        return {(cell.study, cell.path): cell for cell in self.all_cells}
+
+    @cached_property
+    def order(self) -> dict[tuple[str, str, int], int]:
+        """The position of each cell-round in the whole run."""
+        return run_order(self.all_cells, self.config["rounds"], self.config["seed"])
+
+    def why_skip(self, study: Study, axes: Mapping[str, str]) -> str:
+        """Why a cell cannot be measured here; "" if it can."""
+        storage = self.config["storages"][self.storage_of(axes)]
+        argv = study.commands[axes["command"]]["argv"]
+        reason = why_skip(self.machine, axes, argv, storage, self.config["clear_caches"])
+        if not reason and axes.get("packing") == "pack":
+            revisions = self._revisions(axes["repo"])
+            if revisions < SHARD:
+                reason = (
+                    f"{axes['repo']} has {revisions} revisions, fewer than a shard of {SHARD}: "
+                    f"there is nothing to pack"
+                )
+        return reason
+
+    def storage_of(self, axes: Mapping[str, str]) -> str:
+        """The name of the storage that holds a cell's repository."""
+        return axes.get("storage") or self.config["storage"]
+
+    def _revisions(self, repo: str) -> int:
+        source = self.sources[repo]
+        source.check()
+        return source.estimate().revisions
+
+    def spec(self, study: str, path: str) -> dict[str, Any]:
+        """The spec of a cell (specs.cell_spec)."""
+        cell = self.by_path[study, path]
+        return cell_spec(
+            self.config, self.config.studies[study], cell, self.sources[cell.axes["repo"]], self.machine
+        )
+
+    def spec_json(self, study: str, path: str) -> str:
+        """The spec as JSON, as the measuring process takes it."""
+        return json.dumps({**self.spec(study, path), "spec_digest": self.spec_digest(study, path)})
+
+    def spec_digest(self, study: str, path: str) -> str:
+        """A digest of the spec; "" for a cell that is not measured."""
+        if (study, path) not in self.by_path:
+            return ""
+        text = json.dumps(self.spec(study, path), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def position(self, wildcards: Any) -> int:
+        """Where a cell-round stands in the whole run; one that is asked for by hand comes last."""
+        key = (wildcards.study, wildcards.cell, int(wildcards.round))
+        return self.order.get(key, len(self.order))
+
+    def storage_of_cell(self, wildcards: Any) -> str:
+        """The name of the storage of a cell, by its wildcards."""
+        return self.storage_of(self.by_path[wildcards.study, wildcards.cell].axes)
+
+    def grid_rows(self, study: str) -> list[list[str]]:
+        """The grid as its file has it: a heading and a row for each cell."""
+        cells = self.grids[study]
+        rows = [[cell.path, *cell.axes.values(), cell.skip] for cell in cells]
+        return [["cell", *cells[0].axes, "skip"], *rows]
+
+    def variants_of(self, repo: str) -> list[list[str]]:
+        """The formats and packings of a repository that cells read."""
+        found = {(v.format, v.packing) for s in self.storages() for v in self.variants(s) if v.repo == repo}
+        return [list(pair) for pair in sorted(found)]
+
+    def repositories(self, storage: str) -> list[str]:
+        """The names of the repositories on a storage."""
+        return sorted({variant.repo for variant in self.variants(storage)})
+
+    def variant_rows(self, storage: str) -> list[list[str]]:
+        """The variants on a storage as plain data."""
+        return [[v.repo, v.format, v.packing, v.identity] for v in self.variants(storage)]
+
+    def variants(self, storage: str) -> list[Variant]:
+        """The repositories that cells read from a storage, in every format and packing."""
+        wanted = {
+            (c.axes["repo"], c.axes["format"], c.axes["packing"])
+            for c in self.all_cells
+            if self.storage_of(c.axes) == storage
+        }
+        return [Variant(r, f, p, self.sources[r].identity()) for r, f, p in sorted(wanted)]
+
+    def storages(self) -> list[str]:
+        """The names of the storages that cells use."""
+        return sorted({self.storage_of(cell.axes) for cell in self.all_cells})
+
+    def place(self, storage: str) -> Place:
+        """vcsbench's folder on a storage."""
+        return Place(self.config["storages"][storage], self.config.root)
+
+    def scratch(self) -> Place:
+        """vcsbench's folder in the scratch folder."""
+        return Place(self.config["scratch"], self.config.root)
+
+    def forget_vanished(self) -> list[str]:
+        """Remove the records of copies that are gone (a tmpfs after a reboot), so that they are made
+        again. Returns a sentence for each."""
+        said = []
+        for storage in self.storages():
+            record = self.config.root / "results" / "repositories" / f"{storage}.json"
+            place, variants = self.place(storage), self.variants(storage)
+            if not copies.missing(place.path, variants, self.config["copies"]):
+                continue
+            if record.exists():
+                record.unlink()
+                said.append(f"{place.path}: copies are missing there; they are made again")
+            for variant in variants:
+                self._forget_loaded(place, variant)
+        return said
+
+    def _forget_loaded(self, place: Place, variant: Variant) -> None:
+        """Remove the record of a load that left nothing to copy from."""
+        record = self.config.root / "results" / "loaded" / f"{variant.repo}.json"
+        name = f"{variant.format}.{variant.packing}"
+        in_scratch = any(
+            (p.path / "loading" / variant.repo / name / "format").exists() for p in (self.scratch(), place)
+        )
+        numbers = range(1, self.config["copies"] + 1)
+        on_storage = any(copies.is_whole(place.path, variant, number) for number in numbers)
+        if record.exists() and not in_scratch and not on_storage:
+            record.unlink()
+

@@ -1,0 +1,1 @@
+"""Repositories: loaded from a source, packed, and copied interleaved onto the storage under test."""

@@ -1,0 +1,123 @@
+"""Loads a source once, into a repository per format side by side, and makes the packed ones."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from vcsbench.errors import UserError
+from vcsbench.repositories import fsfs
+from vcsbench.sources import Source
+
+# Linux's default limit for a pipe of an unprivileged process.
+PIPE_BYTES = 1 << 20
+
+
+def load(source: Source, variants: Sequence[Sequence[str]], into: Path) -> dict[str, Any]:
+    """Load `source` into `into`/<format>.<packing> for each (format, packing) of `variants`.
+
+    Returns what is to be said of it: revisions, notes, tree, seconds.
+    """
+    begun = time.monotonic()
+    formats = {fmt: [p for f, p in variants if f == fmt] for fmt, _ in variants}
+    plain = {fmt: into / f"{fmt}.nopack" for fmt in formats}
+    for fmt, path in plain.items():
+        fsfs.create(path, fmt)
+    facts = _stream(source, list(plain.values()))
+    say(f"loaded {facts.revisions} revisions in {time.monotonic() - begun:.1f} s")
+    # svnadmin verify and pack use one core each.
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda fmt: _finish(plain[fmt], formats[fmt]), formats))
+    return {
+        "revisions": facts.revisions,
+        "notes": list(facts.notes),
+        "tree": source.tree(),
+        "seconds": round(time.monotonic() - begun, 1),
+    }
+
+
+def say(text: str) -> None:
+    """A line of progress for the rule's log."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class _Tee:
+    """Writes the same bytes to several pipes."""
+
+    def __init__(self, loads: list[subprocess.Popen[bytes]]) -> None:
+        self.pipes = [load.stdin for load in loads if load.stdin]
+        for pipe in self.pipes:
+            try:
+                fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+            except OSError:
+                pass  # only slower
+
+    def write(self, data: bytes) -> int:
+        for pipe in self.pipes:
+            pipe.write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        for pipe in self.pipes:
+            pipe.flush()
+
+
+def _stream(source: Source, paths: list[Path]) -> Any:
+    loads = [
+        subprocess.Popen(
+            # A user's history may hold properties that today's Subversion would not accept anew.
+            ["svnadmin", "load", "-q", "--no-flush-to-disk", "--bypass-prop-validation", path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=(path.parent / f"{path.name}.stderr").open("wb"),
+        )
+        for path in paths
+    ]
+    facts = None
+    try:
+        tee: Any = _Tee(loads)
+        facts = source.write(tee)
+        tee.flush()
+    except BrokenPipeError:
+        pass  # a load ended early, and says why below
+    finally:
+        failed = _end(loads, paths)
+    if failed:
+        raise UserError(failed)
+    return facts
+
+
+def _end(loads: list[subprocess.Popen[bytes]], paths: list[Path]) -> str:
+    """Close the pipes and wait; a sentence about the first load that failed, or ""."""
+    failed = ""
+    for process, path in zip(loads, paths, strict=True):
+        try:
+            process.communicate()
+        except BrokenPipeError:
+            process.wait()
+        stderr = path.parent / f"{path.name}.stderr"
+        said = stderr.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
+        stderr.unlink()
+        if process.returncode != 0 and not failed:
+            reached = fsfs.youngest(path)
+            failed = f"svnadmin load into {path} failed after revision {reached}: {said[-1]}"
+    return failed
+
+
+def _finish(path: Path, packings: list[str]) -> None:
+    fsfs.svnadmin("verify", "-q", path)
+    if "pack" in packings:
+        packed = path.with_name(path.name.replace(".nopack", ".pack"))
+        shutil.copytree(path, packed)
+        fsfs.svnadmin("pack", "-q", packed)
+        fsfs.svnadmin("verify", "-q", packed)
+        say(f"packed {fsfs.packed_shards(packed)} shards of {packed.name}")
+    if "nopack" not in packings:
+        shutil.rmtree(path)

@@ -1,0 +1,104 @@
+"""What a cell is measured with, as plain data: Snakemake's `params`, whose change makes a cell stale."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from vcsbench.config import Config
+from vcsbench.grid import Cell
+from vcsbench.machine import Machine
+from vcsbench.measure.states import describe
+from vcsbench.repositories.copies import Variant
+from vcsbench.sources import Source
+from vcsbench.study import Study
+
+# Which files of config/servers/<config> a cell uses, by the value of its axis `ra`.
+SERVER_FILES = {
+    "svn": ("svnserve.args", "client"),
+    "http": ("httpd.conf", "client"),
+    "file": ("client",),
+    "": ("svnadmin.args",),
+}
+
+
+def cell_spec(
+    config: Config, study: Study, cell: Cell, source: Source, machine: Machine
+) -> dict[str, Any]:
+    """All that a measurement of the cell depends on, but the round: `{words}` are not filled in."""
+    axes = cell.axes
+    command = study.commands[axes["command"]]
+    servers = config.root / "config" / "servers" / axes["config"]
+    storage = axes.get("storage") or config["storage"]
+    return {
+        "study": study.name,
+        "cell": cell.path,
+        "axes": axes,
+        "argv": command["argv"],
+        "state": describe(axes["cache"], config["cold_client"]),
+        "runs": config["runs"],
+        "time_limit_s": config["time_limit_s"],
+        "clearing": machine.clearing(config["clear_caches"]),
+        "servers": str(servers.relative_to(config.root)),
+        "server_files": _files_digest(servers, SERVER_FILES[axes.get("ra", "")]),
+        "binaries": _binaries(command["argv"], axes.get("ra", ""), machine),
+        "storage": {"name": storage, "path": config["storages"][storage]},
+        "repository": repository(axes, source),
+    }
+
+
+def repository(axes: dict[str, str], source: Source) -> dict[str, Any]:
+    """What the spec says of the repository: which it is, and its variant's name on a storage."""
+    variant = Variant(axes["repo"], axes["format"], axes["packing"], source.identity())
+    return {
+        "name": variant.repo,
+        "variant": variant.name,
+        "identity": variant.identity,
+        "source": source.kind,
+        "scale": source.scale(),
+        "description": source.describe(),
+    }
+
+
+@cache
+def _files_digest(folder: Path, names: tuple[str, ...]) -> str:
+    total = hashlib.sha256()
+    for name in names:
+        path = folder / name
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file():
+                total.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
+    return total.hexdigest()[:16]
+
+
+def _binaries(argv: str, access: str, machine: Machine) -> dict[str, str]:
+    """Digests of the client's and the server's binaries, Subversion's libraries included."""
+    programs = [argv.split()[0].strip("{}")]
+    if access == "svn":
+        programs.append("svnserve")
+    found = {name: _digest(shutil.which(name) or "") for name in programs}
+    if access == "http":
+        found["httpd"] = _digest(machine.httpd)
+        found["mod_dav_svn"] = _digest(os.path.join(machine.httpd_modules, "mod_dav_svn.so"))
+    # An environment that Snakemake deploys is a reason to measure anew by itself.
+    return {} if machine.deployed else {**found, "libraries": _libraries(shutil.which("svn") or "")}
+
+
+@cache
+def _digest(path: str) -> str:
+    if not os.path.isfile(path):
+        return ""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+@cache
+def _libraries(svn: str) -> str:
+    prefix = Path(svn).resolve().parent.parent
+    found = sorted({*prefix.glob("lib/libsvn_*.so*"), *prefix.glob("lib/*/libsvn_*.so*")})
+    digests = [f"{path.name} {_digest(str(path))}" for path in found if not path.is_symlink()]
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()[:16]

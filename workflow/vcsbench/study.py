@@ -1,0 +1,34 @@
+"""A study: one published benchmark, as a file in config/studies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vcsbench.validation import read_yaml, validate
+
+
+@dataclass(frozen=True)
+class Study:
+    """One file of config/studies, as it stands there.
+
+    `axes` maps each axis, in the order of a cell's path, to its values or to `repositories` or
+    `servers`. `commands` is empty for a study that has published numbers only.
+    """
+
+    name: str
+    title: str
+    source: str
+    axes: dict[str, list[str] | str]
+    tables: dict[str, dict[str, Any]]
+    commands: dict[str, dict[str, Any]] = field(default_factory=dict)
+    published: dict[str, Any] | None = None
+
+
+def load_study(path: str | Path) -> Study:
+    """Read and check a study's file; a UserError names the file and the key."""
+    path = Path(path)
+    raw = read_yaml(path)
+    validate(raw, "study", lambda _key: str(path))
+    return Study(name=path.stem, **raw)
