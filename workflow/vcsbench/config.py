@@ -54,7 +54,9 @@ def load_config(raw: Mapping[str, Any], root: Path, files: Sequence[Path]) -> Co
     repositories = dict(values.pop("repositories"))
     if values["repository"] is not None:
         repositories = own_repository(values["repository"], repositories)
-    studies = {name: load_study(root / "config" / "studies" / f"{name}.yaml") for name in raw["studies"]}
+    studies = {
+        name: load_study(root / "config" / "studies" / f"{name}.yaml") for name in raw["studies"]
+    }
     servers = sorted(p.name for p in (root / "config" / "servers").iterdir() if p.is_dir())
     config = Config(root, tuple(files), values, repositories, studies, servers)
     _check_storage(config)
@@ -62,10 +64,13 @@ def load_config(raw: Mapping[str, Any], root: Path, files: Sequence[Path]) -> Co
     return config
 
 
-def read_config(root: Path, overrides: Mapping[str, Any] | None = None) -> Config:
-    """The configuration as config/config.yaml has it, for commands run by hand."""
-    path = root / "config" / "config.yaml"
-    return load_config({**read_yaml(path), **(overrides or {})}, root, [path])
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Two configurations as Snakemake merges them: mappings key by key, all else replaced."""
+    merged = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = merge(merged[key], value) if both else value
+    return merged
 
 
 def own_repository(path: str, configured: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

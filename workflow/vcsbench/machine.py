@@ -66,7 +66,9 @@ class Machine:
     def filesystem(self, path: str) -> Mount:
         """The mount that holds a path, which need not exist yet."""
         real = os.path.realpath(path)
-        holding = [m for m in self.mounts if real == m.point or real.startswith(m.point.rstrip("/") + "/")]
+        holding = [
+            m for m in self.mounts if real == m.point or real.startswith(m.point.rstrip("/") + "/")
+        ]
         return max(holding, key=lambda m: len(m.point), default=Mount("", "/", ""))
 
 
@@ -87,15 +89,23 @@ def can_drop_caches() -> bool:
 
 
 def why_skip(
-    machine: Machine, axes: Mapping[str, str], argv: str, storage: str, clear_caches: str
+    machine: Machine,
+    axes: Mapping[str, str],
+    server: str,
+    argv: str,
+    storage: str,
+    clear_caches: str,
 ) -> str:
-    """Why this machine cannot measure a cell, in a clause; "" if it can."""
-    if axes.get("ra") == "http" and not machine.httpd:
+    """Why this machine cannot measure a cell, in a clause; "" if it can.
+
+    `server` is the kind of server that the cell takes, `argv` its command's template.
+    """
+    if server == "httpd" and not machine.httpd:
         return _no_httpd(machine)
     program = argv.split()[0].strip("{}")
     if program.startswith("svn") and not machine.has(program):
         return f"{program} is not installed (Debian: subversion; conda: subversion)"
-    if axes.get("ra") == "svn" and not machine.has("svnserve"):
+    if server == "svnserve" and not machine.has("svnserve"):
         return "svnserve is not installed (Debian: subversion; conda: subversion)"
     if axes.get("cache") == "cold":
         return _never_cold(machine, storage, clear_caches)

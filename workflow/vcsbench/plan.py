@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from vcsbench import sources
 from vcsbench.config import Config, load_config
+from vcsbench.errors import UserError
 from vcsbench.grid import Cell, make_grid, run_order
 from vcsbench.machine import Machine, why_skip
+from vcsbench.measure.access import ACCESS
 from vcsbench.repositories import copies
 from vcsbench.repositories.copies import Variant
 from vcsbench.repositories.place import Place
@@ -37,7 +39,7 @@ class Plan:
             where = self.config.where(["repositories"])
             self.sources[name] = sources.open_source(name, definition, where)
         self.grids = {
-            name: make_grid(self.config, study, lambda axes, study=study: self.why_skip(study, axes))
+            name: make_grid(self.config, study, partial(self.why_skip, study))
             for name, study in self.config.studies.items()
         }
         for name in sorted({cell.axes["repo"] for cell in self.all_cells}):
@@ -62,7 +64,8 @@ class Plan:
         """Why a cell cannot be measured here; "" if it can."""
         storage = self.config["storages"][self.storage_of(axes)]
         argv = study.commands[axes["command"]]["argv"]
-        reason = why_skip(self.machine, axes, argv, storage, self.config["clear_caches"])
+        server = ACCESS[axes.get("ra", "")].server
+        reason = why_skip(self.machine, axes, server, argv, storage, self.config["clear_caches"])
         if not reason and axes.get("packing") == "pack":
             revisions = self._revisions(axes["repo"])
             if revisions < SHARD:
@@ -81,11 +84,26 @@ class Plan:
         source.check()
         return source.estimate().revisions
 
+    def cell(self, study: str, path: str) -> Cell:
+        """A cell by its path; a UserError where the grid does not have it, or skips it."""
+        if (study, path) in self.by_path:
+            return self.by_path[study, path]
+        skips = [cell.skip for cell in self.grids.get(study, []) if cell.path == path]
+        if skips:
+            raise UserError(f"{study}/{path}: is skipped on this machine: {skips[0]}")
+        raise UserError(
+            f"{study}/{path}: there is no such cell; `grid.{study}` says which there are"
+        )
+
     def spec(self, study: str, path: str) -> dict[str, Any]:
         """The spec of a cell (specs.cell_spec)."""
-        cell = self.by_path[study, path]
+        cell = self.cell(study, path)
         return cell_spec(
-            self.config, self.config.studies[study], cell, self.sources[cell.axes["repo"]], self.machine
+            self.config,
+            self.config.studies[study],
+            cell,
+            self.sources[cell.axes["repo"]],
+            self.machine,
         )
 
     def spec_json(self, study: str, path: str) -> str:
@@ -106,7 +124,7 @@ class Plan:
 
     def storage_of_cell(self, wildcards: Any) -> str:
         """The name of the storage of a cell, by its wildcards."""
-        return self.storage_of(self.by_path[wildcards.study, wildcards.cell].axes)
+        return self.storage_of(self.cell(wildcards.study, wildcards.cell).axes)
 
     def grid_rows(self, study: str) -> list[list[str]]:
         """The grid as its file has it: a heading and a row for each cell."""
@@ -116,7 +134,12 @@ class Plan:
 
     def variants_of(self, repo: str) -> list[list[str]]:
         """The formats and packings of a repository that cells read."""
-        found = {(v.format, v.packing) for s in self.storages() for v in self.variants(s) if v.repo == repo}
+        found = {
+            (v.format, v.packing)
+            for s in self.storages()
+            for v in self.variants(s)
+            if v.repo == repo
+        }
         return [list(pair) for pair in sorted(found)]
 
     def repositories(self, storage: str) -> list[str]:
@@ -155,11 +178,10 @@ class Plan:
         for storage in self.storages():
             record = self.config.root / "results" / "repositories" / f"{storage}.json"
             place, variants = self.place(storage), self.variants(storage)
-            if not copies.missing(place.path, variants, self.config["copies"]):
-                continue
-            if record.exists():
+            gone = copies.missing(place.path, copies.recorded(record, variants), self.config["copies"])
+            if gone and record.exists():
                 record.unlink()
-                said.append(f"{place.path}: copies are missing there; they are made again")
+                said.append(f"{place.path}: {len(gone)} copies have vanished or were changed; made again")
             for variant in variants:
                 self._forget_loaded(place, variant)
         return said
@@ -167,12 +189,10 @@ class Plan:
     def _forget_loaded(self, place: Place, variant: Variant) -> None:
         """Remove the record of a load that left nothing to copy from."""
         record = self.config.root / "results" / "loaded" / f"{variant.repo}.json"
-        name = f"{variant.format}.{variant.packing}"
-        in_scratch = any(
-            (p.path / "loading" / variant.repo / name / "format").exists() for p in (self.scratch(), place)
-        )
+        below = Path("loading", variant.repo, f"{variant.format}.{variant.packing}", "format")
         numbers = range(1, self.config["copies"] + 1)
-        on_storage = any(copies.is_whole(place.path, variant, number) for number in numbers)
-        if record.exists() and not in_scratch and not on_storage:
+        there = any((p.path / below).exists() for p in (self.scratch(), place)) or any(
+            copies.is_whole(place.path, variant, number) for number in numbers
+        )
+        if record.exists() and not there:
             record.unlink()
-

@@ -12,18 +12,11 @@ from typing import Any
 from vcsbench.config import Config
 from vcsbench.grid import Cell
 from vcsbench.machine import Machine
+from vcsbench.measure.access import ACCESS
 from vcsbench.measure.states import describe
 from vcsbench.repositories.copies import Variant
 from vcsbench.sources import Source
 from vcsbench.study import Study
-
-# Which files of config/servers/<config> a cell uses, by the value of its axis `ra`.
-SERVER_FILES = {
-    "svn": ("svnserve.args", "client"),
-    "http": ("httpd.conf", "client"),
-    "file": ("client",),
-    "": ("svnadmin.args",),
-}
 
 
 def cell_spec(
@@ -44,7 +37,7 @@ def cell_spec(
         "time_limit_s": config["time_limit_s"],
         "clearing": machine.clearing(config["clear_caches"]),
         "servers": str(servers.relative_to(config.root)),
-        "server_files": _files_digest(servers, SERVER_FILES[axes.get("ra", "")]),
+        "server_files": _files_digest(servers, ACCESS[axes.get("ra", "")].files),
         "binaries": _binaries(command["argv"], axes.get("ra", ""), machine),
         "storage": {"name": storage, "path": config["storages"][storage]},
         "repository": repository(axes, source),
@@ -78,10 +71,11 @@ def _files_digest(folder: Path, names: tuple[str, ...]) -> str:
 def _binaries(argv: str, access: str, machine: Machine) -> dict[str, str]:
     """Digests of the client's and the server's binaries, Subversion's libraries included."""
     programs = [argv.split()[0].strip("{}")]
-    if access == "svn":
-        programs.append("svnserve")
+    server = ACCESS[access].server
+    if server == "svnserve":
+        programs.append(server)
     found = {name: _digest(shutil.which(name) or "") for name in programs}
-    if access == "http":
+    if server == "httpd":
         found["httpd"] = _digest(machine.httpd)
         found["mod_dav_svn"] = _digest(os.path.join(machine.httpd_modules, "mod_dav_svn.so"))
     # An environment that Snakemake deploys is a reason to measure anew by itself.

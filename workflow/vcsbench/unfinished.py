@@ -33,7 +33,9 @@ def _is_fresh(export: Path, plan: Plan) -> bool:
         context = json.loads(export.with_name(f"{export.stem}.context.json").read_text())
     except (OSError, ValueError):
         return False
-    return export.exists() and context["spec_digest"] == plan.spec_digest(context["study"], context["cell"])
+    return export.exists() and context["spec_digest"] == plan.spec_digest(
+        context["study"], context["cell"]
+    )
 
 
 def report_what_there_is(plan: Plan, config: Mapping[str, Any], snakefile: str) -> None:
@@ -43,10 +45,32 @@ def report_what_there_is(plan: Plan, config: Mapping[str, Any], snakefile: str) 
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(config, file)
         file.flush()
-        command = [sys.executable, "-m", "snakemake", "--snakefile", snakefile, "--cores", "1", "--nolock"]
+        command = [
+            sys.executable,
+            "-m",
+            "snakemake",
+            "--snakefile",
+            snakefile,
+            "--cores",
+            "1",
+            "--nolock",
+        ]
         # Nothing else may run: a cell that failed is for the next run.
-        rules = ["all", "grid", "measurements", "table", "published_table", "findings", "advice", "report", "index"]
+        rules = [
+            "all",
+            "grid",
+            "measurements",
+            "table",
+            "published_table",
+            "findings",
+            "advice",
+            "report",
+            "index",
+        ]
         command += ["--quiet", "all", "--configfile", file.name, "--allowed-rules", *rules]
         done = subprocess.run(command, env={**os.environ, VARIABLE: "1"})
     if done.returncode == 0:
-        print("Something failed; the report is made of what there is: reports/index.html", file=sys.stderr)
+        print(
+            "Something failed; the report is made of what there is: reports/index.html",
+            file=sys.stderr,
+        )

@@ -49,7 +49,9 @@ def _sentence(error: Any, where: Callable[[Sequence[Any]], str]) -> str:
         unknown = next(key for key in error.instance if key not in known)
         hint = difflib.get_close_matches(str(unknown), known, 1)
         advice = f"did you mean `{hint[0]}`?" if hint else f"the keys are {', '.join(known)}"
-        return f"{where([*keys, unknown])}: `{dotted([*keys, unknown])}` is not a key here; {advice}"
+        return (
+            f"{where([*keys, unknown])}: `{dotted([*keys, unknown])}` is not a key here; {advice}"
+        )
     if error.validator == "required":
         missing = next(key for key in error.validator_value if key not in error.instance)
         return f"{where(keys)}: `{dotted([*keys, missing])}` is missing; {_about(error, missing)}"

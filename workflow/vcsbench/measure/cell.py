@@ -17,13 +17,14 @@ from typing import Any
 
 from vcsbench.errors import UserError
 from vcsbench.measure import certificate, context, processes
+from vcsbench.measure.access import ACCESS, program, read_arguments
 from vcsbench.measure.clearing import resident_share
 from vcsbench.measure.hooks import Hooks
 from vcsbench.measure.lock import machine_lock
-from vcsbench.measure.servers import ACCESS, HOST, Server, read_arguments
+from vcsbench.measure.servers import HOST, Server
 from vcsbench.measure.steps import Bench
 from vcsbench.measure.template import fill
-from vcsbench.repositories.labels import EMPTY, FOLDER, copy_of, label_of, read_label
+from vcsbench.repositories.labels import EMPTY, FOLDER, copy_of, read_label
 
 
 class CellRound:
@@ -42,7 +43,9 @@ class CellRound:
         self.repository = copy_of(self.place, spec["repository"]["variant"], self.copy)
         self.label = self._check_copy()
         self.server = self._server()
+        self.target = self.place / "targets" / str(os.getpid())
         self.argv: list[str] = []
+        self.hyperfine = 0
         self.prepared = 0
         self.before: certificate.Snapshot | None = None
         self.resident_before: float | None = None
@@ -52,45 +55,49 @@ class CellRound:
         """Measure. Returns hyperfine's export as it wrote it, and the context."""
         began = datetime.datetime.now(datetime.UTC)
         with ExitStack() as stack:
-            target = self.place / "targets" / str(os.getpid())
-            target.parent.mkdir(exist_ok=True)
-            stack.callback(shutil.rmtree, target, ignore_errors=True)
+            self.target.parent.mkdir(exist_ok=True)
+            stack.callback(shutil.rmtree, self.target, ignore_errors=True)
             if self.server:
                 stack.callback(self.server.stop)
                 self.server.start()  # now: the timed command has to name its port
-            self.argv = self._fill(self.repository, self.label["tree"], target)
-            touch = self._fill(self.place / FOLDER / EMPTY, "", target)
+            self.argv = self.command(self.repository, self.label["tree"], self.target)
+            touch = self.command(self.place / FOLDER / EMPTY, "", self.target)
             self.bench = Bench(
-                self.repository, self.server, target, self.spec["clearing"], touch, environment()
+                self.repository,
+                self.server,
+                self.target,
+                self.spec["clearing"],
+                touch,
+                environment(),
             )
             self.hooks = Hooks(self.run, self._hook)
             self._time(lock)
-            described = self._context(began)
+            described = context.describe(self, began)
         return (self.run / "export.json").read_bytes(), described
 
     def _check_copy(self) -> dict[str, Any]:
         label = read_label(self.repository)
         if label.get("identity") != self.spec["repository"]["identity"]:
-            label_of(self.repository).unlink(missing_ok=True)  # the next start makes it again
             raise UserError(
-                f"{self.repository}: the copy has vanished or was changed; run again, and it is made anew"
+                f"{self.repository}: the copy has vanished or was changed; the next run of the workflow "
+                f"makes it anew"
             )
         return label
 
     def _server(self) -> Server | None:
-        access = self.spec["axes"].get("ra", "")
-        if access not in ACCESS:
+        access = ACCESS[self.spec["axes"].get("ra", "")]
+        if not access.server:
             return None
         folder = self.run / "server"
         folder.mkdir()
         os.chmod(self.run, 0o711)  # the server's user has to reach its folder
-        return Server(ACCESS[access][0], self.place / FOLDER, Path(self.spec["servers"]), folder)
+        return Server(access, self.place / FOLDER, Path(self.spec["servers"]), folder)
 
-    def _fill(self, repository: Path, tree: str, target: Path) -> list[str]:
+    def command(self, repository: Path, tree: str, target: Path) -> list[str]:
         """The timed command, for a repository on the place."""
         if self.server:
-            scheme = ACCESS[self.spec["axes"]["ra"]][1]
-            url = f"{scheme}://{HOST}:{self.server.port}/{urllib.parse.quote(repository.name)}"
+            authority = f"{HOST}:{self.server.port}"
+            url = f"{self.server.access.scheme}://{authority}/{urllib.parse.quote(repository.name)}"
         else:
             url = f"file://{urllib.parse.quote(str(repository))}"
         # The client writes into its configuration's folder.
@@ -98,17 +105,18 @@ class CellRound:
         if not client.exists():
             shutil.copytree(Path(self.spec["servers"]) / "client", client)
         options = ["--non-interactive", "--config-dir", str(client)]
+        svnadmin_args = Path(self.spec["servers"]) / "svnadmin.args"
         return fill(
             self.spec["argv"],
             {
-                "svn": [program("svn"), *options],
-                "svnbench": [program("svnbench"), *options],
-                "svnadmin": program("svnadmin"),
-                "svnadmin_args": read_arguments(Path(self.spec["servers"]) / "svnadmin.args"),
-                "url": url,
-                "tree": urllib.parse.quote(tree),
-                "repository": str(repository),
-                "target": str(target),
+                "svn": lambda: [program("svn"), *options],
+                "svnbench": lambda: [program("svnbench"), *options],
+                "svnadmin": lambda: program("svnadmin"),
+                "svnadmin_args": lambda: read_arguments(svnadmin_args),
+                "url": lambda: url,
+                "tree": lambda: urllib.parse.quote(tree),
+                "repository": lambda: str(repository),
+                "target": lambda: str(target),
             },
         )
 
@@ -124,6 +132,7 @@ class CellRound:
                 process_group=0,  # ended together with what it runs
                 pass_fds=[lock],
             )
+            self.hyperfine = process.pid
             try:
                 self.hooks.serve(process.pid, self.spec["time_limit_s"])
             finally:
@@ -164,7 +173,7 @@ class CellRound:
                 if step == "clear-caches" and timed:
                     self._ask_and_clear()
             if timed:
-                self.before = certificate.snapshot(self.place, self.server)
+                self.before = certificate.snapshot(self.place, self.server, self.hyperfine)
 
     def _ask_and_clear(self) -> None:
         # Asking loads inodes, so caches are cleared once more.
@@ -175,7 +184,7 @@ class CellRound:
         """Certify the timed run that has just ended, if one has."""
         if not self.before:
             return
-        after = certificate.snapshot(self.place, self.server)
+        after = certificate.snapshot(self.place, self.server, self.hyperfine)
         seen = {
             "cache_cleared_by": self.spec["clearing"] if self.resident_before is not None else "",
             "resident_before": self.resident_before,
@@ -202,73 +211,19 @@ class CellRound:
             text += f"; {self.server.kind}'s log ends: {' '.join(self.server.last_words()) or 'it is empty'}"
         return text
 
-    def _context(self, began: datetime.datetime) -> dict[str, Any]:
-        spec, server = self.spec, self.server
-        files = Path(spec["servers"])
-        asked = {name: [program(name), "--version", *QUIET.get(name, [])] for name in self._programs()}
-        if server and server.kind == "httpd":
-            asked["httpd"] = [server.argv[0], "-v"]
-        return {
-            "study": spec["study"],
-            "cell": spec["cell"],
-            "spec_digest": spec["spec_digest"],
-            "axes": spec["axes"],
-            "round": self.number,
-            "copy": self.copy,
-            "order": self.order,
-            "started_at": began.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "argv": self.argv,
-            "argv_template": spec["argv"],
-            "hooks": {"setup": spec["state"]["setup"], "prepare": spec["state"]["prepare"], "cleanup": []},
-            "warmup": spec["state"]["warmup"],
-            "server": server and {
-                "kind": server.kind,
-                "argv": server.argv,
-                "port": server.port,
-                "pid": self.runs[-1]["certificate"].get("server_pid") if self.runs else None,
-            },
-            "server_files": {
-                str(p.relative_to(files)): p.read_text(errors="replace")
-                for p in sorted(files.rglob("*"))
-                if p.is_file()
-            },
-            "host": context.host(),
-            "storage": context.storage(spec["storage"]["name"], self.place),
-            "versions": context.versions(asked),
-            "repository": {
-                **spec["repository"],
-                **{k: v for k, v in self.label.items() if k not in ("sample", "current_mtime_ns")},
-                "path": str(self.repository),
-            },
-            "runs": self.runs,
-            "flags": ["nothing-packed"] if self._nothing_packed() else [],
-        }
-
-    def _programs(self) -> list[str]:
-        server = ["svnserve"] if self.server and self.server.kind == "svnserve" else []
-        return [os.path.basename(self.argv[0]), "hyperfine", *server]
-
-    def _nothing_packed(self) -> bool:
-        return self.spec["axes"].get("packing") == "pack" and not self.label["packed_shards"]
-
-
-QUIET = {name: ["--quiet"] for name in ("svn", "svnadmin", "svnbench", "svnserve")}
-
-
-def program(name: str) -> str:
-    """The path of a program; a UserError where there is none."""
-    found = shutil.which(name)
-    if not found:
-        raise UserError(f"{name} is not on the PATH; `make report` installs what is needed")
-    return os.path.abspath(found)
-
 
 def environment() -> dict[str, str]:
     """The environment of what is timed. Subversion's sleep for timestamps is off: it times nothing."""
-    return {**os.environ, "LC_ALL": "C.UTF-8", "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP_FOR_TIMESTAMPS": "yes"}
+    return {
+        **os.environ,
+        "LC_ALL": "C.UTF-8",
+        "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP_FOR_TIMESTAMPS": "yes",
+    }
 
 
-def run(spec: dict[str, Any], record: Path, number: int, order: int) -> tuple[bytes, dict[str, Any]]:
+def run(
+    spec: dict[str, Any], record: Path, number: int, order: int
+) -> tuple[bytes, dict[str, Any]]:
     """Measure round `number` of a cell, `order` in the whole run, while nothing else measures here.
 
     Returns hyperfine's export, byte for byte, and the context. A UserError says why it failed.

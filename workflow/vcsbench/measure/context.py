@@ -2,14 +2,80 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vcsbench import __version__
 from vcsbench.machine import Machine
+from vcsbench.measure.access import ACCESS, program
+
+if TYPE_CHECKING:
+    from vcsbench.measure.cell import CellRound
+
+
+def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
+    """The context of a cell-round, as its file has it."""
+    spec, state = cell.spec, cell.spec["state"]
+    return {
+        **{key: spec[key] for key in ("study", "cell", "spec_digest", "axes")},
+        "round": cell.number,
+        "copy": cell.copy,
+        "order": cell.order,
+        "started_at": began.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "argv": cell.argv,
+        "argv_template": spec["argv"],
+        "hooks": {"setup": state["setup"], "prepare": state["prepare"], "cleanup": []},
+        "warmup": state["warmup"],
+        "server": _server(cell),
+        "server_files": _files(Path(spec["servers"]), ACCESS[spec["axes"].get("ra", "")].files),
+        "host": host(),
+        "storage": storage(spec["storage"]["name"], cell.place),
+        "versions": versions(_version_commands(cell)),
+        "repository": {
+            **spec["repository"],
+            **{k: v for k, v in cell.label.items() if k not in ("sample", "current_mtime_ns")},
+            "path": str(cell.repository),
+        },
+        "runs": cell.runs,
+        "flags": ["nothing-packed"] if _nothing_packed(cell) else [],
+    }
+
+
+def _server(cell: CellRound) -> dict[str, Any] | None:
+    if not cell.server:
+        return None
+    return {
+        "kind": cell.server.kind,
+        "argv": cell.server.argv,
+        "port": cell.server.port,
+        "pid": cell.runs[-1]["certificate"].get("server_pid") if cell.runs else None,
+    }
+
+
+def _files(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    """The content of those files of a server configuration that the cell uses."""
+    found = [path for name in names for path in (folder / name, *(folder / name).rglob("*"))]
+    files = sorted(path for path in found if path.is_file())
+    return {str(path.relative_to(folder)): path.read_text(errors="replace") for path in files}
+
+
+def _version_commands(cell: CellRound) -> dict[str, list[str]]:
+    client = os.path.basename(cell.argv[0])
+    asked = {"hyperfine": [program("hyperfine"), "--version"]}
+    asked[client] = [cell.argv[0], "--version", *(["--quiet"] if client.startswith("svn") else [])]
+    if cell.server:
+        quiet = ["-v"] if cell.server.kind == "httpd" else ["--version", "--quiet"]
+        asked[cell.server.kind] = [cell.server.argv[0], *quiet]
+    return asked
+
+
+def _nothing_packed(cell: CellRound) -> bool:
+    return cell.spec["axes"].get("packing") == "pack" and not cell.label["packed_shards"]
 
 
 def host() -> dict[str, Any]:

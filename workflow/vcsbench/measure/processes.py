@@ -6,6 +6,7 @@ import os
 import pwd
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -91,12 +92,13 @@ def command_line(pid: int) -> list[str]:
         return []
 
 
-def io_bytes(pid: int) -> dict[str, int]:
-    """Bytes that a process and its descendants read: `rchar` in all, `read_bytes` from devices."""
+def io_bytes(pids: Sequence[int]) -> dict[str, int]:
+    """Bytes that processes, and children that they have waited for, have read: `rchar` in all,
+    `read_bytes` from devices."""
     total = {"rchar": 0, "read_bytes": 0}
-    for member in family(pid):
+    for pid in pids:
         try:
-            lines = Path(f"/proc/{member}/io").read_text().splitlines()
+            lines = Path(f"/proc/{pid}/io").read_text().splitlines()
         except OSError:
             continue
         values = dict(line.split(": ") for line in lines)

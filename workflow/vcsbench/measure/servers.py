@@ -1,37 +1,35 @@
-"""The servers: svnserve and httpd with mod_dav_svn, on a free port of the loopback interface."""
+"""A server, on a free port of the loopback interface, that is started and stopped again and again."""
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
 import socket
-import string
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vcsbench.errors import UserError
-from vcsbench.machine import Machine
 from vcsbench.measure import processes
 
+if TYPE_CHECKING:
+    from vcsbench.measure.access import Access
+
 HOST = "127.0.0.1"
-HTTPD_CONF = Path(__file__).with_name("httpd.conf")
 # A port may be taken between finding it free and listening on it.
 TRIES = 5
 START_LIMIT_S = 20.0
 
 
 class Server:
-    """A server of one kind that can be started and stopped again and again.
+    """The server of one kind of access (access.py).
 
     `root` is the folder that it serves, `files` the folder of its configuration (config/servers/<name>),
     `run` a private folder for what it writes.
     """
 
-    def __init__(self, kind: str, root: Path, files: Path, run: Path) -> None:
-        self.kind = kind
+    def __init__(self, access: Access, root: Path, files: Path, run: Path) -> None:
+        self.access = access
+        self.kind = access.server
         self.root = root
         self.files = files
         self.run = run
@@ -55,7 +53,7 @@ class Server:
         """
         taken = []
         for _ in range(TRIES if not self.starts else 1):
-            self.argv = COMMANDS[self.kind](self)
+            self.argv = self.access.command(self)
             with self.output.open("ab") as log:
                 self.process = subprocess.Popen(
                     processes.tied(self.argv, unprivileged=True),
@@ -70,7 +68,9 @@ class Server:
             said = " ".join(self.last_words())
             self.stop()
             if "in use" not in said:
-                raise UserError(f"{self.kind} did not start from {self.files}: {said or 'it said nothing'}")
+                raise UserError(
+                    f"{self.kind} did not start from {self.files}: {said or 'it said nothing'}"
+                )
             taken.append(str(self.port))
             self.port = self.port if self.starts else free_port()
         raise UserError(
@@ -92,10 +92,10 @@ class Server:
         deadline = time.monotonic() + START_LIMIT_S
         while self.pid and time.monotonic() < deadline:
             try:
-                with socket.create_connection((HOST, self.port), timeout=START_LIMIT_S) as connection:
-                    # svnserve speaks first; httpd wants to be asked, for nothing in a repository.
-                    if self.kind == "httpd":
-                        connection.sendall(b"OPTIONS * HTTP/1.0\r\n\r\n")
+                with socket.create_connection(
+                    (HOST, self.port), timeout=START_LIMIT_S
+                ) as connection:
+                    connection.sendall(self.access.greeting)
                     if connection.recv(1):
                         return bool(self.pid)
             except OSError:
@@ -105,7 +105,9 @@ class Server:
     def _check_options(self) -> None:
         reported = processes.command_line(self.pid)
         if reported != self.argv:
-            raise UserError(f"{self.kind} reports other options than it was given: {' '.join(reported)}")
+            raise UserError(
+                f"{self.kind} reports other options than it was given: {' '.join(reported)}"
+            )
 
 
 def free_port() -> int:
@@ -114,61 +116,3 @@ def free_port() -> int:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
     return port
-
-
-def read_arguments(path: Path) -> list[str]:
-    """The options in a file of config/servers; # starts a comment."""
-    try:
-        return shlex.split(path.read_text(), comments=True)
-    except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file; a server configuration has one") from None
-    except ValueError as error:
-        raise UserError(f"{path}: cannot be read as options: {error}") from None
-
-
-def _svnserve(server: Server) -> list[str]:
-    return [
-        _program("svnserve"),
-        "--daemon",
-        "--foreground",
-        "--root",
-        str(server.root),
-        "--listen-host",
-        HOST,
-        "--listen-port",
-        str(server.port),
-        *read_arguments(server.files / "svnserve.args"),
-    ]
-
-
-def _httpd(server: Server) -> list[str]:
-    machine = Machine()
-    directives = server.files / "httpd.conf"
-    if not directives.exists():
-        raise UserError(f"{directives}: there is no such file; a server configuration has one")
-    # The server's user need not be able to enter the folder of the workflow.
-    copied = server.run / "directives.conf"
-    copied.write_bytes(directives.read_bytes())
-    conf = server.run / "httpd.conf"
-    conf.write_text(
-        string.Template(HTTPD_CONF.read_text()).substitute(
-            run=server.run,
-            port=server.port,
-            root=server.root,
-            modules=machine.httpd_modules,
-            directives=copied,
-        )
-    )
-    return [machine.httpd, "-DFOREGROUND", "-f", str(conf)]
-
-
-def _program(name: str) -> str:
-    found = shutil.which(name)
-    if not found:
-        raise UserError(f"{name} is not on the PATH; `make report` installs what is needed")
-    return os.path.abspath(found)
-
-
-COMMANDS: dict[str, Callable[[Server], list[str]]] = {"svnserve": _svnserve, "httpd": _httpd}
-# The axis `ra`: which server, and the scheme of its URLs. Over file there is none.
-ACCESS = {"svn": ("svnserve", "svn"), "http": ("httpd", "http")}

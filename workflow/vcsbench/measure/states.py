@@ -23,7 +23,14 @@ STATES = {
     # The run that warms up is discarded: it warms whatever lies below the guest.
     "cold": CacheState(
         setup=(),
-        prepare=("remove-target", "stop-server", "sync", "clear-caches", "start-server", "touch-client"),
+        prepare=(
+            "remove-target",
+            "stop-server",
+            "sync",
+            "clear-caches",
+            "start-server",
+            "touch-client",
+        ),
         warmup=1,
     ),
     # The run that warms up fills the OS cache; the server that is timed has served nothing.

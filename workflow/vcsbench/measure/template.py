@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from vcsbench.errors import UserError
 
+Words = Mapping[str, Callable[[], "str | Sequence[str]"]]
 WORD = re.compile(r"\{(\w+)\}")
 
 
-def fill(template: str, words: Mapping[str, str | Sequence[str]]) -> list[str]:
-    """The argv of a template. A word that stands for several arguments has to stand alone."""
+def fill(template: str, words: Words) -> list[str]:
+    """The argv of a template. A word that stands for several arguments has to stand alone.
+
+    Only the words that the template has are asked for what they stand for.
+    """
     argv: list[str] = []
     for part in shlex.split(template):
         alone = WORD.fullmatch(part)
@@ -25,7 +29,9 @@ def fill(template: str, words: Mapping[str, str | Sequence[str]]) -> list[str]:
     return argv
 
 
-def _value(word: str, words: Mapping[str, str | Sequence[str]]) -> str | Sequence[str]:
+def _value(word: str, words: Words) -> str | Sequence[str]:
     if word not in words:
-        raise UserError(f"`argv` has {{{word}}}, which stands for nothing; there are {', '.join(words)}")
-    return words[word]
+        raise UserError(
+            f"`argv` has {{{word}}}, which stands for nothing; there are {', '.join(words)}"
+        )
+    return words[word]()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 from collections.abc import Sequence
@@ -50,6 +51,15 @@ def missing(place: Path, variants: Sequence[Variant], copies: int) -> list[tuple
         for copy in range(1, copies + 1)
         if not is_whole(place, variant, copy)
     ]
+
+
+def recorded(record: Path, variants: Sequence[Variant]) -> list[Variant]:
+    """Those of the variants that the record of a storage has as they are now."""
+    try:
+        labels = json.loads(record.read_text())["repositories"]
+    except (OSError, ValueError, KeyError):
+        return []
+    return [v for v in variants if labels.get(v.name, {}).get("identity") == v.identity]
 
 
 def make_missing(

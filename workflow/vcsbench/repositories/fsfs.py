@@ -18,7 +18,9 @@ AFTER_ALL_REVISIONS = 1 << 62
 
 def svnadmin(*arguments: str | Path) -> None:
     """Run svnadmin; a UserError with the last line that it said if it fails."""
-    done = subprocess.run(["svnadmin", *arguments], capture_output=True, text=True, errors="replace")
+    done = subprocess.run(
+        ["svnadmin", *arguments], capture_output=True, text=True, errors="replace"
+    )
     if done.returncode != 0:
         said = done.stderr.strip().splitlines() or ["it said nothing"]
         raise UserError(f"svnadmin {arguments[0]} {arguments[-1]} failed: {said[-1]}")

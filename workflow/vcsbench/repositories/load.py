@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import shutil
 import subprocess
@@ -54,10 +55,8 @@ class _Tee:
     def __init__(self, loads: list[subprocess.Popen[bytes]]) -> None:
         self.pipes = [load.stdin for load in loads if load.stdin]
         for pipe in self.pipes:
-            try:
+            with contextlib.suppress(OSError):  # only slower
                 fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-            except OSError:
-                pass  # only slower
 
     def write(self, data: bytes) -> int:
         for pipe in self.pipes:

@@ -29,7 +29,9 @@ class Place:
     def make(self, *below: str) -> Path:
         """Make the place, and a folder in it; a UserError where the storage does not allow it."""
         if not self.storage.is_dir():
-            raise UserError(f"{self.storage}: the storage is not a folder; make it, or name another one")
+            raise UserError(
+                f"{self.storage}: the storage is not a folder; make it, or name another one"
+            )
         try:
             if not self.path.exists():
                 self.path.mkdir(mode=0o755)

@@ -13,7 +13,9 @@ from vcsbench.repositories.place import Place
 from vcsbench.sources import Estimate
 
 
-def choose_place(estimate: Estimate, variants: int, copies: int, scratch: Place, storage: Place) -> Place:
+def choose_place(
+    estimate: Estimate, variants: int, copies: int, scratch: Place, storage: Place
+) -> Place:
     """The place to load into, scratch or storage; a UserError where neither has the room.
 
     `variants` repositories of the estimated size are made there, and `copies` of each on the storage.

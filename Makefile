@@ -1,0 +1,82 @@
+# vcsbench. Each target sets up first what it needs; that takes no time where all is there.
+# Those who know Snakemake do without: `snakemake --cores all` in an environment that has its tools.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+# REPO=/path/to/repository  measure this Subversion or git repository instead of a generated one
+# CORES=all                 how many cores the preparation may use
+# ARGS="--configfile ..."   more for Snakemake, or for pytest
+# CELL=log/http/...         a cell, as in the column `cell` of results/grid/<study>.csv
+CORES ?= all
+ARGS ?=
+# $(value) leaves dollar signs alone. The recipes take these from their environment, where quotes
+# and spaces are safe.
+override REPO := $(value REPO)
+override CELL := $(value CELL)
+export REPO CELL
+
+setup := @envs/setup.sh
+run := @envs/run.sh
+workflow := $(run) workflow/scripts/run_snakemake.sh --cores $(CORES)
+vcsbench := $(run) env PYTHONPATH=workflow python -m vcsbench
+pytest := $(run) python -m pytest
+
+.PHONY: help
+help: ## What there is to do (this list)
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
+
+.PHONY: setup
+setup: ## Install what is needed: Debian packages, Python tools
+	$(setup)
+
+.PHONY: report
+report: ## Measure, and write the report; REPO=/path/to/repository: on your own repository
+	$(setup)
+	$(run) workflow/scripts/make_report.sh --cores $(CORES) $(ARGS)
+
+.PHONY: published
+published: ## Compute the published studies' tables from their published numbers
+	$(setup)
+	$(workflow) $(ARGS) published
+
+.PHONY: show
+show: ## Print what a cell does; CELL=log/http/...
+	$(setup)
+	$(vcsbench) show "$$CELL" $(ARGS)
+
+.PHONY: run-cell
+run-cell: ## Run one cell by hand; CELL=log/http/...
+	$(setup)
+	$(vcsbench) run "$$CELL" $(ARGS)
+
+.PHONY: test
+test: ## Run the tests, those that take minutes left out
+	@envs/setup.sh --test
+	$(pytest) -m "not slow" $(ARGS)
+
+.PHONY: test-all
+test-all: ## Run all tests
+	@envs/setup.sh --test
+	$(pytest) $(ARGS)
+
+.PHONY: lint
+lint: ## Check formatting, types, rules and shell scripts
+	@envs/setup.sh --test
+	$(run) ruff check
+	$(run) ruff format --check
+	$(run) snakefmt --check Snakefile workflow/rules
+	$(run) mypy workflow/vcsbench workflow/scripts
+	$(run) snakemake --lint
+	@if type -P shellcheck >/dev/null; then shellcheck -x .ci/run $$(find envs workflow -name '*.sh'); fi
+
+.PHONY: lock
+lock: ## Write envs/*.lock anew after a change of pyproject.toml
+	$(setup)
+	@uv=$$(type -P uv || echo .tools/uv/bin/uv); lock() { \
+		"$$uv" pip compile --quiet --universal --generate-hashes --no-annotate \
+			--custom-compile-command "make lock" "$$@"; }; \
+	lock pyproject.toml --group dev --output-file envs/python.lock; \
+	lock --group installer --output-file envs/installer.lock

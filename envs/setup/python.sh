@@ -1,0 +1,71 @@
+# shellcheck shell=bash disable=SC2154 # sourced by envs/setup.sh, which sets root
+# The Python tools, in .venv, by uv from the lock files.
+
+# Prints a uv that runs: the machine's, or the private one.
+find_uv() {
+    local uv
+    for uv in uv "$root/.tools/uv/bin/uv"; do
+        # A shim of pyenv is on PATH even where no Python has it.
+        if "$uv" --version &>/dev/null; then
+            printf '%s\n' "$uv"
+            return
+        fi
+    done
+    return 1
+}
+
+# Runs a command that fetches WHAT; where that fails, shows its last lines and ends with a sentence.
+fetch() {
+    local what=$1 output
+    shift
+    if ! output=$("$@" 2>&1); then
+        printf '%s\n' "$output" | tail -n 6 | sed 's/^/    /' >&2
+        die "could not fetch $what: the lines above say why. Behind a proxy, set HTTPS_PROXY; with a" \
+            "package index of your own, set PIP_INDEX_URL and UV_DEFAULT_INDEX; then run this again."
+    fi
+}
+
+install_uv() {
+    say "installing uv in .tools"
+    rm -rf .tools/uv
+    fetch "uv" python3 -m venv .tools/uv
+    fetch "uv" .tools/uv/bin/python -m pip install --quiet --disable-pip-version-check --retries 2 \
+        --require-hashes --no-deps --only-binary :all: --requirement envs/installer.lock
+}
+
+# Where the machine has certificates, uv is to believe them, not its own: companies add theirs.
+use_system_certificates() {
+    local bundle
+    for bundle in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
+        # The first is today's name, the second that of uv before 0.10.
+        [[ -e $bundle ]] && export UV_SYSTEM_CERTS=true UV_NATIVE_TLS=true
+    done
+    return 0
+}
+
+# A .venv that was made for this very folder, by a Python that is still there and is not too old.
+is_usable_venv() {
+    grep -qsF "$root/.venv" .venv/bin/activate &&
+        .venv/bin/python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' &>/dev/null
+}
+
+make_python_environment() {
+    local uv
+    use_system_certificates
+    find_uv >/dev/null || install_uv
+    uv=$(find_uv) || die "uv does not run; delete .tools and run this again."
+    if ! is_usable_venv; then
+        # From pyproject.toml. A machine whose Python does not fit gets one of uv's.
+        local wanted
+        wanted=$(sed -n 's/^requires-python = "\(.*\)"$/\1/p' pyproject.toml)
+        say "creating .venv with Python $wanted"
+        rm -rf .venv
+        fetch "Python $wanted (one on PATH does as well)" "$uv" venv --quiet --no-project --python "$wanted" .venv
+    fi
+    say "installing the Python tools of envs/python.lock in .venv"
+    # Bytecode now, not at each start: Snakemake's start takes half the time, and it may be that
+    # nothing else may write it later.
+    fetch "the Python tools" env -u PYTHONDONTWRITEBYTECODE \
+        "$uv" pip sync --quiet --python .venv/bin/python --require-hashes \
+        --build-constraints envs/installer.lock --compile-bytecode envs/python.lock
+}

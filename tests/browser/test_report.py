@@ -1,0 +1,150 @@
+"""The page in a real browser: it draws its charts, asks for nothing, and fits a phone."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from unit.html_tree import Element, parse
+from unit.report_files import default_grid, make_files, write_page
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium here (Debian: chromium)")
+
+# Says in the page's own tree whether it is wider than the window, with everything unfolded.
+MEASURE = """<script>
+document.querySelectorAll("details").forEach((details) => { details.open = true; });
+setInterval(() => {
+  document.documentElement.dataset.toowide = document.documentElement.scrollWidth - innerWidth;
+}, 50);
+</script>"""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What a browser made of a page: its tree, its script errors, what it asked for."""
+
+    tree: Element
+    errors: list[str]
+    requests: list[str]
+
+    @property
+    def root(self) -> dict[str, str]:
+        return self.tree.all("html")[0].attributes
+
+
+def visit(page: Path, folder: Path, width: int = 1400) -> Visit:
+    log = folder / "net.json"
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--host-resolver-rules=MAP * ~NOTFOUND",  # the browser's own requests stay at home, too
+        f"--user-data-dir={folder / 'profile'}",
+        f"--window-size={width},1000",
+        "--virtual-time-budget=30000",
+        "--enable-logging=stderr",
+        f"--log-net-log={log}",
+        "--dump-dom",
+        page.as_uri(),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    errors = re.findall(r".*:CONSOLE.*", done.stderr)
+    return Visit(parse_dom(done.stdout), errors, requests_in(log))
+
+
+def parse_dom(dom: str) -> Element:
+    # A browser's tree has libraries' styles and scripts in it, which are no concern here.
+    return parse(re.sub(r"<(script|style)\b.*?</\1>", "", dom, flags=re.DOTALL))
+
+
+def requests_in(log: Path) -> list[str]:
+    """The addresses that a page asked for; the browser's own requests have no origin."""
+    net = json.loads(log.read_text())
+    start = net["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"]
+    asked = [
+        event["params"]
+        for event in net["events"]
+        if event["type"] == start and "url" in event.get("params", {})
+    ]
+    return [params["url"] for params in asked if params.get("initiator") != "not an origin"]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = write_page(make_files(tmp_path_factory.mktemp("study"), skip=default_grid))
+    path.write_text(path.read_text().replace("</body>\n</html>", f"{MEASURE}</body></html>"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def visited(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
+    return visit(page, tmp_path_factory.mktemp("desktop"))
+
+
+def test_every_chart_is_drawn(visited: Visit) -> None:
+    assert visited.root.get("data-charts") == "drawn"
+    charts = visited.tree.all("figure", class_="chart")
+    assert len(charts) == 9  # two of elapsed times, three tables for two commands, drift
+    for chart in charts:
+        assert len(chart.all("svg", class_="marks")) == 1
+    log = visited.tree.by_id("chart-elapsed-log")
+    rounds = [g for g in log.all("g") if "mark-symbol" in g.classes and "role-mark" in g.classes]
+    assert sum(len(group.all("path")) for group in rounds) == 36 * 5
+
+
+def test_no_script_fails(visited: Visit) -> None:
+    assert visited.errors == []
+    assert "data-error" not in visited.root
+
+
+def test_nothing_is_asked_for_but_the_page(visited: Visit, page: Path) -> None:
+    assert [url for url in visited.requests if url != page.as_uri()] == []
+
+
+def test_page_fits_a_desktop(visited: Visit) -> None:
+    assert int(visited.root["data-toowide"]) <= 0
+
+
+@pytest.mark.slow
+def test_page_fits_a_phone(page: Path, tmp_path: Path) -> None:
+    phone = visit(page, tmp_path, width=420)
+    assert int(phone.root["data-toowide"]) <= 0
+    for svg in phone.tree.all("svg", class_="marks"):
+        assert float(svg.attributes["width"]) <= 420
+
+
+@pytest.mark.slow
+def test_a_page_that_asks_for_something_is_caught(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<html><body><img src='http://example.invalid/x.png'></body></html>")
+    assert "http://example.invalid/x.png" in visit(page, tmp_path).requests
+
+
+@pytest.mark.slow
+def test_a_chart_that_cannot_be_drawn_says_so(page: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.html"
+    broken.write_text(
+        re.sub(r'"layer": \[', '"layer": [{"mark": "none"}, ', page.read_text(), count=1)
+    )
+    seen = visit(broken, tmp_path)
+    drawings = [
+        figure.all("div", class_="drawing")[0] for figure in seen.tree.all("figure", class_="chart")
+    ]
+    assert drawings[0].text.startswith("This chart could not be drawn: ")
+    assert drawings[1].all("svg")
+    assert "data-error" in seen.root

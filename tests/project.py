@@ -1,0 +1,104 @@
+"""A small project of its own for the tests that run the real workflow."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+PARTS = ("Snakefile", "config", "envs", "profiles", "workflow")
+
+
+class Project:
+    """A copy of the workflow with a configuration of its own, in folders that the servers' user can enter."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        for part in PARTS:
+            source = ROOT / part
+            copy: Callable[..., Any] = shutil.copytree if source.is_dir() else shutil.copy2
+            copy(source, path / part)
+        for folder in ("storage", "scratch"):
+            (path / folder).mkdir()
+        self.config = path / "test.yaml"
+
+    def configure(self, **keys: Any) -> None:
+        """Lay keys over config/config.yaml."""
+        base = {
+            "storages": {"disk": str(self.path / "storage")},
+            "scratch": str(self.path / "scratch"),
+        }
+        self.config.write_text(yaml.safe_dump({**base, **keys}))
+
+    def command(self, *arguments: str) -> list[str]:
+        """Snakemake's command line for this project."""
+        return [
+            *(sys.executable, "-m", "snakemake", "--cores", "2"),
+            *arguments,
+            *("--configfile", str(self.config)),
+        ]
+
+    def snakemake(self, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        """Run Snakemake; what it said is in `stdout`."""
+        return subprocess.run(
+            self.command(*arguments),
+            cwd=self.path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+        )
+
+    def exports(self) -> dict[str, int]:
+        """The exports of all cells and when each was written."""
+        cells = self.path / "results" / "cells"
+        return {
+            str(path.relative_to(cells)): path.stat().st_mtime_ns
+            for path in cells.rglob("round*.json")
+            if not path.name.endswith(".context.json")
+        }
+
+
+def needs(*programs: str) -> pytest.MarkDecorator:
+    """Skip where one of the programs is missing."""
+    missing = [program for program in programs if not shutil.which(program)]
+    return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
+
+
+def make_project() -> Iterator[Project]:
+    """Make a project below /var/tmp, which is no tmpfs and open to the servers' user."""
+    # pytest's own temporary folder may be entered by its owner only.
+    path = Path(tempfile.mkdtemp(prefix="vcsbench-test-", dir="/var/tmp"))
+    path.chmod(0o755)
+    try:
+        yield Project(path)
+    finally:
+        shutil.rmtree(path)
+
+
+def servers_of(project: Project) -> list[str]:
+    """The command lines of running servers that serve from the project's storage."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (
+                    (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                )
+                folder = os.readlink(entry / "cwd")
+            except OSError:
+                continue
+            if ("svnserve" in line or "-DFOREGROUND" in line) and (
+                str(project.path) in line or folder.startswith("/tmp/vcsbench-")
+            ):
+                found.append(line)
+    return found

@@ -1,0 +1,87 @@
+"""All files of a made-up run, as the rules before the report leave them, and its page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from unit.synthetic import SyntheticStudy, make_study
+from vcsbench import findings, markdown
+from vcsbench.advice.recommend import advise
+from vcsbench.frames import value_order, write_frame
+from vcsbench.measurements import collect, failures, measurements, read_grid, read_measurements
+from vcsbench.published import read_published
+from vcsbench.report.page import build_page
+from vcsbench.report.results import Results, read_records, read_results
+from vcsbench.study import Study, load_study
+from vcsbench.tables import make_table
+
+CONFIG = Path(__file__).parents[2] / "config"
+DEFINITIONS = CONFIG / "published" / "findings.yaml"
+SLOW_AND_FAST = [("slow", "cold"), ("slow", "hot-os"), ("fast", "hot-svn")]
+OUTSIDE = "outside of the grid"
+
+
+def default_study(name: str = "fsfs-san-2014") -> Study:
+    return load_study(CONFIG / "studies" / f"{name}.yaml")
+
+
+def default_grid(axes: dict[str, str]) -> str:
+    """A `skip` that leaves the cells of the default configuration: 72 of them."""
+    return "" if (axes["config"], axes["cache"]) in SLOW_AND_FAST else OUTSIDE
+
+
+def make_files(root: Path, **options: Any) -> SyntheticStudy:
+    """Write a study's exports, and then all that is derived from them, below `root`/results."""
+    made = make_study(root, **options)
+    lines = made.grid.read_text(encoding="utf-8").splitlines(keepends=True)
+    made.grid.write_text("".join(line for line in lines if OUTSIDE not in line), encoding="utf-8")
+    study, folder = default_study(made.name), made.results
+    for name in ("measurements", "failures", "findings", "advice"):
+        (folder / name).mkdir(exist_ok=True)
+    axes, grid = read_grid(made.grid)
+    exports = [path for path in made.exports if Path(path).exists()]
+    logs = folder / "logs" / "cells" / study.name
+    collected = collect(axes, grid, made.rounds, exports, logs)
+    path = folder / "measurements" / f"{study.name}.csv"
+    write_frame(measurements(collected), path)
+    write_frame(failures(collected), folder / "failures" / f"{study.name}.csv")
+    frame = read_measurements(path)
+    _write_tables(study, frame, folder / "tables" / study.name)
+    published = _published(study, axes)
+    _write_tables(study, published, folder / "published" / study.name)
+    defined = findings.read_findings(DEFINITIONS, study.name, axes)
+    verdicts = findings.verdicts(defined, axes, published, frame)
+    write_frame(verdicts, folder / "findings" / f"{study.name}.csv")
+    advice = advise(frame, value_order(study.axes, frame), {}) if len(frame) else {}
+    (folder / "advice" / f"{study.name}.json").write_text(json.dumps(advice))
+    return made
+
+
+def _published(study: Study, axes: list[str]) -> Any:
+    assert study.published
+    return read_published(CONFIG / "published" / study.published["numbers"], axes)
+
+
+def _write_tables(study: Study, frame: Any, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    order = value_order(study.axes, frame)
+    for name, definition in study.tables.items():
+        write_frame(make_table(frame, name, definition, order), folder / f"{name}.csv")
+        rows = read_records(folder / f"{name}.csv")
+        text = markdown.to_markdown(name, definition, rows, order, {})
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+def results_of(made: SyntheticStudy) -> Results:
+    return read_results(default_study(made.name), made.results, DEFINITIONS)
+
+
+def write_page(made: SyntheticStudy, **changes: Any) -> Path:
+    """The page of a made-up study in `reports` beside its results; `changes` go to its Results."""
+    path = made.results.parent / "reports" / f"{made.name}.html"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(build_page(replace(results_of(made), **changes)), encoding="utf-8")
+    return path

@@ -1,0 +1,241 @@
+"""Made-up results of a study with known ratios, in the files that a run leaves."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import random
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+AXES: dict[str, list[str]] = {
+    "command": ["log", "export"],
+    "ra": ["http", "svn", "file"],
+    "repo": ["ruby"],
+    "format": ["f6", "f7"],
+    "packing": ["nopack", "pack"],
+    "config": ["slow", "fast"],
+    "cache": ["cold", "hot-os", "hot-svn"],
+}
+
+# Seconds of a command whose factors are all 1; `dump` has no ra.
+SECONDS: dict[str, float] = {
+    "log": 1.0,
+    "null-log": 0.8,
+    "export": 2.0,
+    "null-export": 1.5,
+    "dump": 3.0,
+}
+WITHOUT: dict[str, tuple[str, ...]] = {"dump": ("ra",)}
+
+# What each axis value multiplies a time with, so that every ratio is known.
+FACTORS: dict[str, dict[str, float]] = {
+    "ra": {"svn": 0.8, "file": 0.6},
+    "format": {"f7": 0.5},
+    "packing": {"pack": 0.8},
+    "config": {"fast": 0.9},
+    "cache": {"cold": 3.0, "hot-svn": 0.8},
+}
+
+
+@dataclass(frozen=True)
+class SyntheticStudy:
+    """Where a made-up study lies: its folder `results`; `cells` are those that are not skipped."""
+
+    name: str
+    results: Path
+    axes: dict[str, list[str]]
+    rounds: int
+    cells: list[str]
+
+    @property
+    def grid(self) -> Path:
+        return self.results / "grid" / f"{self.name}.csv"
+
+    @property
+    def exports(self) -> list[str]:
+        """The expected export of every cell and round, in the grid's order."""
+        numbers = range(1, self.rounds + 1)
+        return [str(self.export(cell, number)) for cell in self.cells for number in numbers]
+
+    def export(self, cell: str, number: int) -> Path:
+        return self.results / "cells" / self.name / cell / f"round{number}.json"
+
+    def context(self, cell: str, number: int) -> Path:
+        return self.export(cell, number).with_name(f"round{number}.context.json")
+
+
+def make_study(
+    root: Path,
+    *,
+    name: str = "fsfs-san-2014",
+    axes: Mapping[str, list[str]] | None = None,
+    factors: Mapping[str, Mapping[str, float]] | None = None,
+    seconds: Callable[[dict[str, str]], float] | None = None,
+    rounds: int = 5,
+    runs: int = 1,
+    noise: float = 0.01,
+    drift: float = 0.05,
+    schema: int = 2,
+    host: Callable[[int], str] = lambda number: "workstation",
+    skip: Callable[[dict[str, str]], str] = lambda axes: "",
+    flags: Callable[[dict[str, str], int], list[str]] = lambda axes, number: [],
+    failed: Collection[tuple[str, int]] = (),
+    seed: int = 1,
+) -> SyntheticStudy:
+    """Write `root`/results/{grid,cells,logs} and say where it is.
+
+    A cell takes SECONDS[command] times the product of `factors` (or what `seconds` says of its
+    axes); each run times exp(N(0, noise)), and each round times exp(-drift * (round - 1)) for all
+    cells alike, so paired ratios show none of the drift. User and system time are 50 % and 10 % of
+    elapsed. `schema` 1 is hyperfine 1.15's export, 2 that of 2.x. `skip` says why a cell is
+    skipped, `flags` what flags its runs have in a round; `failed` has (cell, round) with a log and
+    no export.
+    """
+    values = {**AXES} if axes is None else dict(axes)
+    numbers = random.Random(seed)
+    scale = FACTORS if factors is None else factors
+    rows = [(cell, point, skip(point)) for cell, point in _points(values)]
+    measured = [(cell, point) for cell, point, why in rows if not why]
+    study = SyntheticStudy(name, root / "results", values, rounds, [cell for cell, _ in measured])
+    _write_grid(study.grid, values, rows)
+    for number in range(1, rounds + 1):
+        for cell, point in measured:
+            if (cell, number) in failed:
+                _fail(study, cell, number)
+                continue
+            level = (seconds or (lambda axes: known_seconds(axes, scale)))(point)
+            level *= math.exp(-drift * (number - 1))
+            times = [level * math.exp(numbers.gauss(0, noise)) for _ in range(runs)]
+            _write_json(study.export(cell, number), _export(times, schema))
+            context = _context(study, cell, point, number, host(number), flags(point, number), runs)
+            _write_json(study.context(cell, number), context)
+    return study
+
+
+def known_seconds(
+    axes: Mapping[str, str], factors: Mapping[str, Mapping[str, float]] = FACTORS
+) -> float:
+    """The time of a cell without noise and drift."""
+    product_of_factors = math.prod(
+        factors.get(axis, {}).get(value, 1.0) for axis, value in axes.items()
+    )
+    return SECONDS.get(axes.get("command", ""), 1.0) * product_of_factors
+
+
+def _points(axes: Mapping[str, list[str]]) -> list[tuple[str, dict[str, str]]]:
+    points: dict[str, dict[str, str]] = {}
+    for combination in product(*axes.values()):
+        point = dict(zip(axes, combination, strict=True))
+        without = WITHOUT.get(point.get("command", ""), ())
+        point = {axis: "" if axis in without else value for axis, value in point.items()}
+        points.setdefault("/".join(value or "-" for value in point.values()), point)
+    return list(points.items())
+
+
+def _write_grid(
+    path: Path, axes: Mapping[str, list[str]], rows: list[tuple[str, dict[str, str], str]]
+) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["cell", *axes, "skip"])
+        writer.writerows([cell, *point.values(), why] for cell, point, why in rows)
+
+
+def _write_json(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def _fail(study: SyntheticStudy, cell: str, number: int) -> None:
+    log = study.results / "logs" / "cells" / study.name / cell / f"round{number}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("starting svnserve\nsvnserve did not answer within 10 s.\n", encoding="utf-8")
+
+
+def _export(times: list[float], schema: int) -> dict[str, Any]:
+    if schema == 2:
+        return {
+            "schema_version": 2,
+            "results": [{"measurements": [_measurement(t) for t in times]}],
+        }
+    mean = sum(times) / len(times)
+    result = {
+        "times": times,
+        "user": 0.5 * mean,
+        "system": 0.1 * mean,
+        "exit_codes": [0 for _ in times],
+    }
+    return {"results": [result]}
+
+
+def _measurement(elapsed: float) -> dict[str, Any]:
+    return {
+        "time_wall_clock": {"value": elapsed, "unit": "second"},
+        "time_user": {"value": 0.5 * elapsed, "unit": "second"},
+        "time_system": {"value": 0.1 * elapsed, "unit": "second"},
+        "memory_peak_resident": {"value": 12e6, "unit": "byte"},
+        "exit_code": 0,
+    }
+
+
+def _context(
+    study: SyntheticStudy,
+    cell: str,
+    axes: dict[str, str],
+    number: int,
+    host: str,
+    flags: list[str],
+    runs: int,
+) -> dict[str, Any]:
+    order = (number - 1) * len(study.cells) + study.cells.index(cell)
+    served = axes.get("ra") in ("svn", "http")
+    certificate = {
+        "cache_cleared_by": "drop_caches" if axes.get("cache") == "cold" else "",
+        "resident_before": 0.01 if axes.get("cache") == "cold" else None,
+        "resident_after": 0.9,
+        "device_read_bytes": 1 << 20 if axes.get("cache") == "cold" else 0,
+        "steal_pct": 0.1,
+        "server_cpu_s": 0.2 if served else None,
+    }
+    kind = {"svn": "svnserve", "http": "httpd"}.get(axes.get("ra", ""), "")
+    return {
+        "study": study.name,
+        "cell": cell,
+        "axes": axes,
+        "round": number,
+        "copy": (number - 1) % 3 + 1,
+        "order": order,
+        "seed": 1,
+        "started_at": f"2026-11-21T{7 + order // 3600:02}:{order // 60 % 60:02}:{order % 60:02}Z",
+        "argv": ["/usr/bin/svn", axes.get("command", ""), "file:///somewhere"],
+        "argv_template": "{svn} {url}",
+        "hooks": {"setup": [], "prepare": ["clear-caches"], "cleanup": []},
+        "warmup": 0,
+        "server": {"kind": kind, "argv": [kind], "pid": 123, "port": 4711} if served else None,
+        "host": {
+            "name": host,
+            "kernel": "6.1.0",
+            "cpu": "A processor",
+            "cores": 2,
+            "memory_bytes": 4 << 30,
+            "virtualized": "",
+            "clock_source": "tsc",
+        },
+        "storage": {"name": "disk", "path": "/var/tmp", "filesystem": "ext4", "rotational": False},
+        "versions": {"svn": "1.14.2", "hyperfine": "2.0.0", "vcsbench": "0.1.0"},
+        "repository": {
+            "name": axes.get("repo", ""),
+            "source": "generated",
+            "scale": 0.1304,
+            "youngest": 6000,
+            "packed_shards": 6 if axes.get("packing") == "pack" else 0,
+        },
+        "runs": [{"run": i + 1, "certificate": certificate, "flags": flags} for i in range(runs)],
+        "flags": [],
+    }

@@ -1,0 +1,228 @@
+"""Advice on made-up measurements: what is recommended, and what is not."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vcsbench.advice.recommend import advise
+
+ORDER = {
+    "command": ["log", "export"],
+    "ra": ["http", "svn", "file"],
+    "repo": ["ruby"],
+    "format": ["f6", "f7"],
+    "config": ["slow", "fast"],
+    "cache": ["cold", "hot-os"],
+}
+ONE = {"command": ["log"], "repo": ["ruby"], "cache": ["cold"], "config": ["slow"]}
+
+
+def measured(seconds, rounds=5, noise=0.005, drift=0.0, seed=1, **values):
+    """Measurements of all combinations of ORDER's values, or of `values`, that take `seconds` of
+    their axes, times exp(N(0, noise)) and, in all cells alike, exp(-drift * round)."""
+    random = np.random.default_rng(seed)
+    wanted = {**ORDER, **values}
+    rows = []
+    for number in range(1, rounds + 1):
+        for point in itertools.product(*wanted.values()):
+            axes = dict(zip(wanted, point, strict=True))
+            elapsed = seconds(axes) * math.exp(random.normal(0, noise) - drift * number)
+            rows.append({**axes, "round": number, "elapsed_s": elapsed})
+    return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.1, host="here", flags="")
+
+
+def factors(**known):
+    """Seconds as a product: `factors(f7=0.5)` halves the time of what has a value f7."""
+    return lambda axes: math.prod(
+        known.get(value.replace("-", "_"), 1.0) for value in axes.values()
+    )
+
+
+def advice_of(frame, caveats=None):
+    return advise(frame, ORDER, caveats or {})
+
+
+def only(frame, caveats=None):
+    items = advice_of(frame, caveats)["recommendations"]
+    assert len(items) == 1
+    return items[0]
+
+
+def effect_of(item, axis):
+    return next(effect for effect in item["axes"] if effect["axis"] == axis)
+
+
+def test_every_command_and_cache_state_has_its_advice():
+    items = advice_of(measured(factors(f7=0.5)))["recommendations"]
+    assert [(item["command"], item["cache"]) for item in items] == [
+        *[("log", "cold"), ("log", "hot-os"), ("export", "cold"), ("export", "hot-os")]
+    ]
+    assert all(item["choice"] == {"format": "f7"} for item in items)
+
+
+def test_the_fastest_is_recommended_with_what_it_gains():
+    frame = measured(factors(f7=0.5, svn=0.8, file=0.6), **ONE)
+    item = only(frame)
+    assert item["confident"]
+    assert item["choice"] == {"ra": "file", "format": "f7"}
+    assert item["fixed"] == {"config": "slow"}
+    assert item["fastest"]["axes"] == {"ra": "file", "format": "f7"}
+    assert item["fastest"]["median_s"] == pytest.approx(0.3, rel=0.01)
+    assert item["runner_up"]["axes"] == {"ra": "svn", "format": "f7"}
+    assert item["runner_up"]["comparison"]["ratio"] == pytest.approx(0.8 / 0.6, rel=0.01)
+    assert item["slowest"]["axes"] == {"ra": "http", "format": "f6"}
+    assert item["slowest"]["comparison"]["ratio"] == pytest.approx(1 / 0.3, rel=0.01)
+    assert item["tied"] == []
+    times = frame.query("ra == 'file' and format == 'f7'")["elapsed_s"]
+    assert (item["fastest"]["min_s"], item["fastest"]["max_s"]) == (times.min(), times.max())
+
+
+def test_sentences_say_it():
+    item = only(measured(factors(f7=0.5, svn=0.8, file=0.6), noise=0, **ONE))
+    assert item["sentence"].startswith(
+        "Fastest: file f7 (0.300 s, all with config slow), 1.33 times (1.33 to 1.33 over the rounds) "
+        "as fast as the next, svn f7, and 3.33 times (3.33 to 3.33) as fast as the slowest, http f6."
+    )
+    assert "format: f7 is 2.00 times (2.00 to 2.00) as fast as f6." in item["sentences"]
+
+
+def test_axes_hold_the_others_equal():
+    # f7 helps twofold over svn and fourfold over file: the geometric mean of both.
+    def seconds(axes):
+        return {"f6": 4.0, "f7": 2.0 if axes["ra"] == "svn" else 1.0}[axes["format"]]
+
+    item = only(measured(seconds, noise=0.001, **{**ONE, "ra": ["svn", "file"]}))
+    (comparison,) = effect_of(item, "format")["comparisons"]
+    assert (comparison["faster"], comparison["slower"]) == ("f7", "f6")
+    assert comparison["ratio"] == pytest.approx(math.sqrt(8), rel=0.01)
+    assert comparison["low"] < comparison["ratio"] < comparison["high"]
+    assert comparison["smallest"] <= comparison["ratio"] <= comparison["largest"]
+
+
+def test_drift_over_rounds_hides_no_difference():
+    item = only(measured(factors(f7=0.9), drift=0.3, **ONE, ra=["svn"]))
+    assert item["choice"] == {"format": "f7"}
+    assert item["fastest"]["max_s"] > 2 * item["fastest"]["min_s"]
+
+
+def test_what_lies_within_the_spread_is_not_recommended():
+    item = only(measured(factors(f7=0.98), noise=0.05, **ONE, ra=["svn"]))
+    assert not item["confident"]
+    assert item["choice"] == {}
+    assert item["sentences"][0] == (
+        "No difference shown between f7 and f6, all with svn, config slow: nothing is recommended."
+    )
+    assert effect_of(item, "format")["sentence"] == "format: no difference shown between f7 and f6."
+
+
+def test_one_contrary_round_is_spread_enough():
+    # The interval excludes 1, but in one of ten rounds it was the other way round.
+    frame = measured(factors(f7=0.5), rounds=10, noise=0.001, **ONE, ra=["svn"])
+    frame.loc[(frame["format"] == "f7") & (frame["round"] == 4), "elapsed_s"] = 1.1
+    item = only(frame)
+    (comparison,) = effect_of(item, "format")["comparisons"]
+    assert comparison["low"] > 1 > comparison["smallest"]
+    assert not comparison["shown"]
+    assert not item["confident"]
+
+
+def test_of_equals_only_what_they_have_in_common_is_recommended():
+    item = only(measured(factors(f7=0.5, http=1.5), noise=0.02, **ONE))
+    assert item["choice"] == {"format": "f7"}
+    assert len(item["tied"]) == 1
+    assert {item["fastest"]["axes"]["ra"], item["tied"][0]["ra"]} == {"svn", "file"}
+    effect = effect_of(item, "ra")
+    assert sorted(effect["fastest"]) == ["file", "svn"]
+    assert "no difference shown between" in effect["sentence"]
+    assert "as fast as http" in effect["sentence"]
+
+
+@pytest.mark.parametrize(("rounds", "says"), [(1, "Only 1 round was"), (4, "Only 4 rounds were")])
+def test_nothing_is_recommended_on_few_rounds(rounds, says):
+    item = only(measured(factors(f7=0.1), rounds=rounds, **ONE))
+    assert (item["confident"], item["choice"]) == (False, {})
+    assert item["sentence"].startswith(says)
+    assert "axes" not in item
+
+
+def test_a_single_choice_is_no_advice():
+    item = only(measured(factors(), **{**ONE, "ra": ["svn"], "format": ["f6"]}))
+    assert item["sentence"] == "There was nothing to choose between."
+
+
+def test_several_machines_are_not_compared():
+    frame = measured(factors(f7=0.5), **ONE)
+    frame["host"] = np.where(frame["format"] == "f6", "old", "new")
+    item = only(frame)
+    assert not item["confident"]
+    assert "several machines (new, old)" in item["sentence"]
+
+
+def test_a_choice_that_lacks_a_round_is_left_out_and_named():
+    frame = measured(factors(f7=0.5, svn=0.8, file=0.1), **ONE)
+    lacking = (frame["ra"] == "file") & (frame["round"] == 2)
+    item = only(frame[~lacking])
+    assert item["choice"] == {"ra": "svn", "format": "f7"}
+    assert item["sentences"][-1] == "Left out, for rounds are missing: file f6; file f7."
+
+
+def test_runs_with_a_false_label_are_not_advised_upon():
+    frame = measured(factors(f7=0.5), **ONE, ra=["svn"])
+    frame.loc[frame["format"] == "f7", "flags"] = "cold-reads"
+    assert only(frame)["sentence"] == "There was nothing to choose between."
+
+
+def test_an_axis_that_does_not_apply_is_no_choice():
+    frame = measured(factors(f7=0.5), **{**ONE, "command": ["dump"]}, ra=[""])
+    item = only(frame)
+    assert item["choice"] == {"format": "f7"}
+    assert "ra" not in item["fixed"]
+    assert item["sentence"].startswith("Fastest: f7 (0.5")
+
+
+def test_caveats_stand_under_their_command():
+    frame = measured(factors(f7=0.5), **ONE)
+    assert only(frame, {"log": "It does less."})["sentences"][-1] == "It does less."
+    assert "It does less." not in only(frame, {"export": "It does less."})["sentence"]
+
+
+def test_summary_has_a_sentence_per_axis():
+    def seconds(axes):
+        f7 = 0.5 if axes["command"] == "log" else 1.0
+        return f7 if axes["format"] == "f7" else 1.0
+
+    advice = advice_of(measured(seconds, noise=0.02, ra=["svn"], config=["slow"]))
+    (sentence,) = advice["summary"]
+    assert sentence.startswith("format: f7 is fastest for log (cold, hot-os), ")
+    assert sentence.endswith("no difference shown for export (cold, hot-os).")
+    everywhere = advice_of(measured(factors(f7=0.5), ra=["svn"], config=["slow"]))["summary"]
+    assert everywhere[0].startswith("format: f7 is fastest for everything, ")
+
+
+def test_repositories_are_told_apart():
+    order = {**ORDER, "repo": ["ruby", "bsd"]}
+    frame = measured(factors(f7=0.5), **{**ONE, "repo": ["ruby", "bsd"]}, ra=["svn"])
+    frame.loc[frame["repo"] == "bsd", "elapsed_s"] = [1.0] * 10
+    advice = advise(frame, order, {})
+    assert [(item["repo"], item["confident"]) for item in advice["recommendations"]] == [
+        *[("ruby", True), ("bsd", False)]
+    ]
+    assert "log of ruby (cold)" in advice["summary"][0]
+
+
+def test_it_is_plain_data(tmp_path):
+    for rounds in (0, 1, 5):
+        frame = measured(factors(f7=0.5), rounds=max(rounds, 1))
+        json.dumps(advice_of(frame[frame["round"] <= rounds]), allow_nan=False)
+
+
+def test_identical_choices_are_seldom_told_apart():
+    wrong = 0
+    for seed in range(100):
+        frame = measured(factors(), noise=0.03, seed=seed, **ONE, ra=["svn"])
+        wrong += only(frame)["confident"]
+    assert wrong <= 10

@@ -1,0 +1,101 @@
+"""The configuration: what is right is read, what is wrong is one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from vcsbench.config import load_config, merge, own_repository
+from vcsbench.errors import UserError
+from vcsbench.validation import read_yaml
+
+ROOT = Path(__file__).parent.parent.parent
+DEFAULT = ROOT / "config" / "config.yaml"
+
+
+def configured(tmp_path: Path, **over: Any) -> Any:
+    """The default configuration with `over` laid over it from a file."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(yaml.safe_dump(over))
+    return load_config(merge(read_yaml(DEFAULT), over), ROOT, [DEFAULT, file])
+
+
+def sentence(tmp_path: Path, **over: Any) -> str:
+    with pytest.raises(UserError) as caught:
+        configured(tmp_path, **over)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_default_and_full_configurations_are_valid(tmp_path: Path) -> None:
+    assert configured(tmp_path)["rounds"] == 5
+    full = read_yaml(ROOT / "config" / "full.yaml")
+    assert set(configured(tmp_path, **full).repositories) == {"ruby", "bsd"}
+
+
+def test_unknown_key_names_file_key_and_remedy(tmp_path: Path) -> None:
+    text = sentence(tmp_path, storagee="disk")
+    assert "mine.yaml" in text and "`storagee`" in text and "did you mean `storage`" in text
+
+
+def test_unknown_nested_key(tmp_path: Path) -> None:
+    text = sentence(tmp_path, repositories={"ruby": {"source": "generated", "profle": "ruby"}})
+    assert "`repositories.ruby.profle`" in text and "did you mean `profile`" in text
+
+
+def test_wrong_type_names_the_key(tmp_path: Path) -> None:
+    text = sentence(tmp_path, rounds="five")
+    assert "mine.yaml" in text and "`rounds`" in text and "'five' is not of type 'integer'" in text
+
+
+def test_wrong_value_in_the_grid_names_the_place(tmp_path: Path) -> None:
+    text = sentence(tmp_path, grid={"fsfs-san-2014": {"include": [{"cache": 3}]}})
+    assert "`grid.fsfs-san-2014.include[0].cache`" in text
+
+
+def test_missing_study_lists_those_there_are(tmp_path: Path) -> None:
+    text = sentence(tmp_path, studies=["fsfs-2015"])
+    assert "fsfs-2015.yaml" in text and "fsfs-san-2014" in text
+
+
+def test_study_with_published_numbers_only_cannot_be_measured(tmp_path: Path) -> None:
+    text = sentence(tmp_path, studies=["fsfs-ssd-2014"])
+    assert "published numbers only" in text
+
+
+def test_undefined_storage(tmp_path: Path) -> None:
+    assert "`storage`: 'ssd' is not defined" in sentence(tmp_path, storage="ssd")
+
+
+def test_unreadable_yaml_is_one_sentence(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("a: [1\nb: 2")
+    with pytest.raises(UserError, match="is not valid YAML") as caught:
+        read_yaml(broken)
+    assert "\n" not in str(caught.value)
+
+
+def test_own_repository_is_named_after_its_folder(tmp_path: Path) -> None:
+    import subprocess
+
+    path = tmp_path / "My repo"
+    subprocess.run(["git", "init", "-q", path], check=True)
+    assert list(own_repository(str(path), {})) == ["My-repo"]
+
+
+def test_own_repository_is_never_taken_for_a_configured_one(tmp_path: Path) -> None:
+    import subprocess
+
+    path = tmp_path / "ruby.git"
+    subprocess.run(["git", "init", "-q", "--bare", path], check=True)
+    assert list(own_repository(str(path), {"ruby": {}})) == ["ruby-own"]
+
+
+@pytest.mark.parametrize("path", ["/does/not/exist", "/etc/passwd", "/usr"])
+def test_a_repository_path_that_is_none(tmp_path: Path, path: str) -> None:
+    text = sentence(tmp_path, repository=path)
+    assert path in text

@@ -1,0 +1,155 @@
+"""The lock files, and the conda environments that stand in for them, say the same as pyproject.toml."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENTS = sorted(path.name for path in (ROOT / "envs").glob("*.yaml"))
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+# The names that differ.
+CONDA_NAMES = {"snakemake": "snakemake-minimal"}
+# Where conda has another version than pyproject.toml: the newest that its public recipes show.
+CONDA_HAS = {
+    "snakemake": "9.27.0",
+    "pandas": "3.0.3",
+    "vl-convert-python": "1.9.0",  # a post-release is the same program, packaged anew
+    "pytest": "9.1.1",
+    "hypothesis": "6.165.10",
+}
+
+
+def pins(requirements: list[str]) -> dict[str, str]:
+    return dict(requirement.split("==") for requirement in requirements)
+
+
+RUNTIME = pins(PYPROJECT["project"]["dependencies"])
+GROUPS = {name: pins(group) for name, group in PYPROJECT["dependency-groups"].items()}
+
+
+def environment(name: str) -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "envs" / name).read_text())
+
+
+def conda_pins(name: str) -> dict[str, str]:
+    return dict(dependency.split("=") for dependency in environment(name)["dependencies"])
+
+
+@pytest.mark.parametrize(
+    ("lock", "pinned"),
+    [("python.lock", RUNTIME | GROUPS["dev"]), ("installer.lock", GROUPS["installer"])],
+)
+def test_lock_files_hold_what_is_pinned(lock: str, pinned: dict[str, str]) -> None:
+    text = (ROOT / "envs" / lock).read_text()
+    locked = dict(re.findall(r"^([a-z0-9._-]+)==(\S+)", text, re.MULTILINE))
+    hashed = re.findall(r"^[a-z0-9._-]+==.* \\\n    --hash=sha256:", text, re.MULTILINE)
+
+    assert {name: locked.get(name) for name in pinned} == pinned
+    assert len(hashed) == len(locked), "a package without a hash"
+    assert "://" not in text, "a lock file must work with any package index"
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_conda_environments_are_pinned_and_strict(name: str) -> None:
+    file = environment(name)
+    channels = file["channels"]
+
+    assert set(file) == {"channels", "dependencies"}
+    assert channels[0] == "conda-forge" and channels[-1] == "nodefaults"
+    assert set(channels) <= {"conda-forge", "bioconda", "nodefaults"}
+    # Only Snakemake is bioconda's.
+    assert ("bioconda" in channels) == ("snakemake-minimal" in conda_pins(name))
+    for dependency in file["dependencies"]:
+        assert re.fullmatch(r"[a-z0-9-]+=\d+(\.\d+)+", dependency), dependency
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_conda_environments_agree_with_pyproject(name: str) -> None:
+    pinned = RUNTIME | GROUPS["dev"]
+    conda = conda_pins(name)
+    expected = {
+        package: CONDA_HAS.get(package, version)
+        for package, version in pinned.items()
+        if CONDA_NAMES.get(package, package) in conda
+    }
+
+    assert {package: conda[CONDA_NAMES.get(package, package)] for package in expected} == expected
+
+
+def test_no_difference_is_listed_that_is_none() -> None:
+    pinned = RUNTIME | GROUPS["dev"]
+    assert [name for name, version in CONDA_HAS.items() if pinned[name] == version] == []
+
+
+def test_conda_environments_agree_with_each_other() -> None:
+    whole = conda_pins("workflow.yaml")
+    for name in ENVIRONMENTS:
+        assert conda_pins(name).items() <= whole.items(), name
+    assert {CONDA_NAMES.get(package, package) for package in RUNTIME} <= whole.keys()
+
+
+def test_rules_name_environments_that_exist() -> None:
+    rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    named = set(re.findall(r"envs/([\w-]+\.yaml)", rules))
+    assert named, "no rule names an environment"
+    assert named <= set(ENVIRONMENTS)
+
+
+def record(channel: str, name: str, version: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "version": f"{version}.0" if version.count(".") == 1 else version,
+        "build": channel.replace("-", "_"),
+        "build_number": 0,
+        "subdir": "noarch",
+        "noarch": "generic",
+        "depends": [],
+        "sha256": "0" * 64,
+    }
+
+
+def make_channel(folder: Path, packages: dict[str, str]) -> Path:
+    """Write a channel that has these packages and nothing else."""
+    records = [record(folder.name, name, version) for name, version in packages.items()]
+    files = {f"{one['name']}-{one['version']}-{one['build']}.conda": one for one in records}
+    for subdir in ("noarch", "linux-64"):
+        (folder / subdir).mkdir(parents=True)
+        content = files if subdir == "noarch" else {}
+        repodata = {"info": {"subdir": subdir}, "packages": {}, "packages.conda": content}
+        (folder / subdir / "repodata.json").write_text(json.dumps(repodata))
+    return folder
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_conda_environments_can_be_solved(name: str, tmp_path: Path) -> None:
+    """By conda's own rules, on channels that are made up: it shows that the files are well formed."""
+    rattler = pytest.importorskip("rattler", reason="py-rattler is not installed")
+    wanted = conda_pins(name)
+    bioconda = {name: version for name, version in wanted.items() if name == "snakemake-minimal"}
+    forge = {package: version for package, version in wanted.items() if package not in bioconda}
+    channels = [
+        make_channel(tmp_path / "conda-forge", forge),
+        make_channel(tmp_path / "bioconda", bioconda),
+    ]
+
+    solved = asyncio.run(
+        rattler.solve(
+            sources=[rattler.Channel(path.as_uri()) for path in channels],
+            specs=[rattler.MatchSpec(spec) for spec in environment(name)["dependencies"]],
+            platforms=["linux-64", "noarch"],
+            channel_priority=rattler.ChannelPriority.Strict,
+        )
+    )
+
+    assert {package.name.normalized: str(package.build) for package in solved} == {
+        package: "bioconda" if package in bioconda else "conda_forge" for package in wanted
+    }

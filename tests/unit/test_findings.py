@@ -1,0 +1,182 @@
+"""Verdicts on what the studies concluded, on published and on made-up measured numbers."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from vcsbench.errors import UserError
+from vcsbench.findings import holds, read_findings, verdicts
+from vcsbench.published import read_published
+from vcsbench.study import load_study
+
+CONFIG = Path(__file__).parents[2] / "config"
+FINDINGS = CONFIG / "published" / "findings.yaml"
+AXES = ["command", "format"]
+
+
+def finding(**changes):
+    return {
+        "id": "f7-log",
+        "statement": "Format 7 is about twice as fast for the log.",
+        "where": {"command": "log"},
+        "compare": {"axis": "format", "baseline": "f6", "candidate": "f7"},
+        "expect": {"over": "median", "at_least": 1.8, "at_most": 2.2},
+    } | changes
+
+
+def measured(ratios, commands=("log",)):
+    """Measurements whose f6 takes `ratios` times its f7 in rounds 1, 2, 3, ..."""
+    rows = [
+        {"command": command, "format": value, "round": number, "elapsed_s": elapsed}
+        for command in commands
+        for number, ratio in enumerate(ratios, start=1)
+        for value, elapsed in (("f6", ratio * number), ("f7", 1.0 * number))
+    ]
+    return pd.DataFrame(rows).assign(user_s=0.3, system_s=0.1, host="here", flags="")
+
+
+def verdict_of(frame, **changes):
+    return verdicts([finding(**changes)], AXES, None, frame).iloc[0]
+
+
+@pytest.mark.parametrize(("name", "count"), [("fsfs-san-2014", 19), ("fsfs-ssd-2014", 10)])
+def test_every_finding_holds_on_the_published_numbers(name, count):
+    study = load_study(CONFIG / "studies" / f"{name}.yaml")
+    axes = list(study.axes)
+    found = read_findings(FINDINGS, name, axes)
+    numbers = read_published(CONFIG / "published" / study.published["numbers"], axes)
+    rows = verdicts(found, axes, numbers, None)
+    assert len(rows) == count
+    for check, (_, row) in zip(found, rows.iterrows(), strict=True):
+        assert holds(check, row["published"]), row
+        assert row["verdict"] == "not measured"
+    assert rows[["measured", "low", "high"]].isna().all(axis=None)
+
+
+def test_published_value_is_reduced_over_the_pairs():
+    # Of the numbers' own, by hand: null-log from hot server caches, fast: http against svn.
+    study = load_study(CONFIG / "studies" / "fsfs-san-2014.yaml")
+    axes = list(study.axes)
+    numbers = read_published(CONFIG / "published" / "fsfs-san-2014.csv", axes)
+    check = next(f for f in read_findings(FINDINGS, study.name, axes) if "null-log-peak" in f["id"])
+    rows = numbers.query("command == 'null-log' and cache == 'hot-svn' and config == 'fast'")
+    times = rows.set_index(["repo", "format", "packing", "ra"])["elapsed_s"].unstack("ra")
+    expected = (times["http"] / times["svn"]).max()
+    assert verdicts([check], axes, numbers, None)["published"][0] == expected
+
+
+def test_columns_and_expectation():
+    rows = verdicts([finding()], AXES, None, measured([2.0] * 5))
+    assert list(rows) == [
+        *["id", "statement", "published", "measured", "low", "high", "expected", "verdict"]
+    ]
+    assert rows["expected"][0] == "1.8 to 2.2"
+    least = finding(expect={"over": "min", "at_least": 4.5})
+    most = finding(expect={"over": "max", "at_most": 0.7})
+    assert verdicts([least, most], AXES, None, None)["expected"].tolist() == [
+        *["at least 4.5", "at most 0.7"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "verdict"),
+    [
+        ([2.0, 2.01, 1.99, 2.0, 2.02], "reproduced"),
+        ([1.0, 1.01, 0.99, 1.0, 1.02], "differs"),
+        ([3.0, 3.01, 2.99, 3.0, 3.02], "differs"),
+        ([1.7, 1.9, 1.75, 1.85, 1.8], "inconclusive"),  # the interval crosses a bound
+        ([1.0, 1.01, 0.99, 1.0], "inconclusive"),  # low n
+        ([2.0], "inconclusive"),
+    ],
+)
+def test_verdict(ratios, verdict):
+    assert verdict_of(measured(ratios))["verdict"] == verdict
+
+
+def test_interval_is_over_rounds_of_the_value_reduced_within_each():
+    first, second = measured([2.0, 2.2, 2.1, 1.9, 2.0]), measured([1.0, 4.0, 3.0, 3.0, 3.0])
+    frame = pd.concat([first, second.assign(command="null-log")])
+    where = {"command": ["log", "null-log"]}
+    row = verdict_of(frame, where=where, expect={"over": "max", "at_least": 1.0})
+    d = np.log([2.0, 4.0, 3.0, 3.0, 3.0])
+    interval = stats.ttest_1samp(d, 0).confidence_interval(0.95)
+    assert row["measured"] == pytest.approx(math.exp(d.mean()))
+    assert (row["low"], row["high"]) == pytest.approx(
+        (math.exp(interval.low), math.exp(interval.high))
+    )
+
+
+def test_a_round_that_lacks_a_cell_does_not_count():
+    frame = measured([2.0] * 6, commands=("log", "null-log"))
+    lacking = (frame["command"] == "null-log") & (frame["round"] == 1) & (frame["format"] == "f7")
+    frame.loc[(frame["command"] == "log") & (frame["round"] == 1), "elapsed_s"] = [900.0, 1.0]
+    where = {"command": ["log", "null-log"]}
+    row = verdict_of(frame[~lacking], where=where, expect={"over": "max", "at_least": 1.8})
+    assert row["measured"] == pytest.approx(2.0)
+    assert row["verdict"] == "reproduced"
+
+
+def test_level_is_of_each_round():
+    frame = measured([2.0] * 5).query("format == 'f7'")
+    # user and system time are 0.4 s, elapsed 1 to 5 s
+    check = finding(level="client_cpu_pct", expect={"over": "min", "at_least": 80})
+    del check["compare"]
+    row = verdicts([check], AXES, None, frame).iloc[0]
+    expected = [100 * 0.4 / number for number in range(1, 6)]
+    assert row["measured"] == pytest.approx(np.mean(expected))
+
+
+def test_what_has_no_measured_pair_is_not_measured():
+    row = verdict_of(measured([2.0] * 5), where={"command": "export"})
+    assert (row["verdict"], math.isnan(row["measured"])) == ("not measured", True)
+    only_f6 = measured([2.0] * 5).query("format == 'f6'")
+    assert verdict_of(only_f6)["verdict"] == "not measured"
+
+
+def test_runs_with_a_false_label_are_left_out():
+    frame = measured([2.0] * 5 + [50.0])
+    frame.loc[frame["round"] == 6, "flags"] = "restarted"
+    assert verdict_of(frame)["measured"] == pytest.approx(2.0)
+
+
+def test_hosts_are_never_divided_by_one_another():
+    frame = measured([2.0] * 5)
+    frame["host"] = np.where(frame["format"] == "f6", "old", "new")
+    assert verdict_of(frame)["verdict"] == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a: [{id: x, statement: y, where: {}}]", "`a[0]`: `expect` is missing"),
+        ("a: [{id: x, statement: y, where: {}, expect: {over: median}}]", "needs either"),
+        (
+            "a: [{id: x, statement: y, where: {}, level: elapsed_s, expect: {over: mean}}]",
+            "`expect.over` is none of median, min, max",
+        ),
+        (
+            "a: [{id: x, statement: y, where: {cash: cold}, level: elapsed_s, expect: {over: min}}]",
+            "has no axis `cash`; it has command, format",
+        ),
+    ],
+)
+def test_a_bad_finding_is_refused_in_a_sentence(tmp_path, text, says):
+    path = tmp_path / "findings.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError) as error:
+        read_findings(path, "a", AXES)
+    assert says in str(error.value)
+
+
+def test_a_study_without_findings_has_none():
+    assert read_findings(FINDINGS, "of-my-own", AXES) == []
+
+
+def test_a_study_may_have_one_axis_only():
+    frame = measured([2.0] * 5).drop(columns="command")
+    row = verdicts([finding(where={})], ["format"], None, frame).iloc[0]
+    assert (row["measured"], row["verdict"]) == (pytest.approx(2.0), "reproduced")

@@ -1,0 +1,141 @@
+"""The grid: its cells, their order, and the reason for each that is skipped."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vcsbench.config import Config, load_config, merge
+from vcsbench.errors import UserError
+from vcsbench.grid import Cell, make_grid, run_order
+from vcsbench.machine import Machine, Mount, why_skip
+from vcsbench.validation import read_yaml
+
+ROOT = Path(__file__).parent.parent.parent
+DEFAULT = ROOT / "config" / "config.yaml"
+STUDY = "fsfs-san-2014"
+
+
+def config(*include: dict[str, Any], exclude: Any = (), **over: Any) -> Config:
+    grid = (
+        {"grid": {STUDY: {"include": list(include), "exclude": list(exclude)}}} if include else {}
+    )
+    return load_config(merge(read_yaml(DEFAULT), {**grid, **over}), ROOT, [DEFAULT])
+
+
+def cells(*include: dict[str, Any], **over: Any) -> list[Cell]:
+    made = config(*include, **over)
+    return make_grid(made, made.studies[STUDY], lambda axes: "")
+
+
+def test_default_grid_has_what_the_study_compares() -> None:
+    grid = cells()
+    assert 60 <= len(grid) <= 84
+    for axis, wanted in {
+        "command": {"log", "export"},
+        "ra": {"http", "svn", "file"},
+        "format": {"f6", "f7"},
+        "packing": {"nopack", "pack"},
+        "config": {"slow", "fast"},
+        "cache": {"cold", "hot-os", "hot-svn"},
+    }.items():
+        assert {cell.axes[axis] for cell in grid} == wanted
+
+
+def test_paths_are_the_axis_values_in_the_studys_order() -> None:
+    grid = cells(
+        {"command": "log", "ra": "http", "format": "f6", "config": "slow", "cache": "cold"}
+    )
+    assert [cell.path for cell in grid] == [
+        "log/http/ruby/f6/nopack/slow/cold",
+        "log/http/ruby/f6/pack/slow/cold",
+    ]
+
+
+def test_an_axis_that_does_not_apply_is_a_dash_in_the_path_and_empty_in_its_column() -> None:
+    grid = cells(
+        {"command": "dump", "format": "f6", "packing": "pack", "config": "slow", "cache": "cold"}
+    )
+    assert [(cell.path, cell.axes["ra"]) for cell in grid] == [
+        ("dump/-/ruby/f6/pack/slow/cold", "")
+    ]
+
+
+def test_a_cell_in_two_parts_is_measured_once_and_exclude_takes_it_out() -> None:
+    part = {"command": "log", "format": "f6", "packing": "pack", "config": "slow"}
+    twice = cells(part, {**part, "cache": "cold"})
+    assert len(twice) == len({cell.path for cell in twice}) == 9
+    assert len(cells(part, exclude=[{"ra": "http", "cache": ["cold", "hot-os"]}])) == 7
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"cash": "cold"}, "include[0].cash`: the study has no such axis"),
+        ({"cache": "warm"}, "'warm' has no definition; config/studies/fsfs-san-2014.yaml has cold"),
+        ({"config": "turbo"}, "'turbo' has no definition; config/servers has"),
+        ({"repo": "kde"}, "'kde' has no definition; `repositories` has ruby"),
+    ],
+)
+def test_what_has_no_definition_is_one_sentence(part: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        cells(part)
+    assert said in str(caught.value)
+
+
+def test_an_empty_grid_is_said() -> None:
+    with pytest.raises(UserError, match="leaves no cell to measure"):
+        cells({"command": "log"}, exclude=[{"command": "log"}])
+
+
+def test_rounds_are_blocks_and_the_order_is_seeded() -> None:
+    grid = cells()
+    order = run_order(grid, 3, seed=1)
+    assert order == run_order(list(reversed(grid)), 3, seed=1)
+    assert order != run_order(grid, 3, seed=2)
+    assert sorted(order.values()) == list(range(3 * len(grid)))
+    last = {n: max(at for (_, _, r), at in order.items() if r == n) for n in (1, 2, 3)}
+    first = {n: min(at for (_, _, r), at in order.items() if r == n) for n in (1, 2, 3)}
+    assert last[1] < first[2] and last[2] < first[3]
+    by_path = {cell.path: cell for cell in grid}
+    for number in (1, 2, 3):
+        ranked = sorted((at, path) for (_, path, r), at in order.items() if r == number)
+        blocks = [
+            tuple(by_path[p].axes[a] for a in ("command", "repo", "cache")) for _, p in ranked
+        ]
+        changes = sum(a != b for a, b in pairwise(blocks))
+        assert changes == len(set(blocks)) - 1, "a block's cells run next to each other"
+
+
+def test_more_rounds_leave_the_earlier_ones_where_they_are() -> None:
+    grid = cells()
+    few, more = run_order(grid, 2, 1), run_order(grid, 4, 1)
+    assert all(more[key] == at for key, at in few.items())
+
+
+def test_a_tmpfs_is_never_cold() -> None:
+    machine = Machine(mounts=[Mount("/dev/sda", "/", "ext4"), Mount("tmpfs", "/ram", "tmpfs")])
+    axes = {"ra": "file", "cache": "cold"}
+    assert "cannot be cold" in why_skip(machine, axes, "", "{svn} log", "/ram/x", "auto")
+    assert why_skip(machine, {**axes, "cache": "hot-os"}, "", "{svn} log", "/ram/x", "auto") == ""
+
+
+def test_no_httpd_skips_http_only() -> None:
+    deployed = Machine(deployed=True)
+    axes = {"ra": "http", "cache": "hot-os"}
+    assert "mod_dav_svn" in why_skip(deployed, axes, "httpd", "{svn} log", "/var/tmp", "auto")
+    assert (
+        why_skip(deployed, {**axes, "ra": "svn"}, "svnserve", "{svn} log", "/var/tmp", "auto") == ""
+    )
+
+
+def test_no_right_to_drop_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
+    machine = Machine(mounts=[Mount("/dev/sda", "/", "ext4")])
+    axes = {"ra": "file", "cache": "cold"}
+    assert "takes root" in why_skip(machine, axes, "", "{svn} log", "/x", "drop-caches")
+    monkeypatch.setenv("PATH", "")
+    assert "takes root, or vmtouch" in why_skip(machine, axes, "", "cp", "/x", "auto")

@@ -1,0 +1,260 @@
+"""From hyperfine's exports and the contexts to the rows of the measurements."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from unit.synthetic import AXES, make_study
+from vcsbench import flags, hyperfine_export
+from vcsbench.errors import UserError
+from vcsbench.frames import write_frame
+from vcsbench.measurements import collect, failures, measurements, read_grid, read_measurements
+
+EXPORTS = Path(__file__).parent / "data" / "hyperfine"
+ONE_CELL = {axis: values[:1] for axis, values in AXES.items()}
+CELL = "log/http/ruby/f6/nopack/slow/cold"
+
+
+def collected(study, rounds=None, exports=None):
+    axes, grid = read_grid(study.grid)
+    logs = study.results / "logs" / "cells" / study.name
+    found = [path for path in exports or study.exports if Path(path).exists()]
+    return collect(axes, grid, rounds or study.rounds, found, logs)
+
+
+def edit(path, change):
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("version", ["1.15.0", "1.20.0"])
+def test_flat_export(version):
+    runs = hyperfine_export.read(EXPORTS / f"export-{version}.json")
+    assert [run.exit_code for run in runs] == [0, 0, 0]
+    expected = {"1.15.0": 0.020130079, "1.20.0": 0.016995066}
+    assert runs[1].elapsed_s == pytest.approx(expected[version])
+    # Its user time is the mean of the runs, and its memory not a run's own.
+    assert runs[0].user_s == runs[2].user_s
+    assert all(run.mean_cpu for run in runs)
+    assert all(run.peak_memory_bytes is None for run in runs)
+
+
+def test_export_with_measurements():
+    runs = hyperfine_export.read(EXPORTS / "export-2.0.0.json")
+    assert [run.elapsed_s for run in runs] == pytest.approx([0.017749817, 0.021931768, 0.016614174])
+    assert [run.user_s for run in runs] == pytest.approx([0.013971, 0.004936, 0.01224])
+    assert [run.system_s for run in runs] == pytest.approx([0.003492, 0.014159, 0.004079999])
+    assert runs[2].peak_memory_bytes == 12165120
+    assert not any(run.mean_cpu for run in runs)
+
+
+def test_one_run_of_a_flat_export_has_its_own_times(tmp_path):
+    path = tmp_path / "export.json"
+    result = {"times": [0.5], "user": 0.2, "system": 0.1, "exit_codes": [0]}
+    path.write_text(json.dumps({"results": [result]}))
+    assert hyperfine_export.read(path) == [hyperfine_export.Run(0.5, 0.2, 0.1, 0)]
+
+
+def test_units_are_converted(tmp_path):
+    path = tmp_path / "export.json"
+    path.write_bytes((EXPORTS / "export-2.0.0.json").read_bytes())
+
+    def in_other_units(export):
+        run = export["results"][0]["measurements"][0]
+        run["time_wall_clock"] = {"value": 250.0, "unit": "millisecond"}
+        run["time_user"] = {"value": 3.0, "unit": "microsecond"}
+        run["memory_peak_resident"] = {"value": 2.0, "unit": "mebibyte"}
+
+    edit(path, in_other_units)
+    run = hyperfine_export.read(path)[0]
+    assert run.elapsed_s == pytest.approx(0.25)
+    assert run.user_s == pytest.approx(3e-6)
+    assert run.peak_memory_bytes == 2 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"schema_version": 3, "results": []}', "`schema_version`: 3 is not known"),
+        ("[]", "`schema_version`: None is not known"),
+        ('{"results": []}', "is not an export"),
+        ('{"results": [{"times": [1.0]', "is not JSON"),
+        ('{"results": [{"user": 1}]}', "it has no 'times'"),
+        (
+            '{"schema_version": 2, "results": [{"measurements": '
+            '[{"time_wall_clock": {"value": 1, "unit": "fortnight"}}]}]}',
+            "the unit 'fortnight' is not known",
+        ),
+    ],
+)
+def test_what_is_no_export_is_refused_in_a_sentence(tmp_path, text, says):
+    path = tmp_path / "round1.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match="round1") as error:
+        hyperfine_export.read(path)
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize("schema", [1, 2])
+def test_columns_and_values(tmp_path, schema):
+    study = make_study(tmp_path, axes={**ONE_CELL, "ra": ["svn"]}, rounds=2, schema=schema)
+    frame = measurements(collected(study))
+    assert list(frame.columns) == [
+        *["cell", *AXES, "round", "run", "elapsed_s", "user_s", "system_s", "server_cpu_s"],
+        *["client_peak_memory_bytes", "cache_cleared_by", "resident_before", "resident_after"],
+        *[
+            "device_read_bytes",
+            "steal_pct",
+            "copy",
+            "order",
+            "scale",
+            "host",
+            "started_at",
+            "flags",
+        ],
+    ]
+    row = frame.iloc[1]
+    assert row["cell"] == "log/svn/ruby/f6/nopack/slow/cold"
+    assert (row["ra"], row["round"], row["run"], row["copy"]) == ("svn", 2, 1, 2)
+    assert row["user_s"] == pytest.approx(row["elapsed_s"] / 2)
+    assert (row["server_cpu_s"], row["host"], row["scale"]) == (0.2, "workstation", 0.1304)
+
+
+def test_an_axis_that_does_not_apply_is_empty(tmp_path):
+    study = make_study(tmp_path, axes={**ONE_CELL, "command": ["dump"]}, rounds=1)
+    frame = measurements(collected(study))
+    assert frame["cell"][0] == "dump/-/ruby/f6/nopack/slow/cold"
+    assert frame["ra"][0] == ""
+
+
+def test_file_reads_back_as_it_was(tmp_path):
+    axes = {**ONE_CELL, "repo": ["NA", "007"], "command": ["log", "dump"]}
+    study = make_study(tmp_path, axes=axes, rounds=2)
+    frame = measurements(collected(study))
+    write_frame(frame, tmp_path / "m.csv")
+    again = read_measurements(tmp_path / "m.csv")
+    assert list(again["repo"].unique()) == ["NA", "007"]
+    assert again["elapsed_s"].tolist() == frame["elapsed_s"].tolist()
+    assert again["ra"].tolist() == frame["ra"].tolist()
+    assert b"\r" not in (tmp_path / "m.csv").read_bytes()
+
+
+def test_nothing_measured_has_a_heading(tmp_path):
+    study = make_study(tmp_path, axes=ONE_CELL, skip=lambda axes: "no httpd")
+    result = collected(study)
+    write_frame(measurements(result), tmp_path / "m.csv")
+    assert (tmp_path / "m.csv").read_text().startswith("cell,command,ra,")
+    assert read_measurements(tmp_path / "m.csv").empty
+    assert failures(result).empty  # skipped is not failed
+
+
+def seconds_of(times):
+    """Seconds that are the next of `times` each time they are asked for."""
+    left = iter(times)
+    return lambda axes: next(left)
+
+
+def flags_for(tmp_path, times, runs_flags=lambda axes, number: []):
+    study = make_study(
+        tmp_path,
+        axes=ONE_CELL,
+        rounds=len(times),
+        noise=0,
+        drift=0,
+        seconds=seconds_of(times),
+        flags=runs_flags,
+    )
+    return measurements(collected(study))["flags"].tolist()
+
+
+def test_marks_of_deviation(tmp_path):
+    times = [1.0, 1.09, 1.11, 0.81, 0.79, 1.0, 1.0]
+    assert flags_for(tmp_path, times) == ["", "", "off-10", "off-10", "off-20", "", ""]
+
+
+def test_short_is_the_cells_median(tmp_path):
+    assert flags_for(tmp_path / "short", [0.19, 0.19, 0.205]) == ["short", "short", "short"]
+    assert flags_for(tmp_path / "long", [0.201, 0.201, 0.185]) == ["", "", ""]
+
+
+def test_false_labels_have_no_part_in_a_median(tmp_path):
+    found = flags_for(
+        tmp_path,
+        [1.0, 1.0, 0.5, 0.5, 0.5],
+        lambda axes, number: ["warm"] if number > 2 else [],
+    )
+    assert found == ["", "", "warm", "warm", "warm"]
+
+
+def test_flags_of_a_cell_round_are_those_of_its_runs(tmp_path):
+    study = make_study(
+        tmp_path, axes=ONE_CELL, rounds=1, runs=2, schema=1, flags=lambda axes, number: ["odd"]
+    )
+    edit(study.context(CELL, 1), lambda context: context.update(flags=["nothing-packed"]))
+    found = measurements(collected(study))["flags"].tolist()
+    assert found == ["nothing-packed mean-cpu odd"] * 2
+
+
+def test_a_run_without_certificate_says_so(tmp_path):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=1, runs=2)
+    edit(study.context(CELL, 1), lambda context: context["runs"].pop())
+    assert measurements(collected(study))["flags"].tolist() == ["", "uncertified"]
+
+
+def test_failures_carry_the_last_sentence_of_the_log(tmp_path):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=3, failed={(CELL, 2)})
+    result = collected(study)
+    assert measurements(result)["round"].tolist() == [1, 3]
+    assert failures(result).to_dict("records") == [
+        {"cell": CELL, "round": 2, "reason": "svnserve did not answer within 10 s."}
+    ]
+
+
+def test_a_round_that_was_never_run_is_a_failure_that_says_so(tmp_path):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
+    rows = failures(collected(study, rounds=2)).to_dict("records")
+    assert [(row["round"], "not measured" in row["reason"]) for row in rows] == [(2, True)]
+
+
+@pytest.mark.parametrize("damage", ["export", "context", "exit code"])
+def test_what_cannot_be_a_result_is_a_failure(tmp_path, damage):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=2)
+    if damage == "export":
+        study.export(CELL, 2).write_text("")
+    elif damage == "context":
+        study.context(CELL, 2).write_text('{"study": ')
+    else:
+        change = {"exit_code": 7}
+        edit(
+            study.export(CELL, 2),
+            lambda export: export["results"][0]["measurements"][0].update(change),
+        )
+    result = collected(study)
+    assert measurements(result)["round"].tolist() == [1]
+    assert failures(result)["round"].tolist() == [2]
+
+
+def test_something_else_is_no_grid(tmp_path):
+    (tmp_path / "grid.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(UserError, match="is not a grid"):
+        read_grid(tmp_path / "grid.csv")
+
+
+def test_every_flag_is_explained():
+    for word, flag in flags.FLAGS.items():
+        assert flag.says.endswith("."), word
+        assert flag.advice.endswith("."), word
+    assert flags.joined(["x", "off-10", "short", "off-20", "short"]) == "short off-20 x"
+
+
+@pytest.mark.slow
+def test_2500_cell_rounds_take_a_few_seconds(tmp_path):
+    axes = {**AXES, "repo": ["ruby", "bsd"], "config": ["slow", "medium", "fast"]}
+    study = make_study(tmp_path, axes=axes, rounds=6)
+    assert len(study.exports) > 2500
+    began = time.perf_counter()
+    write_frame(measurements(collected(study)), tmp_path / "m.csv")
+    assert time.perf_counter() - began < 3

@@ -1,0 +1,167 @@
+"""The published percentages come out of the published times again."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from vcsbench.errors import UserError
+from vcsbench.frames import value_order, write_frame
+from vcsbench.published import read_published
+from vcsbench.study import load_study
+from vcsbench.tables import make_table
+
+CONFIG = Path(__file__).parents[2] / "config"
+PUBLISHED = CONFIG / "published"
+STUDIES = ["fsfs-san-2014", "fsfs-ssd-2014"]
+
+
+def records(path):
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def table_of(study, name, tmp_path):
+    """A published table's rows as the file has them, text all."""
+    frame = read_published(PUBLISHED / study.published["numbers"], list(study.axes))
+    table = make_table(frame, name, study.tables[name], value_order(study.axes, frame))
+    write_frame(table, tmp_path / f"{name}.csv")
+    return records(tmp_path / f"{name}.csv")
+
+
+def rounded(text):
+    """The bounds of a number that was rounded to the decimals that it has."""
+    half = 0.5 * 10 ** -len(text.partition(".")[2])
+    return float(text) - half, float(text) + half
+
+
+def bounds_of(row, compare, study, times):
+    """What the percentage of a row may be, from the times of its two cells as they are printed."""
+    cells = [
+        tuple(row[side] if axis == compare["axis"] else row[axis] for axis in study.axes)
+        for side in ("baseline", "candidate")
+    ]
+    (base_low, base_high), (other_low, other_high) = (rounded(times[cell]) for cell in cells)
+    return 100 * (base_low / other_high - 1), 100 * (base_high / other_low - 1)
+
+
+DERIVED = [
+    ("fsfs-san-2014-derived-log.csv", "fsfs-san-2014", "f6-vs-f7", ["packing"], "ra"),
+    ("fsfs-san-2014-derived-log.csv", "fsfs-san-2014", "nopack-vs-pack", ["format"], "ra"),
+    (
+        "fsfs-san-2014-derived-log.csv",
+        "fsfs-san-2014",
+        "http-vs-ra",
+        ["packing", "format"],
+        "candidate",
+    ),
+    ("fsfs-ssd-2014-derived-export.csv", "fsfs-ssd-2014", "f7-vs-f6", ["repo", "packing"], "ra"),
+    (
+        "fsfs-ssd-2014-derived-export.csv",
+        "fsfs-ssd-2014",
+        "pack-vs-nopack",
+        ["repo", "format"],
+        "ra",
+    ),
+]
+
+
+@pytest.mark.parametrize(("file", "name", "table", "row_axes", "ra"), DERIVED)
+def test_published_percentages_come_out_again(tmp_path, file, name, table, row_axes, ra):
+    study = load_study(CONFIG / "studies" / f"{name}.yaml")
+    compare = study.tables[table]["compare"]
+    numbers = records(PUBLISHED / study.published["numbers"])
+    times = {tuple(row[axis] for axis in study.axes): row["elapsed_s"] for row in numbers}
+    published = [row for row in records(PUBLISHED / file) if row["table"] == table]
+    others = ["command", "repo", "storage", "config", "cache"]
+    keys = [key for key in others if key in published[0]]
+
+    def key_of(row):
+        return (*(row[key] for key in keys), row[ra], "-".join(row[axis] for axis in row_axes))
+
+    commands = {row["command"] for row in published}
+    ours = [row for row in table_of(study, table, tmp_path) if row["command"] in commands]
+    found = {key_of(row): row for row in ours}
+    assert len(found) == len(ours) == len(published) > 40
+    for row in published:
+        key = (*(row[key] for key in keys), row["ra"], row["row"])
+        mine = found.pop(key)
+        low, high = bounds_of(mine, compare, study, times)
+        assert low - 0.5 <= float(row["pct"]) <= high + 0.5, (row, mine)
+        assert low < float(mine["value"]) < high, (row, mine)
+    assert not found
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_pair_of_published_times_has_its_row(tmp_path, name):
+    study = load_study(CONFIG / "studies" / f"{name}.yaml")
+    numbers = records(PUBLISHED / study.published["numbers"])
+    times = {tuple(row[axis] for axis in study.axes): row["elapsed_s"] for row in numbers}
+    for table, definition in study.tables.items():
+        rows = table_of(study, table, tmp_path)
+        if "compare" not in definition:
+            metric = definition["metric"]
+            want = {tuple(r[a] for a in study.axes): float(r[metric]) for r in numbers if r[metric]}
+            assert {tuple(r[a] for a in study.axes): float(r["value"]) for r in rows} == want
+            continue
+        compare = definition["compare"]
+        at = list(study.axes).index(compare["axis"])
+        pairs = [
+            cell
+            for cell in times
+            if cell[at] in compare["candidates"]
+            and (*cell[:at], compare["baseline"], *cell[at + 1 :]) in times
+        ]
+        assert len(rows) == len(pairs), table
+        for row in rows:
+            low, high = bounds_of(row, compare, study, times)
+            assert low < float(row["value"]) < high, row
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_statistics_of_published_numbers_are_empty(tmp_path, name):
+    study = load_study(CONFIG / "studies" / f"{name}.yaml")
+    for table in study.tables:
+        for row in table_of(study, table, tmp_path):
+            assert list(row)[-5:] == ["ratio", "low", "high", "n", "flags"]
+            assert list(row.values())[-5:] == [""] * 5
+
+
+def test_a_table_of_the_other_orientation_says_the_same(tmp_path):
+    study = load_study(CONFIG / "studies" / "fsfs-ssd-2014.yaml")
+    row = next(
+        row
+        for row in table_of(study, "f7-vs-f6", tmp_path)
+        if (row["command"], row["repo"], row["storage"], row["config"])
+        == ("load", "ruby", "ssd", "slow")
+    )
+    assert (row["baseline"], row["candidate"]) == ("f7", "f6")
+    assert (row["ra"], row["packing"], row["cache"]) == ("", "", "")
+    assert float(row["value"]) == pytest.approx(100 * (91 / 89 - 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("command,elapsed_s\nlog,1\n", "has no column `ra`"),
+        ("command,ra,elapsed_s\nlog,svn,fast\n", "`elapsed_s`: 'fast' is not a number"),
+        ("command,ra,elapsed_s\ndump,,1\ndump,,2\n", "dump/- stands there twice"),
+        ("", "has no column `command`"),
+    ],
+)
+def test_bad_numbers_are_refused_in_a_sentence(tmp_path, text, says):
+    path = tmp_path / "numbers.csv"
+    path.write_text(text)
+    with pytest.raises(UserError) as error:
+        read_published(path, ["command", "ra"])
+    assert str(error.value).startswith(f"{path}: ")
+    assert says in str(error.value)
+
+
+def test_a_metric_that_was_not_published_has_no_row(tmp_path):
+    path = tmp_path / "numbers.csv"
+    path.write_text("format,elapsed_s,client_cpu_pct\nf6,2,\nf7,1,50\n")
+    frame = read_published(path, ["format"])
+    definition = {"metric": "client_cpu_pct"}
+    table = make_table(frame, "client-cpu", definition, {"format": ["f6", "f7"]})
+    assert table[["format", "value"]].values.tolist() == [["f7", 50]]

@@ -1,0 +1,147 @@
+"""The charts' specifications: all of the data, laid out as the tables are, and Vega can draw them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import vl_convert
+
+from vcsbench.report.charts import elapsed, ratios
+from vcsbench.report.charts.drift import drift_charts
+from vcsbench.report.charts.elapsed import elapsed_charts
+from vcsbench.report.charts.ratios import ratio_charts
+from vcsbench.report.grids import layout_of
+
+ORDER = {
+    "command": ["log", "export"],
+    "ra": ["http", "svn"],
+    "format": ["f6", "f7"],
+    "cache": ["cold", "hot-os"],
+}
+LAYOUT = layout_of({"metric": "elapsed_s", "rows": ["ra", "format"], "columns": ["cache"]}, ORDER)
+COMPARE = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
+RATIO = layout_of({"compare": COMPARE, "rows": ["ra"], "columns": ["cache"]}, ORDER)
+
+
+def runs(rounds: int = 3) -> list[dict[str, Any]]:
+    return [
+        {
+            "cell": f"{command}/{ra}/{f}/{cache}",
+            "command": command,
+            "ra": ra,
+            "format": f,
+            "cache": cache,
+            "round": number,
+            "elapsed_s": 1.0 + 0.1 * (rounds - number),
+            "flags": "",
+        }
+        for cache in ("hot-os", "cold")
+        for command in ("export", "log")
+        for f in ("f7", "f6")
+        for ra in ("svn", "http")
+        for number in range(1, rounds + 1)
+    ]
+
+
+def ratio(**values: Any) -> dict[str, Any]:
+    usual = {"command": "log", "ra": "svn", "cache": "cold", "baseline": "f6", "candidate": "f7"}
+    return {
+        **usual,
+        "value": 20,
+        "ratio": 1.2,
+        "low": 1.1,
+        "high": 1.3,
+        "n": 5.0,
+        "flags": "",
+        **values,
+    }
+
+
+def drawn(spec: dict[str, Any]) -> str:
+    return str(vl_convert.vegalite_to_svg(spec))
+
+
+def test_elapsed_has_every_round_in_the_studys_order() -> None:
+    group = elapsed_charts(runs(), LAYOUT)
+    assert [chart.title for chart in group.charts] == ["log", "export"]
+    points = group.charts[0].spec["data"]["values"]
+    assert len(points) == 2 * 2 * 2 * 3
+    assert list(dict.fromkeys(p["panel"] for p in points)) == ["cold", "hot-os"]
+    assert list(dict.fromkeys((p["line"], p["hue"]) for p in points)) == [
+        ("http", "f6"),
+        ("http", "f7"),
+        ("svn", "f6"),
+        ("svn", "f7"),
+    ]
+    svg = drawn(group.charts[0].spec)
+    for text in ("cold", "hot-os", "http", "svn", "f6", "f7"):
+        assert f">{text}</text>" in svg
+
+
+def test_very_many_points_become_medians_and_ranges(monkeypatch: Any) -> None:
+    monkeypatch.setattr(elapsed, "MANY_POINTS", 10)
+    spec = elapsed_charts(runs(), LAYOUT).charts[0].spec
+    points = spec["data"]["values"]
+    assert len(points) == 8
+    assert {(p["low"], p["s"], p["high"]) for p in points} == {(1.0, 1.1, 1.2)}
+    assert "svn" in drawn(spec)
+
+
+def test_ratio_chart_has_intervals_and_says_which_are_differences() -> None:
+    rows = [
+        ratio(),
+        ratio(ra="http", ratio=0.5, low=0.4, high=0.6),
+        ratio(cache="hot-os", low=0.9),
+        ratio(cache="hot-os", ra="http", low=None, high=None, flags="low-n"),
+        ratio(command="export", ratio=None, low=None, high=None),
+    ]
+    group = ratio_charts("f6-vs-f7", COMPARE, rows, RATIO)
+    [chart] = group.charts  # the export has no ratio
+    calls = {(p["panel"], p["line"]): p["call"] for p in chart.spec["data"]["values"]}
+    assert calls == {
+        ("cold", "http"): "baseline",
+        ("cold", "svn"): "candidate",
+        ("hot-os", "http"): "neither",
+        ("hot-os", "svn"): "neither",
+    }
+    assert "cold" in drawn(chart.spec)
+
+
+def test_interval_over_decades_does_not_squeeze_the_scale() -> None:
+    [chart] = ratio_charts("f6-vs-f7", COMPARE, [ratio(low=1e-6, high=1e6)], RATIO).charts
+    text = str(chart.spec["spec"])
+    domain = chart.spec["spec"]["layer"][1]["encoding"]["x"]["scale"]["domain"]
+    assert 0.5 < domain[0] < 1 < domain[1] < 2
+    assert "'clip': True" in text
+
+
+def test_ticks_suit_the_scale() -> None:
+    for domain in ([0.7, 1.4], [0.4, 1.2], [0.3, 4.0], [0.05, 60.0]):
+        ticks = ratios._factors(domain)
+        assert 1 in ticks
+        assert 2 <= len(ticks) <= 9
+        assert all(domain[0] <= tick <= domain[1] for tick in ticks)
+
+
+def test_drift_is_relative_to_each_cells_median() -> None:
+    group = drift_charts(runs(), ORDER)
+    points = group.charts[0].spec["data"]["values"]
+    single = [p for p in points if "pct" in p]
+    medians = {(p["panel"], p["round"]): p["median"] for p in points if "median" in p}
+    assert len(single) == 48
+    assert medians["log cold", 1] == 9.1
+    assert medians["log cold", 2] == 0
+    assert list(dict.fromkeys(p["panel"] for p in single)) == [
+        "log cold",
+        "log hot-os",
+        "export cold",
+        "export hot-os",
+    ]
+    assert "log cold" in drawn(group.charts[0].spec)
+
+
+def test_one_round_has_no_drift_and_nothing_measured_no_chart() -> None:
+    assert drift_charts(runs(rounds=1), ORDER).charts == []
+    assert drift_charts([], ORDER).charts == []
+    assert elapsed_charts([], LAYOUT).charts == []
+    assert ratio_charts("f6-vs-f7", COMPARE, [], RATIO).charts == []

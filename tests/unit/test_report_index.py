@@ -1,0 +1,68 @@
+"""The index lists the reports of a folder from what they say of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unit.html_tree import parse
+from unit.report_files import default_study
+from vcsbench.report.index import build_index, read_entries
+from vcsbench.report.page import build_page
+from vcsbench.report.results import Results
+
+
+def results(day: int, failures: int = 0, name: str = "fsfs-san-2014") -> Results:
+    axes = dict.fromkeys([*default_study(name).axes], "")
+    cell = {"cell": "log/svn", **axes, "command": "log", "repo": "ruby", "skip": ""}
+    run = {"cell": "log/svn", "round": 1.0, "elapsed_s": None, "flags": ""}
+    return Results(
+        study=default_study(name),
+        grid=[cell, {**cell, "cell": "log/http", "skip": "no httpd"}],
+        measurements=[run],
+        failures=[
+            {"cell": "log/svn", "round": 2.0 + n, "reason": "it broke"} for n in range(failures)
+        ],
+        contexts=[{"host": {"name": "<b>here"}, "started_at": f"2026-11-{day:02}T07:00:00Z"}],
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "fsfs-san-2014.html").write_text(build_page(results(20, failures=3)))
+    (tmp_path / "fsfs-ssd-2014.html").write_text(build_page(results(21, name="fsfs-ssd-2014")))
+    (tmp_path / "never.html").write_text(build_page(Results(default_study())))
+    (tmp_path / "notes.html").write_text("<html><head><title>no report</title></head></html>")
+    (tmp_path / "index.html").write_text("an older index")
+    return tmp_path
+
+
+def test_reports_are_listed_the_latest_first(folder: Path) -> None:
+    entries = read_entries(folder)
+    assert [entry.file for entry in entries] == [
+        "fsfs-ssd-2014.html",
+        "fsfs-san-2014.html",
+        "never.html",
+    ]
+    assert [entry.when for entry in entries] == ["21 November 2026", "20 November 2026", ""]
+
+
+def test_each_line_has_title_date_host_cells_and_failures(folder: Path) -> None:
+    tree = parse(build_index(read_entries(folder)))
+    line = tree.all("tbody")[0].all("tr")[1].all("td")
+    assert line[0].all("a")[0].attributes["href"] == "fsfs-san-2014.html"
+    assert line[0].all("a")[0].text == default_study().title
+    assert [cell.text for cell in line[1:]] == [
+        "20 November 2026",
+        "<b>here",
+        "1 of 21 cannot be measured",
+        "3",
+    ]
+    assert "bad" in line[4].classes
+    assert "not yet" in tree.text
+
+
+def test_empty_folder_has_an_index(tmp_path: Path) -> None:
+    tree = parse(build_index(read_entries(tmp_path)))
+    assert "There is no report yet." in tree.text

@@ -1,0 +1,235 @@
+"""The page of a study: what it holds, in which order, and that it says what is absent."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+from dataclasses import replace
+
+import pytest
+
+from unit.html_tree import Element, grids, parse, rows
+from unit.report_files import default_grid, make_files, results_of
+from unit.synthetic import AXES, SyntheticStudy
+from vcsbench.report.page import build_page
+from vcsbench.report.results import Results
+
+SECTIONS = ["advice", "findings", "setting", "tables", "charts", "quality"]
+SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold", "hot-svn"]}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> SyntheticStudy:
+    return make_files(tmp_path_factory.mktemp("whole"), skip=default_grid)
+
+
+@pytest.fixture(scope="module")
+def whole(made: SyntheticStudy) -> Results:
+    return results_of(made)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Eight cells over svn, from cold disks and hot server caches."""
+    return results_of(make_files(tmp_path_factory.mktemp("small"), axes=SMALL, skip=default_grid))
+
+
+@pytest.fixture(scope="module")
+def page(whole: Results) -> str:
+    return build_page(whole)
+
+
+@pytest.fixture(scope="module")
+def tree(page: str) -> Element:
+    return parse(page)
+
+
+def test_sections_stand_in_order_and_are_linked(tree: Element) -> None:
+    main = tree.all("main")[0]
+    ids = [child.attributes["id"] for child in main.children if isinstance(child, Element)]
+    assert ids == SECTIONS
+    linked = [link.attributes["href"] for link in tree.all("nav")[0].all("a")]
+    assert linked == [f"#{name}" for name in SECTIONS]
+
+
+def test_summary_says_what_where_and_when(tree: Element) -> None:
+    assert tree.all("p", class_="summary")[0].text == (
+        "72 cells in 5 rounds of log and export on ruby at workstation, "
+        "21 November 2026, 07:00\N{EN DASH}07:05 UTC."
+    )
+
+
+def test_advice_has_a_line_for_each_command_and_cache(tree: Element) -> None:
+    lines = tree.by_id("advice").all("tbody")[0].all("tr")
+    assert [line.all("th")[0].text for line in lines] == [
+        f"{command}, {cache}"
+        for command in ("log", "export")
+        for cache in ("cold", "hot-os", "hot-svn")
+    ]
+    assert {line.all("td")[0].text for line in lines} == {"file f7 pack"}
+
+
+def test_findings_have_verdicts_intervals_and_the_scale(tree: Element) -> None:
+    finding = tree.by_id("finding-cold-packed-f7-log")
+    verdict, statement, table, expected, published, measured = finding.all("td")
+    assert verdict.text == "reproducedscale < 1"
+    assert statement.text.startswith("Reading the log of a packed repository")
+    assert table.all("a")[0].attributes["href"] == "#table-f6-vs-f7"
+    assert (expected.text, published.text) == ("1.8 to 4.0", "2.83")
+    assert re.fullmatch(r"[12]\.\d\d[12]\.\d\d to [12]\.\d\d", measured.text)
+    assert "ruby has 13 % of its published size" in tree.by_id("findings").text
+
+
+def test_no_scale_is_mentioned_at_the_published_one(small: Results) -> None:
+    contexts = [{**c, "repository": {**c["repository"], "scale": 1}} for c in small.contexts]
+    findings = parse(build_page(replace(small, contexts=contexts))).by_id("findings")
+    assert "scale" not in findings.text
+
+
+def test_grid_shows_the_tables_numbers_with_interval_and_n(tree: Element, whole: Results) -> None:
+    log, export = grids(tree, "f6-vs-f7", "Measured")
+    assert list(rows(log)) == [
+        f"{ra} {p}" for ra in ("http", "svn", "file") for p in ("nopack", "pack")
+    ]
+    cell = rows(export)["svn pack"][0]
+    row = next(
+        row
+        for row in whole.tables["f6-vs-f7"]
+        if (row["command"], row["ra"], row["packing"], row["cache"])
+        == ("export", "svn", "pack", "cold")
+    )
+    assert cell.text.rstrip("†‡") == f"+{row['value']:.0f}"
+    assert (
+        f"ratio {row['ratio']:.2f}, 95 % interval {row['low']:.2f} to " in cell.attributes["title"]
+    )
+    assert "n = 5" in cell.attributes["title"]
+    assert "y5" in cell.classes or "y4" in cell.classes
+
+
+def test_grid_has_its_columns_under_joined_headings(tree: Element) -> None:
+    head = grids(tree, "elapsed", "Measured")[0].all("thead")[0]
+    assert [th.text for th in head.all("th")] == [
+        "cold",
+        "hot-os",
+        "hot-svn",
+        "slow",
+        "slow",
+        "fast",
+    ]
+
+
+def test_published_grid_stands_beside_in_the_same_layout(tree: Element) -> None:
+    for measured, published in zip(
+        grids(tree, "nopack-vs-pack", "Measured"),
+        grids(tree, "nopack-vs-pack", "Published"),
+        strict=False,
+    ):
+        assert list(rows(measured)) == list(rows(published))
+        headings = [
+            [th.text for th in grid.all("thead")[0].all("th")] for grid in (measured, published)
+        ]
+        assert headings[0] == headings[1]
+    log = rows(grids(tree, "nopack-vs-pack", "Published")[0])
+    assert log["svn f7"][0].text == "+1192"
+    captions = [c.text for c in tree.by_id("table-elapsed").all("figcaption")]
+    assert (
+        "Published 2014, 2 cores, 4 GB, spinning disks behind iSCSI, Windows Server 2012"
+        in captions
+    )
+
+
+def test_whole_published_table_can_be_unfolded(tree: Element) -> None:
+    whole = tree.by_id("table-f6-vs-f7").all("details", class_="whole")[0]
+    assert [h.text for h in whole.all("h4")] == ["log", "null-log", "export", "null-export"]
+    assert len(rows(whole.all("table")[0])) == 12
+
+
+def test_tables_link_to_their_files_and_hold_them(tree: Element, made: SyntheticStudy) -> None:
+    links = tree.by_id("table-f6-vs-f7").all("p", class_="reading")[0].all("a")
+    csv, csv_inside, markdown, markdown_inside = (link.attributes for link in links)
+    page = made.results.parent / "reports" / "page.html"
+    for outside, inside in ((csv, csv_inside), (markdown, markdown_inside)):
+        file = (page.parent / outside["href"]).resolve()
+        held = base64.b64decode(inside["href"].partition("base64,")[2])
+        assert held == file.read_bytes()
+        assert inside["download"] == f"fsfs-san-2014-f6-vs-f7{file.suffix}"
+
+
+def test_measurements_can_be_taken_from_the_page(tree: Element, made: SyntheticStudy) -> None:
+    link = tree.all("a", download="fsfs-san-2014-measurements.csv.gz")[0]
+    held = gzip.decompress(base64.b64decode(link.attributes["href"].partition("base64,")[2]))
+    assert held == (made.results / "measurements" / "fsfs-san-2014.csv").read_bytes()
+
+
+def test_limits_and_caveats_are_told(small: Results) -> None:
+    grid = [{**row, "command": "null-export"} for row in small.grid]
+    quality = parse(build_page(replace(small, grid=grid))).by_id("quality").text
+    assert "null-export: Over svn, null-export does less work in the client" in quality
+    assert "guest-cold" in quality
+    assert "https" in quality
+
+
+def test_everything_from_outside_is_escaped(small: Results) -> None:
+    evil = "<img src=x onerror=alert(1)></script><b>&amp;"
+    failure = {"cell": evil, "round": 1.0, "reason": evil}
+    contexts = [
+        {**c, "repository": {"name": evil}, "server_files": {evil: evil}, "argv_template": evil}
+        for c in small.contexts[:1]
+    ]
+    grid = [{**row, "repo": evil, "skip": evil} for row in small.grid]
+    runs = [{**row, "repo": evil, "flags": evil} for row in small.measurements]
+    findings = [{**row, "statement": evil} for row in small.findings]
+    tables = {name: [{**row, "repo": evil} for row in rows] for name, rows in small.tables.items()}
+    results = replace(
+        small,
+        study=replace(small.study, title=evil, source=evil),
+        failures=[failure],
+        contexts=contexts,
+        grid=grid,
+        measurements=runs,
+        findings=findings,
+        tables=tables,
+        advice={
+            "recommendations": [
+                {"command": evil, "cache": "", "confident": False, "sentences": [evil]}
+            ]
+        },
+    )
+    tree = parse(build_page(results))  # a script that ends too early leaves tags unclosed
+    assert not [element for element in tree if element.tag == "img"]
+    assert tree.all("h1")[0].text == evil
+    assert evil in tree.by_id("setting").text
+
+
+def test_nothing_outside_of_the_page_is_needed(tree: Element) -> None:
+    for element in tree:
+        assert element.tag not in ("link", "img", "iframe", "object", "base"), element.tag
+        assert "src" not in element.attributes
+        target = element.attributes.get("href", "")
+        assert not re.match(r"(?:[a-z]+:)?//", target), target
+    style = tree.all("style")[0].text
+    assert "url(" not in style
+    assert "@import" not in style
+    policy = tree.all("meta", **{"http-equiv": "Content-Security-Policy"})[0].attributes["content"]
+    assert policy.startswith("default-src 'none'")
+
+
+def test_same_results_make_the_same_page(small: Results) -> None:
+    assert build_page(small) == build_page(small)
+
+
+def test_setting_describes_machine_repositories_and_servers(small: Results) -> None:
+    contexts = [
+        {**c, "server_files": {"svnserve.args": f"--memory {c['axes']['config']}"}}
+        for c in small.contexts
+    ]
+    setting = parse(build_page(replace(small, contexts=contexts))).by_id("setting")
+    facts = {d.all("dt")[0].text: d.all("dd")[0].text for d in setting.all("dl")[0].all("div")}
+    assert facts["How much"].startswith("40 cell-rounds with 40 timed runs: 5 rounds over 3 copies")
+    assert facts["Machine"].startswith("workstation: A processor, 2 cores, 4.00 GiB of memory")
+    assert facts["Programs"] == "hyperfine 2.0.0, svn 1.14.2, vcsbench 0.1.0"
+    assert "scale 0.1304" in facts["Repository"]
+    configurations = {d.all("summary")[0].text: d.text for d in setting.all("details")}
+    assert sorted(configurations) == ["fast", "slow"]
+    assert "svnserve.args --memory fast" in configurations["fast"]

@@ -1,0 +1,103 @@
+"""What was measured where, from the contexts beside the results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vcsbench.report.setting import (
+    clearing_sentences,
+    smaller_scales,
+    summarise,
+    version_list,
+)
+
+
+def context(number: int = 1, **changes: Any) -> dict[str, Any]:
+    return {
+        "axes": {"command": "log", "config": "slow"},
+        "round": number,
+        "copy": number,
+        "started_at": f"2026-11-21T07:0{number}:00Z",
+        "argv_template": "{svn} log {url}",
+        "server": {"kind": "svnserve", "argv": ["svnserve", "--listen-port", str(4000 + number)]},
+        "server_files": {"svnserve.args": "--threads"},
+        "host": {
+            "name": "here",
+            "cpu": "A processor",
+            "cores": 2,
+            "memory_bytes": 4 << 30,
+            "virtualized": "",
+        },
+        "storage": {"name": "disk", "path": "/var/tmp", "filesystem": "ext4", "rotational": True},
+        "versions": {"svn": "1.14.2", "httpd": ""},
+        "repository": {
+            "name": "ruby",
+            "scale": 0.13,
+            "format": "f7",
+            "packing": "pack",
+            "youngest": 6000,
+        },
+        "runs": [{"run": 1, "certificate": {"cache_cleared_by": "drop-caches"}}],
+        **changes,
+    }
+
+
+def test_equal_things_are_told_once() -> None:
+    setting = summarise(context(number) for number in (1, 2, 3))
+    assert list(setting.hosts) == ["here: A processor, 2 cores, 4.00 GiB of memory, not virtual"]
+    assert list(setting.storages) == ["disk: /var/tmp, ext4, spinning"]
+    assert [variant.format for variant in setting.variants] == ["f7"]
+    assert (setting.rounds, setting.copies, setting.cell_rounds, setting.runs) == (3, 3, 3, 3)
+    assert setting.first and setting.last
+    assert (setting.last - setting.first).total_seconds() == 120
+
+
+def test_a_server_differs_by_its_files_not_by_its_port() -> None:
+    edited = context(3, server_files={"svnserve.args": "--threads --memory-cache-size 256"})
+    setting = summarise([context(1), context(2), edited])
+    assert [c.name for c in setting.configurations] == ["slow", "slow"]
+    assert setting.configurations[0].started == {"svnserve": "svnserve --listen-port 4001"}
+    assert "256" in setting.configurations[1].files["svnserve.args"]
+
+
+def test_files_of_a_configuration_are_gathered_from_the_cells_that_use_them() -> None:
+    over_http = context(2, server={"kind": "httpd"}, server_files={"httpd.conf": "SVNBlockRead on"})
+    [configuration] = summarise([context(1), over_http]).configurations
+    assert sorted(configuration.files) == ["httpd.conf", "svnserve.args"]
+    assert list(configuration.started) == ["svnserve", "httpd"]
+
+
+def test_two_machines_are_both_named() -> None:
+    setting = summarise([context(1), context(2, host={"name": "there", "virtualized": "QEMU"})])
+    assert setting.host_names == ["here", "there"]
+    assert list(setting.hosts)[1] == "there: a guest (QEMU)"
+
+
+def test_versions_that_changed_are_counted() -> None:
+    newer = context(3, versions={"svn": "1.14.5"})
+    setting = summarise([context(1), context(2), newer])
+    assert version_list(setting) == [("svn", "1.14.2 (2 cell-rounds), 1.14.5 (1 cell-round)")]
+
+
+def test_ways_of_clearing_are_counted() -> None:
+    evicted = context(2, runs=[{"run": 1, "certificate": {"cache_cleared_by": "evict"}}] * 2)
+    said = clearing_sentences(summarise([context(1), evicted]))
+    assert said == [
+        "Cleared by evicting the repository's files one by one (vmtouch) for 2 runs.",
+        "Cleared by emptying the kernel's caches (drop_caches) for 1 run.",
+    ]
+    hot = context(runs=[{"run": 1, "certificate": {"cache_cleared_by": ""}}])
+    assert clearing_sentences(summarise([hot])) == ["No run had its caches cleared."]
+
+
+def test_scales_below_the_published_one_are_found() -> None:
+    setting = summarise([context(1), context(2, repository={"name": "bsd", "scale": 1})])
+    assert smaller_scales(setting, 1) == [("ruby", 0.13)]
+    assert smaller_scales(setting, None) == []
+
+
+def test_a_bare_context_is_no_obstacle() -> None:
+    setting = summarise([{}, {"axes": None, "server": None, "runs": None, "started_at": None}])
+    assert setting.cell_rounds == 2
+    assert setting.first is None
+    assert not setting.configurations

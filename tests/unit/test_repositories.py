@@ -1,0 +1,222 @@
+"""Loading, packing and copying real repositories."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vcsbench import sources
+from vcsbench.errors import UserError
+from vcsbench.repositories import copies, fsfs
+from vcsbench.repositories.interleave import Copying, interleave, make_copies
+from vcsbench.repositories.labels import copy_of, label_of
+from vcsbench.repositories.load import load
+from vcsbench.repositories.place import MARKER, Place
+from vcsbench.repositories.room import choose_place
+from vcsbench.sources import Estimate
+
+pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
+
+SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
+VARIANTS = [("f6", "nopack"), ("f6", "pack"), ("f7", "nopack"), ("f8", "pack")]
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small source, loaded in three formats."""
+    into = tmp_path_factory.mktemp("loaded")
+    facts = load(sources.open_source("ruby", SMALL), VARIANTS, into)
+    assert facts["revisions"] == 23
+    return into
+
+
+def set_shard_size(path: Path, size: int) -> None:
+    """Make the shards small, so that a small repository has something to pack."""
+    fmt = path / "db" / "format"
+    text = fmt.read_text().replace("layout sharded 1000", f"layout sharded {size}")
+    fmt.chmod(0o644)
+    fmt.write_text(text)
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Path:
+    """A repository of 30 revisions with shards of 10, packed."""
+    path = tmp_path / "packed"
+    fsfs.create(path, "f7")
+    set_shard_size(path, 10)
+    source = sources.open_source("ruby", {**SMALL, "scale": 0.00065})
+    with subprocess.Popen(["svnadmin", "load", "-q", path], stdin=subprocess.PIPE) as process:
+        assert process.stdin
+        source.write(process.stdin)
+    fsfs.svnadmin("pack", "-q", path)
+    return path
+
+
+def test_load_makes_each_format_and_packing_and_they_verify(loaded: Path) -> None:
+    assert sorted(path.name for path in loaded.iterdir()) == sorted(f"{f}.{p}" for f, p in VARIANTS)
+    numbers = {"f6": "6", "f7": "7", "f8": "8"}
+    for fmt, packing in VARIANTS:
+        path = loaded / f"{fmt}.{packing}"
+        assert (path / "db" / "format").read_text().splitlines()[0] == numbers[fmt]
+        assert fsfs.youngest(path) == 23
+        subprocess.run(["svnadmin", "verify", "-q", path], check=True)
+
+
+def test_a_load_that_fails_says_what_svnadmin_said(tmp_path: Path) -> None:
+    class Broken:
+        kind = "dump"
+
+        def write(self, out: Any) -> Any:
+            out.write(b"this is no dump stream\n")
+            return sources.Facts()
+
+    with pytest.raises(
+        UserError, match=r"svnadmin load into .*f7.nopack failed after revision 0: svnadmin: E"
+    ):
+        load(Broken(), [("f7", "nopack")], tmp_path)  # type: ignore[arg-type]
+
+
+def test_files_are_listed_revision_by_revision_a_packed_shard_at_its_end(packed: Path) -> None:
+    listed = fsfs.files(packed)
+    assert fsfs.packed_shards(packed) == 3
+    at = {name: revision for revision, name, _ in listed}
+    assert at["db/revs/0.pack/pack"] == 9 and at["db/revs/2.pack/pack"] == 29
+    assert at["db/revs/3/30"] == 30
+    assert at["db/current"] == at["format"] == fsfs.AFTER_ALL_REVISIONS
+    assert [revision for revision, _, _ in listed] == sorted(at.values())
+
+
+def test_copies_are_made_side_by_side_and_are_the_same(
+    loaded: Path, packed: Path, tmp_path: Path
+) -> None:
+    written = []
+    real = os.open
+
+    def spy(path: Any, flags: int, *rest: Any) -> int:
+        if flags & os.O_CREAT:
+            written.append(Path(path))
+        return real(path, flags, *rest)
+
+    plain = loaded / "f7.nopack"
+    copyings = [
+        Copying(source, tmp_path / name, fsfs.files(source))
+        for name, source in [("a", plain), ("b", plain), ("c", packed)]
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", spy)
+        interleave(copyings, tmp_path, 0, seed=1)
+    order = [path.relative_to(tmp_path) for path in written if "revs" in path.parts]
+    names = [f"{path.parts[0]} {path.parts[-1]}" for path in order]
+    assert names[:4] == ["a 0", "b 0", "a 1", "b 1"]
+    assert names.index("b 9") < names.index("c pack") < names.index("a 10")
+    for copying in copyings:
+        subprocess.run(["diff", "-r", copying.source, copying.destination], check=True)
+        subprocess.run(["svnadmin", "verify", "-q", copying.destination], check=True)
+
+
+def test_spacers_lie_between_the_revisions(loaded: Path, tmp_path: Path) -> None:
+    source = loaded / "f7.nopack"
+    spacers = tmp_path / "spacers"
+    spacers.mkdir()
+    interleave([Copying(source, tmp_path / "a", fsfs.files(source))], spacers, 4, seed=1)
+    sizes = [path.stat().st_size for path in spacers.iterdir()]
+    assert len(sizes) >= 24 and 2048 < sum(sizes) / len(sizes) < 6144
+
+
+def test_a_copy_that_differs_is_noticed(
+    loaded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = loaded / "f7.nopack"
+
+    def damaged(copyings: Any, *_: Any) -> None:
+        shutil.copytree(source, tmp_path / "a")
+        path = tmp_path / "a" / "db" / "revs" / "0" / "7"
+        path.chmod(0o644)
+        content = bytearray(path.read_bytes())
+        content[3] ^= 1
+        path.write_bytes(content)
+
+    monkeypatch.setattr("vcsbench.repositories.interleave.interleave", damaged)
+    with pytest.raises(OSError, match="is not the same as"):
+        make_copies([Copying(source, tmp_path / "a", fsfs.files(source))], tmp_path, 0, 1)
+
+
+def made(place: Place, loaded: Path, numbers: int = 2, **facts: Any) -> list[copies.Variant]:
+    """Copies of two variants on a place."""
+    variants = [copies.Variant("ruby", fmt, "nopack", "i1") for fmt in ("f6", "f7")]
+    record = {"identity": "i1", "path": str(loaded), "tree": "trunk", "notes": [], **facts}
+    copies.make_missing(place, variants, numbers, {"ruby": record}, 0, 1)
+    return variants
+
+
+def test_only_what_is_missing_is_made(loaded: Path, tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "checkout")
+    variants = made(place, loaded)
+    assert copies.missing(place.path, variants, 2) == []
+    kept = copy_of(place.path, "ruby.f6.nopack", 1) / "db" / "current"
+    before = kept.stat().st_ino
+    shutil.rmtree(copy_of(place.path, "ruby.f7.nopack", 2))
+    assert copies.missing(place.path, variants, 2) == [(variants[1], 2)]
+    made(place, Path("/vanished"))  # from another copy: what was loaded is gone
+    assert copies.missing(place.path, variants, 2) == [] and kept.stat().st_ino == before
+
+
+def test_a_copy_without_its_label_or_of_another_source_is_made_again(
+    loaded: Path, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, tmp_path / "checkout")
+    variants = made(place, loaded)
+    label_of(copy_of(place.path, "ruby.f6.nopack", 2)).unlink()
+    assert copies.missing(place.path, variants, 2) == [(variants[0], 2)]
+    other = [copies.Variant("ruby", "f6", "nopack", "i2")]
+    assert len(copies.missing(place.path, other, 2)) == 2
+
+
+def test_a_copy_that_somebody_committed_to_is_noticed(loaded: Path, tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "checkout")
+    variants = made(place, loaded, 1)
+    url = f"file://{copy_of(place.path, 'ruby.f6.nopack', 1)}/new"
+    subprocess.run(["svn", "mkdir", "-q", "-m", "x", url], check=True)
+    assert copies.missing(place.path, variants, 1) == [(variants[0], 1)]
+
+
+def test_a_place_belongs_to_one_checkout_and_touches_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("mine")
+    place = Place(tmp_path, tmp_path / "one")
+    assert place.path != Place(tmp_path, tmp_path / "two").path
+    place.make("repositories")
+    place.remove("repositories")
+    assert (tmp_path / "precious").read_text() == "mine" and (place.path / MARKER).exists()
+
+
+def test_a_folder_that_vcsbench_did_not_make_is_left_alone(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "one")
+    (place.path / "repositories").mkdir(parents=True)
+    for act in (place.make, lambda: place.remove("repositories"), lambda: place.remove()):
+        with pytest.raises(UserError, match="vcsbench did not make it"):
+            act()
+    assert (place.path / "repositories").exists()
+
+
+def test_a_storage_that_is_missing_or_read_only(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is not a folder"):
+        Place(tmp_path / "none", tmp_path).make()
+    with pytest.raises(UserError, match=r"cannot be made: .*name another folder in `storages`"):
+        Place("/proc", tmp_path).make()
+
+
+def test_room_is_asked_for_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch, storage = Place(tmp_path, "/a"), Place(tmp_path, "/b")
+    free = {scratch.path: 10 << 30, storage.path: 10 << 30}
+    monkeypatch.setattr("vcsbench.repositories.room.free_bytes", lambda path: free[path])
+    small = Estimate(revisions=0, dump_bytes=0, repository_bytes=1 << 30, files=0, tree_bytes=0)
+    assert choose_place(small, 2, 3, scratch, storage) is scratch
+    free[scratch.path] = 1 << 30
+    assert choose_place(small, 2, 3, scratch, storage) is storage
+    with pytest.raises(UserError, match=r"about 12.00 GiB are needed .* and 10.00 GiB are free"):
+        choose_place(small, 3, 3, scratch, storage)

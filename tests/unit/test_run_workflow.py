@@ -1,0 +1,258 @@
+"""`make report` and what stands between it and Snakemake: words that survive, locks, leftovers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+import yaml
+
+from fakes import Fakes
+
+ROOT = Path(__file__).parents[2]
+RUN = "workflow/scripts/run_snakemake.sh"
+# Like Snakemake it is Python, so that what it starts does not inherit its open files. With `work` it
+# starts a job that outlives it, and waits for that.
+SNAKEMAKE = """#!{python}
+import os, subprocess, sys
+with open({record!r}, "a") as record:
+    print("\\0".join(sys.argv[1:]), file=record)
+if "--unlock" in sys.argv:
+    os.remove(".snakemake/locks/0.output.lock")
+elif "work" in sys.argv:
+    job = subprocess.Popen(["sleep", "60"])
+    print(job.pid, file=open("job", "w"))
+    os.rename("job", "job.pid")
+    job.wait()
+sys.exit(3 if "fail" in sys.argv else 0)
+"""
+
+
+class Workflow:
+    """A checkout with a Snakemake that only writes down what it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.fakes = Fakes(folder / "machine")
+        self.folder = folder / "check out"
+        scripts = self.folder / "workflow/scripts"
+        scripts.mkdir(parents=True)
+        shutil.copytree(ROOT / "envs", self.folder / "envs")
+        (self.folder / "envs/setup.sh").write_text("#!/bin/bash\n")
+        for script in (ROOT / "workflow/scripts").glob("*.sh"):
+            shutil.copy2(script, scripts)
+        shutil.copy2(ROOT / "Makefile", self.folder)
+        self.snakemake = self.fakes.bin / "snakemake"
+        self.snakemake.write_text(
+            SNAKEMAKE.format(python=sys.executable, record=str(self.fakes.record))
+        )
+        self.snakemake.chmod(0o755)
+        self.environment = {"PATH": str(self.fakes.bin), "HOME": os.devnull}
+        self.started: list[subprocess.Popen[str]] = []
+
+    def run(self, *arguments: str) -> CompletedProcess[str]:
+        return self.fakes.run(self.folder / RUN, *arguments)
+
+    def make(self, *arguments: str) -> CompletedProcess[str]:
+        return self.fakes.run("make", "--no-print-directory", "-C", self.folder, *arguments)
+
+    def asked(self) -> list[list[str]]:
+        """The words that Snakemake was called with, call by call."""
+        return [call.split("\0") for call in self.fakes.calls()]
+
+    def start(self, *command: str | Path) -> tuple[subprocess.Popen[str], int]:
+        """Start something that works, and wait for its job; both process numbers."""
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            text=True,
+        )
+        self.started.append(process)
+        job = self.folder / "job.pid"
+        wait_for(job.exists)
+        return process, int(job.read_text())
+
+    def lock(self) -> None:
+        """Lock as Snakemake does."""
+        (self.folder / ".snakemake/locks").mkdir(parents=True, exist_ok=True)
+        (self.folder / ".snakemake/locks/0.output.lock").write_text("results/a\n")
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "nothing happened for 10 s"
+        time.sleep(0.01)
+
+
+def is_alive(process: int) -> bool:
+    status = Path(f"/proc/{process}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.fixture
+def workflow(tmp_path: Path) -> Iterator[Workflow]:
+    workflow = Workflow(tmp_path)
+    yield workflow
+    for process in workflow.started:
+        process.kill()
+        process.wait()
+    job = workflow.folder / "job.pid"
+    if job.exists() and is_alive(int(job.read_text())):
+        os.kill(int(job.read_text()), signal.SIGKILL)
+
+
+def test_it_becomes_snakemake(workflow: Workflow) -> None:
+    done = workflow.run("--cores", "2", "a b", "fail")
+
+    assert workflow.asked() == [["--cores", "2", "a b", "fail"]]
+    assert done.returncode == 3
+    assert done.stderr == ""
+
+
+def test_only_one_run_at_a_time(workflow: Workflow) -> None:
+    workflow.start(workflow.folder / RUN, "work")
+    workflow.asked()
+
+    done = workflow.run("--cores", "1")
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("vcsbench: another run is at work in")
+    assert workflow.asked() == []
+
+
+def test_what_a_killed_run_left_is_ended_and_unlocked(workflow: Workflow) -> None:
+    snakemake, job = workflow.start(workflow.folder / RUN, "work")
+    workflow.lock()
+    workflow.asked()
+    snakemake.kill()
+    snakemake.wait()
+    assert is_alive(job)
+
+    done = workflow.run("--cores", "1")
+
+    assert done.returncode == 0, done.stderr
+    assert not is_alive(job)
+    assert workflow.asked() == [["--cores", "1", "--unlock"], ["--cores", "1"]]
+
+
+def test_what_works_in_another_folder_is_left_alone(workflow: Workflow, tmp_path: Path) -> None:
+    other = Workflow(tmp_path / "other")
+    snakemake, job = other.start(other.folder / RUN, "work")
+    snakemake.kill()
+    snakemake.wait()
+
+    assert workflow.run("--cores", "1").returncode == 0
+
+    assert is_alive(job)
+    os.kill(job, signal.SIGKILL)
+
+
+def test_the_lock_of_a_snakemake_that_lives_is_respected(workflow: Workflow) -> None:
+    snakemake, _ = workflow.start(workflow.snakemake, "work")
+    workflow.lock()
+    workflow.asked()
+
+    done = workflow.run("--cores", "1")
+
+    assert done.returncode == 1
+    assert f"Snakemake (process {snakemake.pid}) is at work" in done.stderr
+    assert workflow.asked() == []
+
+
+def test_the_lock_of_another_host_is_respected(workflow: Workflow) -> None:
+    workflow.lock()
+    (workflow.folder / ".snakemake/vcsbench.lock").write_text("elsewhere\n")
+
+    done = workflow.run("--cores", "1")
+
+    assert done.returncode == 1
+    assert "was on elsewhere" in done.stderr and "snakemake --unlock" in done.stderr
+    (workflow.folder / ".snakemake/vcsbench.lock").write_text(f"{socket.gethostname()}\n")
+    assert workflow.run("--cores", "1").returncode == 0
+
+
+@pytest.mark.parametrize("path", ["/srv/re pos", "/it's", '/a"b: #c', "/$HOME/$$x", "/`id`", "42"])
+def test_a_repository_keeps_its_name(workflow: Workflow, path: str) -> None:
+    done = workflow.make("report", f"REPO={path}")
+
+    assert done.returncode == 0, done.stderr
+    (words,) = workflow.asked()
+    option, item = words[-2:]
+    name, _, value = item.partition("=")
+    assert (option, name) == ("--config", "repository")
+    # As Snakemake reads it.
+    assert yaml.load(value, yaml.BaseLoader) == path
+
+
+def test_a_repository_does_not_undo_other_configuration(workflow: Workflow) -> None:
+    workflow.make("report", "REPO=/r", "CORES=1", "ARGS=--config rounds=2 -n")
+
+    assert workflow.asked() == [
+        ["--cores", "1", "--config", "repository='/r'", "rounds=2", "-n"],
+    ]
+
+
+def test_the_report_is_named_and_a_failure_stays_one(workflow: Workflow) -> None:
+    reports = workflow.folder / "reports"
+    reports.mkdir()
+    for name in ("fsfs-san-2014", "index"):
+        (reports / f"{name}.html").touch()
+
+    well = workflow.make("report")
+    failed = workflow.make("report", "ARGS=fail")
+
+    assert well.stdout.endswith(f"Report: {reports}/fsfs-san-2014.html\n")
+    assert failed.returncode != 0
+    assert f"earlier run: {reports}/fsfs-san-2014.html\n" in failed.stdout
+
+    (reports / "server-prototype-2010.html").touch()
+    assert workflow.make("report").stdout.endswith(f"Report: {reports}/index.html\n")
+
+
+def test_without_a_report_none_is_named(workflow: Workflow) -> None:
+    assert workflow.make("report").stdout == ""
+
+
+def test_a_cell_is_handed_over_as_one_word(workflow: Workflow) -> None:
+    program = 'printf "%s|" "$PYTHONPATH" "$@"'
+    workflow.fakes.add("python", program, silent=True)
+
+    done = workflow.make("show", "CELL=log/http/my repo's/f6")
+
+    assert done.stdout == "workflow|-m|vcsbench|show|log/http/my repo's/f6|"
+
+
+@pytest.mark.slow
+def test_the_real_snakemake_carries_on_after_a_kill(tmp_path: Path) -> None:
+    (tmp_path / "workflow/scripts").mkdir(parents=True)
+    shutil.copy2(ROOT / RUN, tmp_path / RUN)
+    shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
+    (tmp_path / "Snakefile").write_text(
+        'rule all:\n    output: "done"\n'
+        '    shell: "echo half >{output}; touch started; [ -e go ] || sleep 60; echo whole >{output}"\n'
+    )
+    command = [tmp_path / RUN, "--cores", "1"]
+    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": programs}
+    first = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    wait_for((tmp_path / "started").exists)
+    first.kill()
+    first.wait()
+    (tmp_path / "go").touch()
+
+    second = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+    assert second.returncode == 0, second.stderr
+    assert (tmp_path / "done").read_text() == "whole\n"
+    assert "processes that a killed run left behind" in second.stderr

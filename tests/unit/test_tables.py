@@ -1,0 +1,236 @@
+"""Tables from measured numbers whose ratios are known."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from unit.synthetic import AXES, known_seconds, make_study
+from vcsbench.frames import value_order, write_frame
+from vcsbench.measurements import collect, measurements, read_grid, read_measurements
+from vcsbench.tables import make_table
+
+FORMATS = {
+    "compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]},
+    "rows": ["ra"],
+    "columns": ["cache"],
+}
+ACCESS = {
+    "compare": {"axis": "ra", "baseline": "http", "candidates": ["svn", "file"]},
+    "rows": ["candidate"],
+    "columns": ["cache"],
+}
+ELAPSED = {"metric": "elapsed_s", "unit": "s", "rows": ["ra"], "columns": ["cache"]}
+CLIENT = {**ELAPSED, "metric": "client_cpu_pct", "unit": "%"}
+STATISTICS = ["ratio", "low", "high", "n", "flags"]
+
+
+def frame_of(tmp_path, **options):
+    study = make_study(tmp_path, **options)
+    axes, grid = read_grid(study.grid)
+    logs = study.results / "logs" / "cells" / study.name
+    exports = [path for path in study.exports if study.results.joinpath(path).exists()]
+    frame = measurements(collect(axes, grid, study.rounds, exports, logs))
+    write_frame(frame, tmp_path / "m.csv")
+    return read_measurements(tmp_path / "m.csv")
+
+
+def table_of(frame, definition, axes=AXES, name="a-table"):
+    return make_table(frame, name, definition, value_order(axes, frame))
+
+
+def row_of(table, **keys):
+    for key, value in keys.items():
+        table = table[table[key] == value]
+    assert len(table) == 1
+    return table.iloc[0]
+
+
+def frame_with(times, **columns):
+    """A frame of one axis: `times` maps a format to its times in rounds 1, 2, 3, ..."""
+    rows = [
+        {"format": value, "round": number, "elapsed_s": elapsed}
+        for value, rounds in times.items()
+        for number, elapsed in enumerate(rounds, start=1)
+    ]
+    given = {"user_s": 0.1, "system_s": 0.1, "host": "here", "flags": ""} | columns
+    return pd.DataFrame(rows).assign(**given)
+
+
+FORMAT_ONLY = {"format": ["f6", "f7", "f8"]}
+
+
+def test_columns_of_a_comparison(tmp_path):
+    table = table_of(frame_of(tmp_path), FORMATS, name="f6-vs-f7")
+    others = [axis for axis in AXES if axis != "format"]
+    assert list(table) == ["table", *others, "baseline", "candidate", "value", *STATISTICS]
+    assert set(table["table"]) == {"f6-vs-f7"}
+    assert (set(table["baseline"]), set(table["candidate"])) == ({"f6"}, {"f7"})
+    assert len(table) == 72
+
+
+def test_value_is_the_quotient_of_medians_and_ratio_the_mean_of_rounds():
+    frame = frame_with({"f6": [2.0, 2.2, 2.1, 4.0, 2.0], "f7": [1.0, 1.1, 1.0, 1.0, 0.5]})
+    row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
+    assert row["value"] == pytest.approx(100 * (2.1 / 1.0 - 1))
+    d = np.log([2.0, 2.0, 2.1, 4.0, 4.0])
+    assert row["ratio"] == pytest.approx(math.exp(d.mean()))
+    theirs = stats.ttest_1samp(d, 0).confidence_interval(0.95)
+    assert (row["low"], row["high"]) == pytest.approx((math.exp(theirs.low), math.exp(theirs.high)))
+    assert row["n"] == 5
+
+
+def test_known_ratios_come_out_in_every_row(tmp_path):
+    table = table_of(frame_of(tmp_path, noise=0.002, drift=0.3), FORMATS)
+    # Drift makes the rounds differ by a factor of 3; round by round it has no part in the ratio.
+    assert table["ratio"].tolist() == pytest.approx([2.0] * 72, rel=0.01)
+    assert ((table["low"] < table["ratio"]) & (table["ratio"] < table["high"])).all()
+    assert (table["high"] - table["low"]).max() < 0.05
+    assert table["value"].tolist() == pytest.approx([100.0] * 72, abs=2)
+
+
+def test_faster_candidate_is_above_zero_and_above_one():
+    faster = row_of(table_of(frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5}), FORMATS, FORMAT_ONLY))
+    slower = row_of(table_of(frame_with({"f6": [1.0] * 5, "f7": [2.0] * 5}), FORMATS, FORMAT_ONLY))
+    assert (faster["value"], faster["ratio"]) == (100, pytest.approx(2))
+    assert (slower["value"], slower["ratio"]) == (-50, pytest.approx(0.5))
+    assert slower["high"] < 1 < faster["low"]
+
+
+def test_each_candidate_has_its_row_and_the_compared_axis_none(tmp_path):
+    axes = {**AXES, "command": ["log", "dump"]}
+    table = table_of(frame_of(tmp_path, axes=axes, noise=0), ACCESS, axes)
+    assert "ra" not in table
+    assert set(table["command"]) == {"log"}  # dump has no ra to compare
+    first = table[["candidate", "value"]].head(2).values.tolist()
+    assert first == [["svn", pytest.approx(25)], ["file", pytest.approx(100 * (1 / 0.6 - 1))]]
+
+
+def test_an_axis_that_does_not_apply_stays_empty(tmp_path):
+    axes = {**AXES, "command": ["dump"]}
+    table = table_of(frame_of(tmp_path, axes=axes), FORMATS, axes)
+    assert set(table["ra"]) == {""}
+    assert len(table) == 12
+
+
+def test_levels(tmp_path):
+    table = table_of(frame_of(tmp_path, noise=0, drift=0), ELAPSED, name="elapsed")
+    assert list(table) == ["table", *AXES, "baseline", "candidate", "value", *STATISTICS]
+    row = row_of(
+        table,
+        **{"command": "log", "ra": "svn", "format": "f7", "packing": "pack"},
+        **{"config": "fast", "cache": "cold"},
+    )
+    expected = {axis: row[axis] for axis in AXES}
+    assert row["value"] == pytest.approx(known_seconds(expected))
+    assert (row["baseline"], row["candidate"], row["n"]) == ("", "", 5)
+    assert row[["ratio", "low", "high"]].isna().all()
+
+
+def test_client_cpu_is_a_quotient_of_medians():
+    frame = frame_with({"f6": [1.0, 2.0, 4.0]}).assign(user_s=[1.0, 1.5, 0.1])
+    row = row_of(table_of(frame, CLIENT, FORMAT_ONLY))
+    assert row["value"] == pytest.approx(100 * 1.1 / 2.0)
+
+
+def test_runs_of_a_round_count_once():
+    frame = frame_with({"f6": [1.0, 1.0, 1.0, 1.0, 5.0, 9.0, 9.0]})
+    frame["round"] = [1, 2, 3, 4, 5, 5, 5]
+    row = row_of(table_of(frame, ELAPSED, FORMAT_ONLY))
+    assert (row["value"], row["n"]) == (1.0, 5)
+
+
+def test_rows_stand_in_the_studys_order(tmp_path):
+    axes = {**AXES, "cache": ["hot-svn", "cold"], "ra": ["file", "http"]}
+    frame = frame_of(tmp_path, axes=axes).sample(frac=1, random_state=1)
+    table = table_of(frame, ELAPSED, axes)
+    assert table["command"].tolist() == ["log"] * 32 + ["export"] * 32
+    assert table["ra"].head(32).tolist() == ["file"] * 16 + ["http"] * 16
+    assert table["cache"].head(4).tolist() == ["hot-svn", "cold"] * 2
+
+
+def test_a_value_that_was_not_measured_leaves_the_heading(tmp_path):
+    frame = frame_of(tmp_path, axes={**AXES, "ra": ["svn"]})
+    definition = {**FORMATS, "compare": {"axis": "format", "baseline": "f7", "candidates": ["f8"]}}
+    table = table_of(frame, definition)
+    write_frame(table, tmp_path / "t.csv")
+    others = [axis for axis in AXES if axis != "format"]
+    columns = ["table", *others, "baseline", "candidate", "value", *STATISTICS]
+    assert (tmp_path / "t.csv").read_text() == ",".join(columns) + "\n"
+
+
+@pytest.mark.parametrize("definition", [FORMATS, ELAPSED, CLIENT])
+def test_nothing_measured_leaves_the_heading(tmp_path, definition):
+    frame = frame_of(tmp_path, skip=lambda axes: "not here")
+    table = table_of(frame, definition)
+    assert table.empty
+    assert list(table)[-7:] == ["candidate", "value", *STATISTICS]
+
+
+def test_only_rounds_of_both_make_a_pair():
+    frame = frame_with({"f6": [2.0] * 6, "f7": [1.0] * 6})
+    frame = frame[~((frame["format"] == "f7") & (frame["round"] <= 2))]
+    row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
+    assert (row["n"], row["flags"]) == (4, "low-n")
+
+
+def test_five_rounds_are_enough():
+    frame = frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5})
+    assert row_of(table_of(frame, FORMATS, FORMAT_ONLY))["flags"] == ""
+    few = frame[frame["round"] < 5]
+    assert row_of(table_of(few, FORMATS, FORMAT_ONLY))["flags"] == "low-n"
+    assert set(table_of(few, ELAPSED, FORMAT_ONLY)["flags"]) == {"low-n"}
+
+
+def test_one_round_has_a_ratio_and_no_interval():
+    row = row_of(table_of(frame_with({"f6": [2.0], "f7": [1.0]}), FORMATS, FORMAT_ONLY))
+    assert (row["ratio"], row["n"]) == (pytest.approx(2), 1)
+    assert row[["low", "high"]].isna().all()
+
+
+def test_runs_with_a_false_label_leave_the_table():
+    frame = frame_with({"f6": [9.0, 2.0, 2.0, 2.0, 2.0, 2.0], "f7": [1.0] * 6})
+    frame["flags"] = ["warm", "disturbed", "", "", "", ""] * 2
+    row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
+    assert (row["n"], row["value"], row["ratio"]) == (5, 100, pytest.approx(2))
+    assert row["flags"] == "disturbed"
+
+
+def test_a_cell_of_which_nothing_is_left_has_no_row():
+    frame = frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5})
+    frame.loc[frame["format"] == "f7", "flags"] = "no-reads"
+    assert table_of(frame, FORMATS, FORMAT_ONLY).empty
+    assert table_of(frame, ELAPSED, FORMAT_ONLY)["format"].tolist() == ["f6"]
+
+
+def test_flags_of_both_cells_are_joined():
+    frame = frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5})
+    frame["flags"] = ["off-10", "", "", "", "", "short off-20", "", "", "", "odd"]
+    assert row_of(table_of(frame, FORMATS, FORMAT_ONLY))["flags"] == "short off-20 odd"
+
+
+def test_numbers_from_different_hosts_are_not_divided():
+    frame = frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5})
+    frame["host"] = np.where(frame["format"] == "f6", "old", "new")
+    row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
+    assert row["n"] == 0
+    assert set(row["flags"].split()) == {"hosts-differ", "low-n"}
+    assert row[["value", "ratio", "low", "high"]].isna().all()
+
+
+def test_rounds_that_share_a_host_still_make_a_ratio():
+    frame = frame_with({"f6": [2.0, 2.0, 20.0, 20.0, 20.0], "f7": [1.0, 1.0, 10.0, 10.0, 10.0]})
+    frame["host"] = np.where(frame["round"] < 3, "fast", "slow")
+    row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
+    assert (row["ratio"], row["n"], row["flags"]) == (pytest.approx(2), 5, "hosts-differ")
+    assert math.isnan(row["value"])
+    levels = table_of(frame, ELAPSED, FORMAT_ONLY)
+    assert levels["value"].isna().all()
+    assert set(levels["flags"]) == {"hosts-differ"}
+
+
+def test_a_time_of_zero_makes_no_row():
+    frame = pd.DataFrame({"format": ["f6", "f7"], "elapsed_s": [1.0, 0.0]})
+    assert table_of(frame, FORMATS, FORMAT_ONLY).empty

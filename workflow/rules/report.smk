@@ -1,0 +1,60 @@
+# The reports: a page per study, with all that it needs inside, and an index of those in the folder.
+
+# What the pages are made by and from: an edit of it makes them anew, and measures nothing.
+REPORTING = sorted(
+    str(path)
+    for folder in ("workflow/vcsbench/report", "workflow/report")
+    for path in Path(folder).rglob("*.*")
+    if path.suffix in (".py", ".jinja", ".css", ".js")
+)
+
+
+rule report:
+    input:
+        study="config/studies/{study}.yaml",
+        definitions=FINDINGS,
+        grid="results/grid/{study}.csv",
+        # The contexts beside the results are read along with the measurements that came from them.
+        measurements="results/measurements/{study}.csv",
+        failures="results/failures/{study}.csv",
+        tables=lambda wildcards: expand(
+            "results/tables/{study}/{table}.{ending}",
+            study=wildcards.study,
+            table=PLAN.config.studies[wildcards.study].tables,
+            ending=["csv", "md"],
+        ),
+        published=lambda wildcards: published_tables(wildcards.study),
+        findings="results/findings/{study}.csv",
+        advice="results/advice/{study}.json",
+        code=[*REPORTING, *code("flags", "markdown")],
+    output:
+        report(
+            "reports/{study}.html",
+            caption="../report/study.rst",
+            category="{study}",
+            subcategory="Report",
+            labels={"what": "the whole report"},
+        ),
+    log:
+        "results/logs/report/{study}.log",
+    wildcard_constraints:
+        study="(?!index\\.)[a-z0-9-]+",
+    conda:
+        "../../envs/python.yaml"
+    script:
+        "../scripts/report.py"
+
+
+rule index:
+    input:
+        reports=expand("reports/{study}.html", study=PLAN.config.studies),
+        code=code("report/index", "report/page"),
+        looks=["workflow/report/index.html.jinja", "workflow/report/style.css"],
+    output:
+        "reports/index.html",
+    log:
+        "results/logs/index.log",
+    conda:
+        "../../envs/python.yaml"
+    script:
+        "../scripts/index.py"

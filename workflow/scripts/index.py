@@ -1,0 +1,13 @@
+"""Write the index of the reports that lie in its folder."""
+
+from pathlib import Path
+from typing import Any
+
+from vcsbench.report.index import build_index, read_entries
+from vcsbench.rulelog import logged
+
+snakemake: Any
+
+with logged(snakemake.log[0]):
+    index = Path(snakemake.output[0])
+    index.write_text(build_index(read_entries(index.parent)), encoding="utf-8")

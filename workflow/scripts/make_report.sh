@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Runs the workflow, on the repository that $REPO names if any, and prints where the report is.
+# usage: make_report.sh [ARGUMENT OF SNAKEMAKE]...    Exits as Snakemake does.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+# Sets `arguments` to the given ones with NAME=VALUE among those of --config. Snakemake wants them
+# all behind one --config: of several, the last wins.
+with_config() {
+    local name=$1 value=$2 argument merged=""
+    # It reads the value as YAML, where single quotes make a string of anything.
+    local item="$name='${value//\'/\'\'}'"
+    shift 2
+    arguments=()
+    for argument in "$@"; do
+        case $argument in
+        --config | -C) arguments+=("$argument" "$item") merged=yes ;;
+        --config=*) arguments+=(--config "$item" "${argument#--config=}") merged=yes ;;
+        *) arguments+=("$argument") ;;
+        esac
+    done
+    [[ $merged ]] || arguments+=(--config "$item")
+}
+
+# Prints the report of the only study, or the index of several.
+find_report() {
+    local report reports=()
+    for report in reports/*.html; do
+        [[ ! -e $report || $report == reports/index.html ]] || reports+=("$report")
+    done
+    ((${#reports[@]} < 2)) || reports=(reports/index.html)
+    printf '%s' "${reports[@]}"
+}
+
+arguments=("$@")
+[[ -z ${REPO-} ]] || with_config repository "$REPO" "$@"
+started=$(mktemp)
+trap 'rm -f "$started"' EXIT
+status=0
+workflow/scripts/run_snakemake.sh "${arguments[@]}" || status=$?
+report=$(find_report)
+if [[ $report && $status != 0 && ! $report -nt $started ]]; then
+    echo "The report was not written anew. That of an earlier run: $PWD/$report"
+elif [[ $report ]]; then
+    echo "Report: $PWD/$report"
+fi
+exit "$status"

@@ -1,0 +1,16 @@
+"""Write the measurements and the failures of a study from its cells' exports and contexts."""
+
+from typing import Any
+
+from vcsbench.frames import write_frame
+from vcsbench.measurements import collect, failures, measurements, read_grid
+from vcsbench.rulelog import logged
+
+snakemake: Any
+
+with logged(snakemake.log[0]):
+    axes, grid = read_grid(snakemake.input.grid)
+    params = snakemake.params
+    collected = collect(axes, grid, params.rounds, snakemake.input.exports, params.logs)
+    write_frame(measurements(collected), snakemake.output.measurements)
+    write_frame(failures(collected), snakemake.output.failures)

@@ -1,0 +1,16 @@
+"""Write the report of a study from all that there is of it below results/."""
+
+from pathlib import Path
+from typing import Any
+
+from vcsbench.report.page import build_page
+from vcsbench.report.results import read_results
+from vcsbench.rulelog import logged
+from vcsbench.study import load_study
+
+snakemake: Any
+
+with logged(snakemake.log[0]):
+    study = load_study(snakemake.input.study)
+    results = read_results(study, Path("results"), Path(snakemake.input.definitions))
+    Path(snakemake.output[0]).write_text(build_page(results), encoding="utf-8")

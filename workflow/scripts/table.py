@@ -1,0 +1,33 @@
+"""Write one table of a study, from its measurements or from its published numbers."""
+
+from pathlib import Path
+from typing import Any
+
+from vcsbench.frames import value_order, write_frame
+from vcsbench.markdown import to_markdown
+from vcsbench.measurements import read_measurements
+from vcsbench.published import read_published
+from vcsbench.rulelog import logged
+from vcsbench.tables import make_table
+
+snakemake: Any
+
+
+def main() -> None:
+    """Read, compute, write both files."""
+    given, params, name = snakemake.input, snakemake.params, snakemake.wildcards.table
+    published = given.get("published")
+    if published:
+        frame = read_published(published, list(params.axes))
+    else:
+        frame = read_measurements(given.measurements)
+    order = value_order(params.axes, frame)
+    table = make_table(frame, name, params.definition, order)
+    write_frame(table, snakemake.output.csv)
+    records = table.to_dict("records")
+    text = to_markdown(name, params.definition, records, order, params.caveats)
+    Path(snakemake.output.markdown).write_text(text, encoding="utf-8")
+
+
+with logged(snakemake.log[0]):
+    main()

@@ -1,0 +1,66 @@
+"""A cell by hand: `python -m vcsbench show CELL` prints what it does, `... run CELL` does it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from vcsbench import byhand
+from vcsbench.config import merge
+from vcsbench.errors import UserError
+from vcsbench.plan import Plan
+from vcsbench.validation import read_yaml
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        plan = _plan(options.configfile, options.repository)
+        study, path = byhand.find(plan, options.cell)
+        if options.action == "show":
+            print(byhand.show(plan, study, path, options.round))
+        else:
+            print(byhand.run(plan, study, path, options.round))
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m vcsbench", description=__doc__)
+    parser.add_argument("action", choices=["show", "run"], help="print what a cell does, or do it")
+    parser.add_argument(
+        "cell", help="a cell of results/grid/<study>.csv, its study in front if there are several"
+    )
+    parser.add_argument(
+        "--round", type=int, default=1, help="the round, and so the copy (default: 1)"
+    )
+    parser.add_argument(
+        "--configfile", action="append", default=[], help="as Snakemake's --configfile"
+    )
+    parser.add_argument(
+        "--repository", help="a repository of your own, as in `make report REPO=...`"
+    )
+    return parser
+
+
+def _plan(files: list[str], repository: str | None) -> Plan:
+    paths = [Path("config/config.yaml"), *map(Path, files)]
+    config: dict[str, Any] = {}
+    for path in paths:
+        config = merge(config, read_yaml(ROOT / path if path == paths[0] else path))
+    if repository:
+        config["repository"] = repository
+    return Plan(config, ROOT, [ROOT / paths[0], *paths[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

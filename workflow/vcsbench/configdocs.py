@@ -1,0 +1,101 @@
+"""config/README.md from the schemas: `python -m vcsbench.configdocs > config/README.md`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vcsbench.config import DEFAULTS
+from vcsbench.validation import SCHEMAS, read_yaml
+
+HEAD = """\
+# The configuration
+
+`config.yaml` is read first. `--configfile FILE` lays another file over it (mappings are merged key by
+key, everything else is replaced), and `--config key=value` lays single keys over both. An unknown key
+or a value of the wrong type is an error that names the file and the key.
+
+This page is made from `workflow/schemas` by `python -m vcsbench.configdocs`; a test holds it to them.
+"""
+
+SERVERS = """\
+## Server configurations: `config/servers/<name>/`
+
+Each folder is a value of the axis `config`. Its files are what the programs get, and an edit of one
+measures anew exactly the cells that use it.
+
+| file | what it is | used by |
+| --- | --- | --- |
+| `svnserve.args` | svnserve's options, as on its command line; `#` starts a comment | ra svn |
+| `httpd.conf` | directives in httpd's server context, after those of vcsbench's own | ra http |
+| `svnadmin.args` | svnadmin's options | dump |
+| `client/` | the client's configuration folder: `config`, `servers` | ra http, svn, file |
+
+`slow` has the defaults, `medium` 256 MB of cache, `fast` 1024 MB, revision property caching, block
+read and no compression, all as published. `forking` is svnserve without `--threads`, as many run it.
+"""
+
+
+def document() -> str:
+    """The text of config/README.md."""
+    parts = [HEAD, "## Keys of config.yaml\n", _table("config"), _example(), SERVERS]
+    parts += ["## Keys of a study: `config/studies/<name>.yaml`\n", _table("study")]
+    return "\n".join(parts)
+
+
+def _table(schema: str) -> str:
+    content = read_yaml(SCHEMAS / f"{schema}.schema.yaml")
+    lines = ["| key | type | default | meaning |", "| --- | --- | --- | --- |"]
+    defaults = DEFAULTS if schema == "config" else {}
+    for key, rule, needed in _keys(content, content, ""):
+        default = f"`{json.dumps(defaults[key])}`" if key in defaults else ""
+        default = "needed" if needed else default
+        lines.append(f"| `{key}` | {_type(rule)} | {default} | {_meaning(rule)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _keys(content: Any, root: Any, prefix: str) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
+    for key, rule in content.get("properties", {}).items():
+        yield f"{prefix}{key}", rule, key in content.get("required", [])
+        yield from _keys(rule, root, f"{prefix}{key}.")
+        below = rule.get("additionalProperties")
+        if isinstance(below, Mapping) and "properties" in below:
+            yield from _keys(below, root, f"{prefix}{key}.<name>.")
+
+
+def _type(rule: Mapping[str, Any]) -> str:
+    if "enum" in rule:
+        return "one of " + ", ".join(f"`{value}`" for value in rule["enum"])
+    kind = rule.get("type", "")
+    names: dict[str, str] = {
+        "array": "list",
+        "object": "mapping",
+        "string": "text",
+        "null": "nothing",
+    }
+    kinds = kind if isinstance(kind, list) else [kind]
+    return " or ".join(names.get(k, str(k)) for k in kinds)
+
+
+def _meaning(rule: Mapping[str, Any]) -> str:
+    return " ".join(str(rule.get("description", "")).split()).replace("|", "\\|")
+
+
+def _example() -> str:
+    return """\
+A part of the grid names axes of the study with a value or a list of values:
+
+```yaml
+grid:
+  fsfs-san-2014:
+    include:
+      - {command: [log, export], format: [f6, f7], config: slow, cache: [cold, hot-os]}
+    exclude:
+      - {ra: http, cache: cold}
+```
+"""
+
+
+if __name__ == "__main__":
+    print(document(), end="")

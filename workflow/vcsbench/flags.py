@@ -1,0 +1,121 @@
+"""Every flag that a run or a row of a table can carry: what it says, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+# A cell whose median is below this is short: starting the client is a good part of it.
+SHORT_S = 0.2
+
+
+@dataclass(frozen=True)
+class Flag:
+    """`says` is what was seen; `advice` what to do about it.
+
+    A run with a `false_label` was not what its cell is called: it leaves the tables and stays in
+    the measurements.
+    """
+
+    says: str
+    advice: str
+    false_label: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """Both, for reports."""
+        return f"{self.says} {self.advice}"
+
+
+# In the order in which a row lists them.
+FLAGS: dict[str, Flag] = {
+    "warm": Flag(
+        "A cold run began with the repository's pages in memory.",
+        "See how the caches were cleared, and what else reads the repository meanwhile.",
+        false_label=True,
+    ),
+    "no-reads": Flag(
+        "A cold run read nothing from the device.",
+        "Clear the caches as root, or choose a storage that is not in memory.",
+        false_label=True,
+    ),
+    "cold-reads": Flag(
+        "A hot run read from the device.",
+        "Give the machine memory enough to hold the repository, or take a smaller scale.",
+        false_label=True,
+    ),
+    "restarted": Flag(
+        "The server restarted, or another one answered, during the run.",
+        "Look for the server's last words in the cell's log.",
+        false_label=True,
+    ),
+    "nothing-packed": Flag(
+        "The packed repository has no packed shard: only full shards get packed.",
+        "Take a repository with more revisions than a shard has (1,000 by default).",
+        false_label=True,
+    ),
+    "partly-resident": Flag(
+        "After a hot run a part of the repository was not in memory.",
+        "Harmless where the command does not read that part; see the bytes read from the device.",
+    ),
+    "uncertified": Flag(
+        "The run has no certificate.",
+        "Measure the cell again.",
+    ),
+    "swapped": Flag(
+        "The machine swapped during the run.",
+        "Close what else is running, or use smaller server caches.",
+    ),
+    "disturbed": Flag(
+        "The hypervisor gave more than 2 % of the processor's time to others (steal).",
+        "Measure at a quieter time, or on a machine of your own.",
+    ),
+    "saturated": Flag(
+        "Client and server together kept nearly all cores busy.",
+        "Read the time as that of this machine, not of the server alone.",
+    ),
+    "mean-cpu": Flag(
+        "User and system time are means over an export's runs: this hyperfine keeps no others.",
+        "Set `runs: 1`, or use hyperfine 2 or later.",
+    ),
+    "short": Flag(
+        f"The cell's median is under {SHORT_S} s, so starting the client is a good part of it.",
+        "Take a larger scale before reading much into small differences.",
+    ),
+    "off-10": Flag(
+        "A run is more than 10 % from its cell's median.",
+        "Look at the single rounds before trusting a small difference.",
+    ),
+    "off-20": Flag(
+        "A run is more than 20 % from its cell's median.",
+        "Look for what disturbed it, and measure more rounds.",
+    ),
+    "hosts-differ": Flag(
+        "Measured on different machines: numbers of theirs are never divided by one another.",
+        "Measure all that is to be compared on one machine.",
+    ),
+    "low-n": Flag(
+        "Fewer than 5 rounds: an interval says little.",
+        "Raise `rounds`; only the new ones are measured.",
+    ),
+}
+
+FALSE_LABEL = frozenset(word for word, flag in FLAGS.items() if flag.false_label)
+SENTENCES = {word: flag.sentence for word, flag in FLAGS.items()}
+
+
+def joined(words: Iterable[str]) -> str:
+    """The words once each, in the order of FLAGS and unknown ones last, separated by spaces.
+
+    Of `off-10` and `off-20` only the stronger is kept.
+    """
+    found = set(words)
+    if "off-20" in found:
+        found.discard("off-10")
+    known = [word for word in FLAGS if word in found]
+    return " ".join([*known, *sorted(found - FLAGS.keys())])
+
+
+def has_false_label(flags: str) -> bool:
+    """Whether a run with these flags, separated by spaces, leaves the tables."""
+    return not FALSE_LABEL.isdisjoint(flags.split())

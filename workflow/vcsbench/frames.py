@@ -1,0 +1,61 @@
+"""Frames as CSV files: axis values stay text, whatever they look like."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from vcsbench.errors import UserError
+
+
+def read_frame(path: str | Path, numbers: Collection[str] = ()) -> pd.DataFrame:
+    """A CSV file with every column as text but the `numbers` that it has, as floats (NaN if empty).
+
+    Raises a UserError where the file is missing, is no CSV, or a number is none.
+    """
+    try:
+        # A repository may be called `NA` or `007`: nothing is guessed.
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file") from None
+    except (ValueError, pd.errors.ParserError) as error:
+        raise UserError(f"{path}: is not a CSV file with a heading: {error}") from None
+    for name in frame.columns.intersection(list(numbers)):
+        frame[name] = _as_numbers(frame[name], path)
+    return frame
+
+
+def _as_numbers(column: pd.Series, path: str | Path) -> pd.Series:
+    numbers = pd.to_numeric(column, errors="coerce").astype(float)
+    for text in column[numbers.isna() & (column != "")]:
+        raise UserError(f"{path}: `{column.name}`: {text!r} is not a number")
+    return numbers
+
+
+def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
+    """Write a CSV file: UTF-8, LF, numbers unrounded, nothing for a missing value."""
+    frame.to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
+
+
+def value_order(axes: Mapping[str, list[str] | str], frame: pd.DataFrame) -> dict[str, list[str]]:
+    """Each axis of a study with its values in order: as the study lists them, or where it names
+    repositories or servers, as they come in the frame."""
+    return {
+        axis: values if isinstance(values, list) else [v for v in frame[axis].unique() if v]
+        for axis, values in axes.items()
+    }
+
+
+def in_order(
+    frame: pd.DataFrame, order: Mapping[str, list[str]], by: Iterable[str]
+) -> pd.DataFrame:
+    """The rows sorted by columns with an order of values: empty ones first, unknown ones last."""
+    ranks = pd.DataFrame(index=frame.index)
+    for name in by:
+        known = {value: rank for rank, value in enumerate(["", *order[name]])}
+        ranks[name] = frame[name].map(known).fillna(len(known))
+    if ranks.columns.empty:
+        return frame
+    return frame.loc[ranks.sort_values(list(ranks.columns), kind="stable").index]

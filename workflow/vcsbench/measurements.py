@@ -1,0 +1,179 @@
+"""Measurements: a row for each timed run of a study, from the cells' exports and contexts."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vcsbench import flags, hyperfine_export
+from vcsbench.errors import UserError
+from vcsbench.frames import read_frame
+
+# The columns that hold numbers whatever the study; a certificate may add more.
+NUMBERS = ("round", "run", "elapsed_s", "user_s", "system_s", "server_cpu_s", "scale")
+# What the context of a cell-round would say of a run that it has nothing of.
+UNCERTIFIED: dict[str, Any] = {"certificate": {}, "flags": ["uncertified"]}
+FAILURES = ("cell", "round", "reason")
+
+
+@dataclass
+class Collected:
+    """A study's runs, a dict each with the columns of the measurements; and its failures, a dict
+    each with cell, round, reason."""
+
+    axes: list[str]
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+
+
+def read_grid(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
+    """The axes and the rows (cell, the axes, skip) of a grid's file."""
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    cell, *axes, skip = rows[0] if rows else ("", "")
+    if (cell, skip) != ("cell", "skip"):
+        raise UserError(f"{path}: is not a grid with the columns cell, axes, skip; delete it")
+    return axes, rows
+
+
+def collect(
+    axes: Sequence[str],
+    grid: Iterable[Mapping[str, str]],
+    rounds: int,
+    exports: Iterable[str | Path],
+    logs: str | Path,
+) -> Collected:
+    """Read the exports, round<n>.json in a folder that ends with the cell's path, and the context
+    beside each. What the grid does not skip and no export has is a failure, for the reason that the
+    cell-round's log gives: `logs` is the folder with <cell>/round<n>.log.
+
+    Raises a UserError where an export is in no schema that is known.
+    """
+    collected = Collected(list(axes))
+    found = {_key(Path(path), len(axes)): Path(path) for path in exports}
+    for cell in grid:
+        if cell["skip"]:
+            continue
+        path = cell["cell"]
+        for number in range(1, rounds + 1):
+            log = Path(logs) / path / f"round{number}.log"
+            export = found.get((path, number))
+            reason = _why_missing(log) if export is None else _read(export, cell, number, collected)
+            if reason:
+                collected.failures.append({"cell": path, "round": number, "reason": reason})
+    return collected
+
+
+def measurements(collected: Collected) -> pd.DataFrame:
+    """A row per run: cell, the axes, round, run, elapsed_s, user_s, system_s, server_cpu_s,
+    client_peak_memory_bytes, what the certificate adds, copy, order, scale, host, started_at, flags
+    (words separated by spaces)."""
+    first = ["cell", *collected.axes, "round", "run"]
+    first += ["elapsed_s", "user_s", "system_s", "server_cpu_s", "client_peak_memory_bytes"]
+    last = ["copy", "order", "scale", "host", "started_at", "flags"]
+    seen = dict.fromkeys(name for run in collected.runs for name in run)
+    certified = [name for name in seen if name not in first and name not in last]
+    frame = pd.DataFrame(collected.runs, columns=[*first, *certified, *last])
+    if not frame.empty:
+        frame["flags"] = _flags(frame)
+    return frame
+
+
+def failures(collected: Collected) -> pd.DataFrame:
+    """A row per cell and round of the grid without a result: cell, round, reason."""
+    return pd.DataFrame(collected.failures, columns=list(FAILURES))
+
+
+def read_measurements(path: str | Path) -> pd.DataFrame:
+    """The file of the measurements: axes and flags as text, times as numbers."""
+    return read_frame(path, NUMBERS)
+
+
+def _key(export: Path, depth: int) -> tuple[str, int]:
+    return "/".join(export.parts[-1 - depth : -1]), int(export.stem.removeprefix("round"))
+
+
+def _read(export: Path, cell: Mapping[str, str], number: int, collected: Collected) -> str:
+    """Add the runs of an export; returns why it is none, or ""."""
+    try:
+        context = json.loads(export.with_name(f"{export.stem}.context.json").read_bytes())
+        empty = not export.read_bytes().strip()
+    except (OSError, ValueError):
+        return f"{export.name} or its context is missing or damaged; delete both and run again"
+    if empty:
+        return f"{export.name} is empty; delete it and run again"
+    runs = hyperfine_export.read(export)
+    codes = {run.exit_code for run in runs} - {0}
+    if codes:
+        return f"the command ended with {', '.join(sorted(map(str, codes)))}, which is not 0"
+    axes = {axis: cell[axis] for axis in collected.axes}
+    about = _about(context)
+    certified: list[dict[str, Any]] = context.get("runs", [])
+    for index, run in enumerate(runs):
+        seen = certified[index] if index < len(certified) else UNCERTIFIED
+        words = [*seen.get("flags", []), *context.get("flags", []), *["mean-cpu"] * run.mean_cpu]
+        collected.runs.append(
+            {
+                "cell": cell["cell"],
+                **axes,
+                "round": number,
+                "run": index + 1,
+                "elapsed_s": run.elapsed_s,
+                "user_s": run.user_s,
+                "system_s": run.system_s,
+                "client_peak_memory_bytes": run.peak_memory_bytes,
+                **_columns(seen.get("certificate", {})),
+                **about,
+                "flags": words,
+            }
+        )
+    return ""
+
+
+def _about(context: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "copy": context.get("copy"),
+        "order": context.get("order"),
+        "scale": context.get("repository", {}).get("scale"),
+        "host": context["host"]["name"],
+        "started_at": context.get("started_at", ""),
+    }
+
+
+def _columns(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else value
+        for name, value in certificate.items()
+    }
+
+
+def _why_missing(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        lines = []
+    said = [line.strip() for line in lines if line.strip()]
+    return said[-1] if said else "it was not measured: the workflow ended before its turn"
+
+
+def _flags(frame: pd.DataFrame) -> pd.Series:
+    """The runs' own flags with those that follow from a cell's median over its usable runs."""
+    usable = [flags.FALSE_LABEL.isdisjoint(words) for words in frame["flags"]]
+    elapsed = frame["elapsed_s"].where(pd.Series(usable, index=frame.index))
+    median = elapsed.groupby(frame["cell"]).transform("median")
+    deviation = (elapsed / median - 1).abs()
+    short = median < flags.SHORT_S
+    computed = zip(frame["flags"], short, deviation > 0.1, deviation > 0.2, strict=True)
+    return pd.Series(
+        [
+            flags.joined([*own, *["short"] * is_short, *["off-10"] * off_10, *["off-20"] * off_20])
+            for own, is_short, off_10, off_20 in computed
+        ],
+        index=frame.index,
+    )

@@ -1,0 +1,56 @@
+"""Reduces runs to one value per round, and rounds to one value per cell: medians, as published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from vcsbench import flags
+
+# Where numbers have no rounds, as published ones: one round, on a machine without a name.
+NO_ROUNDS: dict[str, Any] = {"host": "", "round": 1.0, "flags": ""}
+
+
+def is_measured(frame: pd.DataFrame) -> bool:
+    """Whether the frame has single rounds: published numbers have been reduced already."""
+    return "round" in frame.columns
+
+
+def by_round(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+    """A row per cell, host and round: the medians of its runs, and all of their flags.
+
+    The frame is that of the measurements, or of published numbers with the axes and a column per
+    metric. Runs with a false label are left out. Columns: the axes, host, round, the metrics
+    (elapsed_s and client_cpu_pct; measured also cpu_s, user and system; published all that there
+    are), flags.
+    """
+    if not is_measured(frame):
+        return frame.assign(**NO_ROUNDS)
+    false = frame["flags"].map(flags.has_false_label).astype(bool)
+    usable = frame[~false]
+    usable = usable.assign(cpu_s=usable["user_s"] + usable["system_s"])
+    keys = [*axes, "host", "round"]
+    grouped = usable.groupby(keys, sort=False, dropna=False)
+    rounds = grouped[["elapsed_s", "cpu_s"]].median()
+    rounds["client_cpu_pct"] = 100 * rounds["cpu_s"] / rounds["elapsed_s"]
+    rounds["flags"] = grouped["flags"].agg(" ".join)
+    return rounds.reset_index()
+
+
+def by_cell(rounds: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+    """A row per cell: the medians of its rounds.
+
+    client_cpu_pct is 100 x median(user + system) / median(elapsed), not the median of the rounds'.
+    Columns: the axes, the metrics, n (rounds), hosts and flags (words separated by spaces).
+    """
+    metrics = [name for name in rounds.columns if name not in (*axes, *NO_ROUNDS)]
+    grouped = rounds.groupby(list(axes), sort=False, dropna=False)
+    cells = grouped[metrics].median()
+    if "cpu_s" in metrics:
+        cells["client_cpu_pct"] = 100 * cells["cpu_s"] / cells["elapsed_s"]
+    cells["n"] = grouped.size()
+    cells["hosts"] = grouped["host"].agg(lambda hosts: " ".join(sorted(set(hosts))))
+    cells["flags"] = grouped["flags"].agg(" ".join)
+    return cells.reset_index()

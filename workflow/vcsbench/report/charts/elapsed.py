@@ -1,0 +1,103 @@
+"""Elapsed times: every round of every cell."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from vcsbench.report import words
+from vcsbench.report.charts.panels import (
+    HUES,
+    MANY_POINTS,
+    Chart,
+    ChartGroup,
+    PointList,
+    Record,
+    distinct,
+    name_of,
+    panels,
+    sheets,
+    short,
+)
+from vcsbench.report.grids import Layout
+
+READING = """Seconds; each panel has its own scale, from 0. A point is a run, a tick the median; for
+very many runs a line is their range."""
+
+
+def elapsed_charts(measurements: Sequence[Record], layout: Layout) -> ChartGroup:
+    """A chart per remaining axis value (command): every round a point, a cell's median a tick.
+
+    Panels are the columns of the layout, lines its rows, colour the last row axis that varies.
+    """
+    charts = []
+    for name, rows in sheets(measurements, layout):
+        varying = [axis for axis in layout.rows if len({row[axis] for row in rows}) > 1]
+        hue = next((a for a in reversed(varying) if len({r[a] for r in rows}) <= len(HUES)), "")
+        lines = [axis for axis in layout.rows if axis in varying and axis != hue]
+        points = [
+            {
+                "panel": name_of(row, layout.columns),
+                "line": name_of(row, lines),
+                "hue": row.get(hue, ""),
+                "round": row["round"],
+                "s": short(row["elapsed_s"]),
+                "flags": row["flags"],
+            }
+            for row in rows
+        ]
+        if len(points) > MANY_POINTS:
+            points = _reduced(points)
+        anchor = f"chart-elapsed-{words.slug(name)}"
+        charts.append(Chart(anchor, name, _elapsed_spec(points, hue)))
+    return ChartGroup("Elapsed time", READING, charts)
+
+
+def _elapsed_spec(points: PointList, hue: str) -> dict[str, Any]:
+    import altair as alt
+
+    lines, hues = distinct(points, "line"), distinct(points, "hue")
+    reduced = bool(points) and "low" in points[0]
+    field = "s:Q" if reduced else "median(s):Q"
+    shared = {
+        "y": alt.Y("line:N", sort=lines, title=None),
+        "yOffset": alt.YOffset("hue:N", sort=hues),
+        "color": alt.Color(
+            "hue:N",
+            sort=hues,
+            title=hue,
+            scale=alt.Scale(domain=hues, range=list(HUES[: len(hues)])),
+            legend=alt.Legend(orient="top") if len(hues) > 1 else None,
+        ),
+    }
+    x: dict[str, Any] = {
+        "title": None,
+        "scale": alt.Scale(zero=True, nice=True),
+        "axis": alt.Axis(tickCount=4),
+    }
+    about = [alt.Tooltip("line:N", title="cells"), alt.Tooltip("hue:N", title=hue or "all")]
+    seconds = alt.Tooltip("s:Q", title="seconds")
+    spread = (
+        alt.Chart().mark_rule(opacity=0.6).encode(x=alt.X("low:Q", **x), x2="high:Q", **shared)
+        if reduced
+        else alt.Chart()
+        .mark_circle(size=22, opacity=0.55)
+        .encode(x=alt.X("s:Q", **x), tooltip=[*about, "round:Q", seconds, "flags:N"], **shared)
+    )
+    median = alt.Tooltip(field, title="median, s", format=".4")
+    tick = alt.Chart().mark_tick(thickness=2, size=12)
+    tick = tick.encode(x=alt.X(field, **x), tooltip=[*about, median], **shared)
+    height = max(40, len(lines) * (12 * max(1, len(hues)) + 8))
+    return panels(alt.layer(spread, tick), points, height, independent=True)
+
+
+def _reduced(points: Iterable[Mapping[str, Any]]) -> PointList:
+    """The median, lowest and highest of each cell instead of all its points."""
+    cells: dict[tuple[str, str, str], list[float]] = {}
+    for point in points:
+        cells.setdefault((point["panel"], point["line"], point["hue"]), []).append(point["s"])
+    return [
+        {"panel": p, "line": y, "hue": h, "s": statistics.median(v), "low": min(v), "high": max(v)}
+        for (p, y, h), v in cells.items()
+    ]

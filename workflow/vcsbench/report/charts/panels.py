@@ -1,0 +1,97 @@
+"""What the charts share: panels side by side, their colours, and the points' order and names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vcsbench.report.grids import Layout
+
+Record = Mapping[str, Any]
+PointList = list[dict[str, Any]]
+
+# Before the page fits the panels into the room that it has.
+PANEL_WIDTH = 250
+# Above so many points a chart shows medians and ranges instead: it stays quick to open.
+MANY_POINTS = 3000
+# Hues that hold on white and on black, in print and for the colour-blind. The first two are the
+# grids' colours of baseline and candidate, which come in this order.
+HUES = ("#d9730d", "#2f7fc4", "#8a63b8", "#3a9a78", "#b8527a", "#8a8a2f")
+GREY = "#8b8f94"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart: an anchor, a title and its specification."""
+
+    anchor: str
+    title: str
+    spec: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ChartGroup:
+    """Charts of one kind under a heading, with a sentence on how to read them."""
+
+    title: str
+    reading: str
+    charts: list[Chart]
+
+
+def panels(
+    layer: Any, points: list[dict[str, Any]], height: int, independent: bool
+) -> dict[str, Any]:
+    """The layer once for each panel that its points name, as one Vega-Lite specification."""
+    import altair as alt
+
+    layer = layer.properties(width=PANEL_WIDTH, height=height)
+    chart = layer.facet(
+        facet=alt.Facet("panel:N", sort=distinct(points, "panel"), title=None),
+        columns=3,
+        data=alt.NamedData(name="points"),
+    )
+    if independent:
+        chart = chart.resolve_scale(x="independent")
+    spec: dict[str, Any] = chart.to_dict()
+    spec["data"] = {"values": points}  # only now: altair copies and checks all that it is given
+    spec.pop("$schema", None)  # the bundled Vega-Lite is the one that it was written for
+    spec.pop("config", None)  # the page has one for all charts
+    return spec
+
+
+def sheets(rows: Iterable[Record], layout: Layout) -> list[tuple[str, list[Record]]]:
+    """The rows by their remaining axis values, which name each sheet, in the layout's order."""
+    parts: dict[tuple[str, ...], list[Record]] = {}
+    for row in rows:
+        parts.setdefault(_values(row, layout.rest), []).append(row)
+    ordered = sorted(parts, key=layout.sort_key(layout.rest))
+    named = [i for i, axis in enumerate(layout.rest) if not layout.is_only_candidate(axis)]
+    axes = (*layout.columns, *layout.rows)
+    rank = layout.sort_key(axes)
+    return [
+        (
+            " ".join(key[i] for i in named if key[i]),
+            sorted(parts[key], key=lambda row: rank(_values(row, axes))),
+        )
+        for key in ordered
+    ]
+
+
+def name_of(row: Record, axes: Iterable[str]) -> str:
+    """The axis values of a row as one label; those that do not apply are left out."""
+    return " ".join(value for axis in axes if (value := row.get(axis, "")))
+
+
+def _values(row: Record, axes: Iterable[str]) -> tuple[str, ...]:
+    return tuple(row.get(axis, "") for axis in axes)
+
+
+def distinct(points: Iterable[Mapping[str, Any]], key: str) -> list[str]:
+    """The different values of a key, in the order of their first use."""
+    return list(dict.fromkeys(point[key] for point in points))
+
+
+def short(value: float) -> float:
+    """Four significant digits: a chart shows no more, and the page stays small."""
+    return float(f"{value:.4g}")

@@ -1,0 +1,85 @@
+"""Quality of the data: marks, flags, failures, what was left out, and the limits of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vcsbench.flags import FLAGS, Flag
+
+Record = Mapping[str, Any]
+
+# What no measurement in here can rule out or does not cover.
+GUEST_COLD = """Cold means cold for this system's page cache. What a hypervisor, a RAID controller
+or the disk itself keeps below it is out of reach (guest-cold); the drift over the rounds shows how
+much faster repeated cold runs still get."""
+LOOPBACK = """Client and server run on one machine, over loopback, without https, authentication or
+path-based authorisation. svn+ssh, commit and blame are not measured."""
+OTHER_HOSTS = """Numbers from different machines, the published ones among them, are shown side by
+side and never divided by one another."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Cells that share a reason, in the order of the grid."""
+
+    text: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Flagged:
+    """A flag, what it means, how many runs carry it, and in which cells; those with a false label
+    are not in the tables."""
+
+    flag: str
+    sentence: str
+    false_label: bool
+    runs: int
+    cells: tuple[str, ...]
+
+
+def by_reason(rows: Iterable[Record], reason: str) -> list[Reason]:
+    """Group rows that have a `cell` by the text in another column, the most frequent first."""
+    cells: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row[reason]:
+            cells.setdefault(row[reason], {})[row["cell"]] = None
+    groups = [Reason(text, tuple(names)) for text, names in cells.items()]
+    return sorted(groups, key=lambda group: -len(group.cells))
+
+
+def flagged(measurements: Iterable[Record]) -> list[Flagged]:
+    """Each flag among the measured runs with its sentence, the most frequent first."""
+    runs: dict[str, int] = {}
+    cells: dict[str, dict[str, None]] = {}
+    for row in measurements:
+        for flag in str(row["flags"]).split():
+            runs[flag] = runs.get(flag, 0) + 1
+            cells.setdefault(flag, {})[row["cell"]] = None
+    unknown = Flag("This flag has no explanation.", "")
+    return [
+        Flagged(flag, known.sentence.strip(), known.false_label, runs[flag], tuple(cells[flag]))
+        for flag in sorted(runs, key=lambda flag: (-runs[flag], flag))
+        for known in [FLAGS.get(flag, unknown)]
+    ]
+
+
+def caveats(commands: Mapping[str, Mapping[str, Any]], measured: Sequence[str]) -> list[str]:
+    """The caveats of the commands that were measured."""
+    return [
+        f"{name}: {command['caveat']}"
+        for name, command in commands.items()
+        if name in measured and command.get("caveat")
+    ]
+
+
+def limits(axes: Iterable[str]) -> list[str]:
+    """What a study with these axes says nothing about."""
+    axes = set(axes)
+    return [
+        *([GUEST_COLD] if "cache" in axes else []),
+        *([LOOPBACK] if "ra" in axes else []),
+        OTHER_HOSTS,
+    ]

@@ -1,0 +1,121 @@
+"""All that a page shows of one study, and how it is read from the files of a run."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vcsbench.errors import UserError
+from vcsbench.study import Study
+from vcsbench.validation import read_yaml
+
+Record = Mapping[str, Any]
+Records = list[dict[str, Any]]
+
+# Columns that hold numbers, whatever the file; a field that is empty becomes None.
+NUMBERS = frozenset(
+    ["value", "ratio", "low", "high", "n", "round", "run", "elapsed_s", "user_s", "system_s"]
+)
+
+
+@dataclass(frozen=True)
+class Results:
+    """One study's results as records (a dict per row, numbers as float, the rest as text).
+
+    `tables` and `published` map a table's name to its rows, `definitions` a finding's id to its
+    check, `texts` a file's name to what it holds, for the downloads. All but the study may be
+    empty.
+    """
+
+    study: Study
+    grid: Records = field(default_factory=list)
+    measurements: Records = field(default_factory=list)
+    failures: Records = field(default_factory=list)
+    tables: dict[str, Records] = field(default_factory=dict)
+    published: dict[str, Records] = field(default_factory=dict)
+    findings: Records = field(default_factory=list)
+    definitions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    advice: Mapping[str, Any] = field(default_factory=dict)
+    contexts: list[Mapping[str, Any]] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+def read_records(path: str | Path) -> Records:
+    """The rows of a CSV file; none where the file is missing or has no rows.
+
+    Raises a UserError where a number is none, or the file is not UTF-8.
+    """
+    try:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            return [_typed(row, path) for row in csv.DictReader(file)]
+    except FileNotFoundError:
+        return []
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: is not UTF-8; delete it and run again to make it anew") from None
+
+
+def _typed(row: Mapping[str, str], path: str | Path) -> dict[str, Any]:
+    record: dict[str, Any] = dict(row)
+    for name in NUMBERS & row.keys():
+        try:
+            number = float(row[name]) if row[name] else math.nan
+        except ValueError:
+            raise UserError(
+                f"{path}: `{name}`: {row[name]!r} is not a number; delete the file and run again"
+            ) from None
+        record[name] = number if math.isfinite(number) else None
+    return record
+
+
+def read_results(study: Study, folder: Path, definitions: Path) -> Results:
+    """Read what there is of a study below the folder `results`, and its findings from the file
+    `definitions`; what is missing is left empty."""
+    name = study.name
+    tables = {table: f"tables/{name}/{table}" for table in study.tables}
+    published = {table: f"published/{name}/{table}" for table in study.tables}
+    measurements = read_records(folder / "measurements" / f"{name}.csv")
+    return Results(
+        study=study,
+        grid=read_records(folder / "grid" / f"{name}.csv"),
+        measurements=measurements,
+        failures=read_records(folder / "failures" / f"{name}.csv"),
+        tables={table: read_records(folder / f"{path}.csv") for table, path in tables.items()},
+        published={
+            table: read_records(folder / f"{path}.csv") for table, path in published.items()
+        },
+        findings=read_records(folder / "findings" / f"{name}.csv"),
+        definitions={finding["id"]: finding for finding in read_yaml(definitions).get(name, [])},
+        advice=_read_json(folder / "advice" / f"{name}.json") or {},
+        contexts=list(_contexts(folder / "cells" / name, measurements)),
+        texts=dict(_texts(folder, [*tables.values(), f"measurements/{name}"])),
+    )
+
+
+def _contexts(folder: Path, measurements: Iterable[Record]) -> Iterator[Mapping[str, Any]]:
+    """The context beside each measured cell-round, in the order in which they were measured."""
+    measured = dict.fromkeys((row["cell"], int(row["round"])) for row in measurements)
+    paths = (folder / cell / f"round{number}.context.json" for cell, number in measured)
+    contexts = [context for path in paths if isinstance(context := _read_json(path), dict)]
+    return iter(sorted(contexts, key=lambda context: str(context.get("started_at", ""))))
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        raise UserError(f"{path}: is not JSON; delete it and run again to make it anew") from None
+
+
+def _texts(folder: Path, stems: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for stem in stems:
+        for ending in ("csv", "md"):
+            path = folder / f"{stem}.{ending}"
+            if path.exists():
+                yield f"{stem}.{ending}", path.read_text(encoding="utf-8")

@@ -1,0 +1,224 @@
+"""What was measured where: the machines, programs, storages, repositories and servers, from the
+contexts that lie beside the results."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from vcsbench.report import words
+
+
+@dataclass
+class Configuration:
+    """A server configuration: its files' content by name, and how each server was started."""
+
+    name: str
+    files: dict[str, str]
+    started: dict[str, str] = field(default_factory=dict)
+
+    def agrees_with(self, files: Mapping[str, str]) -> bool:
+        """Whether no file has another content here."""
+        return all(self.files.get(name, content) == content for name, content in files.items())
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A repository in one format and packing, with what it weighs."""
+
+    repository: str
+    format: str
+    packing: str
+    revisions: str
+    files: str
+    size: str
+    packed_shards: str
+
+
+@dataclass
+class Setting:
+    """The distinct things that a study's contexts name, each in the order of its first use (dicts
+    that map to None are sets in order)."""
+
+    hosts: dict[str, None] = field(default_factory=dict)
+    storages: dict[str, None] = field(default_factory=dict)
+    repositories: dict[str, str] = field(default_factory=dict)
+    variants: dict[Variant, None] = field(default_factory=dict)
+    configurations: list[Configuration] = field(default_factory=list)
+    commands: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, Counter[str]] = field(default_factory=dict)
+    cleared: Counter[str] = field(default_factory=Counter)
+    host_names: list[str] = field(default_factory=list)
+    scales: dict[str, float] = field(default_factory=dict)
+    seeds: list[str] = field(default_factory=list)
+    rounds: int = 0
+    copies: int = 0
+    runs: int = 0
+    warmup: int = 0
+    cell_rounds: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+
+
+def summarise(contexts: Iterable[Mapping[str, Any]]) -> Setting:
+    """Reduce the contexts of a study's cell-rounds to what a reader wants to know of them.
+
+    A context that lacks a part is counted for the parts that it has.
+    """
+    setting = Setting()
+    for context in contexts:
+        setting.cell_rounds += 1
+        setting.rounds = max(setting.rounds, int(context.get("round") or 0))
+        setting.copies = max(setting.copies, int(context.get("copy") or 0))
+        setting.warmup = max(setting.warmup, int(context.get("warmup") or 0))
+        _add_place(setting, context)
+        _add_repository(setting, context.get("repository") or {})
+        _add_configuration(setting, context)
+        _add_time(setting, context.get("started_at", ""))
+        command = (context.get("axes") or {}).get("command", "")
+        setting.commands.setdefault(command, str(context.get("argv_template") or ""))
+        for run in context.get("runs") or []:
+            setting.runs += 1
+            setting.cleared[(run.get("certificate") or {}).get("cache_cleared_by") or ""] += 1
+        seed = str(context.get("seed", ""))
+        if seed and seed not in setting.seeds:
+            setting.seeds.append(seed)
+    return setting
+
+
+def _add_place(setting: Setting, context: Mapping[str, Any]) -> None:
+    host = context.get("host") or {}
+    if host:
+        setting.hosts[_host(host)] = None
+        if host.get("name") and host["name"] not in setting.host_names:
+            setting.host_names.append(str(host["name"]))
+    if context.get("storage"):
+        setting.storages[_storage(context["storage"])] = None
+    for program, version in (context.get("versions") or {}).items():
+        if version:
+            setting.versions.setdefault(program, Counter())[str(version)] += 1
+
+
+def _host(host: Mapping[str, Any]) -> str:
+    memory, guest = host.get("memory_bytes"), host.get("virtualized")
+    return _joined(
+        host.get("name"),
+        host.get("cpu"),
+        f"{host['cores']} cores" if host.get("cores") else "",
+        f"{words.size(memory)} of memory" if memory else "",
+        host.get("os"),
+        f"kernel {host['kernel']}" if host.get("kernel") else "",
+        f"a guest ({guest})" if guest else "not virtual" if guest == "" else "",
+        f"clock {host['clock_source']}" if host.get("clock_source") else "",
+        f"governor {host['governor']}" if host.get("governor") else "",
+    )
+
+
+def _storage(storage: Mapping[str, Any]) -> str:
+    return _joined(
+        storage.get("name"),
+        storage.get("path"),
+        storage.get("filesystem"),
+        storage.get("device"),
+        {True: "spinning", False: "not spinning"}.get(storage.get("rotational"), ""),  # type: ignore[arg-type]
+    )
+
+
+def _joined(name: Any, *parts: Any) -> str:
+    """`name: part, part`, without those that are not known."""
+    return f"{name}: {', '.join(str(part) for part in parts if part)}"
+
+
+def _add_repository(setting: Setting, repository: Mapping[str, Any]) -> None:
+    if not repository:
+        return
+    name, scale = str(repository.get("name")), repository.get("scale")
+    if scale is not None:
+        setting.scales[name] = float(scale)
+    setting.repositories[name] = ", ".join(
+        str(part)
+        for part in (
+            repository.get("description"),
+            repository.get("source"),
+            "" if scale is None else f"scale {scale:g}",
+        )
+        if part
+    )
+    size = repository.get("bytes")
+    variant = Variant(
+        name,
+        str(repository.get("format") or ""),
+        str(repository.get("packing") or ""),
+        _number(repository.get("youngest")),
+        _number(repository.get("files")),
+        words.size(size) if words.is_number(size) else "",
+        _number(repository.get("packed_shards")),
+    )
+    setting.variants[variant] = None
+
+
+def _number(value: Any) -> str:
+    return words.grouped(value) if words.is_number(value) else ""
+
+
+def _add_configuration(setting: Setting, context: Mapping[str, Any]) -> None:
+    server = context.get("server") or {}
+    name = str((context.get("axes") or {}).get("config") or "")
+    files = {str(k): str(v) for k, v in (context.get("server_files") or {}).items()}
+    if not (name or server):
+        return
+    # A context has the files that its cell uses. Where one was edited between two cells, the rest is
+    # another configuration.
+    known = (c for c in setting.configurations if c.name == name and c.agrees_with(files))
+    configuration = next(known, None)
+    if configuration is None:
+        configuration = Configuration(name, {})
+        setting.configurations.append(configuration)
+    configuration.files.update(files)
+    if server:
+        argv = [str(argument) for argument in server.get("argv") or []]
+        configuration.started.setdefault(str(server.get("kind", "")), shlex.join(argv))
+
+
+def _add_time(setting: Setting, stamp: str) -> None:
+    time = words.moment(stamp)
+    if time is None:
+        return
+    setting.first = time if setting.first is None else min(setting.first, time)
+    setting.last = time if setting.last is None else max(setting.last, time)
+
+
+def clearing_sentences(setting: Setting) -> list[str]:
+    """How caches were cleared, a sentence per way, with the number of runs it holds for."""
+    said = {
+        "drop-caches": "by emptying the kernel's caches (drop_caches)",
+        "evict": "by evicting the repository's files one by one (vmtouch)",
+    }
+    return [
+        f"Cleared {said.get(way, f'by {way}')} for {words.count_of(count, 'run')}."
+        for way, count in setting.cleared.most_common()
+        if way
+    ] or ["No run had its caches cleared."]
+
+
+def version_list(setting: Setting) -> list[tuple[str, str]]:
+    """Each program with its version; where it changed, all with their numbers of cell-rounds."""
+    listed = []
+    for program, counts in sorted(setting.versions.items()):
+        if len(counts) == 1:
+            listed.append((program, next(iter(counts))))
+        else:
+            said = [f"{v} ({words.count_of(n, 'cell-round')})" for v, n in counts.most_common()]
+            listed.append((program, ", ".join(said)))
+    return listed
+
+
+def smaller_scales(setting: Setting, published: float | None) -> list[tuple[str, float]]:
+    """The repositories that were measured below the published scale, and their scale."""
+    if published is None:
+        return []
+    return [(name, scale) for name, scale in setting.scales.items() if scale < published]
