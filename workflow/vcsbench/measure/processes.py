@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
+import signal as signals
 import subprocess
 import time
 from collections.abc import Sequence
@@ -14,13 +16,13 @@ from typing import IO
 UNPRIVILEGED = "nobody"
 
 
-def tied(argv: list[str], unprivileged: bool = False) -> list[str]:
-    """The command line that runs `argv` so that the kernel kills it when its parent dies."""
+def tied(argv: list[str], signal: str = "KILL", unprivileged: bool = False) -> list[str]:
+    """The command line that runs `argv` so that the kernel sends it `signal` when its parent dies."""
     as_user = []
     if unprivileged and os.geteuid() == 0:
         user = pwd.getpwnam(UNPRIVILEGED)
         as_user = ["--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups"]
-    return ["setpriv", "--pdeathsig", "KILL", *as_user, "--", *argv]
+    return ["setpriv", "--pdeathsig", signal, *as_user, "--", *argv]
 
 
 def own(path: Path) -> None:
@@ -31,14 +33,19 @@ def own(path: Path) -> None:
 
 
 def end(process: subprocess.Popen[bytes], grace_s: float = 3.0) -> None:
-    """End a process with SIGTERM, or with SIGKILL when that does not help in time."""
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(grace_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    """End a process and its descendants with SIGTERM, or with SIGKILL when that does not help in time."""
+    if process.poll() is not None:
+        return
+    descendants = family(process.pid)[1:]
+    process.terminate()
+    try:
+        process.wait(grace_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        for pid in descendants:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signals.SIGKILL)
 
 
 def ancestors(count: int) -> list[int]:
@@ -62,6 +69,24 @@ def family(pid: int) -> list[int]:
         except OSError:
             continue
         found.extend(int(child) for child in text.split())
+    return found
+
+
+def listens(pid: int, port: int) -> bool:
+    """Whether a process or one of its descendants listens on a TCP port."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    # The local address ends with the port in hexadecimal, 0A is LISTEN, the tenth field is the inode.
+    inodes = {row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"}
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    return any(wanted & _open_files(member) for member in family(pid)) if wanted else False
+
+
+def _open_files(pid: int) -> set[str]:
+    found = set()
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(entry.path))
     return found
 
 

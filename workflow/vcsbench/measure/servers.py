@@ -56,7 +56,8 @@ class Server:
             self.argv = self.access.command(self)
             with self.output.open("ab") as log:
                 self.process = subprocess.Popen(
-                    processes.tied(self.argv, unprivileged=True),
+                    # SIGTERM: on it, httpd ends its children as well.
+                    processes.tied(self.argv, signal="TERM", unprivileged=True),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -91,15 +92,13 @@ class Server:
     def _answers(self) -> bool:
         deadline = time.monotonic() + START_LIMIT_S
         while self.pid and time.monotonic() < deadline:
-            try:
-                with socket.create_connection(
-                    (HOST, self.port), timeout=START_LIMIT_S
-                ) as connection:
-                    connection.sendall(self.access.greeting)
-                    if connection.recv(1):
-                        return bool(self.pid)
-            except OSError:
+            # Another program may have taken the port, and would answer as well.
+            if not processes.listens(self.pid, self.port):
                 time.sleep(0.002)
+                continue
+            with socket.create_connection((HOST, self.port), timeout=START_LIMIT_S) as connection:
+                connection.sendall(self.access.greeting)
+                return bool(connection.recv(1)) and bool(self.pid)
         return False
 
     def _check_options(self) -> None:
