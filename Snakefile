@@ -13,7 +13,7 @@ min_version("9.0")
 ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT / "workflow"))
 # The scripts and the measuring process import vcsbench too, in whichever environment they run.
-os.environ["PYTHONPATH"] = str(ROOT / "workflow")
+os.environ.update(PYTHONPATH=str(ROOT / "workflow"))
 
 from vcsbench.errors import UserError
 from vcsbench.plan import Plan

@@ -11,7 +11,7 @@ from fakes import Fakes
 ROOT = Path(__file__).parent.parent
 SUBVERSION = ("svn", "svnadmin", "svnserve", "svnlook", "svnbench")
 # Every command that envs/debian-packages.txt names, but those of hyperfine and of Python.
-COMMANDS = (*SUBVERSION, "apache2", "git", "zstd", "vmtouch", "strace", "lsblk", "findmnt", "ps")
+COMMANDS = (*SUBVERSION, "apache2", "git", "zstd", "vmtouch", "strace", "setpriv", "fincore")
 
 UV = """
 if [[ $1 == venv ]]; then

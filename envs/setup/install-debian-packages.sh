@@ -32,7 +32,7 @@ apt() {
     local output
     # Another apt may be at work, as on a machine that has just been started: wait for it.
     if ! output=$(apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -qq "$@" 2>&1); then
-        printf '%s\n' "$output" | tail -n 12 | sed 's/^/    /' >&2
+        printf '%s\n' "$output" | tail -n 4 | sed 's/^/    /' >&2
         return 1
     fi
 }

@@ -19,7 +19,7 @@ fetch() {
     local what=$1 output
     shift
     if ! output=$("$@" 2>&1); then
-        printf '%s\n' "$output" | tail -n 6 | sed 's/^/    /' >&2
+        printf '%s\n' "$output" | tail -n 4 | sed 's/^/    /' >&2
         die "could not fetch $what: the lines above say why. Behind a proxy, set HTTPS_PROXY; with a" \
             "package index of your own, set PIP_INDEX_URL and UV_DEFAULT_INDEX; then run this again."
     fi

@@ -62,6 +62,10 @@ def test_every_command_and_cache_state_has_its_advice():
         *[("log", "cold"), ("log", "hot-os"), ("export", "cold"), ("export", "hot-os")]
     ]
     assert all(item["choice"] == {"format": "f7"} for item in items)
+    # Also where the cells of a later cache state come first.
+    backwards = measured(factors(f7=0.5)).iloc[::-1]
+    again = advice_of(backwards)["recommendations"]
+    assert [item["cache"] for item in again] == [item["cache"] for item in items]
 
 
 def test_the_fastest_is_recommended_with_what_it_gains():
@@ -127,6 +131,16 @@ def test_one_contrary_round_is_spread_enough():
     (comparison,) = effect_of(item, "format")["comparisons"]
     assert comparison["low"] > 1 > comparison["smallest"]
     assert not comparison["shown"]
+    assert not item["confident"]
+
+
+def test_rounds_that_agree_are_not_enough():
+    # Faster in every round, but mostly by next to nothing: the interval has 1 in it.
+    frame = measured(factors(), noise=0, **ONE, ra=["svn"])
+    frame.loc[frame["format"] == "f6", "elapsed_s"] = [1.001, 1.001, 1.001, 1.001, 1.5]
+    item = only(frame)
+    (comparison,) = effect_of(item, "format")["comparisons"]
+    assert comparison["low"] < 1 < comparison["smallest"]
     assert not item["confident"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,8 +14,8 @@ from fakes import Fakes
 
 SCRIPT = Path(__file__).parents[2] / "envs/setup/install-debian-packages.sh"
 POLICY = "/usr/sbin/policy-rc.d"
-# Root has namespaces; others have them in a user namespace, where the kernel allows that.
-UNSHARE = ["unshare", "--mount", "--map-root-user"]
+# Root may have namespaces; others only in a user namespace, where the kernel allows that.
+UNSHARE = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
 # Sees what a package's script would see while it is being installed.
 APT_GET = f"""
 if [[ " $* " == *" install "* ]]; then

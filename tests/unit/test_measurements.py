@@ -123,6 +123,16 @@ def test_columns_and_values(tmp_path, schema):
     assert (row["server_cpu_s"], row["host"], row["scale"]) == (0.2, "workstation", 0.1304)
 
 
+def test_whole_numbers_stay_whole_where_a_run_has_none(tmp_path):
+    study = make_study(tmp_path, axes={**ONE_CELL, "ra": ["http", "file"]}, rounds=1)
+    edit(
+        study.context(CELL, 1),
+        lambda context: context["runs"][0]["certificate"].update(server_pid=20193),
+    )
+    write_frame(measurements(collected(study)), tmp_path / "m.csv")
+    assert read_measurements(tmp_path / "m.csv")["server_pid"].tolist() == ["20193", ""]
+
+
 def test_an_axis_that_does_not_apply_is_empty(tmp_path):
     study = make_study(tmp_path, axes={**ONE_CELL, "command": ["dump"]}, rounds=1)
     frame = measurements(collected(study))

@@ -229,7 +229,7 @@ def test_setting_describes_machine_repositories_and_servers(small: Results) -> N
     assert facts["How much"].startswith("40 cell-rounds with 40 timed runs: 5 rounds over 3 copies")
     assert facts["Machine"].startswith("workstation: A processor, 2 cores, 4.00 GiB of memory")
     assert facts["Programs"] == "hyperfine 2.0.0, svn 1.14.2, vcsbench 0.1.0"
-    assert "scale 0.1304" in facts["Repository"]
+    assert facts["Repository"] == "ruby: generated, scale 0.1304"
     configurations = {d.all("summary")[0].text: d.text for d in setting.all("details")}
     assert sorted(configurations) == ["fast", "slow"]
     assert "svnserve.args --memory fast" in configurations["fast"]

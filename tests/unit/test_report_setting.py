@@ -6,6 +6,7 @@ from typing import Any
 
 from vcsbench.report.setting import (
     clearing_sentences,
+    commands_as_timed,
     smaller_scales,
     summarise,
     version_list,
@@ -14,7 +15,7 @@ from vcsbench.report.setting import (
 
 def context(number: int = 1, **changes: Any) -> dict[str, Any]:
     return {
-        "axes": {"command": "log", "config": "slow"},
+        "axes": {"command": "log", "config": "slow", "format": "f7", "packing": "pack"},
         "round": number,
         "copy": number,
         "started_at": f"2026-11-21T07:0{number}:00Z",
@@ -33,8 +34,6 @@ def context(number: int = 1, **changes: Any) -> dict[str, Any]:
         "repository": {
             "name": "ruby",
             "scale": 0.13,
-            "format": "f7",
-            "packing": "pack",
             "youngest": 6000,
         },
         "runs": [{"run": 1, "certificate": {"cache_cleared_by": "drop-caches"}}],
@@ -45,7 +44,7 @@ def context(number: int = 1, **changes: Any) -> dict[str, Any]:
 def test_equal_things_are_told_once() -> None:
     setting = summarise(context(number) for number in (1, 2, 3))
     assert list(setting.hosts) == ["here: A processor, 2 cores, 4.00 GiB of memory, not virtual"]
-    assert list(setting.storages) == ["disk: /var/tmp, ext4, spinning"]
+    assert list(setting.storages) == ["disk: /var/tmp, ext4, rotational"]
     assert [variant.format for variant in setting.variants] == ["f7"]
     assert (setting.rounds, setting.copies, setting.cell_rounds, setting.runs) == (3, 3, 3, 3)
     assert setting.first and setting.last
@@ -67,6 +66,18 @@ def test_files_of_a_configuration_are_gathered_from_the_cells_that_use_them() ->
     assert list(configuration.started) == ["svnserve", "httpd"]
 
 
+def test_repository_is_described_with_what_its_source_noted() -> None:
+    noted = {
+        "name": "mine",
+        "source": "git",
+        "description": "all of main",
+        "scale": 1,
+        "notes": ["2 left out."],
+    }
+    setting = summarise([context(repository=noted)])
+    assert setting.repositories == {"mine": "all of main, scale 1; 2 left out"}
+
+
 def test_two_machines_are_both_named() -> None:
     setting = summarise([context(1), context(2, host={"name": "there", "virtualized": "QEMU"})])
     assert setting.host_names == ["here", "there"]
@@ -77,6 +88,12 @@ def test_versions_that_changed_are_counted() -> None:
     newer = context(3, versions={"svn": "1.14.5"})
     setting = summarise([context(1), context(2), newer])
     assert version_list(setting) == [("svn", "1.14.2 (2 cell-rounds), 1.14.5 (1 cell-round)")]
+
+
+def test_commands_stand_in_the_studys_order() -> None:
+    dump = context(2, axes={"command": "dump"}, argv_template="{svnadmin} dump")
+    said = commands_as_timed(summarise([dump, context(1)]), ["log", "export", "dump"])
+    assert said == [("log", "{svn} log {url}"), ("dump", "{svnadmin} dump")]
 
 
 def test_ways_of_clearing_are_counted() -> None:

@@ -23,7 +23,9 @@ from vcsbench.measure.servers import HOST, Server, free_port
 
 SLOW = Path(__file__).parent.parent.parent / "config" / "servers" / "slow"
 KINDS = [
-    pytest.param("svn", marks=pytest.mark.skipif(not shutil.which("svnserve"), reason="no svnserve")),
+    pytest.param(
+        "svn", marks=pytest.mark.skipif(not shutil.which("svnserve"), reason="no svnserve")
+    ),
     pytest.param(
         "http", marks=pytest.mark.skipif(not Machine().httpd, reason="no httpd with mod_dav_svn")
     ),
@@ -51,7 +53,9 @@ def test_a_server_answers_when_start_returns_and_is_gone_after_stop(folder: Path
     server = Server(ACCESS[ra], folder / "root", SLOW, folder / "run")
     server.start()
     try:
-        done = subprocess.run(["svn", "info", url(server)], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["svn", "info", url(server)], capture_output=True, text=True, check=True
+        )
         assert "Revision: 0" in done.stdout
         assert processes.command_line(server.pid) == server.argv
         if os.geteuid() == 0:
@@ -107,7 +111,9 @@ def test_a_port_that_gets_taken_between_two_starts_is_one_sentence(folder: Path,
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind((HOST, server.port))
         other.listen()
-        with pytest.raises(UserError, match=rf"found its port on {HOST} taken \({server.port}\)") as said:
+        with pytest.raises(
+            UserError, match=rf"found its port on {HOST} taken \({server.port}\)"
+        ) as said:
             server.start()
     assert "\n" not in str(said.value)
 
@@ -120,7 +126,8 @@ sys.path.insert(0, {str(SLOW.parent.parent.parent / "workflow")!r})
 from pathlib import Path
 from vcsbench.measure.access import ACCESS
 from vcsbench.measure.servers import Server
-server = Server(ACCESS[{ra!r}], Path({str(folder / "root")!r}), Path({str(SLOW)!r}), Path({str(folder / "run")!r}))
+folder, slow = Path({str(folder)!r}), Path({str(SLOW)!r})
+server = Server(ACCESS[{ra!r}], folder / "root", slow, folder / "run")
 server.start()
 print(server.pid, flush=True)
 time.sleep(60)

@@ -140,6 +140,9 @@ def test_runs_of_a_round_count_once():
     frame["round"] = [1, 2, 3, 4, 5, 5, 5]
     row = row_of(table_of(frame, ELAPSED, FORMAT_ONLY))
     assert (row["value"], row["n"]) == (1.0, 5)
+    three_runs = frame_with({"f6": [1.0, 2.0, 9.0]}).assign(round=1)
+    row = row_of(table_of(three_runs, ELAPSED, FORMAT_ONLY))
+    assert (row["value"], row["n"]) == (2.0, 1)
 
 
 def test_rows_stand_in_the_studys_order(tmp_path):

@@ -149,10 +149,17 @@ def test_more_rounds_and_another_axis_value_measure_only_what_is_new(measured: P
 
 def test_cold_is_slower_than_hot_and_hot_server_caches_are_faster(project: Project) -> None:
     cells = {
-        cache: f"null-export/svn/ruby/f7/nopack/fast/{cache}" for cache in ("cold", "hot-os", "hot-svn")
+        cache: f"null-export/svn/ruby/f7/nopack/fast/{cache}"
+        for cache in ("cold", "hot-os", "hot-svn")
     }
     # Over svn, with nothing that the client writes: the server's work is what is timed.
-    part = {"command": "null-export", "ra": "svn", "format": "f7", "packing": "nopack", "config": "fast"}
+    part = {
+        "command": "null-export",
+        "ra": "svn",
+        "format": "f7",
+        "packing": "nopack",
+        "config": "fast",
+    }
     project.configure(repositories=RUBY, rounds=3, copies=1, grid={STUDY: {"include": [part]}})
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
@@ -170,9 +177,7 @@ def test_a_cell_that_fails_fails_alone_and_is_repeated(project: Project) -> None
     broken = project.path / "config" / "servers" / "broken"
     subprocess.run(["cp", "-r", project.path / "config" / "servers" / "slow", broken], check=True)
     (broken / "httpd.conf").write_text("SVNNoSuchDirective on\n")
-    (broken / "svnserve.args").write_text(
-        "--threads --no-such-option\n"
-    )
+    (broken / "svnserve.args").write_text("--threads --no-such-option\n")
     part = {
         "command": "log",
         "format": "f7",

@@ -6,9 +6,9 @@ rule grid:
         "results/grid/{study}.csv",
     log:
         "results/logs/grid/{study}.log",
-    params:
-        cells=lambda wildcards: PLAN.grid_rows(wildcards.study),
     conda:
         "../../envs/python.yaml"
+    params:
+        cells=lambda wildcards: PLAN.grid_rows(wildcards.study),
     script:
         "../scripts/grid.py"

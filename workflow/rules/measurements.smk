@@ -10,7 +10,7 @@ rule measurements:
     input:
         grid="results/grid/{study}.csv",
         # The context beside each is read, too: one job writes both.
-        exports=lambda wildcards: cell_files(wildcards.study),
+        exports=lambda wildcards: PLAN.cell_files(wildcards.study),
         code=code("measurements", "hyperfine_export", "flags", "frames"),
     output:
         measurements="results/measurements/{study}.csv",

@@ -26,7 +26,7 @@ rule report:
         published=lambda wildcards: published_tables(wildcards.study),
         findings="results/findings/{study}.csv",
         advice="results/advice/{study}.json",
-        code=[*REPORTING, *code("flags", "markdown")],
+        code=[*REPORTING, *code("flags")],
     output:
         report(
             "reports/{study}.html",

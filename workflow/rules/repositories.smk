@@ -1,8 +1,8 @@
 # Repositories: each source is loaded once, in every format side by side, and its packed variants
 # are made; then all copies are made on the storage, interleaved.
 
-# Not in a dry run and not in a job's own process: records of copies that are gone are removed.
-if workflow.is_main_process and not workflow.dryrun:
+# Records of copies that are gone are removed, once: not in the processes of single jobs.
+if workflow.is_main_process:
     for sentence in PLAN.forget_vanished():
         print(sentence, file=sys.stderr)
 
@@ -12,6 +12,9 @@ rule load:
         "results/loaded/{repo}.json",
     log:
         "results/logs/load/{repo}.log",
+    conda:
+        "../../envs/subversion.yaml"
+    threads: 2
     params:
         definition=lambda wildcards: PLAN.config.repositories[wildcards.repo],
         identity=lambda wildcards: PLAN.sources[wildcards.repo].identity(),
@@ -20,9 +23,6 @@ rule load:
         scratch=PLAN.config["scratch"],
         storage=lambda wildcards: PLAN.config["storages"][PLAN.config["storage"]],
         root=str(ROOT),
-    threads: 2
-    conda:
-        "../../envs/subversion.yaml"
     script:
         "../scripts/load.py"
 
@@ -36,6 +36,8 @@ rule copies:
         "results/repositories/{storage}.json",
     log:
         "results/logs/copies/{storage}.log",
+    conda:
+        "../../envs/subversion.yaml"
     params:
         variants=lambda wildcards: PLAN.variant_rows(wildcards.storage),
         copies=PLAN.config["copies"],
@@ -43,7 +45,5 @@ rule copies:
         seed=PLAN.config["seed"],
         storage=lambda wildcards: PLAN.config["storages"][wildcards.storage],
         root=str(ROOT),
-    conda:
-        "../../envs/subversion.yaml"
     script:
         "../scripts/copies.py"

@@ -6,7 +6,7 @@ from vcsbench.study import load_study
 
 FINDINGS = "config/published/findings.yaml"
 REDUCING = ["reduction", "intervals", "flags", "frames"]
-TABULATING = ["tables", *REDUCING, "markdown", "report/grids", "report/words"]
+TABULATING = ["tables", *REDUCING, "markdown", "report/grids", "report/marks", "report/words"]
 ADVISING = ["advice/recommend", "advice/blocks", "advice/sentences"]
 
 
@@ -65,9 +65,7 @@ def published_tables(study):
     return expand(
         "results/published/{study}/{table}.{ending}",
         study=study,
-        table=[
-            name for name, table in definitions.items() if table.get("published", True)
-        ],
+        table=[name for name, table in definitions.items() if table.get("published", True)],
         ending=["csv", "md"],
     )
 
@@ -115,9 +113,7 @@ rule findings:
     input:
         # Either may be missing: a study is not measured here, or nothing of it was published.
         published=lambda wildcards: (
-            [published_numbers(wildcards)]
-            if study_file(wildcards.study).published
-            else []
+            [published_numbers(wildcards)] if study_file(wildcards.study).published else []
         ),
         measurements=lambda wildcards: (
             [f"results/measurements/{wildcards.study}.csv"]

@@ -72,6 +72,11 @@ other_snakemake() {
     done
 }
 
+# Is this folder on a disk or in RAM of this host's? (A container's name changes; its disk does not.)
+is_local_folder() {
+    [[ $(stat --file-system --format=%T .) =~ ^(ext|xfs|btrfs|f2fs|zfs|bcachefs|overlayfs|tmpfs) ]]
+}
+
 unlock() {
     compgen -G ".snakemake/locks/*.lock" >/dev/null || return 0
     local process output
@@ -79,7 +84,8 @@ unlock() {
     if [[ $process ]]; then
         say "Snakemake (process $process) is at work in $PWD; wait for it, or end it."
         exit 1
-    elif [[ $earlier_host && $earlier_host != "$HOSTNAME" ]]; then
+    elif [[ $earlier_host && $earlier_host != "$HOSTNAME" ]] && ! is_local_folder; then
+        # It may be alive there, where we cannot see it.
         say "the last run in $PWD was on $earlier_host. If it has ended: snakemake --unlock"
         exit 1
     fi

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -49,7 +49,7 @@ def value_order(axes: Mapping[str, list[str] | str], frame: pd.DataFrame) -> dic
 
 
 def in_order(
-    frame: pd.DataFrame, order: Mapping[str, list[str]], by: Iterable[str]
+    frame: pd.DataFrame, order: Mapping[str, Sequence[str]], by: Iterable[str]
 ) -> pd.DataFrame:
     """The rows sorted by columns with an order of values: empty ones first, unknown ones last."""
     ranks = pd.DataFrame(index=frame.index)

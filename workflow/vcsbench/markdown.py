@@ -7,19 +7,16 @@ from typing import Any
 
 from vcsbench.report import words
 from vcsbench.report.grids import Grid, Layout, Point, layout_of, make_grids, with_numbers
+from vcsbench.report.marks import LEGEND, MARKS
 
-MARKS = {"off-20": "\N{DOUBLE DAGGER}", "off-10": "\N{DAGGER}", "low-n": "?"}
-LEGEND = {
-    MARKS["off-10"]: "a run is more than 10 % from its cell's median",
-    MARKS["off-20"]: "a run is more than 20 % from its cell's median",
-    MARKS["low-n"]: "fewer than 5 rounds",
-}
+# The columns of a table that are not keys of its rows.
+FACTS = ("table", "baseline", "value", "ratio", "low", "high", "n", "flags")
 
 
 def to_markdown(
     name: str,
     definition: Mapping[str, Any],
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[Any, Any]],
     order: Mapping[str, Sequence[str]],
     caveats: Mapping[str, str],
 ) -> str:
@@ -50,9 +47,8 @@ def reading(definition: Mapping[str, Any]) -> str:
     return f"100 × (elapsed {x} ÷ elapsed {y} − 1), in per cent: above 0, {y} is faster."  # noqa: RUF001
 
 
-def _point(row: Mapping[str, Any], definition: Mapping[str, Any]) -> Point:
-    known = ("table", "baseline", "value", "ratio", "low", "high", "n", "flags")
-    keys = {key: value for key, value in row.items() if key not in known}
+def _point(row: Mapping[Any, Any], definition: Mapping[str, Any]) -> Point:
+    keys = {key: value for key, value in row.items() if key not in FACTS}
     flags = str(row["flags"]).split()
     if not words.is_number(row["value"]):
         return Point(keys, "withheld", text=" ".join(flags))

@@ -16,7 +16,8 @@ from vcsbench.errors import UserError
 from vcsbench.frames import read_frame
 
 # The columns that hold numbers whatever the study; a certificate may add more.
-NUMBERS = ("round", "run", "elapsed_s", "user_s", "system_s", "server_cpu_s", "scale")
+TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
+NUMBERS = ("round", "run", *TIMES, "scale")
 # What the context of a cell-round would say of a run that it has nothing of.
 UNCERTIFIED: dict[str, Any] = {"certificate": {}, "flags": ["uncertified"]}
 FAILURES = ("cell", "round", "reason")
@@ -79,7 +80,9 @@ def measurements(collected: Collected) -> pd.DataFrame:
     last = ["copy", "order", "scale", "host", "started_at", "flags"]
     seen = dict.fromkeys(name for run in collected.runs for name in run)
     certified = [name for name in seen if name not in first and name not in last]
-    frame = pd.DataFrame(collected.runs, columns=[*first, *certified, *last])
+    # As objects: a process id stays a whole number where another run has none.
+    frame = pd.DataFrame(collected.runs, columns=[*first, *certified, *last], dtype=object)
+    frame = frame.astype(dict.fromkeys(TIMES, float))
     if not frame.empty:
         frame["flags"] = _flags(frame)
     return frame

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from vcsbench import sources
+from vcsbench import sources, unfinished
 from vcsbench.config import Config, load_config
 from vcsbench.errors import UserError
 from vcsbench.grid import Cell, make_grid, run_order
@@ -106,6 +106,17 @@ class Plan:
             self.machine,
         )
 
+    def cell_files(self, study: str) -> list[str]:
+        """The exports that a study's measurements are made of: all of its rounds, or when the workflow
+        has failed, those that there are."""
+        wanted = [
+            f"results/cells/{study}/{cell.path}/round{number}.json"
+            for cell in self.grids[study]
+            if not cell.skip
+            for number in range(1, self.config["rounds"] + 1)
+        ]
+        return unfinished.only_fresh(wanted, self.spec_digest) if unfinished.wanted() else wanted
+
     def spec_json(self, study: str, path: str) -> str:
         """The spec as JSON, as the measuring process takes it."""
         return json.dumps({**self.spec(study, path), "spec_digest": self.spec_digest(study, path)})
@@ -178,10 +189,14 @@ class Plan:
         for storage in self.storages():
             record = self.config.root / "results" / "repositories" / f"{storage}.json"
             place, variants = self.place(storage), self.variants(storage)
-            gone = copies.missing(place.path, copies.recorded(record, variants), self.config["copies"])
+            gone = copies.missing(
+                place.path, copies.recorded(record, variants), self.config["copies"]
+            )
             if gone and record.exists():
                 record.unlink()
-                said.append(f"{place.path}: {len(gone)} copies have vanished or were changed; made again")
+                said.append(
+                    f"{place.path}: {len(gone)} copies have vanished or were changed; made again"
+                )
             for variant in variants:
                 self._forget_loaded(place, variant)
         return said

@@ -7,12 +7,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from vcsbench.plan import Plan
+from typing import Any
 
 # Set for the second Snakemake only.
 VARIABLE = "VCSBENCH_PARTIAL"
@@ -23,24 +20,27 @@ def wanted() -> bool:
     return VARIABLE in os.environ
 
 
-def only_fresh(exports: Sequence[str], plan: Plan) -> list[str]:
-    """Those of the exports that exist and were measured as the configuration says now."""
-    return [path for path in exports if _is_fresh(Path(path), plan)]
+def only_fresh(exports: Sequence[str], digest_of: Callable[[str, str], str]) -> list[str]:
+    """Those of the exports that exist and were measured as the configuration says now.
+
+    `digest_of` gives the digest of a cell's spec, by study and path.
+    """
+    return [path for path in exports if _is_fresh(Path(path), digest_of)]
 
 
-def _is_fresh(export: Path, plan: Plan) -> bool:
+def _is_fresh(export: Path, digest_of: Callable[[str, str], str]) -> bool:
     try:
         context = json.loads(export.with_name(f"{export.stem}.context.json").read_text())
     except (OSError, ValueError):
         return False
-    return export.exists() and context["spec_digest"] == plan.spec_digest(
+    return export.exists() and context["spec_digest"] == digest_of(
         context["study"], context["cell"]
     )
 
 
-def report_what_there_is(plan: Plan, config: Mapping[str, Any], snakefile: str) -> None:
+def report_what_there_is(root: Path, config: Mapping[str, Any], snakefile: str) -> None:
     """Make the reports with the cells that were measured; says where they are."""
-    if wanted() or not any(plan.config.root.glob("results/cells/*/**/round*.json")):
+    if wanted() or not any(root.glob("results/cells/*/**/round*.json")):
         return
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(config, file)

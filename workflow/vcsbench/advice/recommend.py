@@ -37,7 +37,7 @@ def advise(
     - `sentence`, which is all of `sentences`.
     """
     known = [axis for axis in BLOCK_AXES if axis in order]
-    rounds = in_order(by_round(frame, list(order)), {a: list(order[a]) for a in order}, order)
+    rounds = in_order(by_round(frame, list(order)), order, known)
     several_repos = len(order.get("repo", [])) > 1
     items = []
     for keys, rows in rounds.groupby(known, sort=False):

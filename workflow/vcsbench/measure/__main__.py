@@ -1,4 +1,4 @@
-"""Measure one cell-round: python -m vcsbench.measure SPEC RECORD ROUND ORDER EXPORT CONTEXT."""
+"""Measure one cell-round: python -m vcsbench.measure SPEC RECORD ROUND ORDER SEED EXPORT CONTEXT."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from vcsbench.measure import cell
 from vcsbench.measure.hooks import Abandoned
 
 
-def main(spec: str, record: str, number: str, order: str, export: str, context: str) -> int:
+def main(
+    spec: str, record: str, number: str, order: str, seed: str, export: str, context: str
+) -> int:
     """Measure and write both files, the export last: where it is, everything is. Returns the exit code."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     try:
-        exported, described = cell.run(json.loads(spec), Path(record), int(number), int(order))
+        exported, described = cell.run(json.loads(spec), Path(record), int(number))
     except UserError as error:
         print(error, file=sys.stderr)
         return 1
     except Abandoned:
         print("the workflow has ended, and this measurement with it", file=sys.stderr)
         return 1
+    described |= {"order": int(order), "seed": int(seed)}
     write(Path(context), json.dumps(described, indent=1).encode())
     write(Path(export), exported)
     return 0

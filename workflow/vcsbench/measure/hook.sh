@@ -1,7 +1,8 @@
+# shellcheck shell=sh
 # What hyperfine runs as --setup, --prepare and --cleanup: it asks the process that runs the cell for
 # one of them and waits until that is done. No interpreter but the shell: its files are not read again
 # after the caches were dropped.
 # usage: hook.sh FOLDER setup|prepare|cleanup
 echo "$2" > "$1/ask"
 read -r answer < "$1/answer"
-[ "$answer" = done ]
+[ "$answer" = "done" ]

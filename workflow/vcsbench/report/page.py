@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vcsbench.markdown import LEGEND
 from vcsbench.report import colours, quality, words
 from vcsbench.report import setting as settings
 from vcsbench.report.charts.drift import drift_charts
@@ -17,6 +16,7 @@ from vcsbench.report.charts.elapsed import elapsed_charts
 from vcsbench.report.charts.panels import ChartGroup
 from vcsbench.report.charts.ratios import ratio_charts
 from vcsbench.report.grids import Layout, layout_of
+from vcsbench.report.marks import LEGEND
 from vcsbench.report.results import Results
 from vcsbench.report.sections import Download, table_sections, value_order
 from vcsbench.report.setting import Setting, summarise
@@ -41,6 +41,7 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         "findings": verdicts(results.findings, results.definitions, results.study.tables),
         "scaled": settings.smaller_scales(setting, (results.study.published or {}).get("scale")),
         "setting": setting,
+        "commands": settings.commands_as_timed(setting, list(results.study.commands)),
         "versions": settings.version_list(setting),
         "clearing": settings.clearing_sentences(setting),
         "tables": table_sections(results),

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vcsbench.markdown import MARKS
 from vcsbench.report import colours, words
 from vcsbench.report.expected import Expected, Record
 from vcsbench.report.grids import Point
-
-LOW_N = "low-n"
+from vcsbench.report.marks import LOW_N, MARKS
 
 
 def measured_points(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -76,7 +76,7 @@ def summarise(contexts: Iterable[Mapping[str, Any]]) -> Setting:
         setting.copies = max(setting.copies, int(context.get("copy") or 0))
         setting.warmup = max(setting.warmup, int(context.get("warmup") or 0))
         _add_place(setting, context)
-        _add_repository(setting, context.get("repository") or {})
+        _add_repository(setting, context.get("repository") or {}, context.get("axes") or {})
         _add_configuration(setting, context)
         _add_time(setting, context.get("started_at", ""))
         command = (context.get("axes") or {}).get("command", "")
@@ -112,7 +112,7 @@ def _host(host: Mapping[str, Any]) -> str:
         f"{words.size(memory)} of memory" if memory else "",
         host.get("os"),
         f"kernel {host['kernel']}" if host.get("kernel") else "",
-        f"a guest ({guest})" if guest else "not virtual" if guest == "" else "",
+        {None: "", "": "not virtual", "yes": "a guest"}.get(guest, f"a guest ({guest})"),
         f"clock {host['clock_source']}" if host.get("clock_source") else "",
         f"governor {host['governor']}" if host.get("governor") else "",
     )
@@ -124,7 +124,7 @@ def _storage(storage: Mapping[str, Any]) -> str:
         storage.get("path"),
         storage.get("filesystem"),
         storage.get("device"),
-        {True: "spinning", False: "not spinning"}.get(storage.get("rotational"), ""),  # type: ignore[arg-type]
+        {True: "rotational", False: "not rotational"}.get(storage.get("rotational"), ""),  # type: ignore[arg-type]
     )
 
 
@@ -133,26 +133,24 @@ def _joined(name: Any, *parts: Any) -> str:
     return f"{name}: {', '.join(str(part) for part in parts if part)}"
 
 
-def _add_repository(setting: Setting, repository: Mapping[str, Any]) -> None:
+def _add_repository(
+    setting: Setting, repository: Mapping[str, Any], axes: Mapping[str, str]
+) -> None:
     if not repository:
         return
     name, scale = str(repository.get("name")), repository.get("scale")
     if scale is not None:
         setting.scales[name] = float(scale)
-    setting.repositories[name] = ", ".join(
-        str(part)
-        for part in (
-            repository.get("description"),
-            repository.get("source"),
-            "" if scale is None else f"scale {scale:g}",
-        )
-        if part
-    )
+    about = str(repository.get("description") or repository.get("source") or "")
+    if scale is not None and "scale" not in about:
+        about = f"{about}, scale {scale:g}" if about else f"scale {scale:g}"
+    notes = [str(note).rstrip(".") for note in repository.get("notes") or []]
+    setting.repositories[name] = "; ".join(filter(None, [about, *notes]))
     size = repository.get("bytes")
     variant = Variant(
         name,
-        str(repository.get("format") or ""),
-        str(repository.get("packing") or ""),
+        axes.get("format", ""),
+        axes.get("packing", ""),
         _number(repository.get("youngest")),
         _number(repository.get("files")),
         words.size(size) if words.is_number(size) else "",
@@ -203,6 +201,12 @@ def clearing_sentences(setting: Setting) -> list[str]:
         for way, count in setting.cleared.most_common()
         if way
     ] or ["No run had its caches cleared."]
+
+
+def commands_as_timed(setting: Setting, order: Sequence[str]) -> list[tuple[str, str]]:
+    """Each command that was timed with its argv, words in braces unfilled, in the study's order."""
+    ranks = {name: rank for rank, name in enumerate(order)}
+    return sorted(setting.commands.items(), key=lambda item: ranks.get(item[0], len(ranks)))
 
 
 def version_list(setting: Setting) -> list[tuple[str, str]]:

@@ -1,0 +1,152 @@
+"""Bad input through Snakemake: one clear sentence, an exit code that is not 0, no traceback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from project import Project, needs
+
+pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
+
+STUDY = "fsfs-san-2014"
+PART = {"command": "log", "ra": "file", "format": "f7", "config": "slow", "cache": "hot-os"}
+SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.001, "seed": 1}}
+
+
+def said(project: Project, *arguments: str, **keys: Any) -> str:
+    """What Snakemake says to a configuration that it refuses."""
+    project.configure(**{"repositories": SMALL, "rounds": 1, "copies": 1, **keys})
+    done = project.snakemake(*arguments)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stdout, done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({"storge": "disk"}, "test.yaml: `storge` is not a key here; did you mean `storage`?"),
+        ({"copies": "three"}, "test.yaml: `copies`: 'three' is not of type 'integer'"),
+        (
+            {"grid": {STUDY: {"include": [{"config": "turbo"}]}}},
+            "'turbo' has no definition; config/servers has",
+        ),
+        (
+            {"grid": {STUDY: {"include": [PART], "exclude": [{"ra": "file"}]}}},
+            f"`grid.{STUDY}` leaves no cell to measure",
+        ),
+        ({"repository": "/no/such/place"}, "/no/such/place: there is no such file or folder"),
+        ({"repository": "/usr/share"}, "/usr/share: is neither a Subversion repository"),
+        ({"storages": {"disk": "/no/storage"}}, "/no/storage: the storage is not a folder"),
+    ],
+)
+def test_a_configuration_that_is_wrong(
+    project: Project, keys: dict[str, Any], sentence: str
+) -> None:
+    assert sentence in said(project, **keys)
+
+
+def test_a_key_on_the_command_line(project: Project) -> None:
+    project.configure(repositories=SMALL)
+    command = [*project.command("-n"), "--config", "roundz=3"]
+    done = subprocess.run(command, cwd=project.path, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert (
+        "--config: `roundz` is not a key here; did you mean `rounds`?" in done.stderr + done.stdout
+    )
+
+
+def test_empty_repositories(project: Project) -> None:
+    svn, git = project.path / "empty-svn", project.path / "empty-git"
+    subprocess.run(["svnadmin", "create", svn], check=True)
+    subprocess.run(["git", "init", "-q", git], check=True)
+    for path in (svn, git):
+        text = said(project, repository=str(path))
+        assert str(path) in text and ("no revision" in text or "no commit" in text), text
+
+
+def test_fewer_revisions_than_a_shard_are_said_not_hidden(project: Project) -> None:
+    project.configure(repositories=SMALL, rounds=1, copies=1, grid={STUDY: {"include": [PART]}})
+    assert project.snakemake().returncode == 0
+    assert len(project.exports()) == 1
+    sentence = "46 revisions, fewer than a shard of 1000: there is nothing to pack"
+    assert sentence in (project.path / "results" / "grid" / f"{STUDY}.csv").read_text()
+    assert "there is nothing to pack" in (project.path / "reports" / f"{STUDY}.html").read_text()
+
+
+@pytest.fixture
+def small_disk(project: Project) -> Iterator[Path]:
+    """A storage of 3 MB."""
+    if os.geteuid() != 0:
+        pytest.skip("takes root to mount a file system")
+    path = project.path / "storage"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=755", "tmpfs", path], check=True)
+    yield path
+    subprocess.run(["umount", path], check=True)
+
+
+def test_a_storage_without_room_is_said_before_anything_is_loaded(
+    project: Project, small_disk: Path
+) -> None:
+    grid = {STUDY: {"include": [{**PART, "packing": "nopack"}]}}
+    text = said(project, grid=grid, copies=20)
+    assert "are needed for 1 repositories x 20 copies" in text
+    assert str(small_disk) in text
+    assert not (project.path / "results" / "repositories" / "disk.json").exists()
+
+
+def test_a_storage_that_fills_up_is_one_sentence_and_no_copy_is_taken_for_whole(
+    project: Project, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid = {STUDY: {"include": [{**PART, "packing": "nopack"}]}}
+    hog = small_disk / "mine"
+    hog.write_bytes(b"x" * (2 << 20))
+    text = said(project, grid=grid)
+    assert "needed" in text or "full" in text or "need" in text
+    assert hog.stat().st_size == 2 << 20, "the user's file is left alone"
+    assert not list(small_disk.glob("*/repositories/*.json"))
+    hog.unlink()
+    assert project.snakemake().returncode == 0
+
+
+def test_a_read_only_storage(project: Project) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("takes root to mount a file system")
+    path = project.path / "storage"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", path], check=True)
+    try:
+        text = said(project, grid={STUDY: {"include": [{**PART, "packing": "nopack"}]}})
+    finally:
+        subprocess.run(["umount", path], check=True)
+    assert "cannot be made: Read-only file system; name another folder" in text
+
+
+def test_what_is_in_the_way_is_left_alone(project: Project) -> None:
+    from vcsbench.repositories.place import Place
+
+    place = Place(project.path / "storage", project.path)
+    (place.path / "repositories").mkdir(parents=True)
+    (place.path / "repositories" / "precious").write_text("mine")
+    text = said(project, grid={STUDY: {"include": [{**PART, "packing": "nopack"}]}})
+    assert "vcsbench did not make it" in text
+    assert (place.path / "repositories" / "precious").read_text() == "mine"
+
+
+def test_a_storage_that_is_a_symlink_loses_nothing(project: Project) -> None:
+    real = project.path / "elsewhere"
+    real.mkdir()
+    (real / "precious").write_text("mine")
+    shutil.rmtree(project.path / "storage")
+    (project.path / "storage").symlink_to(real)
+    project.configure(
+        repositories=SMALL, rounds=1, copies=1, grid={STUDY: {"include": [{**PART, "packing": "nopack"}]}}
+    )  # fmt: skip
+    assert project.snakemake().returncode == 0
+    assert (real / "precious").read_text() == "mine"

@@ -1,0 +1,11 @@
+"""The signs that stand beside a number for what its flags say."""
+
+LOW_N = "low-n"
+
+# By flag, in the order in which they stand.
+MARKS = {"off-20": "\N{DOUBLE DAGGER}", "off-10": "\N{DAGGER}", LOW_N: "?"}
+LEGEND = {
+    MARKS["off-10"]: "a run is more than 10 % from its cell's median",
+    MARKS["off-20"]: "a run is more than 20 % from its cell's median",
+    MARKS[LOW_N]: "fewer than 5 rounds",
+}
