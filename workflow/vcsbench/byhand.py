@@ -86,7 +86,7 @@ def _cell(plan: Plan, study: str, path: str, number: int, folder: Path) -> Any:
         raise UserError(
             f"{record}: the repositories are not prepared; `snakemake --cores all {record}` does it"
         )
-    return measuring.CellRound(spec, json.loads(record.read_text()), number, 0, folder)
+    return measuring.CellRound(spec, json.loads(record.read_text()), number, folder)
 
 
 def _files(spec: dict[str, Any]) -> list[str]:

@@ -32,12 +32,11 @@ class CellRound:
     rule that copies wrote of the storage, `run` a private folder."""
 
     def __init__(
-        self, spec: dict[str, Any], record: dict[str, Any], number: int, order: int, run: Path
+        self, spec: dict[str, Any], record: dict[str, Any], number: int, run: Path
     ) -> None:
         self.spec = spec
         self.run = run
         self.number = number
-        self.order = order
         self.place = Path(record["place"])
         self.copy = (number - 1) % record["copies"] + 1
         self.repository = copy_of(self.place, spec["repository"]["variant"], self.copy)
@@ -221,13 +220,10 @@ def environment() -> dict[str, str]:
     }
 
 
-def run(
-    spec: dict[str, Any], record: Path, number: int, order: int
-) -> tuple[bytes, dict[str, Any]]:
-    """Measure round `number` of a cell, `order` in the whole run, while nothing else measures here.
+def run(spec: dict[str, Any], record: Path, number: int) -> tuple[bytes, dict[str, Any]]:
+    """Measure round `number` of a cell while no other measurement runs on this machine.
 
     Returns hyperfine's export, byte for byte, and the context. A UserError says why it failed.
     """
     with machine_lock() as lock, tempfile.TemporaryDirectory(prefix="vcsbench-") as folder:
-        cell = CellRound(spec, json.loads(record.read_text()), number, order, Path(folder))
-        return cell.measure(lock)
+        return CellRound(spec, json.loads(record.read_text()), number, Path(folder)).measure(lock)

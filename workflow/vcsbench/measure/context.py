@@ -25,7 +25,6 @@ def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
         **{key: spec[key] for key in ("study", "cell", "spec_digest", "axes")},
         "round": cell.number,
         "copy": cell.copy,
-        "order": cell.order,
         "started_at": began.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "argv": cell.argv,
         "argv_template": spec["argv"],
