@@ -1,9 +1,5 @@
 # Measurements: a row per timed run of a study; and its failures, a row per round without a result.
-
-
-def code(*modules):
-    """The files of modules that a rule computes with: Snakemake does not see what a script imports."""
-    return [f"workflow/vcsbench/{module}.py" for module in modules]
+from vcsbench import inputs
 
 
 rule measurements:
@@ -11,9 +7,15 @@ rule measurements:
         grid="results/grid/{study}.csv",
         # The context beside each is read, too: one job writes both.
         exports=lambda wildcards: PLAN.cell_files(wildcards.study),
-        code=code("measurements", "hyperfine_export", "flags", "frames"),
+        code=inputs.code("measurements", "hyperfine_export", "flags", "frames"),
     output:
-        measurements="results/measurements/{study}.csv",
+        measurements=report(
+            "results/measurements/{study}.csv",
+            caption="../report/measurements.rst",
+            category="{study}",
+            subcategory="Data",
+            labels={"what": "every timed run"},
+        ),
         failures="results/failures/{study}.csv",
     log:
         "results/logs/measurements/{study}.log",

@@ -12,21 +12,16 @@ REPORTING = sorted(
 rule report:
     input:
         study="config/studies/{study}.yaml",
-        definitions=FINDINGS,
+        definitions=inputs.FINDINGS,
         grid="results/grid/{study}.csv",
         # The contexts beside the results are read along with the measurements that came from them.
         measurements="results/measurements/{study}.csv",
         failures="results/failures/{study}.csv",
-        tables=lambda wildcards: expand(
-            "results/tables/{study}/{table}.{ending}",
-            study=wildcards.study,
-            table=PLAN.config.studies[wildcards.study].tables,
-            ending=["csv", "md"],
-        ),
-        published=lambda wildcards: published_tables(wildcards.study),
+        tables=lambda wildcards: inputs.measured_tables(wildcards.study),
+        published=lambda wildcards: inputs.published_tables(wildcards.study),
         findings="results/findings/{study}.csv",
         advice="results/advice/{study}.json",
-        code=[*REPORTING, *code("flags")],
+        code=[*REPORTING, *inputs.code("flags")],
     output:
         report(
             "reports/{study}.html",
@@ -48,7 +43,7 @@ rule report:
 rule index:
     input:
         reports=expand("reports/{study}.html", study=PLAN.config.studies),
-        code=code("report/index", "report/page"),
+        code=inputs.code("report/index", "report/page"),
         looks=["workflow/report/index.html.jinja", "workflow/report/style.css"],
     output:
         "reports/index.html",

@@ -12,6 +12,9 @@ from vcsbench.errors import UserError
 from vcsbench.study import Study, load_study
 from vcsbench.validation import read_yaml, validate
 
+# From the slowest to the fastest, as the studies list them.
+PUBLISHED_SERVERS = {"slow": 0, "medium": 1, "fast": 2}
+
 DEFAULTS: dict[str, Any] = {
     "repository": None,
     "spacer_kib": 0,
@@ -57,11 +60,17 @@ def load_config(raw: Mapping[str, Any], root: Path, files: Sequence[Path]) -> Co
     studies = {
         name: load_study(root / "config" / "studies" / f"{name}.yaml") for name in raw["studies"]
     }
-    servers = sorted(p.name for p in (root / "config" / "servers").iterdir() if p.is_dir())
+    servers = server_names(root / "config" / "servers")
     config = Config(root, tuple(files), values, repositories, studies, servers)
     _check_storage(config)
     _check_studies(config)
     return config
+
+
+def server_names(folder: Path) -> list[str]:
+    """The server configurations: the published ones in their order, then all others by name."""
+    found = [path.name for path in folder.iterdir() if path.is_dir()]
+    return sorted(found, key=lambda name: (PUBLISHED_SERVERS.get(name, len(found)), name))
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
