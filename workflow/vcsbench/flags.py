@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 # A cell whose median is below this is short: starting the client is a good part of it.
 SHORT_S = 0.2
+# Client and server together take this share of all cores.
+SATURATED_SHARE = 0.9
 
 
 @dataclass(frozen=True)

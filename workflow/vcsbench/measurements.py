@@ -121,6 +121,9 @@ def _read(export: Path, cell: Mapping[str, str], number: int, collected: Collect
     for index, run in enumerate(runs):
         seen = certified[index] if index < len(certified) else UNCERTIFIED
         words = [*seen.get("flags", []), *context.get("flags", []), *["mean-cpu"] * run.mean_cpu]
+        server_cpu_s = seen.get("certificate", {}).get("server_cpu_s") or 0.0
+        busy = (run.user_s + run.system_s + server_cpu_s) / run.elapsed_s
+        words += ["saturated"] * (busy > flags.SATURATED_SHARE * context["host"]["cores"])
         collected.runs.append(
             {
                 "cell": cell["cell"],

@@ -1,0 +1,59 @@
+"""Sources of dump streams: where a repository's history comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vcsbench.errors import UserError
+from vcsbench.sources import dump, git, svn
+from vcsbench.sources.base import Estimate, Facts, Source
+from vcsbench.sources.dump import DumpSource
+from vcsbench.sources.generated import GeneratedSource
+from vcsbench.sources.git import GitSource
+from vcsbench.sources.svn import SvnSource
+
+# To add a kind of source: a module with a class like these, and its name here.
+KINDS: dict[str, type[Source]] = {
+    "generated": GeneratedSource,
+    "git": GitSource,
+    "svn": SvnSource,
+    "dump": DumpSource,
+}
+
+__all__ = ["KINDS", "Estimate", "Facts", "Source", "detect", "open_source"]
+
+
+def open_source(
+    name: str, definition: Mapping[str, Any], where: str = "config/config.yaml"
+) -> Source:
+    """The source that a repository's definition describes.
+
+    Raises UserError, naming the key, for what the definition should not say. It does not look at
+    what the definition points to: that is check().
+    """
+    kind = definition.get("source")
+    if kind not in KINDS:
+        raise UserError(
+            f"{where}: repositories.{name}.source: must be one of {', '.join(KINDS)}, not {kind!r}"
+        )
+    return KINDS[kind](name, definition, where)  # type: ignore[call-arg]
+
+
+def detect(path: str) -> dict[str, Any]:
+    """The definition of a source for what lies at `path`: a Subversion or git repository, or a
+    dump file. UserError when it is none of them."""
+    place = Path(path.removeprefix("file://")).expanduser()
+    if not place.exists():
+        raise UserError(f"{path}: there is no such file or folder")
+    absolute = str(place.resolve())
+    if svn.is_repository(place):
+        return {"source": "svn", "path": absolute}
+    if git.is_repository(place):
+        return {"source": "git", "path": absolute, "history": "first-parent"}
+    if place.is_file() and dump.is_dump(place):
+        return {"source": "dump", "path": absolute}
+    raise UserError(
+        f"{path}: is neither a Subversion repository, nor a git repository, nor a dump file"
+    )

@@ -1,0 +1,125 @@
+"""What every source of a dump stream has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, runtime_checkable
+
+from vcsbench.errors import UserError
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A rough forecast, made before anything is prepared: it decides on disk and RAM.
+
+    `dump_bytes` is the size of the stream, `repository_bytes` that of the non-packed repository
+    loaded from it, `files` and `tree_bytes` what export exports of its youngest revision.
+    """
+
+    revisions: int
+    dump_bytes: int
+    repository_bytes: int
+    files: int
+    tree_bytes: int
+
+
+@dataclass
+class Facts:
+    """What was written: the youngest revision, and a sentence for each thing that was changed
+    or left out on the way, with how often."""
+
+    revisions: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+@runtime_checkable
+class Source(Protocol):
+    """A history that can be written as a dump stream, the same bytes each time."""
+
+    kind: str
+
+    def identity(self) -> str:
+        """A hex digest that changes when the history changes. Takes milliseconds."""
+
+    def check(self) -> None:
+        """Raise UserError when there is no usable history there."""
+
+    def scale(self) -> float:
+        """The part of the published size that this is; 1.0 for what the user brought."""
+
+    def describe(self) -> str:
+        """One line for reports."""
+
+    def estimate(self) -> Estimate:
+        """How big it will be. May take seconds."""
+
+    def write(self, out: BinaryIO) -> Facts:
+        """Write the dump stream to `out`. UserError when the source turns out to be broken."""
+
+    def tree(self) -> str:
+        """The path below the repository's root that export exports; "" is the root."""
+
+
+class Options:
+    """The keys of one source's definition, read with errors that name the key."""
+
+    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+        self.where = f"{where}: repositories.{name}"
+        self._definition = definition
+
+    def error(self, key: str, sentence: str) -> UserError:
+        """The UserError that says what is wrong with `key`."""
+        return UserError(f"{self.where}.{key}: {sentence}")
+
+    def allow(self, *keys: str) -> None:
+        """Refuse every key but `source` and these."""
+        for key in self._definition:
+            if key != "source" and key not in keys:
+                raise self.error(key, f"is no key of this source; it has {', '.join(keys)}")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """The string at `key`; an absent one without a default is an error."""
+        value = self._definition.get(key, default)
+        if value is None:
+            raise self.error(key, "is missing")
+        if not isinstance(value, str) or not value:
+            raise self.error(key, f"must be a text that is not empty, not {value!r}")
+        return value
+
+    def path(self, key: str) -> Path:
+        """The file or folder at `key`; ~ is the user's home, file:// is allowed before it."""
+        return Path(self.text(key).removeprefix("file://")).expanduser()
+
+    def tree(self) -> str | None:
+        """The path inside the repository at `tree`, or None where there is no such key."""
+        value = self._definition.get("tree")
+        if value is not None and not isinstance(value, str):
+            raise self.error("tree", f"must be a path inside the repository, not {value!r}")
+        return None if value is None else value.strip("/")
+
+    def choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
+        """The string at `key`, which is one of `choices`."""
+        value = self.text(key, default)
+        if value not in choices:
+            raise self.error(key, f"must be one of {', '.join(choices)}, not {value!r}")
+        return value
+
+    def number(self, key: str, default: float) -> float:
+        """The number at `key`."""
+        value = self._definition.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(key, f"must be a number, not {value!r}")
+        return value
+
+    def whole(self, key: str, default: int) -> int:
+        """The whole number at `key`."""
+        value = self.number(key, default)
+        if value != int(value):
+            raise self.error(key, f"must be a whole number, not {value!r}")
+        return int(value)
+
+    def has(self, key: str) -> bool:
+        """Whether the definition has `key`."""
+        return self._definition.get(key) is not None

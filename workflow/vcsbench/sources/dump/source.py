@@ -1,0 +1,140 @@
+"""A dump file as a source."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from vcsbench.sources.base import Estimate, Facts, Options
+from vcsbench.sources.dump.compressed import DAMAGED, compression, opened
+from vcsbench.sources.dump.walk import FORMAT, Walk
+
+# Rough ratios for the estimate: compressed text, and full texts against a repository's deltas.
+COMPRESSED_FACTOR = 6
+REPOSITORY_FACTOR = 1 / 4
+REVISION_BYTES = 100_000
+# Where no revision number can be read off the end of the file, it is taken to fill a shard.
+SHARD = 1000
+TAIL_BYTES = 64 << 20
+HEAD_BYTES = 4 << 20
+_REVISION = re.compile(rb"^Revision-number: ([0-9]+)\n", re.MULTILINE)
+
+
+def is_dump(path: Path) -> bool:
+    """Whether the file's content begins as a dump stream does."""
+    try:
+        with opened(path) as file:
+            return file.read(len(FORMAT)) == FORMAT
+    except (OSError, *DAMAGED):
+        return False
+
+
+class DumpSource:
+    """A dump file, plain or compressed, of format 2 or 3, with deltas or without."""
+
+    kind = "dump"
+
+    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+        self._options = Options(name, definition, where)
+        self._options.allow("path", "tree")
+        self._path = self._options.path("path")
+        self._tree = self._options.tree()
+
+    def identity(self) -> str:
+        """From the file's path, size and time."""
+        self._check_place()
+        state = self._path.stat()
+        parts = f"dump {self._path.resolve()} {state.st_size} {state.st_mtime_ns}"
+        return hashlib.sha256(parts.encode(errors="surrogateescape")).hexdigest()
+
+    def _check_place(self) -> None:
+        if not self._path.is_file():
+            what = "is no file" if self._path.exists() else "does not exist"
+            raise self._options.error("path", f"{self._path} {what}")
+        try:
+            self._path.open("rb").close()
+        except OSError as error:
+            raise self._options.error("path", f"{self._path}: {error.strerror}") from error
+
+    def check(self) -> None:
+        """The file begins as a dump stream does. Its whole content is checked by write()."""
+        self._check_place()
+        if not is_dump(self._path):
+            raise self._options.error(
+                "path", f"{self._path} is not a Subversion dump file (plain, .gz, .xz or .zst)"
+            )
+
+    def scale(self) -> float:
+        """What the user brought is measured whole."""
+        return 1.0
+
+    def describe(self) -> str:
+        """One line for reports."""
+        return f"Subversion dump file {self._path}"
+
+    def estimate(self) -> Estimate:
+        """From the file's size, and the last revision number in a plain one."""
+        return self._estimate
+
+    @cached_property
+    def _estimate(self) -> Estimate:
+        size = self._path.stat().st_size
+        if compression(self._path):
+            size *= COMPRESSED_FACTOR
+            revisions = max(SHARD, size // REVISION_BYTES)
+        else:
+            revisions = last_revision(self._path) or max(SHARD, size // REVISION_BYTES)
+        return Estimate(
+            revisions=revisions,
+            dump_bytes=size,
+            repository_bytes=int(size * REPOSITORY_FACTOR),
+            files=max(1, size // 200_000),
+            tree_bytes=size // 20,
+        )
+
+    def write(self, out: BinaryIO) -> Facts:
+        """The file's content; UserError, saying where, when it is truncated or corrupt."""
+        try:
+            with opened(self._path) as file:
+                walk = Walk(str(self._path), file, out)
+                try:
+                    walk.run()
+                except (OSError, *DAMAGED) as error:
+                    if isinstance(error, BrokenPipeError):
+                        raise
+                    raise walk.wrong(f"it cannot be decompressed: {error}") from error
+        finally:
+            out.flush()
+        return Facts(revisions=walk.revisions)
+
+    def tree(self) -> str:
+        """The definition's `tree`, or trunk where the stream soon makes one, or else the root."""
+        if self._tree is not None:
+            return self._tree
+        return self._guessed_tree
+
+    @cached_property
+    def _guessed_tree(self) -> str:
+        with opened(self._path) as file:
+            head = file.read(HEAD_BYTES)
+        return "trunk" if b"\nNode-path: trunk\n" in head else ""
+
+
+def last_revision(path: Path) -> int:
+    """The last revision number in a plain dump file; 0 when it is not near its end."""
+    with path.open("rb") as file:
+        end = path.stat().st_size
+        lowest = max(0, end - TAIL_BYTES)
+        block = 1 << 20
+        while end > lowest:
+            start = max(lowest, end - block)
+            file.seek(start)
+            found = _REVISION.findall(file.read(end - start + 100))
+            if found:
+                return int(found[-1])
+            end = start
+    return 0

@@ -1,0 +1,97 @@
+"""A project: its trunk, branches and tags, and the revisions that change them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+from random import Random
+
+from vcsbench.sources import dumpstream
+from vcsbench.sources.generated.branch import Branch
+from vcsbench.sources.generated.edits import Editor
+from vcsbench.sources.generated.names import noun
+from vcsbench.sources.generated.profiles import Layout, Profile
+from vcsbench.sources.generated.trunk import Trunk
+
+# A project begins with an import of what it would have after so many revisions.
+IMPORTED_REVISIONS = 100
+# Branches that still get changes; the oldest is left alone when there would be more.
+LIVE_BRANCHES = 5
+
+
+def growth(profile: Profile, age: int) -> float:
+    """The part of trunk's final size that it has after `age` revisions: the square root of the
+    part of the history. So a scaled repository is the beginning of the whole one."""
+    return sqrt(min(1.0, max(age, IMPORTED_REVISIONS) / profile.revisions))
+
+
+class Project:
+    """One trunk with its branches and tags; `first` is the revision that it begins in."""
+
+    def __init__(
+        self, profile: Profile, layout: Layout, editor: Editor, rng: Random, first: int
+    ) -> None:
+        self._profile = profile
+        self._layout = layout
+        self._editor = editor
+        self._rng = rng
+        self._first = first
+        kinds = profile.kinds if first == 1 else profile.other_kinds
+        self._trunk = Trunk(profile, kinds, layout.trunk, editor, rng)
+        self._branches: list[Branch] = []
+        self._names = 0
+
+    def make(self) -> Iterator[bytes]:
+        """The directories of the layout, and those that they lie in."""
+        made = set()
+        for path in (self._layout.trunk, *self._layout.branches, *self._layout.tags):
+            words = path.split(b"/")
+            for end in range(1, len(words) + 1):
+                directory = b"/".join(words[:end])
+                if directory not in made:
+                    made.add(directory)
+                    yield dumpstream.directory(directory)
+
+    def start(self, number: int) -> Iterator[bytes]:
+        """The import of trunk."""
+        return self._trunk.start(growth(self._profile, number - self._first))
+
+    def change(self, number: int) -> Iterator[bytes]:
+        """What revision `number` does to the project."""
+        shares, rng = self._profile.shares, self._rng
+        kind = rng.random()
+        if kind < shares.new_branch or not self._branches:
+            return self._new_branch(number)
+        kind -= shares.new_branch
+        if kind < shares.new_tag:
+            return self._new_tag(number)
+        kind -= shares.new_tag
+        if kind < shares.branch:
+            return self._change_branch()
+        return self._trunk.change(growth(self._profile, number - self._first), number)
+
+    def _new_name(self, folders: tuple[bytes, ...]) -> bytes:
+        self._names += 1
+        return b"%s/%s_%d" % (folders[self._names % len(folders)], noun(self._rng), self._names)
+
+    def _new_branch(self, number: int) -> Iterator[bytes]:
+        path = self._new_name(self._layout.branches)
+        self._branches.append(Branch(path, self._trunk, self._rng))
+        del self._branches[:-LIVE_BRANCHES]
+        origin = dumpstream.copyfrom(self._layout.trunk, number - 1)
+        yield dumpstream.directory(path, origin=origin)
+
+    def _new_tag(self, number: int) -> Iterator[bytes]:
+        path = self._new_name(self._layout.tags)
+        branch = self._branches[int(self._rng.random() * len(self._branches))]
+        yield dumpstream.directory(path, origin=dumpstream.copyfrom(branch.path, number - 1))
+
+    def _change_branch(self) -> Iterator[bytes]:
+        rng = self._rng
+        branch = self._branches[int(rng.random() * len(self._branches))]
+        if branch.journal is not None and rng.random() < self._profile.shares.journal:
+            branch.journal.enter(self._editor, self._trunk.journal_limit())
+            yield branch.journal.node(self._editor)
+        for copy in branch.pick(rng, self._profile.paths.draw(rng)):
+            copy.edit(self._editor)
+            yield copy.node(self._editor)

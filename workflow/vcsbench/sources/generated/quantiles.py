@@ -1,0 +1,48 @@
+"""Distributions as measured quantiles, drawn from without any floating-point library call.
+
+random.Random.random() and plain arithmetic give the same bits on every Python and platform;
+exp() and log() need not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from random import Random
+
+
+class Quantiles:
+    """A distribution of numbers, given as (share at or below, value) points from 0 to 1."""
+
+    def __init__(self, *points: tuple[float, float]) -> None:
+        self._shares = [share for share, _ in points]
+        self._values = [value for _, value in points]
+        if self._shares[0] != 0.0 or self._shares[-1] != 1.0:
+            raise ValueError("quantiles start at share 0 and end at share 1")
+
+    def at(self, share: float) -> float:
+        """The value at a share from 0 to below 1, linear between the points."""
+        i = bisect_right(self._shares, share)
+        low, high = self._shares[i - 1], self._shares[i]
+        first, last = self._values[i - 1], self._values[i]
+        return first + (last - first) * (share - low) / (high - low)
+
+    def value(self, rng: Random) -> float:
+        """A number from the distribution."""
+        return self.at(rng.random())
+
+    def draw(self, rng: Random) -> int:
+        """A whole number from the distribution, cut off after the point."""
+        return int(self.at(rng.random()))
+
+    def mean(self) -> float:
+        """The mean of value()."""
+        total = 0.0
+        for i in range(1, len(self._shares)):
+            width = self._shares[i] - self._shares[i - 1]
+            total += width * (self._values[i] + self._values[i - 1]) / 2
+        return total
+
+
+def ranked(rng: Random, count: int, power: int) -> int:
+    """A rank below `count`, low ranks the more likely the higher `power` is (1: all alike)."""
+    return int(count * rng.random() ** power)

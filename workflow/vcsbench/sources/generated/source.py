@@ -1,0 +1,98 @@
+"""A generated history as a source."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from vcsbench.sources import dumpstream
+from vcsbench.sources.base import Estimate, Facts, Options
+from vcsbench.sources.generated.history import History
+from vcsbench.sources.generated.profiles import PROFILES
+from vcsbench.sources.generated.project import growth
+
+# Repository bytes per byte of dump, and dump bytes per revision and byte of trunk: rough.
+CHUNK = 1 << 18
+
+
+@cache
+def generator_digest() -> str:
+    """A digest of the code that decides on the bytes."""
+    digest = hashlib.sha256()
+    folder = Path(__file__).parent
+    for module in sorted([*folder.glob("*.py"), folder.parent / "dumpstream.py"]):
+        digest.update(module.read_bytes())
+    return digest.hexdigest()
+
+
+class GeneratedSource:
+    """A profile at a scale."""
+
+    kind = "generated"
+
+    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+        options = Options(name, definition, where)
+        options.allow("profile", "scale", "seed")
+        self._profile = PROFILES[options.choice("profile", tuple(PROFILES), "")]
+        self._scale = options.number("scale", 1.0)
+        self._seed = options.whole("seed", 1)
+        if not 0 < self._scale <= 1:
+            raise options.error("scale", f"must be above 0 and at most 1, not {self._scale}")
+        self._youngest = max(2, round(self._profile.revisions * self._scale))
+
+    def identity(self) -> str:
+        """Changes with the definition and with the generator's code."""
+        parts = [self._profile.name, self._scale, self._seed, generator_digest()]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def check(self) -> None:
+        """Nothing can be wrong with it."""
+
+    def scale(self) -> float:
+        """The part of the published number of revisions."""
+        return self._scale
+
+    def describe(self) -> str:
+        """One line for reports."""
+        return (
+            f"generated history like {self._profile.name}, {self._youngest:,} revisions "
+            f"(scale {self._scale:g}, seed {self._seed})"
+        )
+
+    def estimate(self) -> Estimate:
+        """From the growth law and ratios that were measured."""
+        profile = self._profile
+        grown = growth(profile, self._youngest)
+        revisions = self._youngest
+        return Estimate(
+            revisions=revisions,
+            dump_bytes=revisions * 200_000,
+            repository_bytes=revisions * 20_000,
+            files=int(grown * profile.tree_files),
+            tree_bytes=int(grown * profile.tree_bytes),
+        )
+
+    def write(self, out: BinaryIO) -> Facts:
+        """Generate the stream."""
+        identity = uuid.uuid5(uuid.NAMESPACE_OID, self.describe())
+        pending = [dumpstream.header(str(identity))]
+        size = 0
+        for record in History(self._profile, self._seed, self._youngest).records():
+            pending.append(record)
+            size += len(record)
+            if size > CHUNK:
+                out.write(b"".join(pending))
+                pending = []
+                size = 0
+        out.write(b"".join(pending))
+        out.flush()
+        return Facts(revisions=self._youngest)
+
+    def tree(self) -> str:
+        """Trunk by the name that the profile's layout has for it."""
+        return self._profile.layout.trunk.decode("ascii")

@@ -1,0 +1,48 @@
+"""Running git on a repository of the user's, which is only ever read."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from vcsbench.sources.process import Program, output
+
+
+def environment(path: Path) -> dict[str, str]:
+    """This process' environment without what would make git look elsewhere."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    return kept | {
+        # The repository is at the path itself, not in some folder above it.
+        "GIT_CEILING_DIRECTORIES": str(path.resolve().parent),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_GRAFT_FILE": os.devnull,
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+    }
+
+
+class Git:
+    """The git repository at a path: bare, a work tree's top, or a linked work tree's."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def _argv(self, arguments: Sequence[str]) -> list[str]:
+        # It may belong to somebody else: reading it runs nothing of theirs.
+        return ["git", "-c", "safe.directory=*", "-C", str(self.path), *arguments]
+
+    def output(self, *arguments: str) -> bytes:
+        """What a git command prints; UserError with its last words when it fails."""
+        failure = f"{self.path}: git {arguments[0]} failed"
+        return output(self._argv(arguments), failure, environment(self.path))
+
+    def start(self, *arguments: str, stdin: int | IO[Any] = subprocess.DEVNULL) -> Program:
+        """A git command that runs while its output is read."""
+        failure = f"{self.path}: git {arguments[0]} failed"
+        return Program(self._argv(arguments), failure, environment(self.path), stdin)

@@ -1,0 +1,81 @@
+"""Programs whose output is a source, or part of one."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import IO, Any, BinaryIO
+
+from vcsbench.errors import UserError
+
+CHUNK = 1 << 20
+
+
+class Program:
+    """A running program with its output as a pipe; ended when the `with` block is left."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        failure: str,
+        env: Mapping[str, str] | None = None,
+        stdin: int | IO[Any] = subprocess.DEVNULL,
+    ) -> None:
+        """`failure` begins the sentence about it failing, e.g. "/srv/x: svnadmin dump failed"."""
+        self._failure = failure
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        try:
+            self.process = subprocess.Popen(
+                argv, stdin=stdin, stdout=subprocess.PIPE, stderr=self._errors, env=env
+            )
+        except OSError as error:
+            self._errors.close()
+            raise UserError(f"{failure}: {argv[0]} cannot be run: {error.strerror}") from error
+        assert self.process.stdout is not None
+        self.stdout = self.process.stdout
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is not None:
+            self.process.kill()
+        if self.process.stdin is not None:
+            try:
+                self.process.stdin.close()
+            except BrokenPipeError:
+                pass  # it has ended: the exit code says how
+        self.stdout.close()
+        self.process.wait()
+        self._errors.close()
+
+    def finish(self) -> None:
+        """Wait for its end; UserError with its last words when it failed."""
+        if self.process.wait() != 0:
+            raise self.failed()
+
+    def failed(self) -> UserError:
+        """The error that says how it failed."""
+        code = self.process.wait()
+        self._errors.seek(0)
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        return UserError(f"{self._failure}: {lines[-1] if lines else f'exit code {code}'}")
+
+
+def stream(
+    argv: Sequence[str], out: BinaryIO, failure: str, env: Mapping[str, str] | None = None
+) -> None:
+    """Copy a program's output to `out`."""
+    with Program(argv, failure, env) as program:
+        while chunk := program.stdout.read(CHUNK):
+            out.write(chunk)
+        program.finish()
+
+
+def output(argv: Sequence[str], failure: str, env: Mapping[str, str] | None = None) -> bytes:
+    """A program's whole output."""
+    with Program(argv, failure, env) as program:
+        text = program.stdout.read()
+        program.finish()
+    return text
