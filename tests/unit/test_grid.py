@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from vcsbench.config import Config, load_config, merge
 from vcsbench.errors import UserError
 from vcsbench.grid import Cell, make_grid, run_order
-from vcsbench.machine import Machine, Mount, why_skip
+from vcsbench.machine import Machine, Mount, lacks_journal, why_skip
 from vcsbench.validation import read_yaml
 
 ROOT = Path(__file__).parent.parent.parent
@@ -139,3 +140,14 @@ def test_no_right_to_drop_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "takes root" in why_skip(machine, axes, "", "{svn} log", "/x", "drop-caches")
     monkeypatch.setenv("PATH", "")
     assert "takes root, or vmtouch" in why_skip(machine, axes, "", "cp", "/x", "auto")
+
+
+def test_ext4_without_a_journal_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("vcsbench.machine.read_mounts", lambda: [Mount("/dev/none", "/", "ext4")])
+    journals = list(Path("/proc/fs/jbd2").glob("*")) if Path("/proc/fs/jbd2").exists() else []
+    device = os.stat(tmp_path).st_dev
+    name = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve().name
+    has_one = any(path.name.startswith(f"{name}-") for path in journals)
+    assert lacks_journal(str(tmp_path)) is not has_one
+    monkeypatch.setattr("vcsbench.machine.read_mounts", lambda: [Mount("x", "/", "xfs")])
+    assert not lacks_journal(str(tmp_path))

@@ -1,7 +1,6 @@
 """From hyperfine's exports and the contexts to the rows of the measurements."""
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -208,6 +207,17 @@ def test_flags_of_a_cell_round_are_those_of_its_runs(tmp_path):
     assert found == ["nothing-packed mean-cpu odd"] * 2
 
 
+def test_a_run_that_keeps_all_cores_busy_is_saturated(tmp_path):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=2)
+
+    def busy(context):
+        context["host"]["cores"] = 1
+        context["runs"][0]["certificate"]["server_cpu_s"] = 9.0
+
+    edit(study.context(CELL, 1), busy)
+    assert measurements(collected(study))["flags"].tolist() == ["saturated", ""]
+
+
 def test_a_run_without_certificate_says_so(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1, runs=2)
     edit(study.context(CELL, 1), lambda context: context["runs"].pop())
@@ -258,13 +268,3 @@ def test_every_flag_is_explained():
         assert flag.says.endswith("."), word
         assert flag.advice.endswith("."), word
     assert flags.joined(["x", "off-10", "short", "off-20", "short"]) == "short off-20 x"
-
-
-@pytest.mark.slow
-def test_2500_cell_rounds_take_a_few_seconds(tmp_path):
-    axes = {**AXES, "repo": ["ruby", "bsd"], "config": ["slow", "medium", "fast"]}
-    study = make_study(tmp_path, axes=axes, rounds=6)
-    assert len(study.exports) > 2500
-    began = time.perf_counter()
-    write_frame(measurements(collected(study)), tmp_path / "m.csv")
-    assert time.perf_counter() - began < 3

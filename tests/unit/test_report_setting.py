@@ -118,3 +118,15 @@ def test_a_bare_context_is_no_obstacle() -> None:
     assert setting.cell_rounds == 2
     assert setting.first is None
     assert not setting.configurations
+
+
+def test_where_a_command_writes_is_said():
+    storage = {"name": "disk", "path": "/var/tmp/vcsbench-1", "filesystem": "ext4"}
+    on_it = summarise([{"storage": storage, "targets": "/var/tmp"}])
+    assert list(on_it.targets) == ["/var/tmp, the storage itself"]
+    elsewhere = summarise(
+        [{"storage": storage, "targets": "/dev/shm"}, {"storage": storage, "targets": ""}]
+    )
+    assert len(elsewhere.targets) == 1 and "/dev/shm, not the storage" in next(
+        iter(elsewhere.targets)
+    )

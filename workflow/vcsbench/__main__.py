@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -53,13 +54,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plan(files: list[str], repository: str | None) -> Plan:
-    paths = [Path("config/config.yaml"), *map(Path, files)]
+    paths = [ROOT / "config" / "config.yaml", *(Path(file).absolute() for file in files)]
     config: dict[str, Any] = {}
     for path in paths:
-        config = merge(config, read_yaml(ROOT / path if path == paths[0] else path))
+        config = merge(config, read_yaml(path))
     if repository:
-        config["repository"] = repository
-    return Plan(config, ROOT, [ROOT / paths[0], *paths[1:]])
+        config["repository"] = os.path.abspath(repository)
+    os.chdir(ROOT)  # where a cell's files are
+    return Plan(config, ROOT, paths)
 
 
 if __name__ == "__main__":

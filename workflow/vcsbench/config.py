@@ -20,6 +20,7 @@ DEFAULTS: dict[str, Any] = {
     "spacer_kib": 0,
     "cold_client": False,
     "clear_caches": "auto",
+    "targets": "auto",
     "time_limit_s": 600,
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from vcsbench.config import Config
 from vcsbench.grid import Cell
-from vcsbench.machine import Machine
+from vcsbench.machine import Machine, lacks_journal
 from vcsbench.measure.access import ACCESS
 from vcsbench.measure.states import describe
 from vcsbench.repositories.copies import Variant
@@ -39,6 +39,7 @@ def cell_spec(
         "servers": str(servers.relative_to(config.root)),
         "server_files": _files_digest(servers, ACCESS[axes.get("ra", "")].files),
         "binaries": _binaries(command["argv"], axes.get("ra", ""), machine),
+        "targets": _targets(config, command, config["storages"][storage]),
         "storage": {"name": storage, "path": config["storages"][storage]},
         "repository": repository(axes, source),
     }
@@ -55,6 +56,16 @@ def repository(axes: dict[str, str], source: Source) -> dict[str, Any]:
         "scale": source.scale(),
         "description": source.describe(),
     }
+
+
+def _targets(config: Config, command: dict[str, Any], storage: str) -> str:
+    """The folder below which a command writes; "" for one that writes nothing."""
+    if not command.get("target"):
+        return ""
+    wanted = config["targets"]
+    if wanted == "auto":
+        wanted = "scratch" if lacks_journal(storage) else "storage"
+    return str(config["scratch"]) if wanted == "scratch" else storage
 
 
 @cache

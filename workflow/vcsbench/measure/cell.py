@@ -25,6 +25,7 @@ from vcsbench.measure.servers import HOST, Server
 from vcsbench.measure.steps import Bench
 from vcsbench.measure.template import fill
 from vcsbench.repositories.labels import EMPTY, FOLDER, copy_of, read_label
+from vcsbench.repositories.place import Place
 
 
 class CellRound:
@@ -42,7 +43,9 @@ class CellRound:
         self.repository = copy_of(self.place, spec["repository"]["variant"], self.copy)
         self.label = self._check_copy()
         self.server = self._server()
-        self.target = self.place / "targets" / str(os.getpid())
+        self.target = self.run / "target"
+        if spec["targets"]:
+            self.target = Place(spec["targets"], os.getcwd()).make("targets") / str(os.getpid())
         self.argv: list[str] = []
         self.hyperfine = 0
         self.prepared = 0
@@ -54,7 +57,6 @@ class CellRound:
         """Measure. Returns hyperfine's export as it wrote it, and the context."""
         began = datetime.datetime.now(datetime.UTC)
         with ExitStack() as stack:
-            self.target.parent.mkdir(exist_ok=True)
             stack.callback(shutil.rmtree, self.target, ignore_errors=True)
             if self.server:
                 stack.callback(self.server.stop)

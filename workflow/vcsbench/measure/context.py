@@ -33,6 +33,7 @@ def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
         "server": _server(cell),
         "server_files": _files(Path(spec["servers"]), ACCESS[spec["axes"].get("ra", "")].files),
         "host": host(),
+        "targets": spec["targets"],
         "storage": storage(spec["storage"]["name"], cell.place),
         "versions": versions(_version_commands(cell)),
         "repository": {

@@ -46,6 +46,7 @@ class Setting:
 
     hosts: dict[str, None] = field(default_factory=dict)
     storages: dict[str, None] = field(default_factory=dict)
+    targets: dict[str, None] = field(default_factory=dict)
     repositories: dict[str, str] = field(default_factory=dict)
     variants: dict[Variant, None] = field(default_factory=dict)
     configurations: list[Configuration] = field(default_factory=list)
@@ -98,6 +99,8 @@ def _add_place(setting: Setting, context: Mapping[str, Any]) -> None:
             setting.host_names.append(str(host["name"]))
     if context.get("storage"):
         setting.storages[_storage(context["storage"])] = None
+    if context.get("targets"):
+        setting.targets[_target(context)] = None
     for program, version in (context.get("versions") or {}).items():
         if version:
             setting.versions.setdefault(program, Counter())[str(version)] += 1
@@ -116,6 +119,14 @@ def _host(host: Mapping[str, Any]) -> str:
         f"clock {host['clock_source']}" if host.get("clock_source") else "",
         f"governor {host['governor']}" if host.get("governor") else "",
     )
+
+
+def _target(context: Mapping[str, Any]) -> str:
+    """Where a command wrote to, and whether that is the storage under test."""
+    storage = str(context.get("storage", {}).get("path", ""))
+    if storage.startswith(str(context["targets"]).rstrip("/") + "/"):
+        return f"{context['targets']}, the storage itself"
+    return f"{context['targets']}, not the storage: its own cost of writing is not in the times"
 
 
 def _storage(storage: Mapping[str, Any]) -> str:
