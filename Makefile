@@ -72,6 +72,11 @@ lint: ## Check formatting, types, rules and shell scripts
 	$(run) snakemake --lint
 	@if type -P shellcheck >/dev/null; then shellcheck -x .ci/run $$(find envs workflow -name '*.sh'); fi
 
+.PHONY: bench
+bench: ## Measure what vcsbench itself costs; takes minutes
+	@envs/setup.sh --test
+	$(run) python benchmarks/overhead.py
+
 .PHONY: lock
 lock: ## Write envs/*.lock anew after a change of pyproject.toml
 	$(setup)
