@@ -128,6 +128,15 @@ def test_a_read_only_storage(project: Project) -> None:
     assert "cannot be made: Read-only file system; name another folder" in text
 
 
+def test_a_storage_that_the_servers_user_cannot_enter(project: Project) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("the servers run as the user who runs the workflow")
+    closed = project.path / "storage"
+    closed.chmod(0o700)
+    text = said(project, grid={STUDY: {"include": [{**PART, "packing": "nopack"}]}})
+    assert f"cannot enter {closed}" in text
+
+
 def test_what_is_in_the_way_is_left_alone(project: Project) -> None:
     from vcsbench.repositories.place import Place
 

@@ -17,6 +17,7 @@ def main() -> None:
     params = snakemake.params
     loaded = {record["repo"]: record for record in map(read, snakemake.input.loaded)}
     place = Place(params.storage, params.root)
+    place.check_open()
     variants = [Variant(*row) for row in params.variants]
     labels = make_missing(place, variants, params.copies, loaded, params.spacer_kib, params.seed)
     record = {

@@ -46,6 +46,17 @@ class Place:
             ) from None
         return folder
 
+    def check_open(self) -> None:
+        """A UserError where the user whom root's servers run as cannot enter the place."""
+        if os.geteuid() != 0:
+            return  # the servers run as this user
+        for folder in (self.path, *self.path.parents):
+            if folder.exists() and not folder.stat().st_mode & 0o001:
+                raise UserError(
+                    f"{self.storage}: the servers run as nobody, who cannot enter {folder}; name a folder "
+                    f"in `storages` that everybody can enter, such as /var/tmp, or chmod o+x it"
+                )
+
     def remove(self, *below: str) -> None:
         """Remove a folder or file in the place, if it is there; without a name, the place itself."""
         target = self.path.joinpath(*below)
