@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.repositories.copies import Variant, make_missing
-from vcsbench.repositories.place import Place, write_json
+from vcsbench.repositories.place import Place
 from vcsbench.rulelog import logged
+from vcsbench.wholefile import write_json
 
 snakemake: Any
 

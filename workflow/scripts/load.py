@@ -5,9 +5,10 @@ from typing import Any
 
 from vcsbench import sources
 from vcsbench.repositories.load import load
-from vcsbench.repositories.place import Place, write_json
+from vcsbench.repositories.place import Place
 from vcsbench.repositories.room import choose_place
 from vcsbench.rulelog import logged
+from vcsbench.wholefile import write_json
 
 snakemake: Any
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from vcsbench.errors import UserError
 from vcsbench.measure import cell
 from vcsbench.measure.hooks import Abandoned
+from vcsbench.wholefile import write_json, write_whole
 
 
 def main(
@@ -27,19 +27,9 @@ def main(
         print("the workflow has ended, and this measurement with it", file=sys.stderr)
         return 1
     described |= {"order": int(order), "seed": int(seed)}
-    write(Path(context), json.dumps(described, indent=1).encode())
-    write(Path(export), exported)
+    write_json(context, described)
+    write_whole(export, exported)
     return 0
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all, after a power cut as well."""
-    new = path.with_name(f".{path.name}.new")
-    with new.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
 
 
 if __name__ == "__main__":

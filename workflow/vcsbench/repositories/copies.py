@@ -16,7 +16,8 @@ from vcsbench.repositories import fsfs
 from vcsbench.repositories.interleave import Copying, make_copies
 from vcsbench.repositories.labels import EMPTY, FOLDER, copy_of, label_of, read_label
 from vcsbench.repositories.load import say
-from vcsbench.repositories.place import Place, write_json
+from vcsbench.repositories.place import Place
+from vcsbench.wholefile import write_json
 
 # Asking for the residency of 100,000 files takes a second, and loads their inodes.
 SAMPLED_FILES = 500

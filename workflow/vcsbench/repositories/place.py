@@ -7,9 +7,9 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 from vcsbench.errors import UserError
+from vcsbench.wholefile import write_json
 
 MARKER = ".vcsbench"
 
@@ -78,19 +78,3 @@ class Place:
                 f"{self.path}: is in the way: vcsbench did not make it, and will not touch it; "
                 f"move it elsewhere"
             )
-
-
-def write_json(path: str | Path, content: Any) -> None:
-    """Write a JSON file so that it is there whole or not at all, after a power cut as well."""
-    path = Path(path)
-    new = path.with_name(f".{path.name}.new")
-    with new.open("w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
