@@ -121,9 +121,7 @@ def _read(export: Path, cell: Mapping[str, str], number: int, collected: Collect
     for index, run in enumerate(runs):
         seen = certified[index] if index < len(certified) else UNCERTIFIED
         words = [*seen.get("flags", []), *context.get("flags", []), *["mean-cpu"] * run.mean_cpu]
-        server_cpu_s = seen.get("certificate", {}).get("server_cpu_s") or 0.0
-        busy = (run.user_s + run.system_s + server_cpu_s) / run.elapsed_s
-        words += ["saturated"] * (busy > flags.SATURATED_SHARE * context["host"]["cores"])
+        words += ["saturated"] * _is_saturated(run, seen, context)
         collected.runs.append(
             {
                 "cell": cell["cell"],
@@ -140,6 +138,12 @@ def _read(export: Path, cell: Mapping[str, str], number: int, collected: Collect
             }
         )
     return ""
+
+
+def _is_saturated(run: hyperfine_export.Run, seen: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
+    busy_s = [run.user_s, run.system_s, seen.get("certificate", {}).get("server_cpu_s")]
+    share = sum(seconds or 0.0 for seconds in busy_s) / run.elapsed_s
+    return bool(share > flags.SATURATED_SHARE * context["host"]["cores"])
 
 
 def _about(context: Mapping[str, Any]) -> dict[str, Any]:
