@@ -1,18 +1,15 @@
 # The cells: one hyperfine export per cell and round, and its context beside it.
 from vcsbench import unfinished
 
-# The code that measures: an edit of it makes every cell stale.
-MEASURING = sorted(str(path) for path in Path("workflow/vcsbench/measure").glob("*.*"))
-
 
 rule cell:
     input:
-        # What makes a cell stale is in `spec`, the repository's identity too: copies that are made again
-        # after a reboot measure nothing anew.
+        # What makes a cell stale is in `spec`, the repository's identity and the code that measures too:
+        # copies that are made again after a reboot measure nothing anew. More inputs than one would cost
+        # the scheduler seconds for each of thousands of cells.
         copies=lambda wildcards: ancient(
             f"results/repositories/{PLAN.storage_of_cell(wildcards)}.json"
         ),
-        code=MEASURING,
     output:
         export="results/cells/{study}/{cell}/round{round}.json",
         context="results/cells/{study}/{cell}/round{round}.context.json",

@@ -140,7 +140,9 @@ def _read(export: Path, cell: Mapping[str, str], number: int, collected: Collect
     return ""
 
 
-def _is_saturated(run: hyperfine_export.Run, seen: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
+def _is_saturated(
+    run: hyperfine_export.Run, seen: Mapping[str, Any], context: Mapping[str, Any]
+) -> bool:
     busy_s = [run.user_s, run.system_s, seen.get("certificate", {}).get("server_cpu_s")]
     share = sum(seconds or 0.0 for seconds in busy_s) / run.elapsed_s
     return bool(share > flags.SATURATED_SHARE * context["host"]["cores"])

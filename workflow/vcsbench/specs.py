@@ -12,11 +12,14 @@ from typing import Any
 from vcsbench.config import Config
 from vcsbench.grid import Cell
 from vcsbench.machine import Machine, lacks_journal
+from vcsbench.measure import states
 from vcsbench.measure.access import ACCESS
-from vcsbench.measure.states import describe
 from vcsbench.repositories.copies import Variant
 from vcsbench.sources import Source
 from vcsbench.study import Study
+
+# An edit of the code that measures makes every cell stale.
+MEASURING = Path(states.__file__).parent
 
 
 def cell_spec(
@@ -32,11 +35,12 @@ def cell_spec(
         "cell": cell.path,
         "axes": axes,
         "argv": command["argv"],
-        "state": describe(axes["cache"], config["cold_client"]),
+        "state": states.describe(axes["cache"], config["cold_client"]),
         "runs": config["runs"],
         "time_limit_s": config["time_limit_s"],
         "clearing": machine.clearing(config["clear_caches"]),
         "servers": str(servers.relative_to(config.root)),
+        "code": _files_digest(MEASURING, ("",)),
         "server_files": _files_digest(servers, ACCESS[axes.get("ra", "")].files),
         "binaries": _binaries(command["argv"], axes.get("ra", ""), machine),
         "targets": _targets(config, command, config["storages"][storage]),
@@ -74,7 +78,7 @@ def _files_digest(folder: Path, names: tuple[str, ...]) -> str:
     for name in names:
         path = folder / name
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file():
+            if file.is_file() and file.suffix != ".pyc":
                 total.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
     return total.hexdigest()[:16]
 

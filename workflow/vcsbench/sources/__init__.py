@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,19 @@ from vcsbench.sources.dump import DumpSource
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.sources.git import GitSource
 from vcsbench.sources.svn import SvnSource
+from vcsbench.sources.svn_url import SvnUrlSource
+
+
+def _svn(name: str, definition: Mapping[str, Any], where: str) -> Source:
+    kind = SvnUrlSource if "url" in definition else SvnSource
+    return kind(name, definition, where)
+
 
 # To add a kind of source: a module with a class like these, and its name here.
-KINDS: dict[str, type[Source]] = {
+KINDS: dict[str, Callable[[str, Mapping[str, Any], str], Source]] = {
     "generated": GeneratedSource,
     "git": GitSource,
-    "svn": SvnSource,
+    "svn": _svn,
     "dump": DumpSource,
 }
 
@@ -38,12 +45,17 @@ def open_source(
         raise UserError(
             f"{where}: repositories.{name}.source: must be one of {', '.join(KINDS)}, not {kind!r}"
         )
-    return KINDS[kind](name, definition, where)  # type: ignore[call-arg]
+    return KINDS[kind](name, definition, where)
 
 
 def detect(path: str) -> dict[str, Any]:
     """The definition of a source for what lies at `path`: a Subversion or git repository, or a
     dump file. UserError when it is none of them."""
+    if "://" in path and not path.startswith("file://"):
+        raise UserError(
+            f"{path}: is a URL; give it under `repositories` in the configuration, with "
+            "`source: svn` and `url`"
+        )
     place = Path(path.removeprefix("file://")).expanduser()
     if not place.exists():
         raise UserError(f"{path}: there is no such file or folder")

@@ -58,16 +58,17 @@ def directory(
     )
 
 
-def file(
+def file_head(
     path: bytes,
     action: bytes,
-    text: bytes | None = None,
+    text_length: int | None = None,
+    text_md5: bytes = b"",
     origin: bytes = b"",
     properties: Properties | None = None,
 ) -> bytes:
-    """A file that is added, changed, replaced or copied.
+    """The record of a file up to its text, after which come the text and two line ends.
 
-    `text` None keeps the text (of the copy's origin, or the one before the change), and
+    `text_length` None keeps the text (of the copy's origin, or the one before the change), and
     `properties` None keeps the properties.
     """
     parts = [b"Node-path: %s\nNode-kind: file\nNode-action: %s\n%s" % (path, action, origin)]
@@ -77,22 +78,31 @@ def file(
         block = property_block(properties)
         length = len(block)
         parts.append(b"Prop-content-length: %d\n" % length)
-    if text is not None:
-        length += len(text)
-        parts.append(
-            b"Text-content-length: %d\nText-content-md5: %s\n"
-            % (len(text), md5(text, usedforsecurity=False).hexdigest().encode("ascii"))
-        )
-    if length:
+    if text_length is not None:
+        length += text_length
+        parts.append(b"Text-content-length: %d\n" % text_length)
+        if text_md5:
+            parts.append(b"Text-content-md5: %s\n" % text_md5)
+    if text_length is not None or properties is not None:
         parts.append(b"Content-length: %d\n" % length)
-    elif text is not None:
-        parts.append(b"Content-length: 0\n")
     parts.append(b"\n")
     parts.append(block)
-    if text is not None:
-        parts.append(text)
-    parts.append(b"\n\n")
     return b"".join(parts)
+
+
+def file(
+    path: bytes,
+    action: bytes,
+    text: bytes | None = None,
+    origin: bytes = b"",
+    properties: Properties | None = None,
+) -> bytes:
+    """The whole record of a file that is added, changed or copied; see file_head()."""
+    if text is None:
+        return file_head(path, action, None, b"", origin, properties) + b"\n\n"
+    digest = md5(text, usedforsecurity=False).hexdigest().encode("ascii")
+    head = file_head(path, action, len(text), digest, origin, properties)
+    return b"".join((head, text, b"\n\n"))
 
 
 def deletion(path: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -42,10 +43,8 @@ class Program:
         if kind is not None:
             self.process.kill()
         if self.process.stdin is not None:
-            try:
+            with contextlib.suppress(BrokenPipeError):  # it has ended: the exit code says how
                 self.process.stdin.close()
-            except BrokenPipeError:
-                pass  # it has ended: the exit code says how
         self.stdout.close()
         self.process.wait()
         self._errors.close()

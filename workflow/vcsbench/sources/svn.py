@@ -27,10 +27,8 @@ class SvnSource:
     def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
         self._options = Options(name, definition, where)
         self._options.allow("path", "tree")
-        self._path = Path(self._options.text("path").removeprefix("file://")).expanduser()
-        self._tree = definition.get("tree")
-        if self._tree is not None and not isinstance(self._tree, str):
-            raise self._options.error("tree", f"must be a path, not {self._tree!r}")
+        self._path = self._options.path("path")
+        self._tree = self._options.tree()
 
     def _youngest(self) -> int:
         try:
@@ -61,7 +59,15 @@ class SvnSource:
         self._check_place()
         if self._youngest() == 0:
             raise self._options.error("path", f"{self._path} is empty: it has no revision 1")
-        self.tree()
+        if tree := self.tree():
+            self._check_tree(tree)
+
+    def _check_tree(self, tree: str) -> None:
+        failure = f"{self._options.where}.tree: {self._path} has no folder {tree!r}"
+        # The slash in its words tells a folder from a file.
+        said = output(["svnlook", "tree", "-N", "--", str(self._path), tree], failure)
+        if not said.split(b"\n")[0].endswith(b"/"):
+            raise self._options.error("tree", f"{tree!r} is a file in {self._path}, no folder")
 
     def scale(self) -> float:
         """What the user brought is measured whole."""
@@ -84,15 +90,17 @@ class SvnSource:
 
     def write(self, out: BinaryIO) -> Facts:
         """What `svnadmin dump` writes."""
-        failure = f"{self._path}: svnadmin dump failed"
+        # Commits that arrive meanwhile are left for the next time.
+        youngest = self._youngest()
         # A larger cache than svnadmin's default halves the time that full texts take.
-        stream(["svnadmin", "dump", "-q", "-M", "256", str(self._path)], out, failure)
-        return Facts(revisions=self._youngest())
+        argv = ["svnadmin", "dump", "-q", "-M", "256", "-r", f"0:{youngest}", str(self._path)]
+        stream(argv, out, f"{self._path}: svnadmin dump failed")
+        return Facts(revisions=youngest)
 
     def tree(self) -> str:
         """The definition's `tree`, or trunk where there is one, or else the root."""
         if self._tree is not None:
-            return self._tree.strip("/")
+            return self._tree
         top = output(
             ["svnlook", "tree", "-N", "--full-paths", str(self._path)],
             f"{self._path}: svnlook tree failed",

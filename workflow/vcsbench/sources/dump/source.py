@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, BinaryIO
 from vcsbench.sources.base import Estimate, Facts, Options
 from vcsbench.sources.dump.compressed import DAMAGED, compression, opened
 from vcsbench.sources.dump.walk import FORMAT, Walk
+from vcsbench.sources.process import CHUNK
 
 # Rough ratios for the estimate: compressed text, and full texts against a repository's deltas.
 COMPRESSED_FACTOR = 6
@@ -97,19 +99,26 @@ class DumpSource:
         )
 
     def write(self, out: BinaryIO) -> Facts:
-        """The file's content; UserError, saying where, when it is truncated or corrupt."""
-        try:
-            with opened(self._path) as file:
-                walk = Walk(str(self._path), file, out)
-                try:
-                    walk.run()
-                except (OSError, *DAMAGED) as error:
-                    if isinstance(error, BrokenPipeError):
-                        raise
-                    raise walk.wrong(f"it cannot be decompressed: {error}") from error
-        finally:
-            out.flush()
-        return Facts(revisions=walk.revisions)
+        """The file's content; UserError, saying where, when it is truncated or corrupt.
+
+        It is read twice: nothing is written before all of it was found to be whole. That costs
+        little beside loading it.
+        """
+        revisions = self._walk()
+        with opened(self._path) as file:
+            shutil.copyfileobj(file, out, CHUNK)
+        out.flush()
+        return Facts(revisions=revisions)
+
+    def _walk(self) -> int:
+        """Check the whole file; returns how many revisions it has."""
+        with opened(self._path) as file:
+            walk = Walk(str(self._path), file)
+            try:
+                walk.run()
+            except (OSError, *DAMAGED) as error:
+                raise walk.wrong(f"it cannot be read on: {error}") from error
+        return walk.revisions
 
     def tree(self) -> str:
         """The definition's `tree`, or trunk where the stream soon makes one, or else the root."""

@@ -34,7 +34,7 @@ class BranchFile:
 
     def node(self, editor: Editor) -> bytes:
         """The record of the changed file."""
-        return dumpstream.file(self.path, b"change", editor.text(self.kind, self.pieces))
+        return dumpstream.file(self.path, b"change", text=editor.text(self.kind, self.pieces))
 
 
 class Branch:

@@ -232,7 +232,7 @@ KDE = Profile(
         FileKind(0.20, b".h", "braces", size=0.3),
         FileKind(0.20, b".cpp", "braces", size=0.6),
         FileKind(0.20, b".docbook", "prose", size=0.8),
-        FileKind(0.25, b".po", "prose", size=1.5, churn=0.3),
+        FileKind(0.25, b".po", "prose", size=1.5, churn=0.45),
         FileKind(0.15, b".png", "bytes", size=2, churn=1, heat=0.3),
     ),
     shares=Shares(

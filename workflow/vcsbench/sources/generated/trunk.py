@@ -17,7 +17,7 @@ DEEPEST = 7
 NEW_DIRECTORIES = 0.09
 # Of the new files, those whose place among the often changed ones follows from their size: changed
 # files are, in the mean, two to four times as large as files are.
-HEAT_BY_SIZE = 0.55
+HEAT_BY_SIZE = 0.3
 # No file is larger than this part of the tree, so that a small tree is not one file's; nor than
 # so many bytes, which bounds the memory that its text takes.
 LARGEST_SHARE = 0.04
@@ -131,12 +131,12 @@ class Trunk:
 
     def _changed(self, file: File) -> bytes:
         text = self._editor.text(file.kind, file.pieces)
-        return dumpstream.file(file.path(), b"change", text)
+        return dumpstream.file(file.path(), b"change", text=text)
 
     def _added(self, file: File, heat: float, properties: dict[bytes, bytes]) -> bytes:
         self.tree.add(file, heat)
         text = self._editor.text(file.kind, file.pieces)
-        return dumpstream.file(file.path(), b"add", text, properties=properties)
+        return dumpstream.file(file.path(), b"add", properties=properties, text=text)
 
     def _deleted(self, file: File, touched: set[File]) -> bytes:
         if file in touched and file is self.journal:

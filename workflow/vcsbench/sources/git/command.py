@@ -17,10 +17,13 @@ def environment(path: Path) -> dict[str, str]:
     return kept | {
         # The repository is at the path itself, not in some folder above it.
         "GIT_CEILING_DIRECTORIES": str(path.resolve().parent),
+        "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_GRAFT_FILE": os.devnull,
         "GIT_NO_REPLACE_OBJECTS": "1",
+        # Nothing is fetched into a partial clone; git before 2.44 knows only the second of these.
         "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "none",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
         "LC_ALL": "C",

@@ -1,125 +1,128 @@
-"""Commits written as revisions of trunk."""
+"""Events of a git history written as revisions."""
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from vcsbench.sources import dumpstream
 from vcsbench.sources.base import Facts
-from vcsbench.sources.git.blobs import Objects
-from vcsbench.sources.git.changes import ABSENT, EXECUTABLE, SUBMODULE, SYMLINK, Change
-from vcsbench.sources.git.commits import parse_commit, revision_properties
-from vcsbench.sources.git.folders import Folders
-from vcsbench.sources.git.names import subversion_path
+from vcsbench.sources.git.changes import Change
+from vcsbench.sources.git.graph import TRUNK
+from vcsbench.sources.git.messages import Message, parse_object
+from vcsbench.sources.git.nodes import Nodes
+from vcsbench.sources.git.objects import Objects
+from vcsbench.sources.git.plan import Changed, Copied, Deleted, Plan
 
-TRUNK = b"trunk"
-
-
-def node_properties(mode: bytes) -> dict[bytes, bytes]:
-    """What Subversion has for a git mode."""
-    if mode == SYMLINK:
-        return {b"svn:special": b"*"}
-    if mode == EXECUTABLE:
-        return {b"svn:executable": b"*"}
-    return {}
+LAYOUT = (TRUNK, b"branches", b"tags")
 
 
 class Revisions:
-    """Writes one revision per commit, and counts what could not stay as it was."""
+    """Writes one revision per event, and counts what could not stay as it was."""
 
-    def __init__(self, objects: Objects, out: BinaryIO) -> None:
+    def __init__(self, plan: Plan, objects: Objects, out: BinaryIO) -> None:
+        self._plan = plan
         self._objects = objects
         self._out = out
-        self._folders = Folders([TRUNK])
+        self._nodes = Nodes(objects, out)
         self._number = 0
+        self._revision_of = array("I", bytes(4 * len(plan.commits)))
         self._seconds = 0
-        self._submodules: set[bytes] = set()
-        self._escaped: set[bytes] = set()
         self._late = 0
+        self._folders = set(LAYOUT)
 
-    def write(self, identity: bytes, changes: list[Change]) -> None:
-        """Write the commit named `identity`, which makes these changes to the tree before it."""
-        commit = parse_commit(next(self._objects.read([identity])))
-        if commit.seconds < self._seconds:
+    def write(self, changes: Iterator[list[Change]]) -> None:
+        """Write all revisions; `changes` are those of each commit, in order."""
+        for event in self._plan.events():
+            if isinstance(event, Changed):
+                self._changed(event, next(changes))
+            elif isinstance(event, Copied):
+                self._copied(event)
+            else:
+                self._deleted(event)
+
+    def _begin(self, message: Message, extra: dict[bytes, bytes]) -> None:
+        """Write the record that begins the next revision."""
+        if message.seconds < self._seconds:
             self._late += 1
-        self._seconds = max(self._seconds, commit.seconds)
-        properties = revision_properties(commit, identity, self._seconds)
+        self._seconds = max(self._seconds, message.seconds)
+        properties = message.properties(self._seconds)
         if self._number == 0:
-            self._first(properties[b"svn:date"])
+            self._first({b"svn:date": properties[b"svn:date"]})
         self._number += 1
-        self._out.write(dumpstream.revision(self._number, properties))
-        self._nodes([change for change in changes if self._kept(change)])
+        self._out.write(dumpstream.revision(self._number, properties | extra))
 
-    def _first(self, date: bytes) -> None:
+    def _first(self, properties: dict[bytes, bytes]) -> None:
         """The revisions 0 and 1, which make the usual layout."""
-        properties = {b"svn:date": date}
         self._out.write(dumpstream.revision(0, properties))
-        properties[b"svn:log"] = b"The usual layout."
-        self._out.write(dumpstream.revision(1, properties))
-        for name in (TRUNK, b"branches", b"tags"):
+        log = {b"svn:log": b"The usual layout."}
+        self._out.write(dumpstream.revision(1, properties | log))
+        for name in LAYOUT:
             self._out.write(dumpstream.directory(name))
         self._number = 1
 
-    def _kept(self, change: Change) -> bool:
-        """Note what is left out or renamed; False for what leaves nothing to write."""
-        modes = {change.old_mode, change.new_mode}
-        if SUBMODULE in modes:
-            self._submodules.add(change.path)
-        return bool(modes - {SUBMODULE, ABSENT})
+    def _changed(self, event: Changed, changes: list[Change]) -> None:
+        commit = self._plan.commits[event.at]
+        extra = {b"git:commit": commit.name}
+        if len(commit.parents) > 1:
+            parents = (self._plan.commits[parent].name for parent in commit.parents)
+            extra[b"git:parents"] = b" ".join(parents)
+        self._begin(parse_object(self._objects.whole(commit.name)), extra)
+        origin = (event.line.path, self._number - 1)
+        if event.begins:
+            if commit.parents:
+                origin = self._place(commit.parents[0])
+                self._add_line(event.line.path, dumpstream.copyfrom(*origin))
+            else:
+                self._add_line(event.line.path, b"")
+        self._nodes.write(changes, event.line.path, origin)
+        self._revision_of[event.at] = self._number
 
-    def _path(self, path: bytes) -> bytes:
-        name = subversion_path(path)
-        if name != path:
-            self._escaped.add(path)
-        return TRUNK + b"/" + name
+    def _place(self, at: int) -> tuple[bytes, int]:
+        """The path and revision at which a commit's tree lies."""
+        line = self._plan.line_of(at)
+        return line.path, self._revision_of[at]
 
-    def _nodes(self, changes: list[Change]) -> None:
-        nothing = (ABSENT, SUBMODULE)
-        removed = [self._path(c.path) for c in changes if c.new_mode in nothing]
-        written = [c for c in changes if c.new_mode not in nothing]
-        added = [self._path(c.path) for c in written if c.old_mode in nothing]
-        deleted, made = self._folders.update(removed, added)
-        for path in deleted:
-            self._out.write(dumpstream.deletion(path))
-        for path in made:
-            self._out.write(dumpstream.directory(path))
-        self._files(written, nothing)
+    def _add_line(self, path: bytes, copyfrom: bytes) -> None:
+        """Add a branch or tag, and the directories that it lies in."""
+        end = path.find(b"/")
+        while end >= 0:
+            if path[:end] not in self._folders:
+                self._folders.add(path[:end])
+                self._out.write(dumpstream.directory(path[:end]))
+            end = path.find(b"/", end + 1)
+        self._out.write(dumpstream.directory(path, origin=copyfrom))
 
-    def _files(self, written: list[Change], nothing: tuple[bytes, bytes]) -> None:
-        fresh = [
-            c for c in written if c.old_mode in nothing or c.old_blob != c.new_blob
-            or SYMLINK in (c.old_mode, c.new_mode)
-        ]  # fmt: skip
-        texts = self._objects.read([c.new_blob for c in fresh])
-        wanted = {id(c) for c in fresh}
-        for change in written:
-            text = next(texts) if id(change) in wanted else None
-            if change.new_mode == SYMLINK:
-                text = b"link " + (text or b"")
-            new = change.old_mode in nothing
-            properties = node_properties(change.new_mode)
-            unchanged = not new and properties == node_properties(change.old_mode)
-            action = b"add" if new else b"change"
-            self._out.write(
-                dumpstream.file(
-                    self._path(change.path), action, text,
-                    properties=None if unchanged else properties,
-                )
-            )  # fmt: skip
+    def _copied(self, event: Copied) -> None:
+        message = parse_object(self._objects.whole(event.target))
+        self._begin(message, {b"git:commit": self._plan.commits[event.at].name})
+        self._add_line(event.path, dumpstream.copyfrom(*self._place(event.at)))
 
-    def facts(self, notes: list[str]) -> Facts:
+    def _deleted(self, event: Deleted) -> None:
+        commit = self._plan.commits[event.at]
+        message = parse_object(self._objects.whole(commit.name))
+        name = event.line.path.rpartition(b"/")[2].decode("ascii")
+        self._begin(message.saying(f"Delete {name}, which is merged."), {})
+        self._out.write(dumpstream.deletion(event.line.path))
+
+    def facts(self) -> Facts:
         """What was written, after the last revision."""
-        notes = list(notes)
-        if self._submodules:
-            notes.append(f"{len(self._submodules)} submodules were left out.")
-        if self._escaped:
-            notes.append(
-                f"{len(self._escaped)} paths that Subversion refuses (control characters, not "
-                "UTF-8) were escaped, as in ?\\010."
-            )
+        notes = []
+        if self._nodes.submodules:
+            notes.append(f"Submodules left out: {len(self._nodes.submodules)}.")
+        for what, found in (
+            ("Paths", self._nodes.escaped),
+            ("Targets of symbolic links", self._nodes.targets),
+        ):
+            if found:
+                notes.append(
+                    f"{what} escaped, as in ?\\010, because Subversion refuses control characters "
+                    f"and what is not UTF-8: {len(found)}."
+                )
         if self._late:
             notes.append(
-                f"{self._late} commits dated before the one that they follow got its date, because "
-                "Subversion looks revisions up by date."
+                "Commits that got the date of the one before them, because they are dated before "
+                f"it and Subversion looks revisions up by date: {self._late}."
             )
         return Facts(revisions=self._number, notes=notes)

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
 import subprocess
 import tempfile
 import uuid
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from vcsbench.errors import UserError
 from vcsbench.sources import dumpstream
 from vcsbench.sources.base import Estimate, Facts, Options
-from vcsbench.sources.git.blobs import Objects
-from vcsbench.sources.git.changes import Stream, read_changes
+from vcsbench.sources.git import refs
+from vcsbench.sources.git.changes import DIFF_TREE, Words, read_changes
 from vcsbench.sources.git.command import Git
+from vcsbench.sources.git.graph import Commit, read_commits
+from vcsbench.sources.git.objects import Objects
+from vcsbench.sources.git.plan import Plan
 from vcsbench.sources.git.revisions import Revisions
 
-# Repository bytes per byte of git's packs, measured on histories of 1,000 to 2,300 commits.
-REPOSITORY_FACTOR = 3
+FIRST_PARENT = "first-parent"
+WHOLE = "whole"
+# Bytes of repository and of dump stream per byte of git's packs: measured on three histories of
+# 1,000 to 2,300 commits were 0.5 to 1.2 and 3 to 7, on one of 35,000 0.7 and 60.
+REPOSITORY_FACTOR = 1.2
+DUMP_FACTOR = 20
 
 
 def is_repository(path: Path) -> bool:
@@ -34,7 +44,7 @@ def is_repository(path: Path) -> bool:
 
 
 class GitSource:
-    """The history of one branch along first parents, as trunk."""
+    """The history of a branch along first parents as trunk, or all of the history."""
 
     kind = "git"
 
@@ -43,21 +53,24 @@ class GitSource:
         self._options.allow("path", "branch", "history")
         self._path = self._options.path("path")
         self._branch = self._options.text("branch", "HEAD")
-        self._history = self._options.choice("history", ("first-parent",), "first-parent")
+        self._history = self._options.choice("history", (FIRST_PARENT, WHOLE), FIRST_PARENT)
         self._git = Git(self._path)
 
     def _commit(self) -> str:
+        name = f"{self._branch}^{{commit}}"
         try:
-            name = self._git.output(
-                "rev-parse", "--verify", "--quiet", "--end-of-options", f"{self._branch}^{{commit}}"
-            )
+            found = self._git.output("rev-parse", "--verify", "-q", "--end-of-options", name)
         except UserError as error:
             raise self._missing() from error
-        return name.decode("ascii").strip()
+        return found.decode("ascii").strip()
 
     def _missing(self) -> UserError:
         if not self._path.exists():
             return self._options.error("path", f"{self._path} does not exist")
+        if not shutil.which("git"):
+            return self._options.error(
+                "path", f"the program git is needed to read {self._path}: install the package git"
+            )
         if not is_repository(self._path):
             return self._options.error("path", f"{self._path} is not a git repository")
         if self._branch == "HEAD":
@@ -67,12 +80,17 @@ class GitSource:
         return self._options.error("branch", f"{self._path} has no commit {self._branch!r}")
 
     def identity(self) -> str:
-        """From the commit that the branch is at."""
-        return hashlib.sha256(f"git {self._commit()} {self._history}".encode()).hexdigest()
+        """From the commit that the branch is at and where a shallow clone begins; for the whole
+        history from all refs."""
+        state = f"git {self._commit()} {self._history}".encode() + self._shallow()
+        if self._history == WHOLE:
+            state += self._git.output("for-each-ref", "--format=%(objectname) %(refname)")
+        return hashlib.sha256(state).hexdigest()
 
     def check(self) -> None:
-        """The path is a repository with at least one commit on the branch."""
+        """The path is a repository with at least one commit on the branch, and has its files."""
         self._commit()
+        self._refuse_partial()
 
     def scale(self) -> float:
         """What the user brought is measured whole."""
@@ -80,75 +98,115 @@ class GitSource:
 
     def describe(self) -> str:
         """One line for reports."""
-        return f"git repository {self._path}, {self._branch} at {self._commit()[:12]}"
+        what = "all branches and tags, trunk is" if self._history == WHOLE else "first parents of"
+        return f"git repository {self._path}, {what} {self._branch} at {self._commit()[:12]}"
 
     def estimate(self) -> Estimate:
-        """From the sizes of the objects."""
-        commit = self._commit()
-        revisions = int(self._git.output("rev-list", "--count", "--first-parent", commit))
+        """From the number of commits and the sizes of git's packs."""
+        return self._estimate
+
+    @cached_property
+    def _estimate(self) -> Estimate:
+        tip = self._commit()
+        which = ["--branches", "--tags", tip] if self._history == WHOLE else ["--first-parent", tip]
+        revisions = int(self._git.output("rev-list", "--count", *which))
         counts = dict(
             line.split(b": ", 1) for line in self._git.output("count-objects", "-v").splitlines()
         )
         packed = 1024 * (int(counts[b"size-pack"]) + int(counts[b"size"]))
+        entries = self._git.output("ls-tree", "-r", "-l", "-z", tip).split(b"\0")
         sizes = [
-            int(line.split(None, 4)[3])
-            for line in self._git.output("ls-tree", "-r", "-l", "-z", commit).split(b"\0")
-            if line and line.split(None, 4)[1] == b"blob"
+            int(words[3]) for e in entries if (words := e.split(None, 4)) and words[1] == b"blob"
         ]
+        # What a clone borrows from another is not counted as its own; the tree is there at least.
+        packed = max(packed, sum(sizes) // 4)
         return Estimate(
             revisions=revisions + 1,
-            dump_bytes=packed * 20,
-            repository_bytes=packed * REPOSITORY_FACTOR,
+            dump_bytes=packed * DUMP_FACTOR,
+            repository_bytes=int(packed * REPOSITORY_FACTOR),
             files=len(sizes),
             tree_bytes=sum(sizes),
         )
 
     def write(self, out: BinaryIO) -> Facts:
-        """Each commit along first parents becomes a revision of trunk, after revision 1."""
-        tip = self._commit()
-        identity = uuid.uuid5(uuid.NAMESPACE_OID, f"git {tip} {self._history}")
+        """Each commit becomes a revision, after revision 1, which makes the usual layout."""
+        self._refuse_partial()
+        plan = self._plan()
+        identity = uuid.uuid5(uuid.NAMESPACE_OID, self.identity())
         out.write(dumpstream.header(str(identity)))
         with (
-            tempfile.TemporaryFile() as commits,
             tempfile.TemporaryFile() as pairs,
             self._git.start("cat-file", "--batch", stdin=subprocess.PIPE) as contents,
         ):
-            self._list_commits(tip, commits, pairs)
-            with self._git.start(
-                "diff-tree", "--stdin", "-r", "--raw", "-z", "--no-renames", "--full-index",
-                stdin=pairs,
-            ) as trees:  # fmt: skip
-                revisions = Revisions(Objects(contents, str(self._path)), out)
-                changes = read_changes(Stream(trees.stdout))
-                for line in commits:
-                    revisions.write(line.split()[0], next(changes))
+            self._list_pairs(plan.commits, pairs)
+            with self._git.start(*DIFF_TREE, stdin=pairs) as trees:
+                revisions = Revisions(plan, Objects(contents, str(self._path)), out)
+                try:
+                    revisions.write(read_changes(Words(trees.stdout)))
+                except (EOFError, StopIteration):
+                    raise trees.failed() from None
                 trees.finish()
         out.flush()
-        return revisions.facts(self._notes())
+        facts = revisions.facts()
+        facts.notes += self._notes()
+        return facts
 
-    def _list_commits(self, tip: str, commits: IO[bytes], pairs: IO[bytes]) -> None:
-        """Fill `commits` with lines of commit and tree, `pairs` with each tree and the next."""
-        failure = f"{self._path}: git log failed"
-        before = self._git.output("hash-object", "-t", "tree", "/dev/null").strip()
-        with self._git.start(
-            "log", "--first-parent", "--reverse", "--format=%H %T", tip
-        ) as log:  # fmt: skip
-            for line in log.stdout:
-                commits.write(line)
-                tree = line.split()[1]
-                pairs.write(b"%s %s\n" % (before, tree))
-                before = tree
-            log.finish()
-        if commits.tell() == 0:
-            raise UserError(f"{failure}: it lists no commit")
-        commits.seek(0)
+    def _plan(self) -> Plan:
+        tip = self._commit().encode("ascii")
+        trunk = refs.Ref(self._branch.encode(), tip, tip)
+        if self._history == FIRST_PARENT:
+            return Plan(self._list_commits(["--first-parent"], [tip]), [trunk], [])
+        branches = [ref for ref in refs.branches(self._git) if not self._is_trunk(ref)]
+        tags = refs.tags(self._git)
+        tips = [ref.commit for ref in (trunk, *branches, *tags)]
+        return Plan(self._list_commits(["--date-order"], tips), [trunk, *branches], tags)
+
+    def _is_trunk(self, ref: refs.Ref) -> bool:
+        """Whether a branch is the one that becomes trunk."""
+        full = self._git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
+        return full in (refs.HEADS + ref.name, refs.REMOTES + ref.name)
+
+    def _list_commits(self, options: list[str], tips: list[bytes]) -> list[Commit]:
+        with tempfile.TemporaryFile() as starts:
+            starts.write(b"\n".join(dict.fromkeys(tips)) + b"\n")
+            starts.seek(0)
+            with self._git.start(
+                "log", "--stdin", "--reverse", "--no-show-signature", "--encoding=none",
+                "--format=%H %T %ct %P", *options, stdin=starts,
+            ) as log:  # fmt: skip
+                commits = read_commits(log.stdout)
+                log.finish()
+        return commits
+
+    def _list_pairs(self, commits: list[Commit], pairs: IO[bytes]) -> None:
+        """Fill `pairs` with the tree of each commit's first parent and its own."""
+        nothing = self._git.output("hash-object", "-t", "tree", "/dev/null").strip()
+        for commit in commits:
+            before = commits[commit.parents[0]].tree if commit.parents else nothing
+            pairs.write(b"%s %s\n" % (before, commit.tree))
         pairs.seek(0)
 
+    def _refuse_partial(self) -> None:
+        config = self._git.output("config", "--list", "--name-only", "-z").split(b"\0")
+        if any(key.endswith(b".promisor") for key in config):
+            raise self._options.error(
+                "path",
+                f"{self._path} is a partial clone, which lacks files; clone it without --filter",
+            )
+
+    def _shallow(self) -> bytes:
+        """The commits whose parents a shallow clone lacks; nothing when it has them all."""
+        name = self._git.output("rev-parse", "--git-path", "shallow").removesuffix(b"\n")
+        try:
+            return (self._path / os.fsdecode(name)).read_bytes()
+        except FileNotFoundError:
+            return b""
+
     def _notes(self) -> list[str]:
-        if self._git.output("rev-parse", "--is-shallow-repository").strip() == b"true":
+        if self._shallow():
             return ["The clone is shallow: its history begins in the middle."]
         return []
 
     def tree(self) -> str:
-        """The branch's history is trunk."""
+        """The branch is trunk."""
         return "trunk"

@@ -1,0 +1,171 @@
+"""The changes of one commit as nodes of a revision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from vcsbench.sources import dumpstream
+from vcsbench.sources.git.changes import ABSENT, EXECUTABLE, FOLDER, SUBMODULE, SYMLINK, Change
+from vcsbench.sources.git.names import subversion_path
+from vcsbench.sources.git.objects import Content, Objects
+
+# Modes of what has no node.
+NOTHING = (ABSENT, SUBMODULE)
+# A larger blob is passed on in pieces, without its checksum, which would have to come first.
+LARGE_BLOB = 16 << 20
+
+
+def properties_of(mode: bytes) -> dict[bytes, bytes]:
+    """What Subversion has for a git mode."""
+    if mode == SYMLINK:
+        return {b"svn:special": b"*"}
+    if mode == EXECUTABLE:
+        return {b"svn:executable": b"*"}
+    return {}
+
+
+class Nodes:
+    """Writes nodes, and remembers what had to be left out or renamed."""
+
+    def __init__(self, objects: Objects, out: BinaryIO) -> None:
+        self._objects = objects
+        self._out = out
+        self.submodules: set[bytes] = set()
+        self.escaped: set[bytes] = set()
+        self.targets: set[bytes] = set()
+
+    def write(self, changes: list[Change], line: bytes, origin: tuple[bytes, int]) -> None:
+        """Write the changes to the tree at the path `line`.
+
+        `origin` is the path and revision at which the tree before these changes lies.
+        """
+        kept = [change for change in changes if self._kept(change)]
+        self._deletions(kept, line)
+        copied = self._directories(kept, line, origin)
+        files = [
+            change
+            for change in kept
+            if change.new_mode not in (*NOTHING, FOLDER) and not _below(change.path, copied)
+        ]
+        self._files(files, line, origin)
+
+    def _kept(self, change: Change) -> bool:
+        """False for what leaves nothing to write: submodules, and trees that only changed."""
+        modes = (change.old_mode, change.new_mode)
+        if SUBMODULE in modes:
+            self.submodules.add(change.path)
+        if modes == (FOLDER, FOLDER):
+            return change.source != change.path
+        return any(mode not in NOTHING for mode in modes)
+
+    def _path(self, line: bytes, path: bytes) -> bytes:
+        name = subversion_path(path)
+        if name != path:
+            self.escaped.add(path)
+        return line + b"/" + name
+
+    def _target(self, target: bytes) -> bytes:
+        name = subversion_path(target)
+        if name != target:
+            self.targets.add(target)
+        return name
+
+    def _deletions(self, changes: list[Change], line: bytes) -> None:
+        """Delete what went, of a directory and what is in it only the directory."""
+        gone = [
+            change.source
+            for change in changes
+            if change.old_mode not in NOTHING and (change.new_mode in NOTHING or change.moved)
+        ]
+        folders = set(gone)
+        for path in dict.fromkeys(gone):
+            if not _below(path, folders):
+                self._out.write(dumpstream.deletion(self._path(line, path)))
+
+    def _directories(
+        self, changes: list[Change], line: bytes, origin: tuple[bytes, int]
+    ) -> set[bytes]:
+        """Add directories, parents first; returns those that are copies with all that is in them."""
+        made = [c for c in changes if c.new_mode == FOLDER]
+        copied: set[bytes] = set()
+        for change in sorted(made, key=lambda change: change.path):
+            if _below(change.path, copied):
+                continue
+            copyfrom = b""
+            if change.old_mode == FOLDER:  # renamed, its content unchanged
+                copied.add(change.path)
+                copyfrom = self._copyfrom(change, origin)
+            self._out.write(dumpstream.directory(self._path(line, change.path), origin=copyfrom))
+        return copied
+
+    def _copyfrom(self, change: Change, origin: tuple[bytes, int]) -> bytes:
+        return dumpstream.copyfrom(self._path(origin[0], change.source), origin[1])
+
+    def _files(self, changes: list[Change], line: bytes, origin: tuple[bytes, int]) -> None:
+        with_text = [change for change in changes if _has_new_text(change)]
+        contents = self._objects.read([change.new_object for change in with_text])
+        wanted = {change.path for change in with_text}
+        for change in changes:
+            content = next(contents) if change.path in wanted else None
+            renamed = change.source != change.path
+            self._file(
+                self._path(line, change.path),
+                b"add" if renamed or change.old_mode in NOTHING else b"change",
+                self._copyfrom(change, origin) if renamed else b"",
+                _new_properties(change),
+                content,
+                change.new_mode == SYMLINK,
+            )
+        for _ in contents:  # the last answer's end
+            pass
+
+    def _file(
+        self,
+        path: bytes,
+        action: bytes,
+        copyfrom: bytes,
+        properties: dict[bytes, bytes] | None,
+        content: Content | None,
+        link: bool,
+    ) -> None:
+        if content is not None and content.size > LARGE_BLOB:
+            head = dumpstream.file_head(path, action, content.size, b"", copyfrom, properties)
+            self._out.write(head)
+            for chunk in content.chunks():
+                self._out.write(chunk)
+            self._out.write(b"\n\n")
+            return
+        text = None if content is None else content.whole()
+        if link and text is not None:
+            text = b"link " + self._target(text)
+        self._out.write(dumpstream.file(path, action, text, copyfrom, properties))
+
+
+def _new_properties(change: Change) -> dict[bytes, bytes] | None:
+    """The properties, or None where they stay."""
+    properties = properties_of(change.new_mode)
+    if change.old_mode not in NOTHING and properties == properties_of(change.old_mode):
+        return None
+    return properties
+
+
+def _has_new_text(change: Change) -> bool:
+    """Whether the text is another, as far as Subversion sees it: a link's begins with `link `."""
+    return (
+        change.old_object != change.new_object
+        or change.old_mode in NOTHING
+        or (change.old_mode == SYMLINK) != (change.new_mode == SYMLINK)
+    )
+
+
+def _below(path: bytes, folders: set[bytes]) -> bool:
+    """Whether one of the directories that the path lies in is among `folders`."""
+    return bool(folders) and any(folder in folders for folder in _above(path))
+
+
+def _above(path: bytes) -> Iterator[bytes]:
+    end = path.rfind(b"/")
+    while end > 0:
+        yield path[:end]
+        end = path.rfind(b"/", 0, end)
