@@ -134,7 +134,7 @@ def exported(repository: Path, revision: int, tree: str = "trunk") -> Tree:
     """What `svn export` of a revision writes."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "export"
-        url = f"file://{repository.resolve()}/{tree}"
+        url = f"file://{repository.resolve()}/{tree}@{revision}"
         done = subprocess.run(
             ["svn", "export", "-q", "--ignore-externals", "-r", str(revision), url, target],
             capture_output=True,

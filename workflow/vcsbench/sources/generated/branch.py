@@ -46,9 +46,9 @@ class Branch:
         picks = (trunk.tree.pick_hot(rng, trunk.profile.heat) for _ in range(SAMPLE_FILES))
         files = dict.fromkeys(file for file in picks if file is not trunk.journal)
         self._files = [BranchFile(path + file.path()[root:], file) for file in files]
-        self.journal = trunk.journal and BranchFile(
-            path + trunk.journal.path()[root:], trunk.journal
-        )
+        self.journal: BranchFile | None = None
+        if trunk.journal:
+            self.journal = BranchFile(path + trunk.journal.path()[root:], trunk.journal)
 
     def pick(self, rng: Random, count: int) -> list[BranchFile]:
         """Different files to change, at most `count`."""
