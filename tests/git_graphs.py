@@ -34,7 +34,9 @@ def make_graph(path: Path, graph: Graph) -> list[str]:
     git(path, "init", "-q", "--bare", "-b", "main")
     parts = [_commit(at, point) for at, point in enumerate(graph.points)]
     for folder, names in (("heads", graph.branches), ("tags", graph.tags)):
-        parts += [f"reset refs/{folder}/{n}\nfrom :{at + 1}\n\n".encode() for n, at in names.items()]
+        parts += [
+            f"reset refs/{folder}/{n}\nfrom :{at + 1}\n\n".encode() for n, at in names.items()
+        ]
     for name, at in graph.annotated.items():
         tagger = "tagger T. Agger <t@example.org> 1500000000 +0000"
         parts.append(f"tag {name}\nfrom :{at + 1}\n{tagger}\ndata 4\nTag\n\n".encode())

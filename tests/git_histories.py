@@ -9,8 +9,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
+from vcsbench import sources
 from vcsbench.sources.base import Facts, Source
+from vcsbench.sources.git.names import subversion_path
 
 FILE, EXECUTABLE, SYMLINK, SUBMODULE = "100644", "100755", "120000", "160000"
 # One path of a commit: its mode and content, or None where the commit deletes it.
@@ -173,3 +176,38 @@ def listing(folder: Path) -> dict[str, tuple[int, int, int]]:
     paths = [folder, *folder.rglob("*")]
     states = {str(path): path.lstat() for path in paths}
     return {path: (s.st_mode, s.st_size, s.st_mtime_ns) for path, s in states.items()}
+
+
+def git_source(path: Path, **options: str) -> Source:
+    return sources.open_source("mine", {"source": "git", "path": str(path), **options})
+
+
+def convert(path: Path, into: Path, **options: str) -> Facts:
+    """Convert a git repository; every revision's export must equal its commit's tree."""
+    facts = write_and_load(git_source(path, **options), into)
+    commits = commits_of(path, options.get("branch", "HEAD"))
+    assert facts.revisions == len(commits) + 1
+    for revision, commit in enumerate(commits, 2):
+        tree = git_tree(path, commit)
+        expected = {subversion_path(name): entry for name, entry in tree.items()}
+        assert exported(into, revision) == expected, f"revision {revision}"
+    return facts
+
+
+def converted(folder: Path, *commits: Commit) -> Facts:
+    """Make these commits, convert them to folder/svn, and compare."""
+    return convert(make_git(folder / "git", commits), folder / "svn")
+
+
+def log(repository: Path) -> list[dict[str, str]]:
+    """Author, date, message and git:commit of each revision but 0, the oldest first."""
+    text = subprocess.run(
+        ["svn", "log", "--xml", "--with-all-revprops", "-r1:HEAD", f"file://{repository}"],
+        check=True, capture_output=True, env=ENVIRONMENT,
+    ).stdout  # fmt: skip
+    found = []
+    for entry in ElementTree.fromstring(text):
+        words = {child.tag: child.text or "" for child in entry}
+        words |= {p.attrib["name"]: p.text or "" for p in entry.iter("property")}
+        found.append(words)
+    return found

@@ -1,20 +1,13 @@
-"""Git histories, converted, loaded by svnadmin and exported by svn, revision by revision."""
+"""Git histories as Subversion ones: trees, names, messages and dates come out as they were."""
 
 from __future__ import annotations
 
-import io
 import shutil
-import subprocess
-import tempfile
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 from git_histories import (
-    ENVIRONMENT,
     EXECUTABLE,
     FILE,
     SUBMODULE,
@@ -23,57 +16,19 @@ from git_histories import (
     Entry,
     Node,
     commits_of,
-    digest,
+    convert,
+    converted,
     exported,
     git,
-    git_tree,
-    listing,
+    git_source,
+    log,
     make_git,
     write_and_load,
 )
-from vcsbench import sources
-from vcsbench.errors import UserError
-from vcsbench.sources import Facts, Source
-from vcsbench.sources.git.names import subversion_path
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("svnadmin") and shutil.which("git")), reason="not installed: svnadmin or git"
 )
-
-
-def git_source(path: Path, **options: str) -> Source:
-    return sources.open_source("mine", {"source": "git", "path": str(path), **options})
-
-
-def convert(path: Path, into: Path, **options: str) -> Facts:
-    """Convert a git repository; every revision's export must equal its commit's tree."""
-    facts = write_and_load(git_source(path, **options), into)
-    commits = commits_of(path, options.get("branch", "HEAD"))
-    assert facts.revisions == len(commits) + 1
-    for revision, commit in enumerate(commits, 2):
-        tree = git_tree(path, commit)
-        expected = {subversion_path(name): entry for name, entry in tree.items()}
-        assert exported(into, revision) == expected, f"revision {revision}"
-    return facts
-
-
-def converted(folder: Path, *commits: Commit) -> Facts:
-    """Make these commits, convert them to folder/svn, and compare."""
-    return convert(make_git(folder / "git", commits), folder / "svn")
-
-
-def log(repository: Path) -> list[dict[str, str]]:
-    """Author, date, message and git:commit of each revision but 0, the oldest first."""
-    text = subprocess.run(
-        ["svn", "log", "--xml", "--with-all-revprops", "-r1:HEAD", f"file://{repository}"],
-        check=True, capture_output=True, env=ENVIRONMENT,
-    ).stdout  # fmt: skip
-    found = []
-    for entry in ElementTree.fromstring(text):
-        words = {child.tag: child.text or "" for child in entry}
-        words |= {p.attrib["name"]: p.text or "" for p in entry.iter("property")}
-        found.append(words)
-    return found
 
 
 def test_modes_symlinks_and_deletes(tmp_path: Path) -> None:
@@ -247,223 +202,3 @@ def test_commits_without_a_date_or_in_utf_16(tmp_path: Path) -> None:
     git(path, "update-ref", "refs/heads/main", name)
     convert(path, tmp_path / "svn")
     assert log(tmp_path / "svn")[2]["msg"] == "No date.\n"
-
-
-@pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A work tree with a merge, a tag, a second branch and a linked work tree beside it."""
-    path = tmp_path_factory.mktemp("git") / "work"
-    path.mkdir()
-    git(path, "init", "-q", "-b", "main")
-
-    def commit(name: str) -> None:
-        (path / name).write_text(name)
-        git(path, "add", "-A")
-        git(path, "commit", "-q", "-m", name)
-
-    commit("one")
-    git(path, "checkout", "-q", "-b", "side")
-    commit("two")
-    (path / "one").unlink()
-    commit("three")
-    git(path, "checkout", "-q", "main")
-    commit("four")
-    git(path, "merge", "-q", "--no-ff", "-m", "merge", "side")
-    git(path, "tag", "-a", "-m", "a tag", "v1")
-    commit("five")
-    git(path, "worktree", "add", "-q", "../linked", "side")
-    return path
-
-
-def test_merges_are_one_revision(work: Path, tmp_path: Path) -> None:
-    convert(work, tmp_path / "svn")
-    messages = [entry["msg"].strip() for entry in log(tmp_path / "svn")]
-    assert messages == ["The usual layout.", "one", "four", "merge", "five"]
-
-
-@pytest.mark.parametrize("branch", ["side", "refs/heads/side", "v1", "main~1", "v1^2"])
-def test_branch_is_any_name_of_a_commit(work: Path, tmp_path: Path, branch: str) -> None:
-    convert(work, tmp_path / "svn", branch=branch)
-
-
-def test_bare_linked_detached_and_shared_repositories(work: Path, tmp_path: Path) -> None:
-    git(tmp_path, "clone", "-q", "--bare", str(work), "bare.git")
-    git(tmp_path, "clone", "-q", "--shared", str(work), "detached")
-    git(tmp_path / "detached", "checkout", "-q", "v1")
-    convert(tmp_path / "bare.git", tmp_path / "1")
-    convert(work.parent / "linked", tmp_path / "2")
-    convert(tmp_path / "detached", tmp_path / "3")
-    assert exported(tmp_path / "2", 4).keys() == {b"two", b"three"}
-    assert git_source(tmp_path / "detached").estimate().repository_bytes > 0
-
-
-def test_sha256_repository(tmp_path: Path) -> None:
-    commits = [Commit({b"a/b": (FILE, b"1")}), Commit({b"a/b": (FILE, b"2")})]
-    convert(make_git(tmp_path / "git", commits, "--object-format=sha256"), tmp_path / "svn")
-
-
-def test_settings_of_the_user_change_nothing(
-    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = digest(git_source(work))
-    (tmp_path / ".gitconfig").write_text(
-        "[log]\nshowSignature = true\nfollow = true\ndate = relative\ndecorate = full\n"
-        "[diff]\nrenames = copies\nnoprefix = true\nignoreSubmodules = all\n"
-        "[i18n]\nlogOutputEncoding = UTF-16\n[color]\nui = always\n[core]\nquotePath = true\n"
-    )
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("GIT_DIR", "/nonexistent")
-    monkeypatch.setenv("GIT_TRACE", "1")
-    assert digest(git_source(work)) == expected
-
-
-def test_the_same_bytes_each_time_and_nothing_written(work: Path) -> None:
-    source = git_source(work)
-    before = listing(work)
-    source.check()
-    source.identity()
-    source.estimate()
-    source.describe()
-    assert digest(source) == digest(git_source(work))
-    assert listing(work) == before
-
-
-def test_identity_changes_with_a_commit_and_with_depth(work: Path, tmp_path: Path) -> None:
-    git(tmp_path, "clone", "-q", str(work), "whole")
-    git(tmp_path, "clone", "-q", "--depth=2", f"file://{work}", "shallow")
-    whole, shallow = git_source(tmp_path / "whole"), git_source(tmp_path / "shallow")
-    assert whole.identity() == git_source(work).identity() != shallow.identity()
-    assert convert(tmp_path / "shallow", tmp_path / "svn").notes == [
-        "The clone is shallow: its history begins in the middle."
-    ]
-    before = whole.identity()
-    git(tmp_path / "whole", "commit", "-q", "--allow-empty", "-m", "more")
-    assert whole.identity() != before
-
-
-def test_estimate_counts_what_is_there(work: Path) -> None:
-    estimate = git_source(work).estimate()
-    assert (estimate.revisions, estimate.files, estimate.tree_bytes) == (5, 4, 16)
-
-
-def refusal(path: Path, **options: str) -> str:
-    with pytest.raises(UserError) as caught:
-        git_source(path, **options).check()
-    return str(caught.value)
-
-
-def test_what_is_no_history_is_refused(work: Path, tmp_path: Path) -> None:
-    git(tmp_path, "init", "-q", "empty")
-    (work / "folder").mkdir(exist_ok=True)
-    where = "config/config.yaml: repositories.mine."
-    assert refusal(tmp_path / "empty").startswith(f"{where}path: {tmp_path}/empty has no commit")
-    assert refusal(tmp_path / "none") == f"{where}path: {tmp_path}/none does not exist"
-    for path in (tmp_path, work / "one", work / "folder"):
-        if path.exists():
-            assert refusal(path) == f"{where}path: {path} is not a git repository"
-    for branch in ("nowhere", "--help", "-q", "HEAD^{tree}"):
-        assert refusal(work, branch=branch) == f"{where}branch: {work} has no commit {branch!r}"
-
-
-def test_without_git_it_says_so(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nonexistent")
-    assert "the program git is needed to read" in refusal(work)
-
-
-def test_wrong_keys_are_named(work: Path) -> None:
-    with pytest.raises(UserError, match=r"repositories\.mine\.history: must be one of"):
-        git_source(work, history="last")
-    with pytest.raises(UserError, match=r"repositories\.mine\.tree: is no key"):
-        git_source(work, tree="trunk")
-
-
-def object_file(path: Path, name: str) -> Path:
-    identity = git(path, "rev-parse", name).decode().strip()
-    return path / "objects" / identity[:2] / identity[2:]
-
-
-@pytest.mark.parametrize("name", ["main", "main~1^{tree}", "main:big", "main~1:a/b"])
-@pytest.mark.parametrize("damage", ["missing", "short", "changed"])
-def test_damaged_repositories_are_refused(tmp_path: Path, name: str, damage: str) -> None:
-    big = bytes(number * number % 251 for number in range(300_000))
-    commits = [Commit({b"a/b": (FILE, b"1"), b"big": (FILE, big)}), Commit({b"a/b": (FILE, b"2")})]
-    path = make_git(tmp_path / "git", commits)
-    pack = next(path.glob("objects/pack/*.pack"), None)
-    if pack:  # the objects as files of their own
-        moved = pack.rename(tmp_path / "pack")
-        shutil.rmtree(path / "objects/pack")
-        git(path, "unpack-objects", "-q", stdin=moved.read_bytes())
-    victim = object_file(path, name)
-    content = victim.read_bytes()
-    victim.unlink()
-    if damage == "short":
-        victim.write_bytes(content[: len(content) // 2])
-    elif damage == "changed":
-        middle = len(content) // 2
-        victim.write_bytes(content[:middle] + bytes([content[middle] ^ 8]) + content[middle + 1 :])
-    with pytest.raises(UserError):
-        git_source(path).write(io.BytesIO())
-
-
-def test_partial_clones_are_refused_and_fetch_nothing(work: Path, tmp_path: Path) -> None:
-    git(work, "config", "uploadpack.allowFilter", "true")
-    git(tmp_path, "clone", "-q", "--bare", "--filter=blob:none", f"file://{work}", "partial")
-    before = listing(tmp_path / "partial")
-    assert "is a partial clone" in refusal(tmp_path / "partial")
-    with pytest.raises(UserError):
-        git_source(tmp_path / "partial").estimate()
-    with pytest.raises(UserError, match="is a partial clone"):
-        git_source(tmp_path / "partial").write(io.BytesIO())
-    assert listing(tmp_path / "partial") == before
-
-
-# Few names, so that files, directories and symlinks often take each other's place.
-names = st.sampled_from([b"a", b"b", b"a b", b"\xc3\xa9", b"\x01", b"\xff", b"?\\001", b"%41"])
-paths = st.lists(names, min_size=1, max_size=3).map(b"/".join)
-contents = st.one_of(st.binary(max_size=40), st.sampled_from([b"same", b"link same", b"a\n"]))
-nodes = st.one_of(
-    st.none(),
-    st.tuples(st.sampled_from([FILE, EXECUTABLE]), contents),
-    st.tuples(st.just(SYMLINK), st.sampled_from([b"a", b"../b", b"same"])),
-    st.tuples(st.just(SUBMODULE), st.sampled_from([b"1" * 40, b"2" * 40])),
-)
-commits = st.builds(
-    Commit,
-    nodes=st.dictionaries(paths, nodes, max_size=6),
-    message=st.binary(max_size=20),
-    seconds=st.integers(0, 2**33),
-    encoding=st.sampled_from(["", "ISO-8859-1", "UTF-16", "utf-8", "hex", "idna"]),
-    author=st.sampled_from([b"A. U. Thor", b"\xff", b""]),
-)
-histories = st.lists(commits, min_size=1, max_size=5)
-QUICKLY = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
-
-
-def check_history(history: list[Commit]) -> None:
-    """Convert and compare; what svn log prints must be valid XML."""
-    with tempfile.TemporaryDirectory() as folder:
-        converted(Path(folder), *history)
-        assert len(log(Path(folder) / "svn")) == len(history) + 1
-
-
-@given(histories)
-@settings(QUICKLY, max_examples=12, phases=[Phase.generate])  # shrinking would take minutes
-def test_any_history_keeps_its_trees(history: list[Commit]) -> None:
-    check_history(history)
-
-
-@pytest.mark.slow
-@given(histories)
-@settings(QUICKLY, max_examples=200)
-def test_any_of_many_histories_keeps_its_trees(history: list[Commit]) -> None:
-    check_history(history)
-
-
-@given(st.lists(st.binary(max_size=12).filter(lambda name: b"/" not in name), max_size=8))
-def test_two_names_never_become_one(found: list[bytes]) -> None:
-    escaped = [subversion_path(name) for name in found]
-    assert len(set(escaped)) == len(set(found))
-    for name in escaped:
-        assert name.decode("utf-8").isprintable() or not any(
-            byte < 32 or byte == 127 for byte in name
-        )

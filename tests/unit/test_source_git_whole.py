@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
-from git_graphs import Graph, Point, make_graph
-from git_histories import ENVIRONMENT, EXECUTABLE, FILE, exported, git, git_tree, write_and_load
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from git_graphs import Graph, Point, make_graph
+from git_histories import ENVIRONMENT, EXECUTABLE, FILE, exported, git, git_tree, write_and_load
 from vcsbench import sources
 from vcsbench.sources import Facts
 from vcsbench.sources.git.names import subversion_path
@@ -52,7 +53,9 @@ def changed(repository: Path, revision: int) -> list[str]:
 
 def line_of(repository: Path, revision: int) -> str:
     """The line of development that a revision changed."""
-    paths = [words.split(" ")[-1] for words in changed(repository, revision) if "(from" not in words]
+    paths = [
+        words.split(" ")[-1] for words in changed(repository, revision) if "(from" not in words
+    ]
     parts = paths[0].split("/")
     return parts[0] if parts[0] == "trunk" else "/".join(parts[:2])
 
@@ -262,3 +265,23 @@ def test_any_graph_keeps_its_trees(graph: Graph) -> None:
 @settings(QUICKLY, max_examples=100)
 def test_any_of_many_graphs_keeps_its_trees(graph: Graph) -> None:
     check_graph(graph)
+
+
+REAL = [path for path in os.environ.get("VCSBENCH_REAL_GIT", "").split(":") if path]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not REAL, reason="VCSBENCH_REAL_GIT is not set: paths of git repositories, colons between"
+)
+@pytest.mark.parametrize("path", REAL or [""])
+def test_the_lines_of_a_real_history(path: str, tmp_path: Path) -> None:
+    repository = tmp_path / "svn"
+    facts = convert(Path(path), repository)
+    for number in range(50):
+        revision = 2 + number * (facts.revisions - 2) // 49
+        commit = revprop(repository, revision, "git:commit")
+        if commit and changed(repository, revision):
+            check_tree(Path(path), commit, repository, revision, line_of(repository, revision))
+    for name in sorted(names(repository, "tags"))[:10]:
+        check_tree(Path(path), f"refs/tags/{name}", repository, facts.revisions, f"tags/{name}")
