@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -91,14 +90,12 @@ def servers_of(project: Project) -> list[str]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                line = (
-                    (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                )
-                folder = os.readlink(entry / "cwd")
+                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                told = [Path(word).read_text() for word in words if word.endswith("/httpd.conf")]
             except OSError:
                 continue
-            if ("svnserve" in line or "-DFOREGROUND" in line) and (
-                str(project.path) in line or folder.startswith("/tmp/vcsbench-")
+            if any(str(project.path) in text for text in [*told, *words]) and (
+                told or words[0].endswith("svnserve")
             ):
-                found.append(line)
+                found.append(" ".join(words))
     return found

@@ -37,6 +37,7 @@ class Machine:
 
     deployed: bool = False
     mounts: list[Mount] = field(default_factory=lambda: read_mounts())
+    found: dict[str, bool] = field(default_factory=dict)
 
     @cached_property
     def httpd(self) -> str:
@@ -52,12 +53,18 @@ class Machine:
 
     def has(self, program: str) -> bool:
         """Whether a program can be run."""
-        return self.deployed or shutil.which(program) is not None
+        if program not in self.found:
+            self.found[program] = self.deployed or shutil.which(program) is not None
+        return self.found[program]
+
+    @cached_property
+    def can_drop(self) -> bool:
+        """Whether the kernel's caches may be emptied."""
+        return can_drop_caches()
 
     def clearing(self, wanted: str) -> str:
         """How caches get cold here: `drop-caches`, `evict`, or "" where neither is possible."""
-        can_drop = can_drop_caches()
-        if wanted in ("auto", "drop-caches") and can_drop:
+        if wanted in ("auto", "drop-caches") and self.can_drop:
             return "drop-caches"
         if wanted in ("auto", "evict") and self.has("vmtouch"):
             return "evict"

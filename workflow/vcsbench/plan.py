@@ -19,7 +19,7 @@ from vcsbench.repositories import copies
 from vcsbench.repositories.copies import Variant
 from vcsbench.repositories.place import Place
 from vcsbench.sources import Source
-from vcsbench.specs import cell_spec
+from vcsbench.specs import about, cell_spec
 from vcsbench.study import Study
 
 # Subversion's shards as every `svnadmin create` makes them; only full ones get packed.
@@ -35,6 +35,8 @@ class Plan:
         self.config: Config = load_config(raw, root, files)
         self.machine = Machine(deployed=deployed)
         self.sources: dict[str, Source] = {}
+        self.revisions: dict[str, int] = {}
+        self.specs: dict[tuple[str, str], dict[str, Any]] = {}
         for name, definition in self.config.repositories.items():
             where = self.config.where(["repositories"])
             self.sources[name] = sources.open_source(name, definition, where)
@@ -80,9 +82,16 @@ class Plan:
         return axes.get("storage") or self.config["storage"]
 
     def _revisions(self, repo: str) -> int:
-        source = self.sources[repo]
-        source.check()
-        return source.estimate().revisions
+        if repo not in self.revisions:
+            self.sources[repo].check()
+            self.revisions[repo] = self.sources[repo].estimate().revisions
+        return self.revisions[repo]
+
+    @cached_property
+    def about(self) -> dict[str, dict[str, Any]]:
+        """What a spec says of each repository that cells read (specs.about)."""
+        names = sorted({cell.axes["repo"] for cell in self.all_cells})
+        return {name: about(name, self.sources[name]) for name in names}
 
     def cell(self, study: str, path: str) -> Cell:
         """A cell by its path; a UserError where the grid does not have it, or skips it."""
@@ -96,15 +105,14 @@ class Plan:
         )
 
     def spec(self, study: str, path: str) -> dict[str, Any]:
-        """The spec of a cell (specs.cell_spec)."""
-        cell = self.cell(study, path)
-        return cell_spec(
-            self.config,
-            self.config.studies[study],
-            cell,
-            self.sources[cell.axes["repo"]],
-            self.machine,
-        )
+        """The spec of a cell (specs.cell_spec); made once, and asked for in every round."""
+        if (study, path) not in self.specs:
+            cell = self.cell(study, path)
+            repository = self.about[cell.axes["repo"]]
+            self.specs[study, path] = cell_spec(
+                self.config, self.config.studies[study], cell, repository, self.machine
+            )
+        return self.specs[study, path]
 
     def cell_files(self, study: str) -> list[str]:
         """The exports that a study's measurements are made of: all of its rounds, or when the workflow
@@ -168,7 +176,7 @@ class Plan:
             for c in self.all_cells
             if self.storage_of(c.axes) == storage
         }
-        return [Variant(r, f, p, self.sources[r].identity()) for r, f, p in sorted(wanted)]
+        return [Variant(r, f, p, self.about[r]["identity"]) for r, f, p in sorted(wanted)]
 
     def storages(self) -> list[str]:
         """The names of the storages that cells use."""

@@ -23,10 +23,14 @@ MEASURING = Path(states.__file__).parent
 
 
 def cell_spec(
-    config: Config, study: Study, cell: Cell, source: Source, machine: Machine
+    config: Config, study: Study, cell: Cell, repository: dict[str, Any], machine: Machine
 ) -> dict[str, Any]:
-    """All that a measurement of the cell depends on, but the round: `{words}` are not filled in."""
+    """All that a measurement of the cell depends on, but the round: `{words}` are not filled in.
+
+    `repository` is what about() says of the cell's repository.
+    """
     axes = cell.axes
+    variant = Variant(axes["repo"], axes["format"], axes["packing"], repository["identity"])
     command = study.commands[axes["command"]]
     servers = config.root / "config" / "servers" / axes["config"]
     storage = axes.get("storage") or config["storage"]
@@ -45,17 +49,15 @@ def cell_spec(
         "binaries": _binaries(command["argv"], axes.get("ra", ""), machine),
         "targets": _targets(config, command, config["storages"][storage]),
         "storage": {"name": storage, "path": config["storages"][storage]},
-        "repository": repository(axes, source),
+        "repository": {**repository, "variant": variant.name},
     }
 
 
-def repository(axes: dict[str, str], source: Source) -> dict[str, Any]:
-    """What the spec says of the repository: which it is, and its variant's name on a storage."""
-    variant = Variant(axes["repo"], axes["format"], axes["packing"], source.identity())
+def about(name: str, source: Source) -> dict[str, Any]:
+    """What a spec says of a repository in all of its variants."""
     return {
-        "name": variant.repo,
-        "variant": variant.name,
-        "identity": variant.identity,
+        "name": name,
+        "identity": source.identity(),
         "source": source.kind,
         "scale": source.scale(),
         "description": source.describe(),
@@ -68,8 +70,11 @@ def _targets(config: Config, command: dict[str, Any], storage: str) -> str:
         return ""
     wanted = config["targets"]
     if wanted == "auto":
-        wanted = "scratch" if lacks_journal(storage) else "storage"
+        wanted = "scratch" if _lacks_journal(storage) else "storage"
     return str(config["scratch"]) if wanted == "scratch" else storage
+
+
+_lacks_journal = cache(lacks_journal)
 
 
 @cache

@@ -106,7 +106,9 @@ def _end(loads: list[subprocess.Popen[bytes]], paths: list[Path]) -> str:
         stderr.unlink()
         if process.returncode != 0 and not failed:
             reached = fsfs.youngest(path)
-            failed = f"svnadmin load into {path} failed after revision {reached}: {said[-1]}"
+            failed = (
+                f"svnadmin load into {path} failed after revision {reached}: {' '.join(said[-3:])}"
+            )
     return failed
 
 

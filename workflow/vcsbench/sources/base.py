@@ -99,8 +99,8 @@ class Options:
             raise self.error("tree", f"must be a path inside the repository, not {value!r}")
         return None if value is None else value.strip("/")
 
-    def choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
-        """The string at `key`, which is one of `choices`."""
+    def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
+        """The string at `key`, which is one of `choices`; absent, it is an error or the default."""
         value = self.text(key, default)
         if value not in choices:
             raise self.error(key, f"must be one of {', '.join(choices)}, not {value!r}")

@@ -9,6 +9,8 @@ from vcsbench.sources.generated import measured, pieces
 from vcsbench.sources.generated.pools import Pool
 from vcsbench.sources.generated.profiles import FileKind
 
+# The journal is no share of the files: it is there once.
+JOURNAL = FileKind(0, b"", "prose")
 # A file that a program writes changes in so many places at once.
 CHURN_HUNKS = 8
 
@@ -64,6 +66,3 @@ class Editor:
         """A journal with one more entry, kept below `limit` bytes."""
         entry = measured.JOURNAL_ENTRIES.draw(self._rng)
         return pieces.prepended(self._rng, self._pools["prose"], text, entry, limit)
-
-
-JOURNAL = FileKind(0, b"", "prose")

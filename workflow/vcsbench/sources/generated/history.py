@@ -13,6 +13,7 @@ from vcsbench.sources.generated.people import People
 from vcsbench.sources.generated.pools import make_pools
 from vcsbench.sources.generated.profiles import Layout, Profile
 from vcsbench.sources.generated.project import Project
+from vcsbench.sources.generated.tree import Tree
 
 
 class History:
@@ -33,6 +34,10 @@ class History:
         for number in range(1, self._youngest + 1):
             yield dumpstream.revision(number, self._people.properties())
             yield from self._nodes(number)
+
+    def trunk(self) -> Tree:
+        """The tree that export exports, as far as records() has come."""
+        return self._projects[0].trunk.tree
 
     def _nodes(self, number: int) -> Iterator[bytes]:
         profile, rng = self._profile, self._rng

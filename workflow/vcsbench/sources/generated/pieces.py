@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from array import array
 from random import Random
+from typing import TypeAlias
 
 from vcsbench.sources.generated.pools import Pool
 
 # Start, end, start, end, ... of the pieces.
-Pieces = array
+Pieces: TypeAlias = "array[int]"
 
 # Bounds what a file costs in memory. An edit of a file with so many pieces changes lines that
 # were changed before, which is where most edits of real files go.
@@ -22,7 +23,7 @@ LONG_PIECE = 1500
 SMALLEST_TEXT = 30
 
 
-def fresh(rng: Random, pool: Pool, size: int) -> Pieces[int]:
+def fresh(rng: Random, pool: Pool, size: int) -> Pieces:
     """A new text of about `size` bytes, whole lines."""
     pieces = array("I")
     size = max(size, SMALLEST_TEXT)
@@ -35,7 +36,7 @@ def fresh(rng: Random, pool: Pool, size: int) -> Pieces[int]:
     return pieces
 
 
-def text_of(pool: Pool, pieces: Pieces[int]) -> bytes:
+def text_of(pool: Pool, pieces: Pieces) -> bytes:
     """The text that the pieces make up."""
     text = pool.text
     if len(pieces) == 2:
@@ -44,14 +45,12 @@ def text_of(pool: Pool, pieces: Pieces[int]) -> bytes:
     return b"".join([text[start:end] for start, end in zip(bounds, bounds, strict=True)])
 
 
-def size_of(pieces: Pieces[int]) -> int:
+def size_of(pieces: Pieces) -> int:
     """The size of the text in bytes."""
     return sum(pieces[1::2]) - sum(pieces[::2])
 
 
-def edited(
-    rng: Random, pool: Pool, pieces: Pieces[int], hunks: list[tuple[int, int]]
-) -> Pieces[int]:
+def edited(rng: Random, pool: Pool, pieces: Pieces, hunks: list[tuple[int, int]]) -> Pieces:
     """The text with hunks, each of about so many bytes removed and added, at random places."""
     if len(pieces) >= 2 * MOST_PIECES:
         return _edited_again(rng, pool, pieces, hunks)
@@ -91,9 +90,7 @@ def _cut(pool: Pool, start: int, end: int, removed: int) -> tuple[int, int]:
     return min(pool.line_start(start + removed), end), 0
 
 
-def _edited_again(
-    rng: Random, pool: Pool, pieces: Pieces[int], hunks: list[tuple[int, int]]
-) -> Pieces[int]:
+def _edited_again(rng: Random, pool: Pool, pieces: Pieces, hunks: list[tuple[int, int]]) -> Pieces:
     """An edit that leaves no more pieces than there were."""
     result = array("I", pieces)
     for removed, added in hunks:
@@ -116,7 +113,7 @@ def _edited_again(
     return result
 
 
-def prepended(rng: Random, pool: Pool, pieces: Pieces[int], added: int, limit: int) -> Pieces[int]:
+def prepended(rng: Random, pool: Pool, pieces: Pieces, added: int, limit: int) -> Pieces:
     """A journal with about `added` bytes in front; beyond `limit` bytes its older half goes.
 
     The front grows backwards through the pool, so that a journal stays a few pieces for ever.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import sqrt
 
 from vcsbench.sources.generated import measured
 from vcsbench.sources.generated.quantiles import Quantiles
@@ -65,6 +66,23 @@ class Shares:
 
 
 @dataclass(frozen=True)
+class RepositorySize:
+    """The size of the loaded repository (format 7, not packed) at a scale s, in bytes.
+
+    tree * s ** 0.5 + history * s ** power, fitted to loaded and, at scale 1, computed sizes. The
+    power is above 1 where what a revision changes grows with the tree.
+    """
+
+    tree: float
+    history: float
+    power: float
+
+    def at(self, scale: float) -> int:
+        """The bytes at a scale."""
+        return int(self.tree * sqrt(scale) + self.history * scale**self.power)
+
+
+@dataclass(frozen=True)
 class Profile:
     """The figures of one repository at scale 1.
 
@@ -88,6 +106,7 @@ class Profile:
     file_bytes: Quantiles
     heat: Quantiles
     message_bytes: Quantiles
+    repository: RepositorySize
     journal: bytes = b""
     journal_bytes: int = 0
     projects: int = 1
@@ -124,6 +143,7 @@ RUBY = Profile(
     file_bytes=measured.RUBY_FILES,
     heat=measured.RUBY_HEAT,
     message_bytes=measured.RUBY_MESSAGES,
+    repository=RepositorySize(14e6, 240e6, 1.0),
     journal=b"ChangeLog",
     journal_bytes=593_000,
 )  # fmt: skip
@@ -155,6 +175,7 @@ BSD = Profile(
     file_bytes=measured.SUBVERSION_FILES,
     heat=measured.KDELIBS_HEAT,
     message_bytes=measured.SUBVERSION_MESSAGES,
+    repository=RepositorySize(250e6, 2.9e9, 1.0),
     journal=b"UPDATING",
     journal_bytes=60_000,
 )  # fmt: skip
@@ -183,6 +204,7 @@ TSVN = Profile(
     file_bytes=measured.SUBVERSION_FILES,
     heat=measured.SUBVERSION_HEAT,
     message_bytes=measured.HTTPD_MESSAGES,
+    repository=RepositorySize(30e6, 5.0e9, 1.55),
 )  # fmt: skip
 
 APACHE = Profile(
@@ -209,13 +231,14 @@ APACHE = Profile(
     file_bytes=measured.SUBVERSION_FILES,
     heat=measured.SUBVERSION_HEAT,
     message_bytes=measured.SUBVERSION_MESSAGES,
+    repository=RepositorySize(0, 30e9, 1.2),
     projects=60,
     own_share=0.048,
     other_kinds=(
         FileKind(0.60, b".java", "braces", size=0.5),
         FileKind(0.21, b".html", "prose", size=0.7),
         FileKind(0.04, b".png", "bytes", size=1, churn=1, heat=0.3),
-        FileKind(0.15, b".jar", "bytes", size=5, churn=1, heat=0.7),
+        FileKind(0.15, b".jar", "bytes", size=6.5, churn=1, heat=0.7),
     ),
 )  # fmt: skip
 
@@ -243,6 +266,7 @@ KDE = Profile(
     file_bytes=measured.KDELIBS_FILES,
     heat=measured.KDELIBS_HEAT,
     message_bytes=measured.KDELIBS_MESSAGES,
+    repository=RepositorySize(3.8e9, 50e9, 0.9),
 )  # fmt: skip
 
 PROFILES = {profile.name: profile for profile in (RUBY, BSD, TSVN, APACHE, KDE)}

@@ -37,7 +37,7 @@ class Project:
         self._rng = rng
         self._first = first
         kinds = profile.kinds if first == 1 else profile.other_kinds
-        self._trunk = Trunk(profile, kinds, layout.trunk, editor, rng)
+        self.trunk = Trunk(profile, kinds, layout.trunk, editor, rng)
         self._branches: list[Branch] = []
         self._names = 0
 
@@ -54,7 +54,7 @@ class Project:
 
     def start(self, number: int) -> Iterator[bytes]:
         """The import of trunk."""
-        return self._trunk.start(growth(self._profile, number - self._first))
+        return self.trunk.start(growth(self._profile, number - self._first))
 
     def change(self, number: int) -> Iterator[bytes]:
         """What revision `number` does to the project."""
@@ -68,7 +68,7 @@ class Project:
         kind -= shares.new_tag
         if kind < shares.branch:
             return self._change_branch()
-        return self._trunk.change(growth(self._profile, number - self._first), number)
+        return self.trunk.change(growth(self._profile, number - self._first), number)
 
     def _new_name(self, folders: tuple[bytes, ...]) -> bytes:
         self._names += 1
@@ -76,7 +76,7 @@ class Project:
 
     def _new_branch(self, number: int) -> Iterator[bytes]:
         path = self._new_name(self._layout.branches)
-        self._branches.append(Branch(path, self._trunk, self._rng))
+        self._branches.append(Branch(path, self.trunk, self._rng))
         del self._branches[:-LIVE_BRANCHES]
         origin = dumpstream.copyfrom(self._layout.trunk, number - 1)
         yield dumpstream.directory(path, origin=origin)
@@ -90,7 +90,7 @@ class Project:
         rng = self._rng
         branch = self._branches[int(rng.random() * len(self._branches))]
         if branch.journal is not None and rng.random() < self._profile.shares.journal:
-            branch.journal.enter(self._editor, self._trunk.journal_limit())
+            branch.journal.enter(self._editor, self.trunk.journal_limit())
             yield branch.journal.node(self._editor)
         for copy in branch.pick(rng, self._profile.paths.draw(rng)):
             copy.edit(self._editor)

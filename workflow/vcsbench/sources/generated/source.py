@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from functools import cache
+from math import sqrt
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,7 +17,7 @@ from vcsbench.sources.generated.history import History
 from vcsbench.sources.generated.profiles import PROFILES
 from vcsbench.sources.generated.project import growth
 
-# Repository bytes per byte of dump, and dump bytes per revision and byte of trunk: rough.
+# So much is joined into one write.
 CHUNK = 1 << 18
 
 
@@ -38,7 +39,7 @@ class GeneratedSource:
     def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
         options = Options(name, definition, where)
         options.allow("profile", "scale", "seed")
-        self._profile = PROFILES[options.choice("profile", tuple(PROFILES), "")]
+        self._profile = PROFILES[options.choice("profile", tuple(PROFILES))]
         self._scale = options.number("scale", 1.0)
         self._seed = options.whole("seed", 1)
         if not 0 < self._scale <= 1:
@@ -65,14 +66,14 @@ class GeneratedSource:
         )
 
     def estimate(self) -> Estimate:
-        """From the growth law and ratios that were measured."""
-        profile = self._profile
+        """From the model's laws of growth."""
+        profile, scale = self._profile, self._scale
         grown = growth(profile, self._youngest)
-        revisions = self._youngest
         return Estimate(
-            revisions=revisions,
-            dump_bytes=revisions * 200_000,
-            repository_bytes=revisions * 20_000,
+            revisions=self._youngest,
+            # Changed files, and the journal in front of all, grow with the tree.
+            dump_bytes=int(self._youngest * (60_000 + 290_000 * sqrt(scale))),
+            repository_bytes=profile.repository.at(scale),
             files=int(grown * profile.tree_files),
             tree_bytes=int(grown * profile.tree_bytes),
         )

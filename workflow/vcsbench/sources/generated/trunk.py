@@ -109,14 +109,12 @@ class Trunk:
         if kind < 0 or kind > shares.delete + shares.move + shares.copy:
             touched.add(file)
             yield self._edited(file)
-        elif kind < shares.delete:
-            yield self._deleted(tree.pick(rng), touched)
-        else:
-            file = tree.pick(rng)
-            if file not in touched:
+        elif (file := tree.pick(rng)) not in touched:
+            touched.add(file)
+            if kind >= shares.delete:
                 yield self._copied(file, touched)
-                if kind < shares.delete + shares.move:
-                    yield self._deleted(file, touched)
+            if kind < shares.delete + shares.move:
+                yield self._deleted(file)
 
     def _rewrite(self) -> Iterator[bytes]:
         """A program writes all its files anew."""
@@ -138,10 +136,7 @@ class Trunk:
         text = self._editor.text(file.kind, file.pieces)
         return dumpstream.file(file.path(), b"add", properties=properties, text=text)
 
-    def _deleted(self, file: File, touched: set[File]) -> bytes:
-        if file in touched and file is self.journal:
-            return b""
-        touched.add(file)
+    def _deleted(self, file: File) -> bytes:
         path = file.path()
         self.tree.remove(file)
         return dumpstream.deletion(path)
