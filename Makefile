@@ -52,6 +52,11 @@ run-cell: ## Run one cell by hand; CELL=log/http/...
 	$(setup)
 	$(vcsbench) run "$$CELL" $(ARGS)
 
+.PHONY: clean
+clean: ## Remove results/ and what vcsbench made on the storages for this checkout
+	$(setup)
+	$(vcsbench) clean $(ARGS)
+
 .PHONY: test
 test: ## Run the tests, those that take minutes left out
 	@envs/setup.sh --test

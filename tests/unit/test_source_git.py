@@ -120,6 +120,26 @@ def test_symlinks_whose_targets_subversion_cannot_make(tmp_path: Path) -> None:
     assert facts.notes[0].endswith(": 2.")
 
 
+def test_symlinks_that_no_system_can_make_become_files(tmp_path: Path) -> None:
+    long = b"x" * 4096
+    history = [
+        Commit({b"empty": (SYMLINK, b""), b"long": (SYMLINK, long), b"good": (SYMLINK, long[1:])}),
+        Commit({b"empty": (SYMLINK, b"good"), b"good": (SYMLINK, b"")}),
+    ]
+    facts = write_and_load(git_source(make_git(tmp_path / "git", history)), tmp_path / "svn")
+    assert exported(tmp_path / "svn", 2) == {
+        b"empty": Entry("file", b""),
+        b"long": Entry("file", long),
+        b"good": Entry("symlink", long[1:]),
+    }
+    assert exported(tmp_path / "svn", 3) == {
+        b"empty": Entry("symlink", b"good"),
+        b"long": Entry("file", long),
+        b"good": Entry("file", b""),
+    }
+    assert [note.split(",")[0] for note in facts.notes] == ["Symbolic links made plain files"]
+
+
 def test_submodules_are_left_out_and_counted(tmp_path: Path) -> None:
     module = (SUBMODULE, b"1" * 40)
     file = (FILE, b"text")

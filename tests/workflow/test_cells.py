@@ -147,6 +147,40 @@ def test_more_rounds_and_another_axis_value_measure_only_what_is_new(measured: P
     assert context(measured, "log/file/ruby/f8/nopack/slow/hot-os", 2)["copy"] == 2
 
 
+def test_another_source_makes_copies_and_every_cell_anew_in_one_run(project: Project) -> None:
+    grid = {STUDY: {"include": [F8]}}
+    tiny = {"ruby": {**RUBY["ruby"], "scale": 0.001}}
+    project.configure(repositories=tiny, rounds=1, copies=1, grid=grid)
+    assert project.snakemake().returncode == 0
+    before = context(project, "log/file/ruby/f8/nopack/slow/hot-os")["repository"]
+    project.configure(
+        repositories={"ruby": {**tiny["ruby"], "scale": 0.0005}}, rounds=1, copies=1, grid=grid
+    )
+    assert project.snakemake().returncode == 0
+    after = context(project, "log/file/ruby/f8/nopack/slow/hot-os")["repository"]
+    assert (before["youngest"], after["youngest"]) == (46, 23)
+
+
+def test_copies_that_vanished_are_made_again_and_only_what_is_new_is_measured(
+    project: Project,
+) -> None:
+    keys = {
+        "repositories": {"ruby": {**RUBY["ruby"], "scale": 0.0005}},
+        "copies": 1,
+        "grid": {STUDY: {"include": [F8]}},
+    }
+    project.configure(rounds=1, **keys)
+    assert project.snakemake().returncode == 0
+    before = project.exports()
+    for folder in ("storage", "scratch"):
+        subprocess.run(f"rm -rf {project.path / folder}/*", shell=True, check=True)
+    project.configure(rounds=2, **keys)
+    done = project.snakemake()
+    assert done.returncode == 0 and "copies have vanished or were changed" in done.stdout
+    after = project.exports()
+    assert {path: after[path] for path in before} == before and len(after) == 2
+
+
 def test_cold_is_slower_than_hot_and_hot_server_caches_are_faster(project: Project) -> None:
     cells = {
         cache: f"null-export/svn/ruby/f7/nopack/fast/{cache}"

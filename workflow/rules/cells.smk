@@ -4,10 +4,11 @@ from vcsbench import unfinished
 
 rule cell:
     input:
-        # What makes a cell stale is in `spec`, the repository's identity and the code that measures too:
-        # copies that are made again after a reboot measure nothing anew. More inputs than one would cost
-        # the scheduler seconds for each of thousands of cells.
-        copies=lambda wildcards: ancient(
+        # What makes a cell stale is in `spec`, the repository's identity and the code that measures too.
+        # So copies that are made again after a reboot measure nothing anew: for a cell whose result is
+        # that of its spec, they are `ancient`. For no other: Snakemake would not look at its params in a
+        # run that makes copies. (And one input only: the scheduler looks at each of them all the time.)
+        copies=lambda wildcards: (ancient if PLAN.is_fresh(wildcards) else str)(
             f"results/repositories/{PLAN.storage_of_cell(wildcards)}.json"
         ),
     output:

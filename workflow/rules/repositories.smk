@@ -1,11 +1,6 @@
 # Repositories: each source is loaded once, in every format side by side, and its packed variants
 # are made; then all copies are made on the storage, interleaved.
 
-# Records of copies that are gone are removed, once: not in the processes of single jobs.
-if workflow.is_main_process:
-    for sentence in PLAN.forget_vanished():
-        print(sentence, file=sys.stderr)
-
 
 rule load:
     output:
@@ -40,6 +35,8 @@ rule copies:
         "../../envs/subversion.yaml"
     params:
         variants=lambda wildcards: PLAN.variant_rows(wildcards.storage),
+        # Another moment where copies have vanished: they are made again.
+        made=lambda wildcards: PLAN.made(wildcards.storage),
         copies=PLAN.config["copies"],
         spacer_kib=PLAN.config["spacer_kib"],
         seed=PLAN.config["seed"],

@@ -25,6 +25,7 @@ def main() -> None:
         "storage": snakemake.wildcards.storage,
         "place": str(place.path),
         "copies": params.copies,
+        "made": params.made,
         "repositories": labels,
     }
     write_json(snakemake.output[0], record)

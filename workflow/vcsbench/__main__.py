@@ -1,4 +1,5 @@
-"""A cell by hand: `python -m vcsbench show CELL` prints what it does, `... run CELL` does it."""
+"""By hand: `python -m vcsbench show CELL` prints what a cell does, `run CELL` does it, `clean` removes
+what vcsbench made."""
 
 from __future__ import annotations
 
@@ -22,11 +23,11 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         plan = _plan(options.configfile, options.repository)
-        study, path = byhand.find(plan, options.cell)
-        if options.action == "show":
-            print(byhand.show(plan, study, path, options.round))
-        else:
-            print(byhand.run(plan, study, path, options.round))
+        if options.action == "clean":
+            print("\n".join(byhand.clean(plan)))
+            return 0
+        act = {"show": byhand.show, "run": byhand.run}[options.action]
+        print(act(plan, *byhand.find(plan, options.cell), options.round))
     except UserError as error:
         print(error, file=sys.stderr)
         return 1
@@ -37,9 +38,12 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m vcsbench", description=__doc__)
-    parser.add_argument("action", choices=["show", "run"], help="print what a cell does, or do it")
+    parser.add_argument("action", choices=["show", "run", "clean"], help="what to do")
     parser.add_argument(
-        "cell", help="a cell of results/grid/<study>.csv, its study in front if there are several"
+        "cell",
+        nargs="?",
+        default="",
+        help="a cell of results/grid/<study>.csv, its study in front if there are several",
     )
     parser.add_argument(
         "--round", type=int, default=1, help="the round, and so the copy (default: 1)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import shlex
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from vcsbench.measure.access import ACCESS
 from vcsbench.measure.lock import machine_lock
 from vcsbench.measure.steps import STEPS
 from vcsbench.plan import Plan
+from vcsbench.repositories.place import Place
 
 
 def find(plan: Plan, name: str) -> tuple[str, str]:
@@ -77,6 +79,21 @@ def run(plan: Plan, study: str, path: str, number: int) -> str:
             if value not in (None, "")
         ]
     return "\n".join(lines)
+
+
+def clean(plan: Plan) -> list[str]:
+    """Remove what vcsbench made for this checkout: its folders on the storages and in the scratch folder,
+    and results/. Returns what was removed."""
+    folders = [*plan.config["storages"].values(), plan.config["scratch"]]
+    places = [Place(folder, plan.config.root) for folder in dict.fromkeys(folders)]
+    removed = [place.path for place in places if place.path.exists()]
+    for place in places:
+        place.remove()
+    results = plan.config.root / "results"
+    if results.exists():
+        shutil.rmtree(results)
+        removed.append(results)
+    return [f"removed {path}" for path in removed] or ["there is nothing to remove"]
 
 
 def _cell(plan: Plan, study: str, path: str, number: int, folder: Path) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -36,6 +38,7 @@ class Plan:
         self.machine = Machine(deployed=deployed)
         self.sources: dict[str, Source] = {}
         self.revisions: dict[str, int] = {}
+        self.moments: dict[str, str] = {}
         self.specs: dict[tuple[str, str], dict[str, Any]] = {}
         for name, definition in self.config.repositories.items():
             where = self.config.where(["repositories"])
@@ -125,6 +128,11 @@ class Plan:
         ]
         return unfinished.only_fresh(wanted, self.spec_digest) if unfinished.wanted() else wanted
 
+    def is_fresh(self, wildcards: Any) -> bool:
+        """Whether a cell-round has a result, measured as its spec says now."""
+        folder = self.config.root / "results" / "cells" / wildcards.study / wildcards.cell
+        return unfinished.is_fresh(folder / f"round{wildcards.round}.json", self.spec_digest)
+
     def spec_json(self, study: str, path: str) -> str:
         """The spec as JSON, as the measuring process takes it."""
         return json.dumps({**self.spec(study, path), "spec_digest": self.spec_digest(study, path)})
@@ -190,24 +198,22 @@ class Plan:
         """vcsbench's folder in the scratch folder."""
         return Place(self.config["scratch"], self.config.root)
 
-    def forget_vanished(self) -> list[str]:
-        """Remove the records of copies that are gone (a tmpfs after a reboot), so that they are made
-        again. Returns a sentence for each."""
-        said = []
-        for storage in self.storages():
-            record = self.config.root / "results" / "repositories" / f"{storage}.json"
-            place, variants = self.place(storage), self.variants(storage)
-            gone = copies.missing(
-                place.path, copies.recorded(record, variants), self.config["copies"]
-            )
-            if gone and record.exists():
-                record.unlink()
-                said.append(
-                    f"{place.path}: {len(gone)} copies have vanished or were changed; made again"
-                )
+    def made(self, storage: str) -> str:
+        """When the copies on a storage were made, as their record has it; another moment where some have
+        vanished (a tmpfs after a reboot) or were changed, so that the rule that makes them runs again."""
+        record = self.config.root / "results" / "repositories" / f"{storage}.json"
+        place, variants = self.place(storage), self.variants(storage)
+        there = copies.recorded(record, variants)
+        gone = copies.missing(place.path, there, self.config["copies"])
+        if storage not in self.moments:
+            said = f"{place.path}: {len(gone)} copies have vanished or were changed; they are made again"
+            if gone:
+                print(said, file=sys.stderr)
             for variant in variants:
                 self._forget_loaded(place, variant)
-        return said
+            now = datetime.datetime.now(datetime.UTC).isoformat()
+            self.moments[storage] = now if gone else copies.moment(record) or now
+        return self.moments[storage]
 
     def _forget_loaded(self, place: Place, variant: Variant) -> None:
         """Remove the record of a load that left nothing to copy from."""

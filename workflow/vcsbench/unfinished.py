@@ -25,10 +25,11 @@ def only_fresh(exports: Sequence[str], digest_of: Callable[[str, str], str]) -> 
 
     `digest_of` gives the digest of a cell's spec, by study and path.
     """
-    return [path for path in exports if _is_fresh(Path(path), digest_of)]
+    return [path for path in exports if is_fresh(Path(path), digest_of)]
 
 
-def _is_fresh(export: Path, digest_of: Callable[[str, str], str]) -> bool:
+def is_fresh(export: Path, digest_of: Callable[[str, str], str]) -> bool:
+    """Whether an export exists and was measured as the configuration says now."""
     try:
         context = json.loads(export.with_name(f"{export.stem}.context.json").read_text())
     except (OSError, ValueError):

@@ -56,11 +56,21 @@ def missing(place: Path, variants: Sequence[Variant], copies: int) -> list[tuple
 
 def recorded(record: Path, variants: Sequence[Variant]) -> list[Variant]:
     """Those of the variants that the record of a storage has as they are now."""
-    try:
-        labels = json.loads(record.read_text())["repositories"]
-    except (OSError, ValueError, KeyError):
-        return []
+    labels = _read_record(record).get("repositories", {})
     return [v for v in variants if labels.get(v.name, {}).get("identity") == v.identity]
+
+
+def moment(record: Path) -> str:
+    """When the copies of a record were made; "" where there is no record."""
+    return str(_read_record(record).get("made", ""))
+
+
+def _read_record(record: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(record.read_text())
+    except (OSError, ValueError):
+        return {}
+    return content
 
 
 def make_missing(

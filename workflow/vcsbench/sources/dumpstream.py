@@ -61,10 +61,10 @@ def directory(
 def file_head(
     path: bytes,
     action: bytes,
-    text_length: int | None = None,
-    text_md5: bytes = b"",
     origin: bytes = b"",
     properties: Properties | None = None,
+    text_length: int | None = None,
+    text_md5: bytes = b"",
 ) -> bytes:
     """The record of a file up to its text, after which come the text and two line ends.
 
@@ -93,15 +93,15 @@ def file_head(
 def file(
     path: bytes,
     action: bytes,
-    text: bytes | None = None,
     origin: bytes = b"",
     properties: Properties | None = None,
+    text: bytes | None = None,
 ) -> bytes:
     """The whole record of a file that is added, changed or copied; see file_head()."""
     if text is None:
-        return file_head(path, action, None, b"", origin, properties) + b"\n\n"
+        return file_head(path, action, origin, properties) + b"\n\n"
     digest = md5(text, usedforsecurity=False).hexdigest().encode("ascii")
-    head = file_head(path, action, len(text), digest, origin, properties)
+    head = file_head(path, action, origin, properties, len(text), digest)
     return b"".join((head, text, b"\n\n"))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from vcsbench.sources import dumpstream
 from vcsbench.sources.git.changes import ABSENT, EXECUTABLE, FOLDER, SUBMODULE, SYMLINK, Change
@@ -12,6 +12,8 @@ from vcsbench.sources.git.objects import Content, Objects
 
 # Modes of what has no node.
 NOTHING = (ABSENT, SUBMODULE)
+# Linux's limit for the target of a symbolic link.
+LONGEST_TARGET = 4095
 # A larger blob is passed on in pieces, without its checksum, which would have to come first.
 LARGE_BLOB = 16 << 20
 
@@ -25,6 +27,15 @@ def properties_of(mode: bytes) -> dict[bytes, bytes]:
     return {}
 
 
+class Node(NamedTuple):
+    """A file's record but for its text, as dumpstream.file() takes it."""
+
+    path: bytes
+    action: bytes
+    origin: bytes
+    properties: dict[bytes, bytes] | None
+
+
 class Nodes:
     """Writes nodes, and remembers what had to be left out or renamed."""
 
@@ -34,6 +45,7 @@ class Nodes:
         self.submodules: set[bytes] = set()
         self.escaped: set[bytes] = set()
         self.targets: set[bytes] = set()
+        self.impossible: set[bytes] = set()
 
     def write(self, changes: list[Change], line: bytes, origin: tuple[bytes, int]) -> None:
         """Write the changes to the tree at the path `line`.
@@ -64,12 +76,6 @@ class Nodes:
         if name != path:
             self.escaped.add(path)
         return line + b"/" + name
-
-    def _target(self, target: bytes) -> bytes:
-        name = subversion_path(target)
-        if name != target:
-            self.targets.add(target)
-        return name
 
     def _deletions(self, changes: list[Change], line: bytes) -> None:
         """Delete what went, of a directory and what is in it only the directory."""
@@ -107,47 +113,49 @@ class Nodes:
         contents = self._objects.read([change.new_object for change in with_text])
         wanted = {change.path for change in with_text}
         for change in changes:
-            content = next(contents) if change.path in wanted else None
             renamed = change.source != change.path
-            self._file(
+            node = Node(
                 self._path(line, change.path),
                 b"add" if renamed or change.old_mode in NOTHING else b"change",
                 self._copyfrom(change, origin) if renamed else b"",
                 _new_properties(change),
-                content,
-                change.new_mode == SYMLINK,
             )
+            if change.path not in wanted:
+                self._out.write(dumpstream.file(*node))
+            elif change.new_mode == SYMLINK:
+                self._symlink(node, next(contents).whole())
+            else:
+                self._text(node, next(contents))
         for _ in contents:  # the last answer's end
             pass
 
-    def _file(
-        self,
-        path: bytes,
-        action: bytes,
-        copyfrom: bytes,
-        properties: dict[bytes, bytes] | None,
-        content: Content | None,
-        link: bool,
-    ) -> None:
-        if content is not None and content.size > LARGE_BLOB:
-            head = dumpstream.file_head(path, action, content.size, b"", copyfrom, properties)
-            self._out.write(head)
-            for chunk in content.chunks():
-                self._out.write(chunk)
-            self._out.write(b"\n\n")
+    def _text(self, node: Node, content: Content) -> None:
+        if content.size <= LARGE_BLOB:
+            self._out.write(dumpstream.file(*node, text=content.whole()))
             return
-        text = None if content is None else content.whole()
-        if link and text is not None:
-            text = b"link " + self._target(text)
-        self._out.write(dumpstream.file(path, action, text, copyfrom, properties))
+        self._out.write(dumpstream.file_head(*node, text_length=content.size))
+        for chunk in content.chunks():
+            self._out.write(chunk)
+        self._out.write(b"\n\n")
+
+    def _symlink(self, node: Node, target: bytes) -> None:
+        escaped = subversion_path(target)
+        if 0 < len(escaped) <= LONGEST_TARGET:
+            if escaped != target:
+                self.targets.add(target)
+            self._out.write(dumpstream.file(*node, text=b"link " + escaped))
+        else:  # no system can make this link: every export would fail
+            self.impossible.add(target)
+            self._out.write(dumpstream.file(*node._replace(properties={}), text=target))
 
 
 def _new_properties(change: Change) -> dict[bytes, bytes] | None:
-    """The properties, or None where they stay."""
+    """The properties, or None where they stay. Those of a link are always given: it may have been
+    an impossible one before."""
     properties = properties_of(change.new_mode)
-    if change.old_mode not in NOTHING and properties == properties_of(change.old_mode):
-        return None
-    return properties
+    if change.old_mode in (*NOTHING, SYMLINK) or properties != properties_of(change.old_mode):
+        return properties
+    return None
 
 
 def _has_new_text(change: Change) -> bool:

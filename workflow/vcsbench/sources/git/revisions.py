@@ -120,6 +120,11 @@ class Revisions:
                     f"{what} escaped, as in ?\\010, because Subversion refuses control characters "
                     f"and what is not UTF-8: {len(found)}."
                 )
+        if self._nodes.impossible:
+            notes.append(
+                "Symbolic links made plain files, because no link can have such a target: "
+                f"{len(self._nodes.impossible)}."
+            )
         if self._late:
             notes.append(
                 "Commits that got the date of the one before them, because they are dated before "

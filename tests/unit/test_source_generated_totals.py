@@ -1,0 +1,135 @@
+"""Generated profiles against the totals of the published repositories, at scale and in full."""
+
+from __future__ import annotations
+
+import io
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vcsbench import sources
+from vcsbench.sources.generated import edits
+from vcsbench.sources.generated.history import History
+from vcsbench.sources.generated.profiles import PROFILES
+from vcsbench.sources.generated.project import growth
+from vcsbench.sources.generated.tree import Tree
+
+MIB = 1 << 20
+WORKFLOW = Path(sources.__file__).parents[2]
+# As published: revisions, items (files and directories) and bytes of the exported tree, bytes of
+# the repository. None where nothing is published. docs/generated-model.md says where they are from.
+PUBLISHED = {
+    "ruby": (46_054, None, 46 * MIB, None),
+    "bsd": (263_988, None, 800 * MIB, None),
+    "tsvn": (18_937, 3_840, 81 * MIB, 4.8 * 1024 * MIB),  # packed
+    "apache": (943_322, 1_941, 38 * MIB, 30.4 * 1024 * MIB),
+    "kde": (1_125_690, 399_419, 8.4 * 1024 * MIB, 58.4 * 1024 * MIB),
+}
+# Scales at which a profile's whole history takes some ten seconds, its texts left out.
+SCALES = {"ruby": 1, "bsd": 0.2, "tsvn": 1, "apache": 0.1, "kde": 0.03}
+FULL = pytest.mark.skipif(
+    not os.environ.get("VCSBENCH_FULL_SCALE"), reason="VCSBENCH_FULL_SCALE is not set: six minutes"
+)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_profiles_state_the_published_totals(profile: str) -> None:
+    revisions, items, tree_bytes, repository_bytes = PUBLISHED[profile]
+    source = sources.open_source("it", {"source": "generated", "profile": profile})
+    estimate = source.estimate()
+    assert estimate.revisions == revisions
+    assert estimate.tree_bytes == pytest.approx(tree_bytes, rel=0.02)
+    if items:
+        assert estimate.files == pytest.approx(items, rel=0.12)  # without directories
+    if repository_bytes:  # published with half-filled blocks
+        assert 0.8 < estimate.repository_bytes / repository_bytes < 1.1
+
+
+@pytest.fixture
+def without_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts are not put together: their sizes are known without."""
+    monkeypatch.setattr(edits.Editor, "text", lambda self, kind, text: b"")
+
+
+def youngest_tree(profile: str, scale: float) -> Tree:
+    """Trunk after a whole history."""
+    figures = PROFILES[profile]
+    history = History(figures, 1, round(figures.revisions * scale))
+    for _ in history.records():
+        pass
+    return history.trunk()
+
+
+def check_totals(profile: str, scale: float, within: float) -> None:
+    _, items, tree_bytes, _ = PUBLISHED[profile]
+    tree = youngest_tree(profile, scale)
+    grown = growth(PROFILES[profile], round(PROFILES[profile].revisions * scale))
+    assert tree.size == pytest.approx(tree_bytes * grown, rel=within)
+    assert len(tree.files) == pytest.approx(PROFILES[profile].tree_files * grown, rel=within)
+    if items:
+        found = len(tree.files) + len(tree.directories)
+        assert found == pytest.approx(items * grown, rel=within)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_texts")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_trees_grow_to_the_published_totals(profile: str) -> None:
+    check_totals(profile, SCALES[profile], within=0.04 if SCALES[profile] == 1 else 0.1)
+
+
+@FULL
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_texts")
+@pytest.mark.parametrize("profile", ["bsd", "apache", "kde"])
+def test_trees_at_full_scale_have_the_published_totals(profile: str) -> None:
+    check_totals(profile, 1, within=0.04)
+
+
+def peak_megabytes(profile: str, scale: float) -> int:
+    """The peak memory of a process that writes a stream to nowhere."""
+    code = (
+        "import resource; from vcsbench.sources import open_source;"
+        f"source = open_source('x', {{'source': 'generated', 'profile': {profile!r}, "
+        f"'scale': {scale}}}); source.write(open('/dev/null', 'wb'));"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+    )
+    environment = {"PYTHONPATH": str(WORKFLOW)}
+    return int(subprocess.check_output([sys.executable, "-c", code], env=environment))
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_history() -> None:
+    assert peak_megabytes("ruby", 0.2) < peak_megabytes("ruby", 0.01) + 10
+    assert peak_megabytes("kde", 0.002) < 80
+
+
+def child_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
+@pytest.mark.parametrize(("profile", "scale"), [("ruby", 0.02), ("bsd", 0.002), ("tsvn", 0.02)])
+def test_generating_takes_less_than_half_of_loading(
+    profile: str, scale: float, tmp_path: Path
+) -> None:
+    """In CPU seconds, which other programs on the machine disturb less than elapsed ones."""
+    source = sources.open_source("x", {"source": "generated", "profile": profile, "scale": scale})
+    dump = io.BytesIO()
+    before = os.times()
+    source.write(dump)
+    after = os.times()
+    generating = after.user - before.user + after.system - before.system
+    subprocess.run(["svnadmin", "create", tmp_path / "r"], check=True)
+    begun = child_seconds()
+    argv = ["svnadmin", "load", "-q", "--no-flush-to-disk", tmp_path / "r"]
+    subprocess.run(argv, input=dump.getbuffer(), check=True)
+    loading = child_seconds() - begun
+    assert 2 * generating < loading
