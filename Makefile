@@ -80,6 +80,7 @@ lint: ## Check formatting, types, rules and shell scripts
 .PHONY: bench
 bench: ## Measure what vcsbench itself costs; takes minutes
 	@envs/setup.sh --test
+	$(run) python benchmarks/generator.py
 	$(run) python benchmarks/overhead.py
 
 .PHONY: lock

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-import resource
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -107,29 +104,3 @@ def peak_megabytes(profile: str, scale: float) -> int:
 def test_memory_does_not_grow_with_the_history() -> None:
     assert peak_megabytes("ruby", 0.2) < peak_megabytes("ruby", 0.01) + 10
     assert peak_megabytes("kde", 0.002) < 80
-
-
-def child_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
-@pytest.mark.parametrize(("profile", "scale"), [("ruby", 0.02), ("bsd", 0.002), ("tsvn", 0.02)])
-def test_generating_takes_less_than_half_of_loading(
-    profile: str, scale: float, tmp_path: Path
-) -> None:
-    """In CPU seconds, which other programs on the machine disturb less than elapsed ones."""
-    source = sources.open_source("x", {"source": "generated", "profile": profile, "scale": scale})
-    dump = io.BytesIO()
-    before = os.times()
-    source.write(dump)
-    after = os.times()
-    generating = after.user - before.user + after.system - before.system
-    subprocess.run(["svnadmin", "create", tmp_path / "r"], check=True)
-    begun = child_seconds()
-    argv = ["svnadmin", "load", "-q", "--no-flush-to-disk", tmp_path / "r"]
-    subprocess.run(argv, input=dump.getbuffer(), check=True)
-    loading = child_seconds() - begun
-    assert 2 * generating < loading
