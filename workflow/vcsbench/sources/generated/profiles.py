@@ -165,7 +165,7 @@ BSD = Profile(
         FileKind(0.12, b".3", "prose", size=0.7),
         FileKind(0.09, b".mk", "ends", size=0.3),
         FileKind(0.04, b".sh", "ends", size=0.3, executable=0.6),
-        FileKind(0.03, b".uu", "bytes", size=4, churn=1, heat=0.6),
+        FileKind(0.03, b".uu", "bytes", size=5.5, churn=1, heat=0.6),
     ),
     shares=Shares(
         branch=0.3, new_branch=0.004, new_tag=0.004,
@@ -175,7 +175,7 @@ BSD = Profile(
     file_bytes=measured.SUBVERSION_FILES,
     heat=measured.KDELIBS_HEAT,
     message_bytes=measured.SUBVERSION_MESSAGES,
-    repository=RepositorySize(250e6, 2.9e9, 1.0),
+    repository=RepositorySize(250e6, 2.7e9, 1.0),
     journal=b"UPDATING",
     journal_bytes=60_000,
 )  # fmt: skip
@@ -204,7 +204,7 @@ TSVN = Profile(
     file_bytes=measured.SUBVERSION_FILES,
     heat=measured.SUBVERSION_HEAT,
     message_bytes=measured.HTTPD_MESSAGES,
-    repository=RepositorySize(30e6, 5.0e9, 1.55),
+    repository=RepositorySize(30e6, 5.3e9, 1.55),
 )  # fmt: skip
 
 APACHE = Profile(
