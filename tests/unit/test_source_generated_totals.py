@@ -47,6 +47,12 @@ def test_profiles_state_the_published_totals(profile: str) -> None:
         assert 0.8 < estimate.repository_bytes / repository_bytes < 1.1
 
 
+def test_a_quarter_of_the_history_has_half_of_the_tree() -> None:
+    source = sources.open_source("it", {"source": "generated", "profile": "ruby", "scale": 0.25})
+    assert source.estimate().files == pytest.approx(4_263 / 2, rel=0.001)
+    assert source.estimate().revisions == 11_514
+
+
 @pytest.fixture
 def without_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts are not put together: their sizes are known without."""

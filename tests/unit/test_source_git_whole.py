@@ -2,85 +2,34 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from git_graphs import Graph, Point, make_graph
-from git_histories import ENVIRONMENT, EXECUTABLE, FILE, exported, git, git_tree, write_and_load
+from git_graphs import (
+    Graph,
+    Point,
+    changed,
+    check_tree,
+    check_trees,
+    convert_whole,
+    line_of,
+    make_graph,
+    names,
+    revprop,
+    svn,
+)
+from git_histories import EXECUTABLE, FILE, exported, git, git_tree
 from vcsbench import sources
 from vcsbench.sources import Facts
-from vcsbench.sources.git.names import subversion_path
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("svnadmin") and shutil.which("git")), reason="not installed: svnadmin or git"
 )
 
 TEXT = b"".join(b"line %d\n" % number for number in range(40))
-
-
-def convert(path: Path, into: Path, **options: str) -> Facts:
-    definition = {"source": "git", "path": str(path), "history": "whole", **options}
-    return write_and_load(sources.open_source("mine", definition), into)
-
-
-def svn(*arguments: str) -> str:
-    done = subprocess.run(["svn", *arguments], check=True, capture_output=True, env=ENVIRONMENT)
-    return done.stdout.decode()
-
-
-def names(repository: Path, folder: str) -> set[str]:
-    return {name.rstrip("/") for name in svn("ls", f"file://{repository}/{folder}").split()}
-
-
-def revprop(repository: Path, revision: int, name: str) -> str:
-    argv = ["svnlook", "propget", "--revprop", "-r", str(revision), str(repository), name]
-    return subprocess.run(argv, capture_output=True).stdout.decode()
-
-
-def changed(repository: Path, revision: int) -> list[str]:
-    """What a revision did, as `svnlook changed --copy-info` says: `A + path`, `(from path:r1)`."""
-    argv = ["svnlook", "changed", "--copy-info", "-r", str(revision), str(repository)]
-    lines = subprocess.run(argv, capture_output=True, check=True).stdout.decode().splitlines()
-    return [" ".join(line.split()) for line in lines]
-
-
-def line_of(repository: Path, revision: int) -> str:
-    """The line of development that a revision changed."""
-    paths = [
-        words.split(" ")[-1] for words in changed(repository, revision) if "(from" not in words
-    ]
-    parts = paths[0].split("/")
-    return parts[0] if parts[0] == "trunk" else "/".join(parts[:2])
-
-
-def check_trees(path: Path, repository: Path, facts: Facts, graph: Graph) -> None:
-    """Each revision's line, and at the end each branch and tag, is its commit's tree."""
-    for revision in range(2, facts.revisions + 1):
-        commit = revprop(repository, revision, "git:commit")
-        if commit and changed(repository, revision):
-            check_tree(path, commit, repository, revision, line_of(repository, revision))
-    assert names(repository, "branches") == graph.branches.keys() - {"main"}
-    assert names(repository, "tags") == graph.tags.keys() | graph.annotated.keys()
-    youngest = facts.revisions
-    check_tree(path, "main", repository, youngest, "trunk")
-    for name in graph.branches.keys() - {"main"}:
-        check_tree(path, f"refs/heads/{name}", repository, youngest, f"branches/{name}")
-    for name in (*graph.tags, *graph.annotated):
-        check_tree(path, f"refs/tags/{name}", repository, youngest, f"tags/{name}")
-
-
-def check_tree(path: Path, commit: str, repository: Path, revision: int, tree: str) -> None:
-    expected = {
-        subversion_path(name): entry for name, entry in git_tree(path, f"{commit}^{{}}").items()
-    }
-    assert exported(repository, revision, tree) == expected, f"{tree} at revision {revision}"
 
 
 MERGED = Graph(
@@ -104,7 +53,7 @@ def merged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], P
     """The repository of MERGED, its commits, what it was converted to, and the facts."""
     folder = tmp_path_factory.mktemp("whole")
     commits = make_graph(folder / "git", MERGED)
-    return folder / "git", commits, folder / "svn", convert(folder / "git", folder / "svn")
+    return folder / "git", commits, folder / "svn", convert_whole(folder / "git", folder / "svn")
 
 
 def test_every_line_branch_and_tag_has_its_tree(
@@ -158,7 +107,7 @@ def test_an_annotated_tag_keeps_its_maker_and_date(
 def test_another_branch_may_be_trunk(
     merged: tuple[Path, list[str], Path, Facts], tmp_path: Path
 ) -> None:
-    convert(merged[0], tmp_path / "svn", branch="stable")
+    convert_whole(merged[0], tmp_path / "svn", branch="stable")
     assert exported(tmp_path / "svn", 5, "trunk").keys() <= git_tree(merged[0], "stable").keys()
     assert names(tmp_path / "svn", "branches") == {"main", "same"}
     check_tree(merged[0], "stable", tmp_path / "svn", 12, "trunk")
@@ -168,7 +117,7 @@ def test_branches_of_a_clone_are_those_of_its_origin(
     merged: tuple[Path, list[str], Path, Facts], tmp_path: Path
 ) -> None:
     git(tmp_path, "clone", "-q", str(merged[0]), "clone")
-    convert(tmp_path / "clone", tmp_path / "svn")
+    convert_whole(tmp_path / "clone", tmp_path / "svn")
     assert names(tmp_path / "svn", "branches") == {"stable", "same"}
     assert names(tmp_path / "svn", "tags") == {"v1", "v2"}
 
@@ -184,12 +133,31 @@ def test_renames_are_copies(tmp_path: Path) -> None:
         {"main": 2},
     )  # fmt: skip
     make_graph(tmp_path / "git", graph)
-    facts = convert(tmp_path / "git", tmp_path / "svn")
+    facts = convert_whole(tmp_path / "git", tmp_path / "svn")
     check_trees(tmp_path / "git", tmp_path / "svn", facts, graph)
     assert changed(tmp_path / "svn", 3) == [
         "D trunk/a", "A trunk/new/", "A + trunk/new/a", "(from trunk/a:r2)"
     ]  # fmt: skip
     assert changed(tmp_path / "svn", 4) == ["D trunk/d/", "A + trunk/x/", "(from trunk/d/:r3)"]
+
+
+def test_a_branch_that_is_merged_twice_is_one_branch(tmp_path: Path) -> None:
+    graph = Graph(
+        [
+            Point((), {b"a": (FILE, b"1")}),
+            Point((0,), {b"side": (FILE, b"1")}),
+            Point((0, 1), {b"side": (FILE, b"1")}),
+            Point((1,), {b"side": (FILE, b"2")}),
+            Point((2, 3), {b"side": (FILE, b"2")}),
+        ],
+        {"main": 4},
+    )
+    commits = make_graph(tmp_path / "git", graph)
+    facts = convert_whole(tmp_path / "git", tmp_path / "svn")
+    check_trees(tmp_path / "git", tmp_path / "svn", facts, graph)
+    lines = {line_of(tmp_path / "svn", revision_of(tmp_path / "svn", commits[at])) for at in (1, 3)}
+    assert lines == {f"branches/merged-{commits[3][:12]}"}
+    assert facts.revisions == 1 + 5 + 1
 
 
 def test_branches_with_folders_roots_of_their_own_and_odd_names(tmp_path: Path) -> None:
@@ -204,7 +172,7 @@ def test_branches_with_folders_roots_of_their_own_and_odd_names(tmp_path: Path) 
         {"feature/v1": 3},
     )
     make_graph(tmp_path / "git", graph)
-    facts = convert(tmp_path / "git", tmp_path / "svn")
+    facts = convert_whole(tmp_path / "git", tmp_path / "svn")
     assert names(tmp_path / "svn", "branches/feature") == {"one"}
     assert names(tmp_path / "svn", "tags/feature") == {"v1"}
     for name in ("gh-pages", "feature/one", "merged-x"):
@@ -219,69 +187,3 @@ def test_identity_changes_with_any_branch_or_tag(tmp_path: Path) -> None:
     before = source.identity()
     git(tmp_path / "git", "branch", "other", "main~1")
     assert source.identity() != before
-
-
-file_names = st.sampled_from([b"a", b"b", b"c/d", b"c/e/f", b"c", b"\xff/g"])
-files = st.one_of(
-    st.none(),
-    st.tuples(st.sampled_from([FILE, EXECUTABLE]), st.sampled_from([b"1\n", b"2\n", TEXT])),
-)
-
-
-@st.composite
-def graphs(draw: st.DrawFn) -> Graph:
-    points = []
-    for at in range(draw(st.integers(1, 8))):
-        parents = draw(st.lists(st.integers(0, at - 1), max_size=3, unique=True)) if at else []
-        nodes = draw(st.dictionaries(file_names, files, max_size=3))
-        points.append(Point(tuple(parents), nodes, draw(st.integers(10**9, 10**9 + 100))))
-    positions = st.integers(0, len(points) - 1)
-    return Graph(
-        points,
-        {"main": draw(positions), **draw(st.dictionaries(st.sampled_from("xyz"), positions))},
-        draw(st.dictionaries(st.sampled_from("12"), positions)),
-        draw(st.dictionaries(st.sampled_from("34"), positions)),
-    )
-
-
-QUICKLY = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
-
-
-def check_graph(graph: Graph) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path, repository = Path(folder) / "git", Path(folder) / "svn"
-        make_graph(path, graph)
-        check_trees(path, repository, convert(path, repository), graph)
-
-
-@given(graphs())
-@settings(QUICKLY, max_examples=4)
-def test_any_graph_keeps_its_trees(graph: Graph) -> None:
-    check_graph(graph)
-
-
-@pytest.mark.slow
-@given(graphs())
-@settings(QUICKLY, max_examples=100)
-def test_any_of_many_graphs_keeps_its_trees(graph: Graph) -> None:
-    check_graph(graph)
-
-
-REAL = [path for path in os.environ.get("VCSBENCH_REAL_GIT", "").split(":") if path]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not REAL, reason="VCSBENCH_REAL_GIT is not set: paths of git repositories, colons between"
-)
-@pytest.mark.parametrize("path", REAL or [""])
-def test_the_lines_of_a_real_history(path: str, tmp_path: Path) -> None:
-    repository = tmp_path / "svn"
-    facts = convert(Path(path), repository)
-    for number in range(50):
-        revision = 2 + number * (facts.revisions - 2) // 49
-        commit = revprop(repository, revision, "git:commit")
-        if commit and changed(repository, revision):
-            check_tree(Path(path), commit, repository, revision, line_of(repository, revision))
-    for name in sorted(names(repository, "tags"))[:10]:
-        check_tree(Path(path), f"refs/tags/{name}", repository, facts.revisions, f"tags/{name}")
