@@ -62,3 +62,26 @@ def test_what_is_none_of_them(places: Path, name: str) -> None:
 def test_what_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no such file or folder"):
         sources.detect(str(tmp_path / "nothing"))
+
+
+def test_nothing_is_no_path() -> None:
+    with pytest.raises(UserError, match="is empty"):
+        sources.detect("")
+
+
+def test_a_url_belongs_into_the_configuration() -> None:
+    with pytest.raises(UserError, match=r"svn://example\.org/x: is a URL; .* `url`"):
+        sources.detect("svn://example.org/x")
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [("x" * 5000, "File name too long"), ("a\0b", "null"), ("~no-such-user/x", "home")],
+)
+@pytest.mark.parametrize("kind", ["git", "svn", "dump"])
+def test_what_cannot_even_be_looked_for(path: str, why: str, kind: str) -> None:
+    with pytest.raises(UserError, match=f"cannot be read: .*{why}") as caught:
+        sources.detect(path)
+    assert len(str(caught.value)) < 200
+    with pytest.raises(UserError, match=rf"repositories\.mine\.path: .*cannot be read: .*{why}"):
+        sources.open_source("mine", {"source": kind, "path": path})

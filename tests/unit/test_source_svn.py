@@ -14,6 +14,7 @@ from git_histories import ENVIRONMENT, digest, listing, write_and_load
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.sources import Source
+from vcsbench.sources.svn import revision_bytes
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -127,3 +128,12 @@ def test_a_tree_that_is_not_there_is_refused(repository: Path) -> None:
         sources.open_source("mine", {"source": "svn", "path": str(repository), "tree": 3})
     with pytest.raises(UserError, match=r"repositories\.mine\.branch: is no key"):
         svn_source(repository, branch="main")
+
+
+@pytest.mark.parametrize("shards", [1, 3, 20, 100])
+def test_estimates_are_made_from_a_sample_of_the_shards(tmp_path: Path, shards: int) -> None:
+    for shard in range(shards):
+        (tmp_path / f"{shard}").mkdir()
+        for number in range(4):
+            (tmp_path / f"{shard}" / f"{number}").write_bytes(b"x" * 25)
+    assert revision_bytes(tmp_path) == 100 * shards

@@ -8,7 +8,7 @@ from typing import Any
 
 from vcsbench.errors import UserError
 from vcsbench.sources import dump, git, svn
-from vcsbench.sources.base import Estimate, Facts, Source
+from vcsbench.sources.base import UNREACHABLE, Estimate, Facts, Source, local_path, unreachable
 from vcsbench.sources.dump import DumpSource
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.sources.git import GitSource
@@ -56,7 +56,15 @@ def detect(path: str) -> dict[str, Any]:
             f"{path}: is a URL; give it under `repositories` in the configuration, with "
             "`source: svn` and `url`"
         )
-    place = Path(path.removeprefix("file://")).expanduser()
+    if not path:
+        raise UserError("the path of the repository is empty")
+    try:
+        return _definition(local_path(path), path)
+    except UNREACHABLE as error:
+        raise UserError(unreachable(path, error)) from error
+
+
+def _definition(place: Path, path: str) -> dict[str, Any]:
     if not place.exists():
         raise UserError(f"{path}: there is no such file or folder")
     absolute = str(place.resolve())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +63,28 @@ class Source(Protocol):
         """The path below the repository's root that export exports; "" is the root."""
 
 
+# What local_path() raises.
+UNREACHABLE = (OSError, ValueError, RuntimeError)
+
+
+def local_path(text: str) -> Path:
+    """The path that the user wrote; ~ is a home, file:// is allowed before it.
+
+    It need not exist. One of UNREACHABLE where this cannot even be asked: no right to, no such
+    user, no possible name.
+    """
+    path = Path(text.removeprefix("file://")).expanduser()
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        path.stat()
+    return path
+
+
+def unreachable(text: str, error: Exception) -> str:
+    """The sentence about a path that local_path() refused."""
+    shown = text if len(text) <= 80 else text[:77] + "..."
+    return f"{shown!r} cannot be read: {getattr(error, 'strerror', None) or error}"
+
+
 class Options:
     """The keys of one source's definition, read with errors that name the key."""
 
@@ -90,7 +113,11 @@ class Options:
 
     def path(self, key: str) -> Path:
         """The file or folder at `key`; ~ is the user's home, file:// is allowed before it."""
-        return Path(self.text(key).removeprefix("file://")).expanduser()
+        text = self.text(key)
+        try:
+            return local_path(text)
+        except UNREACHABLE as error:
+            raise self.error(key, unreachable(text, error)) from error
 
     def tree(self) -> str | None:
         """The path inside the repository at `tree`, or None where there is no such key."""

@@ -12,11 +12,21 @@ from vcsbench.sources.process import output, stream
 
 # Dump bytes per byte of repository: full texts against deltas. Rough; real ones have 5 to 40.
 DUMP_FACTOR = 20
+# A shard has a thousand files or, packed, two. Estimates are wanted at each start.
+SAMPLE = 8
 
 
 def is_repository(path: Path) -> bool:
     """Whether a Subversion repository lies at `path` (not merely below or above it)."""
     return (path / "format").is_file() and (path / "db" / "fs-type").is_file()
+
+
+def revision_bytes(folder: Path) -> int:
+    """The bytes below a repository's db/revs, from a sample of its shards where it has many."""
+    shards = sorted(folder.iterdir())
+    sample = shards[:: 1 + len(shards) // SAMPLE]
+    files = (file for shard in sample for file in (shard, *shard.glob("*")) if file.is_file())
+    return sum(file.stat().st_size for file in files) * len(shards) // max(1, len(sample))
 
 
 class SvnSource:
@@ -49,10 +59,13 @@ class SvnSource:
         return hashlib.sha256(parts.encode()).hexdigest()
 
     def _check_place(self) -> None:
-        if not self._path.exists():
-            raise self._options.error("path", f"{self._path} does not exist")
-        if not is_repository(self._path):
-            raise self._options.error("path", f"{self._path} is not a Subversion repository")
+        try:
+            if not self._path.exists():
+                raise self._options.error("path", f"{self._path} does not exist")
+            if not is_repository(self._path):
+                raise self._options.error("path", f"{self._path} is not a Subversion repository")
+        except OSError as error:
+            raise self._options.error("path", f"{error.filename}: {error.strerror}") from error
 
     def check(self) -> None:
         """The repository is one, can be read, and is not empty."""
@@ -78,8 +91,8 @@ class SvnSource:
         return f"Subversion repository {self._path}, {self._youngest():,} revisions"
 
     def estimate(self) -> Estimate:
-        """From the size of its files."""
-        used = sum(file.stat().st_size for file in (self._path / "db").rglob("*") if file.is_file())
+        """From the size of its revision files."""
+        used = revision_bytes(self._path / "db" / "revs")
         return Estimate(
             revisions=self._youngest(),
             dump_bytes=used * DUMP_FACTOR,
