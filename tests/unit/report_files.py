@@ -53,7 +53,9 @@ def make_files(root: Path, **options: Any) -> SyntheticStudy:
     published = _published(study, axes)
     _write_tables(study, published, folder / "published" / study.name)
     defined = findings.read_findings(DEFINITIONS, study.name, axes)
-    verdicts = findings.verdicts(defined, axes, published, frame)
+    assert study.published
+    basis = findings.basis_of(frame, grid, study.published["scale"])
+    verdicts = findings.verdicts(defined, axes, published, frame, basis)
     write_frame(verdicts, folder / "findings" / f"{study.name}.csv")
     advice = advise(frame, value_order(study.axes, frame), {}) if len(frame) else {}
     (folder / "advice" / f"{study.name}.json").write_text(json.dumps(advice))

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from vcsbench.errors import UserError
-from vcsbench.findings import holds, read_findings, verdicts
+from vcsbench.evaluation import Basis, holds
+from vcsbench.findings import read_findings, verdicts
 from vcsbench.published import read_published
 from vcsbench.study import load_study
 
@@ -72,7 +73,7 @@ def test_published_value_is_reduced_over_the_pairs():
 def test_columns_and_expectation():
     rows = verdicts([finding()], AXES, None, measured([2.0] * 5))
     assert list(rows) == [
-        *["id", "statement", "published", "measured", "low", "high", "expected", "verdict"]
+        *["id", "statement", "published", "measured", "low", "high", "expected", "verdict", "why"]
     ]
     assert rows["expected"][0] == "1.8 to 2.2"
     least = finding(expect={"over": "min", "at_least": 4.5})
@@ -83,18 +84,63 @@ def test_columns_and_expectation():
 
 
 @pytest.mark.parametrize(
-    ("ratios", "verdict"),
+    ("ratios", "verdict", "why"),
     [
-        ([2.0, 2.01, 1.99, 2.0, 2.02], "reproduced"),
-        ([1.0, 1.01, 0.99, 1.0, 1.02], "differs"),
-        ([3.0, 3.01, 2.99, 3.0, 3.02], "differs"),
-        ([1.7, 1.9, 1.75, 1.85, 1.8], "inconclusive"),  # the interval crosses a bound
-        ([1.0, 1.01, 0.99, 1.0], "inconclusive"),  # low n
-        ([2.0], "inconclusive"),
+        ([2.0, 2.01, 1.99, 2.0, 2.02], "reproduced", ""),
+        ([1.0, 1.01, 0.99, 1.0, 1.02], "differs", ""),
+        ([3.0, 3.01, 2.99, 3.0, 3.02], "differs", ""),
+        ([1.7, 1.9, 1.75, 1.85, 1.8], "inconclusive", "interval: it crosses a bound"),
+        ([1.0, 1.01, 0.99, 1.0], "inconclusive", "low n: 4 rounds"),
+        ([2.0], "inconclusive", "low n: 1 round"),
     ],
 )
-def test_verdict(ratios, verdict):
-    assert verdict_of(measured(ratios))["verdict"] == verdict
+def test_verdict(ratios, verdict, why):
+    row = verdict_of(measured(ratios))
+    assert (row["verdict"], row["why"]) == (verdict, why)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "floors", "verdict"),
+    [
+        (2.0, {"log": 1.05}, "reproduced"),
+        (2.0, {"log": 1.15}, "inconclusive"),  # 2 x 1.15 is above 2.2
+        (1.7, {"log": 1.05}, "differs"),
+        (1.7, {"log": 1.07}, "inconclusive"),  # 1.7 x 1.07 is above 1.8
+        (2.0, {"export": 1.15}, "reproduced"),  # a class that is not compared
+    ],
+)
+def test_noise_widens_the_interval_before_a_bound_is_asked_for(ratio, floors, verdict):
+    basis = Basis(floor=lambda command, cache, ra: floors.get(command, 1.0))
+    frame = measured([ratio] * 6)
+    row = verdicts([finding()], AXES, None, frame, basis).iloc[0]
+    assert row["verdict"] == verdict
+    assert row["why"].startswith("noise") == (verdict == "inconclusive")
+    assert row["low"] == pytest.approx(ratio), "the interval in the file is that of the rounds"
+
+
+def test_a_value_from_below_the_published_scale_says_so():
+    frame = measured([2.0] * 5).assign(repo="ruby")
+    basis = Basis(scales={"ruby": 0.1304, "bsd": 1.0}, published_scale=1)
+    axes = [*AXES, "repo"]
+    row = verdicts([finding()], axes, None, frame, basis).iloc[0]
+    assert (row["verdict"], row["why"]) == ("reproduced", "scale: ruby at 0.13 of the published 1")
+    assert verdicts([finding()], axes, None, frame.assign(repo="bsd"), basis)["why"][0] == ""
+
+
+@pytest.mark.parametrize(
+    ("grid", "why"),
+    [
+        ([("log", "f6", "")], "not in the grid: cells with command log, format f7"),
+        ([("log", "f6", ""), ("log", "f7", "no httpd here")], "skipped: no httpd here"),
+        ([("log", "f6", ""), ("log", "f7", "")], "no result: the cells failed"),
+    ],
+)
+def test_what_is_not_measured_says_why(grid, why):
+    rows = [{"command": c, "format": f, "skip": skip} for c, f, skip in grid]
+    frame = measured([2.0] * 5).query("format == 'f6'")
+    row = verdicts([finding()], AXES, None, frame, Basis(grid=rows)).iloc[0]
+    assert row["verdict"] == "not measured"
+    assert row["why"].startswith(why)
 
 
 def test_interval_is_over_rounds_of_the_value_reduced_within_each():
@@ -146,22 +192,55 @@ def test_runs_with_a_false_label_are_left_out():
 def test_hosts_are_never_divided_by_one_another():
     frame = measured([2.0] * 5)
     frame["host"] = np.where(frame["format"] == "f6", "old", "new")
-    assert verdict_of(frame)["verdict"] == "not measured"
+    row = verdict_of(frame)
+    assert (row["verdict"], math.isnan(row["measured"])) == ("inconclusive", True)
+    assert row["why"].startswith("hosts differ: measured on new, old")
+
+
+def test_rounds_of_several_hosts_make_no_value_of_a_finding():
+    frame = measured([2.0] * 6)
+    frame["host"] = np.where(frame["round"] > 3, "old", "new")
+    level = finding(level="elapsed_s", expect={"over": "max", "at_most": 80})
+    del level["compare"]
+    rows = verdicts([finding(), level], AXES, None, frame)
+    assert rows["measured"].isna().all()
+    assert rows["why"].str.startswith("hosts differ").all()
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a: [{id: x, statement: y, where: {}}]", "`a[0]`: `expect` is missing"),
-        ("a: [{id: x, statement: y, where: {}, expect: {over: median}}]", "needs either"),
+        ("a: [{id: x, statement: y}]", "`a[0].expect` is missing"),
+        ("a: [{id: x, statement: y, expct: {}}]", "`a[0].expct` is not a key here; did you mean"),
+        ("a: [{id: x, statement: y, expect: {over: min, at_most: 2}}]", "needs either"),
         (
-            "a: [{id: x, statement: y, where: {}, level: elapsed_s, expect: {over: mean}}]",
-            "`expect.over` is none of median, min, max",
+            "a: [{id: x, statement: y, level: elapsed_s, expect: {over: mean, at_most: 2}}]",
+            "`a[0].expect.over`: 'mean' is not one of ['median', 'min', 'max']",
         ),
         (
-            "a: [{id: x, statement: y, where: {cash: cold}, level: elapsed_s, expect: {over: min}}]",
+            "a: [{id: x, statement: y, level: elapsed_s, expect: {over: min}}]",
+            "`a[0]`: `expect` has no bound; add `at_least` or `at_most`",
+        ),
+        (
+            "a: [{id: x, statement: y, where: {cash: cold}, level: elapsed_s,"
+            " expect: {over: min, at_most: 2}}]",
             "has no axis `cash`; it has command, format",
         ),
+        (
+            "a: [{id: x, statement: y, compare: {axis: format, baseline: f6},"
+            " expect: {over: min, at_most: 2}}]",
+            "`compare.candidate` is missing",
+        ),
+        (
+            "a: [{id: x, statement: y, compare: {to: old, axis: format}, expect: {over: min, at_most: 2}}]",
+            "`compare.axis` does not go with `compare.to`",
+        ),
+        (
+            "a: [{id: x, statement: y, level: elapsed_s, expect: {over: min, at_most: 2}},"
+            " {id: x, statement: z, level: elapsed_s, expect: {over: min, at_most: 2}}]",
+            "`a[1]`: the id `x` stands twice",
+        ),
+        ("[]", "is not of type 'object'"),
     ],
 )
 def test_a_bad_finding_is_refused_in_a_sentence(tmp_path, text, says):
@@ -170,6 +249,7 @@ def test_a_bad_finding_is_refused_in_a_sentence(tmp_path, text, says):
     with pytest.raises(UserError) as error:
         read_findings(path, "a", AXES)
     assert says in str(error.value)
+    assert str(path) in str(error.value)
 
 
 def test_a_study_without_findings_has_none():

@@ -15,7 +15,7 @@ from unit.synthetic import AXES, SyntheticStudy
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
 
-SECTIONS = ["advice", "findings", "setting", "tables", "charts", "quality"]
+SECTIONS = ["findings", "advice", "setting", "tables", "charts", "quality"]
 SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold", "hot-svn"]}
 
 
@@ -75,7 +75,11 @@ def test_findings_have_verdicts_intervals_and_the_scale(tree: Element) -> None:
     verdict, statement, table, expected, published, measured = finding.all("td")
     assert verdict.text == "reproducedscale < 1"
     assert statement.text.startswith("Reading the log of a packed repository")
-    assert table.all("a")[0].attributes["href"] == "#table-f6-vs-f7"
+    link = table.all("a")[0].attributes["href"]
+    assert link.startswith("#table-f6-vs-f7-log-")
+    row = tree.by_id(link.removeprefix("#"))
+    assert row.all("th")[0].text.endswith("pack")
+    assert not row.all("th")[0].text.endswith("nopack")
     assert (expected.text, published.text) == ("1.8 to 4.0", "2.83")
     assert re.fullmatch(r"[12]\.\d\d[12]\.\d\d to [12]\.\d\d", measured.text)
     assert "ruby has 13 % of its published size" in tree.by_id("findings").text

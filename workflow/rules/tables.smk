@@ -1,6 +1,7 @@
 # Tables, findings and advice: from the measurements, and the first two from published numbers alike.
 REDUCING = ["reduction", "intervals", "flags", "frames"]
 TABULATING = ["tables", *REDUCING, "markdown", "report/grids", "report/words", "report/marks"]
+JUDGING = ["findings", "evaluation", "published"]
 ADVISING = ["advice/recommend", "advice/blocks", "advice/sentences"]
 
 
@@ -58,7 +59,12 @@ rule findings:
             if wildcards.study in PLAN.config.studies
             else []
         ),
-        code=inputs.code("findings", "published", *REDUCING),
+        grid=lambda wildcards: (
+            [f"results/grid/{wildcards.study}.csv"]
+            if wildcards.study in PLAN.config.studies
+            else []
+        ),
+        code=inputs.code(*JUDGING, *REDUCING),
     output:
         report(
             "results/findings/{study}.csv",
@@ -74,6 +80,7 @@ rule findings:
     params:
         axes=inputs.axes_of,
         findings=inputs.findings_of,
+        published_scale=inputs.published_scale_of,
     script:
         "../scripts/findings.py"
 

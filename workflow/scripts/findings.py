@@ -2,19 +2,27 @@
 
 from typing import Any
 
-from vcsbench.findings import verdicts
+from vcsbench.findings import basis_of, verdicts
 from vcsbench.frames import write_frame
-from vcsbench.measurements import read_measurements
+from vcsbench.measurements import read_grid, read_measurements
 from vcsbench.published import read_published
 from vcsbench.rulelog import logged
 
 snakemake: Any
 
+
+def main() -> None:
+    """Read, judge, write."""
+    given, params = snakemake.input, snakemake.params
+    axes = list(params.axes)
+    published = measured = basis = None
+    if given.published:
+        published = read_published(given.published[0], axes)
+    if given.measurements:
+        measured = read_measurements(given.measurements[0])
+        basis = basis_of(measured, read_grid(given.grid[0])[1], params.published_scale)
+    write_frame(verdicts(params.findings, axes, published, measured, basis), snakemake.output[0])
+
+
 with logged(snakemake.log[0]):
-    axes = list(snakemake.params.axes)
-    published = [read_published(path, axes) for path in snakemake.input.published]
-    measured = [read_measurements(path) for path in snakemake.input.measurements]
-    rows = verdicts(
-        snakemake.params.findings, axes, next(iter(published), None), next(iter(measured), None)
-    )
-    write_frame(rows, snakemake.output[0])
+    main()

@@ -2,44 +2,85 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from vcsbench.errors import UserError
-from vcsbench.intervals import Estimate, mean_interval, ratio_interval
+from vcsbench.evaluation import NOTHING, Basis, Judged, estimate, expected, judge
 from vcsbench.reduction import by_round
-from vcsbench.validation import read_yaml
+from vcsbench.validation import read_yaml, validate
 
-COLUMNS = ["id", "statement", "published", "measured", "low", "high", "expected", "verdict"]
-REDUCERS = ("median", "min", "max")
-NOTHING = Estimate(math.nan, math.nan, math.nan, 0)
+# `why` says in words what made a verdict inconclusive, and what else it stands on.
+COLUMNS = ["id", "statement", "published", "measured", "low", "high", "expected", "verdict", "why"]
 
 
 def read_findings(path: str | Path, study: str, axes: Sequence[str]) -> list[dict[str, Any]]:
-    """The findings of a study, as the file's heading defines them; none if it has none.
+    """The findings of a study, as workflow/schemas/findings.schema.yaml defines them; none if it has
+    none.
 
-    Raises a UserError where one lacks a key or names an axis that the study does not have.
+    Raises a UserError where a key is missing or unknown, one names an axis that the study does not
+    have, or an id stands twice.
     """
-    findings: list[dict[str, Any]] = (read_yaml(Path(path)) or {}).get(study, [])
+    findings: list[dict[str, Any]] = _content(str(path)).get(study, [])
+    seen: set[str] = set()
     for index, finding in enumerate(findings):
         name = f"{path}: `{study}[{index}]`"
-        for key in ("id", "statement", "where", "expect"):
-            if key not in finding:
-                raise UserError(f"{name}: `{key}` is missing; see the file's heading")
-        if ("compare" in finding) == ("level" in finding):
-            raise UserError(f"{name}: needs either `compare` or `level`; see the file's heading")
-        if finding["expect"].get("over") not in REDUCERS:
-            raise UserError(f"{name}: `expect.over` is none of {', '.join(REDUCERS)}")
-        compared = finding.get("compare", {}).get("axis")
-        for axis in [*finding["where"], *([compared] if compared else [])]:
-            if axis not in axes:
-                raise UserError(f"{name}: the study has no axis `{axis}`; it has {', '.join(axes)}")
-    return findings
+        _check(finding, name, axes)
+        if finding["id"] in seen:
+            raise UserError(f"{name}: the id `{finding['id']}` stands twice; give it another")
+        seen.add(finding["id"])
+    return [{"where": {}, **finding} for finding in findings]
+
+
+@cache
+def _content(path: str) -> dict[str, Any]:
+    content: Any = read_yaml(Path(path))
+    checked: dict[str, Any] = {} if content is None else content
+    validate(checked, "findings", lambda _keys: path)
+    return checked
+
+
+def _check(finding: Mapping[str, Any], name: str, axes: Sequence[str]) -> None:
+    """Raise a UserError for what the schema cannot say."""
+    compare = finding.get("compare")
+    if (compare is None) == ("level" not in finding):
+        raise UserError(f"{name}: needs either `compare` or `level`; say which")
+    if not {"at_least", "at_most"} & finding["expect"].keys():
+        raise UserError(f"{name}: `expect` has no bound; add `at_least` or `at_most`")
+    if compare is not None:
+        _check_compare(compare, name)
+    compared = [compare["axis"]] if compare and "axis" in compare else []
+    for axis in [*finding.get("where", {}), *compared]:
+        if axis not in axes:
+            raise UserError(f"{name}: the study has no axis `{axis}`; it has {', '.join(axes)}")
+
+
+def _check_compare(compare: Mapping[str, Any], name: str) -> None:
+    sides = {"axis", "baseline", "candidate"}
+    if "to" in compare:
+        if mixed := sorted(compare.keys() - {"to"}):
+            raise UserError(
+                f"{name}: `compare.{mixed[0]}` does not go with `compare.to`; leave one of them out"
+            )
+    elif missing := sorted(sides - compare.keys()):
+        raise UserError(
+            f"{name}: `compare.{missing[0]}` is missing; `compare` needs axis, baseline and candidate"
+        )
+
+
+def basis_of(
+    measured: pd.DataFrame, grid: Sequence[Mapping[str, str]], published_scale: float | None
+) -> Basis:
+    """What verdicts on a frame of the measurements stand on; `grid` as in its file."""
+    scales: dict[str, float] = {}
+    if "repo" in measured:
+        lowest = measured.groupby("repo")["scale"].min().dropna()
+        scales = {str(repo): float(scale) for repo, scale in lowest.items()}
+    return Basis(scales=scales, published_scale=published_scale, grid=grid)
 
 
 def verdicts(
@@ -47,8 +88,9 @@ def verdicts(
     axes: Sequence[str],
     published: pd.DataFrame | None,
     measured: pd.DataFrame | None,
+    basis: Basis | None = None,
 ) -> pd.DataFrame:
-    """A row per finding: id, statement, published, measured, low, high, expected, verdict.
+    """A row per finding: id, statement, published, measured, low, high, expected, verdict, why.
 
     `published` is a frame of published.read_published, `measured` of the measurements; either may
     be None. `measured` is the mean over rounds (geometric for ratios) of the finding's value within
@@ -56,7 +98,10 @@ def verdicts(
     """
     known = None if published is None else by_round(published, axes)
     ours = None if measured is None else by_round(measured, axes)
-    return pd.DataFrame([_row(finding, axes, known, ours) for finding in findings], columns=COLUMNS)
+    basis = basis or Basis()
+    return pd.DataFrame(
+        [_row(finding, axes, known, ours, basis) for finding in findings], columns=COLUMNS
+    )
 
 
 def _row(
@@ -64,91 +109,18 @@ def _row(
     axes: Sequence[str],
     published: pd.DataFrame | None,
     measured: pd.DataFrame | None,
+    basis: Basis,
 ) -> dict[str, Any]:
-    ours = NOTHING if measured is None else estimate(finding, measured, axes)
     theirs = NOTHING if published is None else estimate(finding, published, axes)
+    ours = Judged() if measured is None else judge(finding, measured, axes, basis)
     return {
         "id": finding["id"],
         "statement": finding["statement"],
         "published": theirs.value,
-        "measured": ours.value,
-        "low": ours.low,
-        "high": ours.high,
+        "measured": ours.estimate.value,
+        "low": ours.estimate.low,
+        "high": ours.estimate.high,
         "expected": expected(finding),
-        "verdict": verdict(finding, ours),
+        "verdict": ours.verdict,
+        "why": "; ".join(ours.why),
     }
-
-
-def estimate(finding: Mapping[str, Any], rounds: pd.DataFrame, axes: Sequence[str]) -> Estimate:
-    """The finding's value with its interval, from a frame of reduction.by_round.
-
-    Only rounds in which nothing is missing are counted, so that all reduce the same cells.
-    """
-    rows = _where(rounds, finding["where"])
-    compare = finding.get("compare")
-    if compare:
-        values = _speedups(rows, compare, [axis for axis in axes if axis != compare["axis"]])
-    else:
-        values = rows.assign(value=rows[finding["level"]])[[*axes, "round", "value"]]
-    values = values[values["value"].notna()]
-    pairs = len({tuple(row) for row in values.drop(columns=["round", "value"]).to_numpy()})
-    by_pair = values.groupby("round")["value"]
-    reduced = by_pair.agg(finding["expect"]["over"])[by_pair.count() == pairs]
-    if len(reduced) == 1:  # as it is, not through a logarithm and back
-        return Estimate(float(reduced.iloc[0]), math.nan, math.nan, 1)
-    return ratio_interval(np.log(reduced)) if compare else mean_interval(reduced)
-
-
-def _where(rounds: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
-    for axis, wanted in where.items():
-        values = wanted if isinstance(wanted, list) else [wanted]
-        rounds = rounds[rounds[axis].isin([str(value) for value in values])]
-    return rounds
-
-
-def _speedups(
-    rows: pd.DataFrame, compare: Mapping[str, Any], others: Sequence[str]
-) -> pd.DataFrame:
-    """baseline / candidate of each pair of cells within a round and a host; above 1 the candidate
-    is faster."""
-    metric = compare.get("metric", "elapsed_s")
-    keys = [*others, "host", "round"]
-    sides = [
-        rows[rows[compare["axis"]] == str(compare[side])][[*keys, metric]]
-        for side in ("baseline", "candidate")
-    ]
-    pairs = sides[0].merge(sides[1], on=keys, suffixes=("_baseline", "_candidate"))
-    pairs["value"] = pairs[f"{metric}_baseline"] / pairs[f"{metric}_candidate"]
-    return pairs[[*others, "round", "value"]]
-
-
-def expected(finding: Mapping[str, Any]) -> str:
-    """What the value must be, as people write it: `1.8 to 4.0`, `at least 4.5`, `at most 0.7`."""
-    low, high = (finding["expect"].get(bound) for bound in ("at_least", "at_most"))
-    if low is None:
-        return f"at most {high}"
-    return f"at least {low}" if high is None else f"{low} to {high}"
-
-
-def holds(finding: Mapping[str, Any], value: float) -> bool:
-    """Whether a value is what the finding expects."""
-    expect = finding["expect"]
-    return bool(expect.get("at_least", -math.inf) <= value <= expect.get("at_most", math.inf))
-
-
-def verdict(finding: Mapping[str, Any], measured: Estimate) -> str:
-    """reproduced, differs, inconclusive or not measured.
-
-    It is inconclusive with too few rounds, and where the interval crosses a bound.
-    """
-    if not measured.n:
-        return "not measured"
-    if measured.low_n:
-        return "inconclusive"
-    expect = finding["expect"]
-    # A bound beyond the noise floor will be asked for here.
-    if holds(finding, measured.low) and holds(finding, measured.high):
-        return "reproduced"
-    below = measured.high < expect.get("at_least", -math.inf)
-    above = measured.low > expect.get("at_most", math.inf)
-    return "differs" if below or above else "inconclusive"

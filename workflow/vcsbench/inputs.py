@@ -56,6 +56,11 @@ def findings_of(wildcards: Any) -> list[dict[str, Any]]:
     return read_findings(FINDINGS, wildcards.study, list(axes_of(wildcards)))
 
 
+def published_scale_of(wildcards: Any) -> float | None:
+    """The scale of a study's published numbers; None if it has none."""
+    return (study_file(wildcards.study).published or {}).get("scale")
+
+
 def published_numbers(wildcards: Any) -> str:
     """The file of a study's published numbers."""
     published = study_file(wildcards.study).published

@@ -48,10 +48,17 @@ class Label:
 
 @dataclass(frozen=True)
 class Row:
-    """A row's header, and its points with None where the grid has no cell."""
+    """A row's header, and its points with None where the grid has no cell. `name` has the values of
+    the axes that it and its grid stand for."""
 
     labels: list[Label]
     points: list[Point | None]
+    name: tuple[str, ...] = ()
+
+    @property
+    def slug(self) -> str:
+        """The end of its anchor's name."""
+        return words.slug(" ".join(self.name))
 
 
 @dataclass(frozen=True)
@@ -159,7 +166,8 @@ def _grid(title: str, keys: tuple[str, ...], points: list[Point], layout: Layout
             groups.append(Group(group, []))
             above = None
         row = [places.get((name, column)) for column in columns]
-        groups[-1].rows.append(Row(_labels(name, above, inner, widths), row))
+        labels = _labels(name, above, inner, widths)
+        groups[-1].rows.append(Row(labels, row, (*keys, *name)))
         above = name
     headings, starts = _headings(columns)
     return Grid(title, keys, headings, groups, starts, constant)

@@ -32,19 +32,20 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
     """
     setting = summarise(results.contexts)
     charts = chart_groups(results)
+    tables = table_sections(results)
     model = {
         "study": results.study,
         "summary": summary(results, setting),
         "facts": facts(results, setting),
         "advice": results.advice,
         "several_repos": len(setting.repositories) > 1,
-        "findings": verdicts(results.findings, results.definitions, results.study.tables),
+        "findings": verdicts(results.findings, results.definitions, results.study.tables, tables),
         "scaled": settings.smaller_scales(setting, (results.study.published or {}).get("scale")),
         "setting": setting,
         "commands": settings.commands_as_timed(setting, list(results.study.commands)),
         "versions": settings.version_list(setting),
         "clearing": settings.clearing_sentences(setting),
-        "tables": table_sections(results),
+        "tables": tables,
         "published_where": published_where(results),
         "measured_where": measured_where(setting),
         "legend": colours.legend(),

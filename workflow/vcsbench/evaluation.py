@@ -1,0 +1,215 @@
+"""A finding's value with its interval, and the verdict on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vcsbench.intervals import Estimate, mean_interval, ratio_interval
+
+NOTHING = Estimate(math.nan, math.nan, math.nan, 0)
+Finding = Mapping[str, Any]
+
+
+def no_floor(_command: str, _cache: str, _ra: str) -> float:
+    """The noise floor where none was measured: it widens nothing."""
+    return 1.0
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a verdict on measured numbers stands on beside them.
+
+    `floor` gives the noise floor of a class of cells (command, cache, ra) as a ratio of 1 or more.
+    `scales` maps a repository to the scale that it was measured at, `published_scale` is that of
+    the published numbers. `grid` has the study's cells (the axes and `skip`).
+    """
+
+    floor: Callable[[str, str, str], float] = no_floor
+    scales: Mapping[str, float] = field(default_factory=dict)
+    published_scale: float | None = None
+    grid: Sequence[Mapping[str, str]] = ()
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A measured value with its interval, the verdict on it, and why."""
+
+    estimate: Estimate = NOTHING
+    verdict: str = "not measured"
+    why: tuple[str, ...] = ()
+
+
+def judge(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str], basis: Basis) -> Judged:
+    """The verdict on the measured numbers, a frame of reduction.by_round."""
+    rows = involved(finding, rounds, axes)
+    hosts = sorted(set(rows["host"]))
+    if len(hosts) > 1:
+        said = f"hosts differ: measured on {', '.join(hosts)}, whose numbers are never divided by one another"
+        return Judged(verdict="inconclusive", why=(said,))
+    value = estimate(finding, rows, axes)
+    if not value.n:
+        return Judged(why=(_why_nothing(finding, basis.grid),))
+    word, why = verdict(finding, value, noise_floor(finding, rows, basis))
+    return Judged(value, word, (*why, *_scale(rows, basis)))
+
+
+def _why_nothing(finding: Finding, grid: Sequence[Mapping[str, str]]) -> str:
+    """Why there is no value: the grid lacks cells, this machine cannot measure them, or no run counts."""
+    compare = finding.get("compare") or {}
+    sides = [str(compare[side]) for side in ("baseline", "candidate") if side in compare]
+    wanted = [{compare["axis"]: side} for side in sides] or [{}]
+    for side in wanted:
+        where = {**finding["where"], **side}
+        cells = [cell for cell in grid if _matches(cell, where)]
+        said = ", ".join(f"{axis} {_written(value)}" for axis, value in where.items()) or "any"
+        if not cells:
+            return f"not in the grid: cells with {said}"
+        if all(cell["skip"] for cell in cells):
+            return f"skipped: {cells[0]['skip']}"
+    return "no result: the cells failed, or no run of theirs was what its label says"
+
+
+def _matches(cell: Mapping[str, str], where: Mapping[str, Any]) -> bool:
+    return all(cell[axis] in _values(wanted) for axis, wanted in where.items())
+
+
+def _values(wanted: Any) -> list[str]:
+    return [str(value) for value in (wanted if isinstance(wanted, list) else [wanted])]
+
+
+def _written(wanted: Any) -> str:
+    return " or ".join(_values(wanted))
+
+
+def involved(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+    """The rows of the cells that a finding is about; where it compares, of those with a partner."""
+    rows = _where(rounds, finding["where"])
+    compare = finding.get("compare")
+    if not compare:
+        return rows
+    others = [axis for axis in axes if axis != compare["axis"]]
+    sides = [rows[rows[compare["axis"]] == str(compare[s])] for s in ("baseline", "candidate")]
+    keys = [{tuple(row) for row in side[others].to_numpy()} for side in sides]
+    both = pd.concat(sides)
+    paired = [tuple(row) in keys[0] & keys[1] for row in both[others].to_numpy()]
+    return both[pd.Series(paired, index=both.index, dtype=bool)]
+
+
+def estimate(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> Estimate:
+    """The finding's value with its interval, from a frame of reduction.by_round.
+
+    Only rounds in which nothing is missing are counted, so that all reduce the same cells.
+    """
+    rows = _where(rounds, finding["where"])
+    compare = finding.get("compare")
+    if compare:
+        values = _speedups(rows, compare, [axis for axis in axes if axis != compare["axis"]])
+    elif finding["level"] in rows:
+        values = rows.rename(columns={finding["level"]: "value"})[[*axes, "round", "value"]]
+    else:
+        return NOTHING
+    values = values[values["value"].notna()]
+    pairs = len({tuple(row) for row in values.drop(columns=["round", "value"]).to_numpy()})
+    by_pair = values.groupby("round")["value"]
+    reduced = by_pair.agg(finding["expect"]["over"])[by_pair.count() == pairs]
+    if len(reduced) == 1:  # as it is, not through a logarithm and back
+        return Estimate(float(reduced.iloc[0]), math.nan, math.nan, 1)
+    return ratio_interval(np.log(reduced)) if compare else mean_interval(reduced)
+
+
+def _where(rounds: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
+    for axis, wanted in where.items():
+        rounds = rounds[rounds[axis].isin(_values(wanted))]
+    return rounds
+
+
+def _speedups(
+    rows: pd.DataFrame, compare: Mapping[str, Any], others: Sequence[str]
+) -> pd.DataFrame:
+    """baseline / candidate of each pair of cells within a round and a host; above 1 the candidate
+    is faster."""
+    metric = compare.get("metric", "elapsed_s")
+    keys = [*others, "host", "round"]
+    sides = [
+        rows[rows[compare["axis"]] == str(compare[side])][[*keys, metric]]
+        for side in ("baseline", "candidate")
+    ]
+    pairs = sides[0].merge(sides[1], on=keys, suffixes=("_baseline", "_candidate"))
+    pairs["value"] = pairs[f"{metric}_baseline"] / pairs[f"{metric}_candidate"]
+    return pairs[[*others, "round", "value"]]
+
+
+def noise_floor(finding: Finding, rows: pd.DataFrame, basis: Basis) -> float:
+    """The largest noise floor of the classes of cells that a finding is about, for elapsed times."""
+    compare = finding.get("compare") or {}
+    if finding.get("level", compare.get("metric", "elapsed_s")) != "elapsed_s":
+        return 1.0
+    empty = pd.Series("", index=rows.index)
+    columns = [rows.get(axis, empty) for axis in ("command", "cache", "ra")]
+    return max((basis.floor(*key) for key in set(zip(*columns, strict=True))), default=1.0)
+
+
+def _scale(rows: pd.DataFrame, basis: Basis) -> list[str]:
+    """That a value is from below the published scale, for each repository of which it is."""
+    if basis.published_scale is None or "repo" not in rows:
+        return []
+    return [
+        f"scale: {repo} at {basis.scales[repo]:.3g} of the published {basis.published_scale:g}"
+        for repo in dict.fromkeys(rows["repo"])
+        if basis.scales.get(repo, math.inf) < basis.published_scale
+    ]
+
+
+def expected(finding: Finding) -> str:
+    """What the value must be, as people write it: `1.8 to 4.0`, `at least 4.5`, `at most 0.7`."""
+    low, high = (finding["expect"].get(bound) for bound in ("at_least", "at_most"))
+    if low is None:
+        return f"at most {high}"
+    return f"at least {low}" if high is None else f"{low} to {high}"
+
+
+def holds(finding: Finding, value: float) -> bool:
+    """Whether a value is what the finding expects."""
+    expect = finding["expect"]
+    return bool(expect.get("at_least", -math.inf) <= value <= expect.get("at_most", math.inf))
+
+
+def verdict(
+    finding: Finding, measured: Estimate, floor: float = 1.0
+) -> tuple[str, tuple[str, ...]]:
+    """reproduced, differs, inconclusive or not measured; and why it is inconclusive.
+
+    It is inconclusive with too few rounds, where the interval crosses a bound, and where it does so
+    once it is widened by the noise floor.
+    """
+    if not measured.n:
+        return "not measured", ()
+    if measured.low_n:
+        rounds = "1 round" if measured.n == 1 else f"{measured.n} rounds"
+        return "inconclusive", (f"low n: {rounds}",)
+    word = _side(finding, measured.low, measured.high)
+    if not word:
+        return "inconclusive", ("interval: it crosses a bound",)
+    if floor > 1:
+        low, high = measured.low, measured.high * floor
+        low = low / floor if low > 0 else low * floor
+        if not _side(finding, low, high):
+            said = f"noise: widened by the noise floor of {floor:.3g} the interval crosses a bound"
+            return "inconclusive", (said,)
+    return word, ()
+
+
+def _side(finding: Finding, low: float, high: float) -> str:
+    """Where an interval lies against the bounds; "" where it crosses one."""
+    if holds(finding, low) and holds(finding, high):
+        return "reproduced"
+    expect = finding["expect"]
+    below = high < expect.get("at_least", -math.inf)
+    above = low > expect.get("at_most", math.inf)
+    return "differs" if below or above else ""
