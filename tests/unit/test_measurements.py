@@ -189,6 +189,30 @@ def test_short_is_the_cells_median(tmp_path):
     assert flags_for(tmp_path / "long", [0.201, 0.201, 0.185]) == ["", "", ""]
 
 
+def test_a_cells_median_is_that_of_a_machine(tmp_path):
+    made = make_study(
+        tmp_path, axes=ONE_CELL, rounds=6, noise=0, drift=0, host=lambda number: f"h{number > 3}",
+        seconds=lambda axes: 1.0,
+    )  # fmt: skip
+    for number in (4, 5, 6):
+        slow = {"time_wall_clock": {"value": 9.0, "unit": "second"}}
+        edit(
+            made.export(CELL, number),
+            lambda export, slow=slow: export["results"][0]["measurements"][0].update(slow),
+        )
+    assert set(measurements(collected(made))["flags"]) == {""}, "no machine is off another's median"
+
+
+def test_machines_of_one_name_are_told_apart(tmp_path):
+    made = make_study(tmp_path, axes=ONE_CELL, rounds=2, host=lambda number: "localhost")
+    for number, identity in ((1, "aaaa"), (2, "bbbb")):
+        edit(
+            made.context(CELL, number),
+            lambda context, identity=identity: context["host"].update(id=identity),
+        )
+    assert measurements(collected(made))["host"].tolist() == ["localhost#aaaa", "localhost#bbbb"]
+
+
 def test_false_labels_have_no_part_in_a_median(tmp_path):
     found = flags_for(
         tmp_path,

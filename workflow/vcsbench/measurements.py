@@ -153,9 +153,15 @@ def _about(context: Mapping[str, Any]) -> dict[str, Any]:
         "copy": context.get("copy"),
         "order": context.get("order"),
         "scale": context.get("repository", {}).get("scale"),
-        "host": context["host"]["name"],
+        "host": host_of(context),
         "started_at": context.get("started_at", ""),
     }
+
+
+def host_of(context: Mapping[str, Any]) -> str:
+    """The machine of a context: its name, and what tells it from others of that name."""
+    host = context["host"]
+    return "#".join(filter(None, [str(host["name"]), host.get("id")]))
 
 
 def _columns(certificate: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,7 +184,7 @@ def _flags(frame: pd.DataFrame) -> pd.Series:
     """The runs' own flags with those that follow from a cell's median over its usable runs."""
     usable = [flags.FALSE_LABEL.isdisjoint(words) for words in frame["flags"]]
     elapsed = frame["elapsed_s"].where(pd.Series(usable, index=frame.index))
-    median = elapsed.groupby(frame["cell"]).transform("median")
+    median = elapsed.groupby([frame["cell"], frame["host"]]).transform("median")
     deviation = (elapsed / median - 1).abs()
     short = median < flags.SHORT_S
     computed = zip(frame["flags"], short, deviation > 0.1, deviation > 0.2, strict=True)

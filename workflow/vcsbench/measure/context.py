@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from vcsbench import __version__
 from vcsbench.machine import Machine
 from vcsbench.measure.access import ACCESS, program
+from vcsbench.measure.identity import identity
 
 if TYPE_CHECKING:
     from vcsbench.measure.cell import CellRound
@@ -79,13 +80,14 @@ def _nothing_packed(cell: CellRound) -> bool:
 
 
 def host() -> dict[str, Any]:
-    """The machine: name, kernel, processor, cores, memory in bytes, hypervisor, clock source."""
+    """The machine: name, identity, kernel, processor, cores, memory in bytes, hypervisor, clock source."""
     # Slurm's nodes may share a host name.
     name = os.environ.get("SLURMD_NODENAME") or platform.node()
     cpu = _read("/proc/cpuinfo")
     memory = _read("/proc/meminfo").split()
     return {
         "name": name,
+        "id": identity(name, _field(cpu, "model name")),
         "kernel": platform.release(),
         "os": _os_name(),
         "cpu": _field(cpu, "model name"),

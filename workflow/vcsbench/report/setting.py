@@ -118,6 +118,7 @@ def _host(host: Mapping[str, Any]) -> str:
         {None: "", "": "not virtual", "yes": "a guest"}.get(guest, f"a guest ({guest})"),
         f"clock {host['clock_source']}" if host.get("clock_source") else "",
         f"governor {host['governor']}" if host.get("governor") else "",
+        f"identity {host['id']}" if host.get("id") else "",
     )
 
 

@@ -30,9 +30,9 @@ def drift_charts(measurements: Sequence[Record], order: Mapping[str, Sequence[st
     axes = tuple(axis for axis in ("command", "cache") if axis in order)
     if len({row["round"] for row in measurements}) < 2:
         return ChartGroup("Drift over the rounds", READING, [])
-    cells: dict[str, list[Record]] = {}
-    for row in measurements:
-        cells.setdefault(row["cell"], []).append(row)
+    cells: dict[tuple[str, str], list[Record]] = {}
+    for row in measurements:  # of each machine by itself
+        cells.setdefault((row["cell"], row.get("host", "")), []).append(row)
     rank = Layout((), axes, (), order).sort_key(axes)
     points = []
     for rows in sorted(

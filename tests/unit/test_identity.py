@@ -1,0 +1,56 @@
+"""Which machine it is: two of one name are told apart, and an upgrade makes no other of it."""
+
+from pathlib import Path
+
+import pytest
+
+from vcsbench.measure import context, identity
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files of a machine with 4 blocks of 128 MiB."""
+    for number in range(4):
+        (tmp_path / f"memory{number}").mkdir()
+        (tmp_path / f"memory{number}" / "online").write_text("1\n")
+    (tmp_path / "block_size_bytes").write_text("8000000\n")
+    (tmp_path / "machine-id").write_text("0123456789abcdef\n")
+    monkeypatch.setattr(identity, "MEMORY", tmp_path)
+    monkeypatch.setattr(identity, "MACHINE_IDS", (tmp_path / "machine-id",))
+    return tmp_path
+
+
+def test_the_same_machine_is_the_same(machine: Path) -> None:
+    assert identity.identity("localhost", "A processor") == identity.identity(
+        "localhost", "A processor"
+    )
+
+
+def test_another_machine_of_the_same_name_is_another(machine: Path) -> None:
+    before = identity.identity("localhost", "A processor")
+    (machine / "machine-id").write_text("fedcba9876543210\n")
+    assert identity.identity("localhost", "A processor") != before
+
+
+def test_other_parts_make_another_machine(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {identity.identity("localhost", "A processor")}
+    found.add(identity.identity("localhost", "Another processor"))
+    found.add(identity.identity("otherhost", "A processor"))
+    (machine / "memory3" / "online").write_text("0\n")
+    found.add(identity.identity("localhost", "A processor"))
+    monkeypatch.setattr(identity.os, "cpu_count", lambda: 4711)
+    found.add(identity.identity("localhost", "A processor"))
+    assert len(found) == 5
+
+
+def test_memory_is_that_of_the_machine_not_what_a_kernel_leaves_of_it(machine: Path) -> None:
+    assert identity._memory_bytes() == 4 * 128 << 20
+    (machine / "block_size_bytes").unlink()
+    left = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
+    assert left <= identity._memory_bytes() < left + (1 << 30)
+    assert identity._memory_bytes() % (1 << 30) == 0
+
+
+def test_the_identity_stands_in_the_context_of_this_machine() -> None:
+    host = context.host()
+    assert host["id"] == identity.identity(host["name"], host["cpu"])

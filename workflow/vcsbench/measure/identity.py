@@ -1,0 +1,47 @@
+"""Which machine this is: many are called localhost, and a machine gets other parts."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+MEMORY = Path("/sys/devices/system/memory")
+# The second where there is no systemd.
+MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+
+
+def identity(name: str, cpu: str) -> str:
+    """A digest of what makes a machine this one: its name, its id, its processors and its memory.
+
+    The kernel and the programs are no part of it: before and after an upgrade it is the same.
+    """
+    parts = [name, _machine_id(), cpu, str(os.cpu_count()), str(_memory_bytes())]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
+
+
+def _machine_id() -> str:
+    return next(filter(None, map(_read, MACHINE_IDS)), "")
+
+
+def _memory_bytes() -> int:
+    """The memory as the firmware gives it where that can be read: what a kernel leaves of it varies
+    from version to version."""
+    try:
+        size = int(_read(MEMORY / "block_size_bytes"), 16)
+        blocks = list(MEMORY.glob("memory[0-9]*"))
+        online = sum(_read(folder / "online") != "0" for folder in blocks)
+        if size and online:
+            return size * online
+    except ValueError:
+        pass
+    words = _read(Path("/proc/meminfo")).split()
+    gibibytes = -(-int(words[1]) // (1 << 20)) if len(words) > 1 else 0
+    return gibibytes << 30
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
