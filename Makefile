@@ -37,6 +37,11 @@ report: ## Measure, and write the report; REPO=/path/to/repository: on your own 
 	$(setup)
 	$(run) workflow/scripts/make_report.sh --cores $(CORES) $(ARGS)
 
+.PHONY: check
+check: ## Measure, report, and fail unless all your expectations hold; REPO= as above
+	$(setup)
+	$(run) workflow/scripts/check.sh --cores $(CORES) $(ARGS)
+
 .PHONY: published
 published: ## Compute the published studies' tables from their published numbers
 	$(setup)

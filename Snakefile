@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "workflow"))
 os.environ.update(PYTHONPATH=str(ROOT / "workflow"))
 
 from vcsbench.errors import UserError
+from vcsbench.inputs import Expected
 from vcsbench.plan import Plan
 
 
@@ -38,6 +39,7 @@ try:
         [Path(file) for file in reversed(workflow.configfiles)],
         deployed=DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method,
     )
+    EXPECTED = Expected(PLAN.config)
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -47,6 +49,7 @@ include: "workflow/rules/repositories.smk"
 include: "workflow/rules/cells.smk"
 include: "workflow/rules/measurements.smk"
 include: "workflow/rules/tables.smk"
+include: "workflow/rules/expectations.smk"
 include: "workflow/rules/report.smk"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from unit.synthetic import SyntheticStudy, make_study
 from vcsbench import findings, markdown
 from vcsbench.advice.recommend import advise
+from vcsbench.definitions import read_findings
 from vcsbench.frames import value_order, write_frame
 from vcsbench.measurements import collect, failures, measurements, read_grid, read_measurements
 from vcsbench.published import read_published
@@ -52,7 +53,7 @@ def make_files(root: Path, **options: Any) -> SyntheticStudy:
     _write_tables(study, frame, folder / "tables" / study.name)
     published = _published(study, axes)
     _write_tables(study, published, folder / "published" / study.name)
-    defined = findings.read_findings(DEFINITIONS, study.name, axes)
+    defined = read_findings(DEFINITIONS, study.name, axes)
     assert study.published
     basis = findings.basis_of(frame, grid, study.published["scale"])
     verdicts = findings.verdicts(defined, axes, published, frame, basis)

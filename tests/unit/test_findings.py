@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from vcsbench.definitions import read_findings
 from vcsbench.errors import UserError
 from vcsbench.evaluation import Basis, holds
-from vcsbench.findings import read_findings, verdicts
+from vcsbench.findings import verdicts
 from vcsbench.published import read_published
 from vcsbench.study import load_study
 

@@ -85,6 +85,33 @@ def test_findings_have_verdicts_intervals_and_the_scale(tree: Element) -> None:
     assert "ruby has 13 % of its published size" in tree.by_id("findings").text
 
 
+def test_expectations_stand_after_the_findings_where_there_are_any(
+    tree: Element, small: Results
+) -> None:
+    assert not [s for s in tree.all("section") if s.attributes.get("id") == "expectations"]
+    check = {
+        "id": "hot-log",
+        "where": {"cache": "hot-svn", "packing": "pack"},
+        "level": "elapsed_s",
+        "expect": {"over": "max", "at_most": 2},
+    }
+    row = {
+        **{"id": "hot-log", "statement": "Under 2 s.", "expected": "at most 2", "published": ""},
+        **{"measured": "0.512", "low": 0.5, "high": 0.53, "verdict": "holds", "why": ""},
+    }
+    page = parse(build_page(replace(small, expectations=[row], expected={"hot-log": check})))
+    assert [link.text for link in page.all("nav")[0].all("a")][:3] == [
+        *["Findings", "Expectations", "Advice"]
+    ]
+    cells = page.by_id("expectation-hot-log").all("td")
+    assert [cell.text for cell in cells] == [
+        *["holds", "Under 2 s.", "elapsed", "at most 2", "0.510.50 to 0.53"]
+    ]
+    link = cells[2].all("a")[0].attributes["href"].removeprefix("#")
+    assert link.startswith("table-elapsed-log-")
+    assert page.by_id(link).tag == "tr"
+
+
 def test_no_scale_is_mentioned_at_the_published_one(small: Results) -> None:
     contexts = [{**c, "repository": {**c["repository"], "scale": 1}} for c in small.contexts]
     findings = parse(build_page(replace(small, contexts=contexts))).by_id("findings")

@@ -20,6 +20,7 @@ rule report:
         tables=lambda wildcards: inputs.measured_tables(wildcards.study),
         published=lambda wildcards: inputs.published_tables(wildcards.study),
         findings="results/findings/{study}.csv",
+        expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
         code=[*REPORTING, *inputs.code("flags")],
     output:
@@ -36,6 +37,8 @@ rule report:
         study="(?!index\\.)[a-z0-9-]+",
     conda:
         "../../envs/python.yaml"
+    params:
+        expectations=lambda wildcards: EXPECTED.of(wildcards.study),
     script:
         "../scripts/report.py"
 

@@ -12,5 +12,6 @@ snakemake: Any
 
 with logged(snakemake.log[0]):
     study = load_study(snakemake.input.study)
-    results = read_results(study, Path("results"), Path(snakemake.input.definitions))
+    definitions = Path(snakemake.input.definitions)
+    results = read_results(study, Path("results"), definitions, snakemake.params.expectations)
     Path(snakemake.output[0]).write_text(build_page(results), encoding="utf-8")

@@ -17,6 +17,7 @@ PUBLISHED_SERVERS = {"slow": 0, "medium": 1, "fast": 2}
 
 DEFAULTS: dict[str, Any] = {
     "repository": None,
+    "expectations": [],
     "spacer_kib": 0,
     "cold_client": False,
     "clear_caches": "auto",

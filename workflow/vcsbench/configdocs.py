@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from vcsbench.config import DEFAULTS
@@ -36,18 +37,43 @@ measures anew exactly the cells that use it.
 read and no compression, all as published. `forking` is svnserve without `--threads`, as many run it.
 """
 
+CHECKS = """\
+## Expectations: the files that `expectations` names
+
+By study, a list of checks like those of `config/published/findings.yaml`. For every pair of cells that
+agree on all axes but the compared one, and match `where`, the value is elapsed(baseline) /
+elapsed(candidate); with `level` it is a cell's own. `over` reduces them to one value in each round; the
+interval over the rounds must keep the bounds, also when the noise floor of its cells is added to it.
+The verdict is `holds`, `differs`, `inconclusive` (with the reason: low n, interval, noise, other work,
+hosts differ) or `not measured`.
+
+`make check` measures what is missing, writes the report and prints a line for each. It fails unless all
+hold; `workflow/scripts/check.sh` says by its exit code how: 3, one does not hold; 4, none fails to hold,
+but one is inconclusive or was not measured; 1, something went wrong, or there is nothing to check.
+`snakemake check` does the same with Snakemake's own exit codes.
+"""
+
 
 def document() -> str:
     """The text of config/README.md."""
     parts = [HEAD, "## Keys of config.yaml\n", _table("config"), _example(), SERVERS]
     parts += ["## Keys of a study: `config/studies/<name>.yaml`\n", _table("study")]
+    parts += [CHECKS, _rows(_finding())]
     return "\n".join(parts)
+
+
+def _finding() -> Any:
+    """The schema of one check, with what it says of each study's list left out."""
+    return read_yaml(SCHEMAS / "findings.schema.yaml")["$defs"]["finding"]
 
 
 def _table(schema: str) -> str:
     content = read_yaml(SCHEMAS / f"{schema}.schema.yaml")
+    return _rows(content, DEFAULTS if schema == "config" else {})
+
+
+def _rows(content: Any, defaults: Mapping[str, Any] = MappingProxyType({})) -> str:
     lines = ["| key | type | default | meaning |", "| --- | --- | --- | --- |"]
-    defaults = DEFAULTS if schema == "config" else {}
     for key, rule, needed in _keys(content, content, ""):
         default = f"`{json.dumps(defaults[key])}`" if key in defaults else ""
         default = "needed" if needed else default

@@ -6,8 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from vcsbench.config import Config
+from vcsbench.definitions import read_expectations, read_findings, studies_of
 from vcsbench.errors import UserError
-from vcsbench.findings import read_findings
 from vcsbench.study import Study, load_study
 
 FINDINGS = "config/published/findings.yaml"
@@ -85,3 +86,40 @@ def measured_tables(study: str) -> list[str]:
     return [
         f"results/tables/{study}/{n}.{e}" for n in study_file(study).tables for e in ("csv", "md")
     ]
+
+
+class Expected:
+    """The user's expectations, from the files that the configuration names."""
+
+    def __init__(self, config: Config) -> None:
+        """Read and check them all; raises a UserError that names the file and the key."""
+        self.config = config
+        self.files = [str(config.root / path) for path in config["expectations"]]
+        where = config.where(["expectations"])
+        for path in self.files:
+            if not Path(path).is_file():
+                raise UserError(
+                    f"{where}: `expectations`: there is no file {path}; take it out or write it"
+                )
+        self.by_study: dict[str, list[dict[str, Any]]] = {}
+        known = studies()
+        for study in studies_of(self.files):
+            if study not in known:
+                raise UserError(
+                    f"{', '.join(self.files)}: there is no study `{study}`; there are {', '.join(known)}"
+                )
+            self.by_study[study] = read_expectations(self.files, study, self._values(study))
+
+    def _values(self, study: str) -> dict[str, list[str] | None]:
+        """Each axis with its values; a repository may have any name."""
+        named = {"repositories": None, "servers": self.config.servers}
+        axes = study_file(study).axes
+        return {a: v if isinstance(v, list) else named[v] for a, v in axes.items()}
+
+    def of(self, study: str) -> list[dict[str, Any]]:
+        """Those of a study."""
+        return self.by_study.get(study, [])
+
+    def elsewhere(self) -> dict[str, list[dict[str, Any]]]:
+        """Those of the studies that are not run."""
+        return {s: found for s, found in self.by_study.items() if s not in self.config.studies}

@@ -40,6 +40,9 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         "advice": results.advice,
         "several_repos": len(setting.repositories) > 1,
         "findings": verdicts(results.findings, results.definitions, results.study.tables, tables),
+        "expectations": verdicts(
+            results.expectations, results.expected, results.study.tables, tables
+        ),
         "scaled": settings.smaller_scales(setting, (results.study.published or {}).get("scale")),
         "setting": setting,
         "commands": settings.commands_as_timed(setting, list(results.study.commands)),

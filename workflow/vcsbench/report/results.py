@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,9 @@ NUMBERS = frozenset(
 class Results:
     """One study's results as records (a dict per row, numbers as float, the rest as text).
 
-    `tables` and `published` map a table's name to its rows, `definitions` a finding's id to its
-    check, `texts` a file's name to what it holds, for the downloads. All but the study may be
-    empty.
+    `tables` and `published` map a table's name to its rows, `definitions` and `expected` the id of a
+    finding or an expectation to its check, `texts` a file's name to what it holds, for the downloads.
+    All but the study may be empty.
     """
 
     study: Study
@@ -40,6 +40,8 @@ class Results:
     published: dict[str, Records] = field(default_factory=dict)
     findings: Records = field(default_factory=list)
     definitions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    expectations: Records = field(default_factory=list)
+    expected: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     advice: Mapping[str, Any] = field(default_factory=dict)
     contexts: list[Mapping[str, Any]] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
@@ -72,9 +74,14 @@ def _typed(row: Mapping[str, str], path: str | Path) -> dict[str, Any]:
     return record
 
 
-def read_results(study: Study, folder: Path, definitions: Path) -> Results:
+def read_results(
+    study: Study,
+    folder: Path,
+    definitions: Path,
+    expected: Sequence[Mapping[str, Any]] = (),
+) -> Results:
     """Read what there is of a study below the folder `results`, and its findings from the file
-    `definitions`; what is missing is left empty."""
+    `definitions`; what is missing is left empty. `expected` are the user's expectations."""
     name = study.name
     tables = {table: f"tables/{name}/{table}" for table in study.tables}
     published = {table: f"published/{name}/{table}" for table in study.tables}
@@ -90,6 +97,8 @@ def read_results(study: Study, folder: Path, definitions: Path) -> Results:
         },
         findings=read_records(folder / "findings" / f"{name}.csv"),
         definitions={finding["id"]: finding for finding in read_yaml(definitions).get(name, [])},
+        expectations=read_records(folder / "expectations" / f"{name}.csv"),
+        expected={expectation["id"]: expectation for expectation in expected},
         advice=_read_json(folder / "advice" / f"{name}.json") or {},
         contexts=list(_contexts(folder / "cells" / name, measurements)),
         texts=dict(_texts(folder, [*tables.values(), f"measurements/{name}"])),

@@ -1,0 +1,157 @@
+"""A user's expectations: read, judged, and what `check` says of them."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from vcsbench import check
+from vcsbench.definitions import read_expectations, read_findings
+from vcsbench.errors import UserError
+from vcsbench.evaluation import Basis
+from vcsbench.expectations import COLUMNS, judged, unmeasured
+from vcsbench.study import load_study
+
+CONFIG = Path(__file__).parents[2] / "config"
+AXES = {"command": ["log", "export"], "repo": None, "cache": ["cold", "hot"]}
+LEVEL: dict[str, Any] = {"level": "elapsed_s", "expect": {"over": "max", "at_most": 2.0}}
+
+
+def expectation(name: str = "hot-log", **changes: Any) -> dict[str, Any]:
+    return {"id": name, "statement": "Fast.", "where": {"command": "log"}, **LEVEL, **changes}
+
+
+def measured(times: list[float], **axes: str) -> pd.DataFrame:
+    rows = [
+        {"command": "log", "repo": "mine", "cache": "hot", "round": n, "elapsed_s": t, **axes}
+        for n, t in enumerate(times, 1)
+    ]
+    return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.0, host="here", flags="")
+
+
+@pytest.mark.parametrize(
+    ("times", "changes", "verdict", "passes"),
+    [
+        ([1.0, 1.1, 1.0, 1.1, 1.0], {}, "holds", "yes"),
+        ([3.0, 3.1, 3.0, 3.1, 3.0], {}, "differs", "no"),
+        ([3.0, 3.1, 3.0, 3.1, 3.0], {"allow_inconclusive": True}, "differs", "no"),
+        ([1.0, 3.1, 1.0, 3.1, 1.0], {}, "inconclusive", "no"),
+        ([1.0, 3.1, 1.0, 3.1, 1.0], {"allow_inconclusive": True}, "inconclusive", "yes"),
+        ([1.0, 3.1, 1.0, 3.1, 1.0], {"allow_not_measured": True}, "inconclusive", "no"),
+        ([1.0], {"where": {"command": "export"}}, "not measured", "no"),
+        (
+            [1.0],
+            {"where": {"command": "export"}, "allow_not_measured": True},
+            "not measured",
+            "yes",
+        ),
+    ],
+)
+def test_verdict_and_what_passes(
+    times: list[float], changes: dict[str, Any], verdict: str, passes: str
+) -> None:
+    rows = judged([expectation(**changes)], list(AXES), measured(times), Basis())
+    assert list(rows) == COLUMNS
+    assert (rows["verdict"][0], rows["passes"][0]) == (verdict, passes)
+
+
+def test_a_repository_of_any_name_is_meant_where_none_is_named() -> None:
+    frame = pd.concat([measured([1.0] * 5), measured([3.0] * 5, repo="other")])
+    rows = judged([expectation()], list(AXES), frame, Basis())
+    assert rows["measured"][0] == pytest.approx(3.0), "the slowest of both"
+    only = expectation(where={"command": "log", "repo": "mine"})
+    assert judged([only], list(AXES), frame, Basis())["measured"][0] == pytest.approx(1.0)
+
+
+def write_check(path: Path, *rows: pd.DataFrame) -> Path:
+    frame = pd.concat([r.assign(study="a") for r in rows])[["study", *COLUMNS]]
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_check_prints_a_line_for_each_and_its_exit_code_says_how(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rows(name: str, times: list[float], **changes: Any) -> pd.DataFrame:
+        return judged([expectation(name, **changes)], list(AXES), measured(times), Basis())
+
+    fast, slow = rows("fast", [1.0, 1.1, 1.0, 1.1, 1.0]), rows("slow", [3.0] * 6)
+    unsure = rows("unsure", [1.0] * 4)
+    allowed = rows("allowed", [1.0] * 4, allow_inconclusive=True)
+    elsewhere = unmeasured("b", [expectation("elsewhere")])
+    path = tmp_path / "check.csv"
+
+    assert check.main([str(write_check(path, fast, allowed))]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "holds: a fast: 1.04 (0.972 to 1.11), expected at most 2.0",
+        "inconclusive, allowed: a allowed: 1.00 (1.00 to 1.00), expected at most 2.0 [low n: 4 rounds]",
+        "2 of 2 expectations pass",
+    ]
+    assert check.main([str(write_check(path, fast, slow, unsure))]) == check.DIFFERS == 3
+    assert "differs: a slow: 3.00 (3.00 to 3.00), expected at most 2.0" in capsys.readouterr().out
+    assert check.main([str(write_check(path, fast, unsure))]) == check.UNDECIDED == 4
+    capsys.readouterr()
+    assert check.main([str(write_check(path, fast, elsewhere))]) == check.UNDECIDED
+    assert "no value, expected at most 2.0 [the key `studies` lacks b]" in capsys.readouterr().out
+
+
+def test_nothing_to_check_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "check.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerow(["study", *COLUMNS])
+    assert check.main([str(path)]) == 1
+    assert "There is nothing to check" in capsys.readouterr().err
+    assert check.main([str(tmp_path / "gone.csv")]) == 1
+    assert "gone.csv: cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "a: [{id: x, statement: y, where: {cache: hot-os}, level: elapsed_s,"
+            " expect: {over: max, at_most: 2}}]",
+            "`cache` has no value hot-os; it has cold, hot",
+        ),
+        (
+            "a: [{id: x, statement: y, level: seconds, expect: {over: max, at_most: 2}}]",
+            "`level`: seconds is not measured; say one of elapsed_s, client_cpu_pct",
+        ),
+        (
+            "a: [{id: x, statement: y, compare: {axis: cache, baseline: cold, candidate: warm},"
+            " expect: {over: max, at_most: 2}}]",
+            "`cache` has no value warm",
+        ),
+        (
+            "a: [{id: other, statement: y, level: elapsed_s, expect: {over: max, at_most: 2}}]",
+            "`a[0]`: the id `other` stands twice",
+        ),
+    ],
+)
+def test_a_bad_expectation_is_refused_in_a_sentence(tmp_path: Path, text: str, says: str) -> None:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text(
+        "a: [{id: other, statement: y, level: elapsed_s, expect: {over: max, at_most: 2}}]"
+    )
+    second.write_text(text)
+    with pytest.raises(UserError) as error:
+        read_expectations([first, second], "a", AXES)
+    assert says in str(error.value)
+    assert str(second) in str(error.value)
+
+
+def test_the_examples_in_the_default_file_are_right_once_their_signs_are_gone(
+    tmp_path: Path,
+) -> None:
+    lines = (CONFIG / "expectations.yaml").read_text().splitlines()
+    path = tmp_path / "expectations.yaml"
+    path.write_text("\n".join(line[1:] for line in lines if line.startswith(("#f", "#  "))))
+    axes = load_study(CONFIG / "studies" / "fsfs-san-2014.yaml").axes
+    known = {a: v if isinstance(v, list) else None for a, v in axes.items()}
+    found = read_expectations([path], "fsfs-san-2014", known)
+    assert [e["id"] for e in found] == ["hot-log-under-2s", "packing-does-not-hurt"]
+    assert read_findings(CONFIG / "expectations.yaml", "fsfs-san-2014", list(axes)) == []

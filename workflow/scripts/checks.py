@@ -1,0 +1,20 @@
+"""Write the verdicts on all expectations into one file, their study in front."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vcsbench.expectations import COLUMNS, unmeasured
+from vcsbench.frames import read_frame, write_frame
+from vcsbench.rulelog import logged
+
+snakemake: Any
+
+with logged(snakemake.log[0]):
+    frames = {Path(path).stem: read_frame(path) for path in snakemake.input.verdicts}
+    elsewhere = snakemake.params.elsewhere
+    frames |= {study: unmeasured(study, expected) for study, expected in elsewhere.items()}
+    rows = [frame.assign(study=study) for study, frame in frames.items() if len(frame)]
+    found = pd.concat(rows) if rows else pd.DataFrame()
+    write_frame(found.reindex(columns=["study", *COLUMNS]), snakemake.output[0])
