@@ -107,6 +107,7 @@ def test_columns_and_values(tmp_path, schema):
         *[
             "device_read_bytes",
             "steal_pct",
+            "work",
             "copy",
             "order",
             "scale",

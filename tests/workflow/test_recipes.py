@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -48,10 +50,18 @@ def study_file(project: Project) -> Path:
 def test_a_command(project: Project) -> None:
     path = study_file(project)
     edit(path, "  command: [log,", "  command: [list, log,")
-    edit(path, "commands:\n", 'commands:\n  list:\n    argv: "{svn} list -R {url}"\n')
-    assert measured(project, {"command": "list"}) == [
-        f"{STUDY}/list/svn/ruby/f7/nopack/slow/hot-os"
-    ]
+    entry = 'commands:\n  list:\n    argv: "{svn} list -R {url}"\n    work: text\n'
+    edit(path, "commands:\n", entry)
+    cell = f"{STUDY}/list/svn/ruby/f7/nopack/slow/hot-os"
+    assert measured(project, {"command": "list"}) == [cell]
+    context = project.path / "results" / "cells" / cell / "round1.context.json"
+    listed = subprocess.run(
+        ["svn", "list", "-R", "file://" + json.loads(context.read_text())["repository"]["path"]],
+        capture_output=True,
+        check=True,
+    ).stdout
+    did = json.loads(context.read_text())["runs"][0]["work"]
+    assert did["lines"] == listed.count(b"\n") > 10 and did["bytes"] == len(listed)
 
 
 def test_a_server_configuration(project: Project) -> None:

@@ -15,6 +15,7 @@ from vcsbench.measure import cell as measuring
 from vcsbench.measure.access import ACCESS
 from vcsbench.measure.lock import machine_lock
 from vcsbench.measure.steps import STEPS
+from vcsbench.measure.work import KINDS
 from vcsbench.plan import Plan
 from vcsbench.repositories.place import Place
 
@@ -50,6 +51,7 @@ def show(plan: Plan, study: str, path: str, number: int) -> str:
         lines.append(
             ("runs", f"{state['warmup']} that do not count, then {spec['runs']} timed by hyperfine")
         )
+        lines.append(("work", f"{spec['work']}: {KINDS[spec['work']].says}"))
         lines.append(
             (
                 "caches",

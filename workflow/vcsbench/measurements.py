@@ -73,11 +73,12 @@ def collect(
 
 def measurements(collected: Collected) -> pd.DataFrame:
     """A row per run: cell, the axes, round, run, elapsed_s, user_s, system_s, server_cpu_s,
-    client_peak_memory_bytes, what the certificate adds, copy, order, scale, host, started_at, flags
+    client_peak_memory_bytes, what the certificate adds, work (what the run did, as JSON: text
+    that is equal where the work is; "" if nothing tells), copy, order, scale, host, started_at, flags
     (words separated by spaces)."""
     first = ["cell", *collected.axes, "round", "run"]
     first += ["elapsed_s", "user_s", "system_s", "server_cpu_s", "client_peak_memory_bytes"]
-    last = ["copy", "order", "scale", "host", "started_at", "flags"]
+    last = ["work", "copy", "order", "scale", "host", "started_at", "flags"]
     seen = dict.fromkeys(name for run in collected.runs for name in run)
     certified = [name for name in seen if name not in first and name not in last]
     # As objects: a process id stays a whole number where another run has none.
@@ -133,6 +134,7 @@ def _read(export: Path, cell: Mapping[str, str], number: int, collected: Collect
                 "system_s": run.system_s,
                 "client_peak_memory_bytes": run.peak_memory_bytes,
                 **_columns(seen.get("certificate", {})),
+                "work": _as_text(seen.get("work")),
                 **about,
                 "flags": words,
             }
@@ -162,6 +164,10 @@ def host_of(context: Mapping[str, Any]) -> str:
     """The machine of a context: its name, and what tells it from others of that name."""
     host = context["host"]
     return "#".join(filter(None, [str(host["name"]), host.get("id")]))
+
+
+def _as_text(work: Mapping[str, Any] | None) -> str:
+    return json.dumps(work, sort_keys=True, separators=(",", ":")) if work else ""
 
 
 def _columns(certificate: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,6 +39,7 @@ def cell_spec(
         "cell": cell.path,
         "axes": axes,
         "argv": command["argv"],
+        "work": command["work"],
         "state": states.describe(axes["cache"], config["cold_client"]),
         "runs": config["runs"],
         "time_limit_s": config["time_limit_s"],

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vcsbench.errors import UserError
 from vcsbench.validation import read_yaml, validate
 
 
@@ -31,4 +32,10 @@ def load_study(path: str | Path) -> Study:
     path = Path(path)
     raw = read_yaml(path)
     validate(raw, "study", lambda _key: str(path))
+    for name, command in raw.get("commands", {}).items():
+        if command["work"] == "tree" and not command.get("target"):
+            raise UserError(
+                f"{path}: `commands.{name}.work`: tree is what a command with `target: true` wrote; "
+                f"say how it is told what this one did, or add `target: true`"
+            )
     return Study(name=path.stem, **raw)

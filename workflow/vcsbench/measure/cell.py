@@ -24,6 +24,9 @@ from vcsbench.measure.lock import machine_lock
 from vcsbench.measure.servers import HOST, Server
 from vcsbench.measure.steps import Bench
 from vcsbench.measure.template import fill
+from vcsbench.measure.work import KINDS, Fingerprint, tree
+from vcsbench.measure.work.capture import Captured, capture
+from vcsbench.measure.work.neutral import Neutral
 from vcsbench.repositories.labels import EMPTY, FOLDER, copy_of, read_label
 from vcsbench.repositories.place import Place
 
@@ -46,6 +49,10 @@ class CellRound:
         self.target = self.run / "target"
         if spec["targets"]:
             self.target = Place(spec["targets"], os.getcwd()).make("targets") / str(os.getpid())
+        self.work = KINDS[spec["work"]]
+        self.captured: Captured | None = None
+        # The first run that does not count is our own where its output is read.
+        self.warmup = max(0, spec["state"]["warmup"] - bool(self.work.read))
         self.argv: list[str] = []
         self.hyperfine = 0
         self.prepared = 0
@@ -96,15 +103,13 @@ class CellRound:
 
     def command(self, repository: Path, tree: str, target: Path) -> list[str]:
         """The timed command, for a repository on the place."""
-        if self.server:
-            authority = f"{HOST}:{self.server.port}"
-            url = f"{self.server.access.scheme}://{authority}/{urllib.parse.quote(repository.name)}"
-        else:
-            url = f"file://{urllib.parse.quote(str(repository))}"
         # The client writes into its configuration's folder.
         client = self.run / "client"
         if not client.exists():
             shutil.copytree(Path(self.spec["servers"]) / "client", client)
+            (
+                client / "README.txt"
+            ).touch()  # or the first run writes it, and so more than the others
         options = ["--non-interactive", "--config-dir", str(client)]
         svnadmin_args = Path(self.spec["servers"]) / "svnadmin.args"
         return fill(
@@ -114,12 +119,18 @@ class CellRound:
                 "svnbench": lambda: [program("svnbench"), *options],
                 "svnadmin": lambda: program("svnadmin"),
                 "svnadmin_args": lambda: read_arguments(svnadmin_args),
-                "url": lambda: url,
+                "url": lambda: self._url(repository),
                 "tree": lambda: urllib.parse.quote(tree),
                 "repository": lambda: str(repository),
                 "target": lambda: str(target),
             },
         )
+
+    def _url(self, repository: Path) -> str:
+        if not self.server:
+            return f"file://{urllib.parse.quote(str(repository))}"
+        authority = f"{HOST}:{self.server.port}"
+        return f"{self.server.access.scheme}://{authority}/{urllib.parse.quote(repository.name)}"
 
     def _time(self, lock: int) -> None:
         """Run hyperfine; a UserError with what the command and the server said where it fails."""
@@ -151,7 +162,7 @@ class CellRound:
             program("hyperfine"),
             "-N",
             *("--style", "basic"),
-            *("--warmup", str(self.spec["state"]["warmup"])),
+            *("--warmup", str(self.warmup)),
             *("--runs", str(self.spec["runs"])),
             *("--setup", self.hooks.command("setup")),
             *("--prepare", self.hooks.command("prepare")),
@@ -164,17 +175,45 @@ class CellRound:
         if name == "setup":
             for step in self.spec["state"]["setup"]:
                 self.bench.do(step)
+            if self.work.read:
+                self._capture()
             return
         self._certify()
         if name == "prepare":
             self.prepared += 1
-            timed = self.prepared > self.spec["state"]["warmup"]
+            timed = self.prepared > self.warmup
             for step in self.spec["state"]["prepare"]:
                 self.bench.do(step)
                 if step == "clear-caches" and timed:
                     self._ask_and_clear()
             if timed:
                 self.before = certificate.snapshot(self.place, self.server, self.hyperfine)
+
+    def _capture(self) -> None:
+        """The first of the runs that do not count, with its output read."""
+        assert self.work.read
+        for step in self.spec["state"]["prepare"]:
+            self.bench.do(step)
+        try:
+            self.captured = capture(
+                [word for word in self.argv if word not in self.work.without],
+                self.work.read,
+                Neutral(self._url(self.repository)),
+                environment(),
+                self.run / "captured.log",
+                self.spec["time_limit_s"],
+                self.hooks.watched,
+            )
+        except UserError as error:
+            raise UserError(f"{error}{self._server_said()}") from None
+
+    def _did(self) -> Fingerprint:
+        """What the timed run that has just ended did; {} where nothing tells."""
+        if self.captured:
+            return self.captured.work
+        if self.spec["work"] == "tree":
+            return tree.read(self.target, Neutral(self._url(self.repository)))
+        return {}
 
     def _ask_and_clear(self) -> None:
         # Asking loads inodes, so caches are cleared once more.
@@ -195,7 +234,8 @@ class CellRound:
         flags = certificate.judge(
             self.spec["axes"]["cache"], seen, self.before, after, self.label["bytes"]
         )
-        self.runs.append({"run": len(self.runs) + 1, "certificate": seen, "flags": flags})
+        number = len(self.runs) + 1
+        self.runs.append({"run": number, "certificate": seen, "work": self._did(), "flags": flags})
         self.before = None
 
     def _why(self) -> str:
@@ -208,9 +248,12 @@ class CellRound:
             return f"{self.argv[0]} failed: {error}"
         said = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
         text = f"{os.path.basename(self.argv[0])} exits with {done.returncode}: {' '.join(said)}"
-        if self.server:
-            text += f"; {self.server.kind}'s log ends: {' '.join(self.server.last_words()) or 'it is empty'}"
-        return text
+        return f"{text}{self._server_said()}"
+
+    def _server_said(self) -> str:
+        if not self.server:
+            return ""
+        return f"; {self.server.kind}'s log ends: {' '.join(self.server.last_words()) or 'it is empty'}"
 
 
 def environment() -> dict[str, str]:

@@ -72,6 +72,7 @@ def certify(before: Snapshot, after: Snapshot, server: Server | None) -> dict[st
         "device_read_bytes": reads,
         "client_read_bytes": after.client_io["read_bytes"] - before.client_io["read_bytes"],
         "client_rchar": after.client_io["rchar"] - before.client_io["rchar"],
+        "client_wchar": after.client_io["wchar"] - before.client_io["wchar"],
         "steal_pct": round(100 * ticks[7] / (sum(ticks[:8]) or 1), 2),
         "swapped_pages": after.swapped_pages - before.swapped_pages,
         "server_cpu_s": None,

@@ -42,6 +42,7 @@ def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
             **{k: v for k, v in cell.label.items() if k not in ("sample", "current_mtime_ns")},
             "path": str(cell.repository),
         },
+        "work": _work(cell),
         "runs": cell.runs,
         "flags": ["nothing-packed"] if _nothing_packed(cell) else [],
     }
@@ -56,6 +57,14 @@ def _server(cell: CellRound) -> dict[str, Any] | None:
         "port": cell.server.port,
         "pid": cell.runs[-1]["certificate"].get("server_pid") if cell.runs else None,
     }
+
+
+def _work(cell: CellRound) -> dict[str, Any]:
+    """How what the runs did was told: by which kind of reading, of which run; and what the kernel
+    counted of the run that was read."""
+    if not cell.captured:
+        return {"kind": cell.spec["work"]}
+    return {"kind": cell.spec["work"], "captured_io": cell.captured.io}
 
 
 def _files(folder: Path, names: Sequence[str]) -> dict[str, str]:

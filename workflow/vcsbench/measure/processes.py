@@ -119,8 +119,8 @@ def command_line(pid: int) -> list[str]:
 
 def io_bytes(pids: Sequence[int]) -> dict[str, int]:
     """Bytes that processes, and children that they have waited for, have read: `rchar` in all,
-    `read_bytes` from devices."""
-    total = {"rchar": 0, "read_bytes": 0}
+    `read_bytes` from devices; and written: `wchar`."""
+    total = {"rchar": 0, "wchar": 0, "read_bytes": 0}
     for pid in pids:
         try:
             lines = Path(f"/proc/{pid}/io").read_text().splitlines()

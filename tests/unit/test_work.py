@@ -1,0 +1,242 @@
+"""Fingerprints of what real commands did, on a repository that has all that differs between copies."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from project import needs
+from vcsbench.errors import UserError
+from vcsbench.measure.hooks import Abandoned
+from vcsbench.measure.work import KINDS, neutral, tree
+from vcsbench.measure.work.capture import capture
+from vcsbench.measure.work.neutral import Neutral
+
+pytestmark = needs("svn", "svnadmin", "svnbench")
+
+# A message that looks like a log.
+MISLEADING = f"""Quotes:
+{"-" * 72}
+r7 | somebody | 2020-01-01 00:00:00 +0000 (Wed, 01 Jan 2020) | 1 line
+Changed paths:
+   M /trunk/elsewhere
+
+{"-" * 72}"""
+LARGE = b"0123456789abcdef" * (3 << 16)  # 3 MiB
+
+
+def sh(*argv: str | Path, cwd: Path | None = None) -> bytes:
+    return subprocess.run(argv, cwd=cwd, check=True, capture_output=True).stdout
+
+
+def commit(working: Path, message: str) -> None:
+    sh("svn", "add", "-q", "--force", ".", cwd=working)
+    sh("svn", "commit", "-q", "-m", message, cwd=working)
+
+
+@pytest.fixture(scope="module")
+def repositories(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The same history in two formats, loaded from one stream without a UUID."""
+    folder = tmp_path_factory.mktemp("work")
+    made, working = folder / "made", folder / "working"
+    sh("svnadmin", "create", made)
+    sh("svn", "checkout", "-q", f"file://{made}", working)
+    trunk = working / "trunk"
+    trunk.mkdir()
+    (trunk / "plain").write_text("plain\n")
+    (trunk / "script").write_text("#!/bin/sh\n")
+    (trunk / "script").chmod(0o755)
+    (trunk / "link").symlink_to("plain")
+    (trunk / "empty").mkdir()
+    (trunk / "large").write_bytes(LARGE)
+    (trunk / "keywords").write_text(
+        "$HeadURL$ $Header$\n$HeadURL::" + " " * 60 + "$\n$HeadURL::" + " " * 20 + "$\n"
+    )
+    sh("svn", "add", "-q", trunk)
+    sh("svn", "propset", "-q", "svn:keywords", "HeadURL Header", trunk / "keywords")
+    commit(working, "The first")
+    (trunk / "plain").write_text("other\n")
+    commit(working, MISLEADING)
+    (trunk / "script").write_text("#!/bin/bash\n")
+    commit(working, "")
+    stream = sh("svnadmin", "dump", "-q", made)
+    lines = stream.split(b"\n")
+    without = b"\n".join(line for line in lines if not line.startswith(b"UUID: "))
+    found = []
+    for name, version in (("f6", "1.8"), ("a-copy-of-format-7", "1.9")):
+        path = folder / name
+        sh("svnadmin", "create", "--compatible-version", version, path)
+        subprocess.run(["svnadmin", "load", "-q", path], input=without, check=True)
+        found.append(path)
+    assert sh("svnlook", "uuid", found[0]) != sh("svnlook", "uuid", found[1])
+    return found
+
+
+def did(kind: str, *argv: str | Path, url: str = "file:///nowhere") -> dict[str, Any]:
+    """The fingerprint of a command that prints."""
+    read = KINDS[kind].read
+    assert read
+    return read(io.BytesIO(sh(*argv)), Neutral(url))
+
+
+def url_of(repository: Path) -> str:
+    return f"file://{repository}"
+
+
+def test_log(repositories: list[Path]) -> None:
+    both = [did("log", "svn", "log", "-v", url_of(path)) for path in repositories]
+    assert both[0] == both[1]
+    text = sh("svn", "log", "-v", url_of(repositories[0]))
+    assert (both[0]["revisions"], both[0]["paths"], both[0]["bytes"]) == (3, 9, len(text))
+    shorter = did("log", "svn", "log", "-v", "--limit", "2", url_of(repositories[0]))
+    assert (shorter["revisions"], shorter["paths"]) == (2, 2)
+    assert did("log", "svn", "log", url_of(repositories[0]))["paths"] == 0
+    assert did("log", "svn", "log", "-q", url_of(repositories[0]))["revisions"] == 3
+
+
+def test_counts(repositories: list[Path]) -> None:
+    exported = did("counts", "svnbench", "null-export", url_of(repositories[0]) + "/trunk")
+    size = sum(
+        len(sh("svnlook", "cat", repositories[0], f"trunk/{name}"))
+        for name in ("plain", "script", "large", "keywords", "link")
+    )
+    assert exported == {"directories": 2, "files": 5, "bytes_in_files": size}
+    logged = did("counts", "svnbench", "null-log", "-v", url_of(repositories[0]))
+    assert (logged["revisions"], logged["changes"]) == (3, 9)
+    assert did("counts", "svnbench", "null-log", "-q", url_of(repositories[0])) == {}
+
+
+def test_a_dump_has_no_part_that_varies_but_its_uuid(repositories: list[Path]) -> None:
+    both = [did("dump", "svnadmin", "dump", "-q", path) for path in repositories]
+    assert both[0] == both[1]
+    assert (both[0]["revisions"], both[0]["nodes"]) == (4, 9)
+    stream = bytearray(sh("svnadmin", "dump", "-q", repositories[0]))
+    at = stream.index(b"0123456789abcdef") + (1 << 20)
+    stream[at] ^= 1
+    damaged = KINDS["dump"].read(io.BytesIO(stream), Neutral("file:///nowhere"))  # type: ignore[misc]
+    assert {key for key in damaged if damaged[key] != both[0][key]} == {"digest"}
+
+
+def test_content_of_a_dump_is_not_taken_for_its_headers(tmp_path: Path) -> None:
+    sh("svnadmin", "create", tmp_path / "r")
+    dumped = "UUID: 1\nRevision-number: 9\nNode-path: x\nContent-length: 1000000\n\n"
+    (tmp_path / "f").write_text(dumped)
+    sh("svn", "import", "-q", "-m", "A dump", tmp_path / "f", f"file://{tmp_path}/r/f")
+    before = did("dump", "svnadmin", "dump", "-q", tmp_path / "r")
+    assert (before["revisions"], before["nodes"]) == (2, 1)
+    (tmp_path / "f").write_text(dumped.replace("UUID: 1", "UUID: 2"))
+    sh("svnadmin", "create", tmp_path / "s")
+    sh("svn", "import", "-q", "-m", "A dump", tmp_path / "f", f"file://{tmp_path}/s/f")
+    assert did("dump", "svnadmin", "dump", "-q", tmp_path / "s")["digest"] != before["digest"]
+
+
+def exported(repository: Path, target: Path) -> dict[str, Any]:
+    sh("svn", "export", "-q", url_of(repository) + "/trunk", target)
+    return tree.read(target, Neutral(url_of(repository)))
+
+
+def test_a_tree_is_the_same_from_every_copy_keywords_included(
+    repositories: list[Path], tmp_path: Path
+) -> None:
+    both = [exported(path, tmp_path / str(n)) for n, path in enumerate(repositories)]
+    assert both[0] == both[1]
+    counted = {key: both[0][key] for key in ("files", "directories", "symlinks")}
+    assert counted == {"files": 4, "directories": 2, "symlinks": 1}
+    # The URL is in there, and only what is in a file of this repository's is passed over.
+    assert url_of(repositories[0]) in (tmp_path / "0" / "keywords").read_text()
+    other = tree.read(tmp_path / "0", Neutral(url_of(repositories[1])))
+    assert other["digest"] != both[0]["digest"]
+
+
+def _touch_up(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+
+
+@pytest.mark.parametrize(
+    ("change", "differs"),
+    [
+        (lambda t: (t / "plain").unlink(), {"files", "bytes", "digest"}),
+        (lambda t: _touch_up(t / "plain"), {"digest"}),
+        (lambda t: _touch_up(t / "large"), {"digest"}),
+        (lambda t: (t / "script").chmod(0o644), {"digest"}),
+        (lambda t: (t / "plain").rename(t / "empty" / "plain"), {"digest"}),
+        (lambda t: (t / "empty").rmdir(), {"directories", "digest"}),
+        (lambda t: ((t / "link").unlink(), (t / "link").symlink_to("script")), {"digest"}),
+    ],
+)
+def test_every_change_of_a_tree_shows(
+    repositories: list[Path], tmp_path: Path, change: Any, differs: set[str]
+) -> None:
+    whole = exported(repositories[0], tmp_path / "t")
+    change(tmp_path / "t")
+    after = tree.read(tmp_path / "t", Neutral(url_of(repositories[0])))
+    assert {key for key in whole if whole[key] != after[key]} == differs
+
+
+def test_what_a_working_copy_keeps_for_itself_is_no_part_of_the_tree(
+    repositories: list[Path], tmp_path: Path
+) -> None:
+    whole = exported(repositories[0], tmp_path / "exported")
+    sh("svn", "checkout", "-q", url_of(repositories[0]) + "/trunk", tmp_path / "checked-out")
+    assert tree.read(tmp_path / "checked-out", Neutral(url_of(repositories[0]))) == whole
+
+
+def test_no_tree_at_all() -> None:
+    nothing = tree.read(Path("/nowhere/at/all"), Neutral("file:///nowhere"))
+    assert nothing["files"] == nothing["directories"] == 0
+
+
+def test_a_url_that_lies_across_two_pieces_is_found() -> None:
+    url = "svn://127.0.0.1:3690/ruby.f7.pack.1"
+    text = f"$HeadURL: {url}/a $".encode()
+    expected = Neutral(url).whole(text)
+    assert url.encode() not in expected
+    ends = (neutral.CHUNK, neutral.CHUNK - neutral.LONGEST)
+    for before in (end - back for end in ends for back in range(-2, len(text) + 2, 7)):
+        whole, digest = b"x" * before + text + b"y" * 5000, Neutral(url).digest()
+        for start in range(0, len(whole), neutral.CHUNK // 2):
+            digest.update(whole[start : start + neutral.CHUNK // 2])
+        neutralised = b"x" * before + expected + b"y" * 5000
+        assert digest.end() == hashlib.sha256(neutralised).hexdigest()[:16]
+        assert digest.bytes == len(neutralised)
+
+
+def run_capture(tmp_path: Path, *argv: str, limit_s: float = 20, watched: Any = ()) -> Any:
+    read = KINDS["text"].read
+    assert read
+    where = Neutral("file:///nowhere")
+    return capture(argv, read, where, dict(os.environ), tmp_path / "log", limit_s, watched)
+
+
+def test_a_captured_run_counts_what_it_writes(tmp_path: Path) -> None:
+    seen = run_capture(tmp_path, "head", "-c", "3000000", "/dev/zero")
+    assert seen.work["bytes"] == seen.io["wchar"] == 3_000_000
+
+
+def test_a_captured_run_that_fails_says_why(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"ls exits with 2: .*no-such-file"):
+        run_capture(tmp_path, "ls", "/no-such-file")
+
+
+def test_a_captured_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    with pytest.raises(UserError, match=r"took longer than 0\.2 s .*time_limit_s"):
+        run_capture(tmp_path, "sleep", "60", limit_s=0.2)
+    assert time.monotonic() - begun < 20
+
+
+def test_a_captured_run_ends_with_the_workflow(tmp_path: Path) -> None:
+    workflow = subprocess.Popen(["sleep", "0.2"])
+    watched = [os.pidfd_open(workflow.pid)]
+    begun = time.monotonic()
+    with pytest.raises(Abandoned):
+        run_capture(tmp_path, "sleep", "60", watched=watched)
+    assert time.monotonic() - begun < 20
+    workflow.wait()

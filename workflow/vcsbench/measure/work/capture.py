@@ -1,0 +1,95 @@
+"""Runs a command that is not timed and reads what it prints, in constant memory."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vcsbench.errors import UserError
+from vcsbench.measure import processes
+from vcsbench.measure.hooks import Abandoned
+from vcsbench.measure.work import Fingerprint, Reader
+from vcsbench.measure.work.neutral import Neutral
+
+
+@dataclass
+class Captured:
+    """What a run did, and the bytes that it read and wrote as the kernel counts them."""
+
+    work: Fingerprint
+    io: dict[str, int]
+
+
+def capture(
+    argv: Sequence[str],
+    read: Reader,
+    neutral: Neutral,
+    environment: dict[str, str],
+    log: Path,
+    limit_s: float,
+    watched: Sequence[int],
+) -> Captured:
+    """Run a command with its output into `read`, and what it complains about into the file `log`.
+
+    A UserError where it fails or takes longer than `limit_s`, Abandoned where a process of `watched`
+    (descriptors) ends first.
+    """
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            processes.tied(list(argv)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+        )
+    assert process.stdout
+    watchdog = _Watchdog(process.pid, watched, limit_s)
+    watchdog.start()
+    try:
+        work = read(process.stdout, neutral)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        # It has ended, and what the kernel knows of it can still be asked.
+        counted = processes.io_bytes([process.pid])
+    finally:
+        process.stdout.close()
+        process.kill()
+        process.wait()
+        watchdog.join()
+    if watchdog.abandoned:
+        raise Abandoned
+    if watchdog.late:
+        raise UserError(
+            f"a run took longer than {limit_s:g} s and was ended; raise `time_limit_s` in "
+            f"config/config.yaml if that is what it takes"
+        )
+    if process.returncode != 0:
+        said = " ".join(processes.last_lines(log, 3)) or "it said nothing"
+        raise UserError(f"{os.path.basename(argv[0])} exits with {process.returncode}: {said}")
+    return Captured(work, counted)
+
+
+class _Watchdog(threading.Thread):
+    """Ends a process when it takes too long, or nobody waits for it any more: reading its output ends
+    with it."""
+
+    def __init__(self, pid: int, watched: Sequence[int], limit_s: float) -> None:
+        super().__init__(daemon=True)
+        self.process = os.pidfd_open(pid)
+        self.watched = list(watched)
+        self.limit_s = limit_s
+        self.late = self.abandoned = False
+
+    def run(self) -> None:
+        """Wait for whatever happens first."""
+        ready = select.select([self.process, *self.watched], [], [], self.limit_s)[0]
+        self.abandoned = any(fd in ready for fd in self.watched)
+        self.late = not ready
+        if self.late or self.abandoned:
+            signal.pidfd_send_signal(self.process, signal.SIGKILL)
+        os.close(self.process)
