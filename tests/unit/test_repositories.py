@@ -19,6 +19,7 @@ from vcsbench.repositories.load import load
 from vcsbench.repositories.place import MARKER, Place
 from vcsbench.repositories.room import choose_place
 from vcsbench.sources import Estimate
+from vcsbench.sources.generated import GeneratedSource
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -75,10 +76,22 @@ def test_a_load_that_fails_says_what_svnadmin_said(tmp_path: Path) -> None:
             out.write(b"this is no dump stream\n")
             return sources.Facts()
 
-    with pytest.raises(
-        UserError, match=r"svnadmin load into .*f7.nopack failed after revision 0: svnadmin: E"
-    ):
+        def place(self, revision: int) -> str:
+            return f"number {revision}"
+
+    said = r"load into .*f7.nopack failed after revision 0 \(number 1\): svnadmin: E"
+    with pytest.raises(UserError, match=said):
         load(Broken(), [("f7", "nopack")], tmp_path)  # type: ignore[arg-type]
+
+
+def test_a_load_that_ends_early_is_refused(tmp_path: Path) -> None:
+    class Shorter(GeneratedSource):
+        def write(self, out: Any) -> sources.Facts:
+            return sources.Facts(super().write(out).revisions + 1)
+
+    source = Shorter("it", {"source": "generated", "profile": "ruby", "scale": 0.0001}, "")
+    with pytest.raises(UserError, match="loaded 5 of 6 revisions"):
+        load(source, [("f7", "nopack")], tmp_path)
 
 
 def test_files_are_listed_revision_by_revision_a_packed_shard_at_its_end(packed: Path) -> None:

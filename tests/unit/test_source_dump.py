@@ -171,12 +171,20 @@ def test_a_truncated_file_is_refused_and_says_where(
     [
         (b"\nchanged in 7\n", b"\nchanged in 8\n", "the text of 'trunk/text' does not have its"),
         (b"Revision-number: 9\n", b"Revision-number: 3\n", "revision 3 comes after revision 8"),
-        (b"Revision-number: 9\n", b"Revision-number: x\n", "Revision-number is 'x', which is no"),
-        (b"Revision-number: 9\n", b"Rexision-number: 9\n", "a record begins with 'Rexision-n"),
+        (b"Revision-number: 9\n", b"Revision-number: x\n", "Revision-number is 'x' (at"),
+        (b"Revision-number: 9\n", b"Rexision-number: 9\n", "but nearly Revision-number"),
+        (b"Revision-number: 9\n", b"Svndumptool: 9\n", "a record begins with 'Svndumptool'"),
+        (b"\nText-content-length", b"\nText-conten4-length", "but nearly Text-content-length"),
+        (b"\nText-content-length: ", b"\nLength-of-the-text: ", "a record is longer than its"),
+        (b"Node-kind: file\n", b"Node-kind: fine\n", "Node-kind is 'fine'"),
+        (b"Node-copyfrom-rev: 20\n", b"Node-copyfrom-rev: 21\n", "revision that is not older"),
+        (b"Node-copyfrom-rev: 20\n", b"Of-a-copy: 20\n", "copied from half a place"),
+        (b"Text-content-sha1: ", b"Text-content-sha1: 0", "Text-content-sha1 is"),
         (b"Node-kind: file\n", b"Node-kind  file\n", "'Node-kind  file' is no header"),
         (b"one\n2\nPROPS-END", b"one\n2\nPROPS.END", "a record's properties are not as long as"),
         (b"V 5\none\n2\n", b"V 3\none\n2\n", "a record's properties are not as long as"),
         (b"K 1\na\nV 2\n", b"K 1\na\nV x\n", "a record's properties are not as long as"),
+        (b"V 27\n20", b"V 27\n2O", "which is no date"),
         (b"version: 2", b"version: 7", "it has the unknown format version 7"),
         (b"Content-length: 3", b"Content-length: 1", "longer than the record"),
     ],
@@ -191,6 +199,12 @@ def test_a_corrupt_file_is_refused_and_says_where(
     said = refused(file)
     assert sentence in said
     assert re.search(r"\(at (revision \d+, )?byte [\d,]+ of the stream\)", said)
+
+
+def test_headers_of_other_programs_are_passed_over(dumps: dict[str, bytes], tmp_path: Path) -> None:
+    node = b"Node-kind: file\n"
+    (tmp_path / "dump").write_bytes(dumps["2"].replace(node, node + b"X-Made-by: a filter\n"))
+    assert dump_source(tmp_path / "dump").write(io.BytesIO()).revisions == 22
 
 
 def test_a_corrupt_delta_is_refused(dumps: dict[str, bytes], tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def test_the_trees_of_a_real_history(path: str, tmp_path: Path) -> None:
     facts = write_and_load(source, tmp_path / "svn")
     commits = commits_of(Path(path))
     assert facts.revisions == len(commits) + 1
+    assert len(commits) >= 1000
     last = len(commits) - 1
     sample = sorted({last * number // (REVISIONS - 1) for number in range(REVISIONS)})
     for number in sample:

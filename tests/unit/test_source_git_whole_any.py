@@ -21,9 +21,8 @@ from git_graphs import (
     line_of,
     make_graph,
     names,
-    revprop,
 )
-from git_histories import EXECUTABLE, FILE
+from git_histories import EXECUTABLE, FILE, log
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("svnadmin") and shutil.which("git")), reason="not installed: svnadmin or git"
@@ -76,6 +75,7 @@ def test_any_of_many_graphs_keeps_its_trees(graph: Graph) -> None:
     check_graph(graph)
 
 
+REVISIONS = 50
 REAL = [path for path in os.environ.get("VCSBENCH_REAL_GIT", "").split(":") if path]
 
 
@@ -87,10 +87,21 @@ REAL = [path for path in os.environ.get("VCSBENCH_REAL_GIT", "").split(":") if p
 def test_the_lines_of_a_real_history(path: str, tmp_path: Path) -> None:
     repository = tmp_path / "svn"
     facts = convert_whole(Path(path), repository)
-    for number in range(50):
-        revision = 2 + number * (facts.revisions - 2) // 49
-        commit = revprop(repository, revision, "git:commit")
-        if commit and changed(repository, revision):
-            check_tree(Path(path), commit, repository, revision, line_of(repository, revision))
+    commits = {
+        revision: entry["git:commit"]
+        for revision, entry in enumerate(log(repository), 1)
+        if "git:commit" in entry
+    }
+    revisions = list(commits)
+    assert len(revisions) >= 1000
+    checked = set()
+    for number in range(REVISIONS):
+        rest = revisions[number * len(revisions) // REVISIONS :]
+        # A commit that changes nothing does not say on which line it lies.
+        revision = next(revision for revision in rest if changed(repository, revision))
+        line = line_of(repository, revision)
+        check_tree(Path(path), commits[revision], repository, revision, line)
+        checked.add(revision)
+    assert len(checked) == REVISIONS
     for name in sorted(names(repository, "tags"))[:10]:
         check_tree(Path(path), f"refs/tags/{name}", repository, facts.revisions, f"tags/{name}")

@@ -87,13 +87,21 @@ def _stream(source: Source, paths: list[Path]) -> Any:
     except BrokenPipeError:
         pass  # a load ended early, and says why below
     finally:
-        failed = _end(loads, paths)
-    if failed:
-        raise UserError(failed)
+        failed = _end(loads, paths, source)
+    if failed or not facts:
+        raise UserError(failed or "svnadmin load did not read all of the history")
+    _check_revisions(facts.revisions, paths)
     return facts
 
 
-def _end(loads: list[subprocess.Popen[bytes]], paths: list[Path]) -> str:
+def _check_revisions(wanted: int, paths: list[Path]) -> None:
+    """Refuse what svnadmin load took for the end of a stream."""
+    for path in paths:
+        if (loaded := fsfs.youngest(path)) != wanted:
+            raise UserError(f"svnadmin load into {path} loaded {loaded} of {wanted} revisions")
+
+
+def _end(loads: list[subprocess.Popen[bytes]], paths: list[Path], source: Source) -> str:
     """Close the pipes and wait; a sentence about the first load that failed, or ""."""
     failed = ""
     for process, path in zip(loads, paths, strict=True):
@@ -106,8 +114,10 @@ def _end(loads: list[subprocess.Popen[bytes]], paths: list[Path]) -> str:
         stderr.unlink()
         if process.returncode != 0 and not failed:
             reached = fsfs.youngest(path)
+            place = source.place(reached + 1)
             failed = (
-                f"svnadmin load into {path} failed after revision {reached}: {' '.join(said[-3:])}"
+                f"svnadmin load into {path} failed after revision {reached}"
+                f"{f' ({place})' if place else ''}: {' '.join(said[-3:])}"
             )
     return failed
 

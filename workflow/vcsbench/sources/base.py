@@ -62,6 +62,10 @@ class Source(Protocol):
     def tree(self) -> str:
         """The path below the repository's root that export exports; "" is the root."""
 
+    def place(self, revision: int) -> str:
+        """Where, in what write() has read, the history's revision begins that is loaded as `revision`:
+        for an error. "" where nobody could look it up."""
+
 
 # What local_path() raises.
 UNREACHABLE = (OSError, ValueError, RuntimeError)

@@ -119,3 +119,7 @@ class SvnSource:
             f"{self._path}: svnlook tree failed",
         )
         return "trunk" if b"trunk/" in top.split(b"\n") else ""
+
+    def place(self, revision: int) -> str:
+        """A revision has its own number, and lies nowhere else."""
+        return ""

@@ -110,3 +110,7 @@ class SvnUrlSource:
     def tree(self) -> str:
         """The definition's `tree`, or trunk."""
         return self._tree
+
+    def place(self, revision: int) -> str:
+        """A revision has its own number, and lies nowhere else."""
+        return ""

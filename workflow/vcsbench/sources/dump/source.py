@@ -12,7 +12,8 @@ from typing import Any, BinaryIO
 
 from vcsbench.sources.base import Estimate, Facts, Options
 from vcsbench.sources.dump.compressed import DAMAGED, compression, opened
-from vcsbench.sources.dump.walk import FORMAT, Walk
+from vcsbench.sources.dump.headers import FORMAT
+from vcsbench.sources.dump.walk import Walk
 from vcsbench.sources.process import CHUNK
 
 # Rough ratios for the estimate: compressed text, and full texts against a repository's deltas.
@@ -45,6 +46,7 @@ class DumpSource:
         self._options.allow("path", "tree")
         self._path = self._options.path("path")
         self._tree = self._options.tree()
+        self._walked: Walk | None = None
 
     def identity(self) -> str:
         """From the file's path, size and time."""
@@ -104,21 +106,28 @@ class DumpSource:
         It is read twice: nothing is written before all of it was found to be whole. That costs
         little beside loading it.
         """
-        revisions = self._walk()
+        self._walked = self._walk()
         with opened(self._path) as file:
             shutil.copyfileobj(file, out, CHUNK)
         out.flush()
-        return Facts(revisions=revisions)
+        return Facts(revisions=self._walked.revisions)
 
-    def _walk(self) -> int:
-        """Check the whole file; returns how many revisions it has."""
+    def _walk(self) -> Walk:
+        """Check the whole file."""
         with opened(self._path) as file:
             walk = Walk(str(self._path), file)
             try:
                 walk.run()
             except (OSError, *DAMAGED) as error:
                 raise walk.wrong(f"it cannot be read on: {error}") from error
-        return walk.revisions
+        return walk
+
+    def place(self, revision: int) -> str:
+        """The revision's own number and the byte at which it begins; svnadmin load numbers anew."""
+        if not self._walked or not 0 < revision <= self._walked.revisions:
+            return ""
+        number, offset = (a[revision - 1] for a in (self._walked.numbers, self._walked.offsets))
+        return f"revision {number} of {self._path}, at byte {offset:,} of the stream"
 
     def tree(self) -> str:
         """The definition's `tree`, or trunk where the stream soon makes one, or else the root."""

@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Iterator
 from typing import BinaryIO
 
 from vcsbench.errors import UserError
-from vcsbench.sources.dump.properties import is_property_block
+from vcsbench.sources.dump.headers import FORMAT, NODE, RECORDS, REVISION, shown, why_wrong
+from vcsbench.sources.dump.properties import is_date, read_properties
 
-FORMAT = b"SVN-fs-dump-format-version"
 KNOWN_FORMATS = (1, 2, 3)
-# A record has one of these.
-RECORDS = (FORMAT, b"UUID", b"Revision-number", b"Node-path")
+CHECKSUMS = ("md5", "sha1")
 CHUNK = 1 << 18
 # Longer than any header that svnadmin writes: paths are the longest part.
 LONGEST_LINE = 1 << 16
 
 
 class Walk:
-    """One pass over a stream. `revisions` counts the revisions but revision 0."""
+    """One pass over a stream. `revisions` counts the revisions but revision 0; `numbers` and `offsets`
+    have the number of each of them and the byte at which its record begins."""
 
     def __init__(self, name: str, stream: BinaryIO) -> None:
         """`name` is what errors call the stream."""
         self._name = name
         self._stream = stream
         self._offset = 0
+        self._record_at = 0
+        self._format = 0
         self._revision: int | None = None
-        self.revisions = 0
+        self.numbers = array("Q")
+        self.offsets = array("Q")
+
+    @property
+    def revisions(self) -> int:
+        """How many revisions but revision 0 the walk has come past."""
+        return len(self.numbers)
 
     def run(self) -> None:
         """Walk to the end of the stream; UserError, saying where, at the first thing wrong."""
         first = self._headers()
         if first is None or FORMAT not in first:
             raise self.wrong("it does not begin with its format's version")
-        if self._number(first, FORMAT) not in KNOWN_FORMATS:
+        self._format = self._number(first, FORMAT)
+        if self._format not in KNOWN_FORMATS:
             raise self.wrong(f"it has the unknown format version {first[FORMAT].decode()}")
         while (headers := self._headers()) is not None:
             self._record(headers)
@@ -61,56 +71,82 @@ class Walk:
             if line != b"\n":
                 key, colon, value = line[:-1].partition(b": ")
                 if not colon:
-                    raise self.wrong(f"{_shown(line)} is no header of a record")
+                    raise self.wrong(f"{shown(line)} is no header of a record")
+                if what := why_wrong(key, value):
+                    raise self.wrong(what)
+                if not headers:
+                    self._record_at = self._offset - len(line)
                 headers[key] = value
             elif headers:
                 return headers
 
-    def _number(self, headers: dict[bytes, bytes], key: bytes) -> int:
-        value = headers.get(key, b"0")
-        if not value.isdigit():
-            raise self.wrong(f"{key.decode()} is {_shown(value)}, which is no number")
-        return int(value)
+    @staticmethod
+    def _number(headers: dict[bytes, bytes], key: bytes) -> int:
+        return int(headers.get(key, b"0"))
 
     def _record(self, headers: dict[bytes, bytes]) -> None:
         if not any(key in headers for key in RECORDS):
-            raise self.wrong(f"a record begins with {_shown(next(iter(headers)))}")
-        if b"Revision-number" in headers:
-            number = self._number(headers, b"Revision-number")
-            if self._revision is not None and number <= self._revision:
-                raise self.wrong(f"revision {number} comes after revision {self._revision}")
-            self._revision = number
-            self.revisions += number > 0
-        elif b"Node-path" in headers and self._revision is None:
-            raise self.wrong("a node comes before the first revision")
+            raise self.wrong(f"a record begins with {shown(next(iter(headers)))}")
+        if REVISION in headers:
+            self._begin(self._number(headers, REVISION))
+        elif NODE in headers:
+            self._node(headers)
         properties = self._number(headers, b"Prop-content-length")
         text = self._number(headers, b"Text-content-length")
         # Without it, svnadmin goes by the lengths of the parts.
         whole = self._number(headers, b"Content-length") or properties + text
         if properties + text > whole:
             raise self.wrong("the parts of a record are longer than the record")
-        if properties and not is_property_block(b"".join(self._content(properties))):
-            raise self.wrong("a record's properties are not as long as they say")
+        if properties + text < whole and self._format > 1:
+            raise self.wrong("a record is longer than its parts")
+        if properties:
+            self._properties(b"".join(self._content(properties)), REVISION in headers)
         if text:
             self._text(text, headers)
         for _ in self._content(whole - properties - text):
-            pass  # what svnadmin passes over; in format 1, all
+            pass  # a text of format 1
+
+    def _begin(self, number: int) -> None:
+        """Begin revision `number`."""
+        if self._revision is not None and number <= self._revision:
+            raise self.wrong(f"revision {number} comes after revision {self._revision}")
+        self._revision = number
+        if number > 0:
+            self.numbers.append(number)
+            self.offsets.append(self._record_at)
+
+    def _node(self, headers: dict[bytes, bytes]) -> None:
+        if self._revision is None:
+            raise self.wrong("a node comes before the first revision")
+        if (b"Node-copyfrom-rev" in headers) != (b"Node-copyfrom-path" in headers):
+            raise self.wrong(f"{shown(headers[NODE])} is copied from half a place")
+        if self._number(headers, b"Node-copyfrom-rev") >= max(1, self._revision):
+            raise self.wrong(f"{shown(headers[NODE])} is copied from a revision that is not older")
+
+    def _properties(self, block: bytes, of_revision: bool) -> None:
+        properties = read_properties(block)
+        if properties is None:
+            raise self.wrong("a record's properties are not as long as they say")
+        date = properties.get(b"svn:date") if of_revision else None
+        if date is not None and not is_date(date):
+            raise self.wrong(f"svn:date is {shown(date)}, which is no date")
 
     def _text(self, length: int, headers: dict[bytes, bytes]) -> None:
         # The checksums of a delta are those of the text that it makes: svnadmin load checks them.
         delta = headers.get(b"Text-delta") == b"true"
-        stated = b"" if delta else headers.get(b"Text-content-md5", b"")
-        digest = hashlib.md5(usedforsecurity=False)
+        stated = {} if delta else {n: headers.get(f"Text-content-{n}".encode()) for n in CHECKSUMS}
+        digests = {n: hashlib.new(n, usedforsecurity=False) for n in stated if stated[n]}
         first = True
         for chunk in self._content(length):
             if first and delta and not chunk.startswith(b"SVN"):
                 raise self.wrong("a delta does not begin as one")
             first = False
-            if stated:
+            for digest in digests.values():
                 digest.update(chunk)
-        if stated and digest.hexdigest().encode("ascii") != stated:
-            path = headers.get(b"Node-path", b"")
-            raise self.wrong(f"the text of {_shown(path)} does not have its checksum")
+        for name, digest in digests.items():
+            if bytes.fromhex((stated[name] or b"").decode("ascii")) != digest.digest():
+                path = headers.get(NODE, b"")
+                raise self.wrong(f"the text of {shown(path)} does not have its checksum ({name})")
 
     def _content(self, length: int) -> Iterator[bytes]:
         """The next bytes in chunks."""
@@ -121,7 +157,3 @@ class Walk:
             self._offset += len(chunk)
             length -= len(chunk)
             yield chunk
-
-
-def _shown(text: bytes) -> str:
-    return repr(text[:60].decode("utf-8", "replace").rstrip("\n"))

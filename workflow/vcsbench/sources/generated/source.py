@@ -97,3 +97,7 @@ class GeneratedSource:
     def tree(self) -> str:
         """Trunk by the name that the profile's layout has for it."""
         return self._profile.layout.trunk.decode("ascii")
+
+    def place(self, revision: int) -> str:
+        """A revision has its own number, and lies nowhere else."""
+        return ""

@@ -210,3 +210,7 @@ class GitSource:
     def tree(self) -> str:
         """The branch is trunk."""
         return "trunk"
+
+    def place(self, revision: int) -> str:
+        """A revision has its own number, and lies nowhere else."""
+        return ""
