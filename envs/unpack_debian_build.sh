@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Makes a build of Subversion out of another release's Debian (or Ubuntu) packages, without installing
+# any: they are fetched by this machine's apt, from the archive that it already uses, and unpacked in a
+# new folder. Its programs run with their own C library, through wrappers in FOLDER/bin and FOLDER/sbin.
+# Needs no root. usage: envs/unpack_debian_build.sh RELEASE FOLDER     e.g. trixie /var/tmp/svn-trixie
+set -euo pipefail
+
+say() { printf 'unpack_debian_build: %s\n' "$*"; }
+die() {
+    say "$@" >&2
+    exit 1
+}
+
+(($# == 2)) || die "usage: envs/unpack_debian_build.sh RELEASE FOLDER"
+release=$1
+[[ $release =~ ^[a-z][a-z0-9.-]*$ ]] || die "'$release' is not the name of a release, such as trixie"
+for program in apt-get apt-config dpkg dpkg-deb; do
+    type -P "$program" >/dev/null || die "this machine has no $program: its packages are not Debian's"
+done
+folder=$(realpath --canonicalize-missing -- "$2")
+[[ ! -e $folder ]] || die "$folder: is there already; remove it, or name another folder"
+# The wrappers are shell scripts and name the folder; the library path takes colons and semicolons apart.
+[[ $folder != *[\'\":\;\ ]* ]] || die "$folder: a folder without spaces, quotes, colons and semicolons is needed"
+mkdir -p -- "$(dirname -- "$folder")"
+parts=$folder.part
+[[ ! -e $parts ]] || die "$parts: is left from an earlier try, or one is at work; remove it"
+mkdir -m 755 -- "$parts"
+trap 'rm -rf -- "$parts"' EXIT
+
+# The archive from which this machine gets its own release.
+find_archive() {
+    local id="" codename="" source release_of
+    # shellcheck source=/dev/null
+    . /etc/os-release
+    codename=${VERSION_CODENAME-} id=${ID-}
+    while read -r source release_of; do
+        if [[ $release_of == "$codename" ]]; then
+            archive=$source
+            keyring=/usr/share/keyrings/$id-archive-keyring.gpg
+            return
+        fi
+    done < <(apt-get indextargets --format "\$(REPO_URI) \$(RELEASE)" 'Created-By: Packages')
+    die "this machine's apt sources have no archive of its own release '$codename'"
+}
+
+# A private apt: its own lists, cache and status. Of the machine's configuration it takes how to reach
+# an archive (a proxy, say), but no hooks.
+make_private_apt() {
+    local apt=$parts/apt
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/empty"
+    apt-config dump | grep '^Acquire::' | grep -v '^Acquire::IndexTargets' >"$apt/apt.conf" || true
+    cat >>"$apt/apt.conf" <<CONF
+Dir::Etc::main "/dev/null";
+Dir::Etc::parts "$apt/empty";
+Dir::Etc::sourcelist "$apt/sources.list";
+Dir::Etc::sourceparts "$apt/empty";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "$apt/empty";
+Dir::State "$apt";
+Dir::State::lists "$apt/lists";
+Dir::State::status "/dev/null";
+Dir::Cache "$apt/cache";
+APT::Sandbox::User "$(id -un)";
+APT::Install-Recommends "false";
+Acquire::Languages "none";
+CONF
+    local signed=""
+    [[ ! -e $keyring ]] || signed="[signed-by=$keyring] "
+    printf 'deb %s%s %s main\n' "$signed" "$archive" "$release" >"$apt/sources.list"
+    # The module is Ubuntu's universe.
+    [[ $keyring != *ubuntu* ]] || printf 'deb %s%s %s universe\n' "$signed" "$archive" "$release" >>"$apt/sources.list"
+    export APT_CONFIG=$apt/apt.conf
+}
+
+fetch() {
+    local output
+    if ! output=$(apt-get -qq -o Dpkg::Use-Pty=0 "$@" 2>&1); then
+        printf '%s\n' "$output" | tail -n 4 | sed 's/^/    /' >&2
+        die "the packages of $release could not be fetched from this machine's archive: the lines above say why"
+    fi
+}
+
+unpack() {
+    local package
+    for package in "$parts"/apt/cache/archives/*.deb; do
+        dpkg-deb --extract "$package" "$parts/root"
+    done
+    rm -rf "$parts/apt"
+}
+
+# A file of root/ by its name's pattern, as it will be called once all is in place.
+find_file() {
+    local found
+    found=$(cd "$parts/root" && find . -name "$1" -print -quit)
+    [[ $found ]] || die "the packages of $release have no $1"
+    printf '%s\n' "$folder/root/${found#./}"
+}
+
+# A program that runs with the C library and the other libraries that came with it.
+wrap() {
+    local program=$1 wrapper=$2
+    printf '#!/bin/sh\nexec %s --library-path %s %s "$@"\n' "$loader" "$libraries" "$program" >"$wrapper"
+    chmod 755 "$wrapper"
+}
+
+make_wrappers() {
+    local path triplet library program
+    library=$(find_file 'libsvn_subr-1.so.?')
+    triplet=$(basename "$(dirname "$library")")
+    loader=$(find_file 'ld-linux*.so.?')
+    libraries=$folder/root/usr/lib/$triplet
+    # Before Debian 13 the C library lay in /lib.
+    [[ ! -d $parts/root/lib/$triplet ]] || libraries+=:$folder/root/lib/$triplet
+    mkdir "$parts/bin" "$parts/sbin"
+    for path in "$parts"/root/usr/bin/svn*; do
+        program=${path##*/}
+        # Some are scripts.
+        [[ $(head -c 4 "$path") != $'\x7fELF' ]] || wrap "$folder/root/usr/bin/$program" "$parts/bin/$program"
+    done
+    wrap "$folder/root/usr/sbin/apache2" "$parts/sbin/apache2"
+    # Where those look who know a prefix only.
+    ln -s "root/usr/lib/$triplet" "$parts/lib"
+    ln -s root/usr/lib/apache2/modules "$parts/libexec"
+}
+
+find_archive
+make_private_apt
+say "fetching Subversion and httpd of $release"
+fetch update
+fetch --yes --download-only install subversion libapache2-mod-svn
+unpack
+make_wrappers
+mv -- "$parts" "$folder"
+trap - EXIT
+say "made $folder: Subversion $("$folder/bin/svn" --version --quiet). In the configuration:"
+printf 'builds:\n  %s: {prefix: %s}\n' "$release" "$folder"
