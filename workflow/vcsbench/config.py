@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from vcsbench import sources
+from vcsbench.builds import ON_PATH, Build, read_builds
 from vcsbench.errors import UserError
 from vcsbench.study import Study, load_study
 from vcsbench.validation import read_yaml, validate
@@ -18,6 +19,7 @@ PUBLISHED_SERVERS = {"slow": 0, "medium": 1, "fast": 2}
 DEFAULTS: dict[str, Any] = {
     "repository": None,
     "expectations": [],
+    "builds": {},
     "spacer_kib": 0,
     "cold_client": False,
     "clear_caches": "auto",
@@ -40,6 +42,11 @@ class Config:
     repositories: dict[str, dict[str, Any]]
     studies: dict[str, Study]
     servers: list[str]
+    builds: dict[str, Build] = field(default_factory=dict)
+
+    def build_of(self, axes: Mapping[str, str]) -> Build:
+        """The build that a cell is measured with: the PATH's where the axis does not apply."""
+        return self.builds[axes["build"]] if axes.get("build") else ON_PATH
 
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
@@ -63,9 +70,13 @@ def load_config(raw: Mapping[str, Any], root: Path, files: Sequence[Path]) -> Co
         name: load_study(root / "config" / "studies" / f"{name}.yaml") for name in raw["studies"]
     }
     servers = server_names(root / "config" / "servers")
-    config = Config(root, tuple(files), values, repositories, studies, servers)
+    builds = read_builds(values["builds"], root, lambda keys: where(files, keys))
+    studies = {name: study.resolved(list(builds)) for name, study in studies.items()}
+    config = Config(root, tuple(files), values, repositories, studies, servers, builds)
     _check_storage(config)
     _check_studies(config)
+    for study in config.studies.values():
+        _check_builds(config, study)
     return config
 
 
@@ -135,4 +146,25 @@ def _check_studies(config: Config) -> None:
         if not (config.root / "config" / "studies" / f"{name}.yaml").exists():
             raise UserError(
                 f"{config.where(['grid', name])}: `grid.{name}`: there is no config/studies/{name}.yaml"
+            )
+
+
+def _check_builds(config: Config, study: Study) -> None:
+    names = study.axes.get("build", [])
+    place = config.where(["builds"])
+    if "build" in study.axes and not config.builds:
+        raise UserError(
+            f"{place}: `builds` is missing, of which the study {study.name} has an axis; name at least "
+            f"one build, such as `system: {{}}`"
+        )
+    for name in names:
+        if name not in config.builds:
+            raise UserError(
+                f"{place}: `builds.{name}` is missing; the study {study.name} is about a build of this name"
+            )
+    for table, definition in study.tables.items():
+        if definition.get("compare", {}).get("candidates") == []:
+            raise UserError(
+                f"{place}: `builds` has {names[0]} only, and {study.name}'s table {table} compares the first "
+                f"with the others; name another one (the same binaries under another name show the noise)"
             )

@@ -102,6 +102,8 @@ def _part(
 def _defined_in(study: Study, axis: str) -> str:
     places = {"repositories": "`repositories`", "servers": "config/servers"}
     values = study.axes[axis]
+    if axis == "build":
+        return "`builds`"
     return places[values] if isinstance(values, str) else f"config/studies/{study.name}.yaml"
 
 

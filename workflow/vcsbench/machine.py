@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -111,37 +110,8 @@ def can_drop_caches() -> bool:
     return True
 
 
-def why_skip(
-    machine: Machine,
-    axes: Mapping[str, str],
-    server: str,
-    argv: str,
-    storage: str,
-    clear_caches: str,
-) -> str:
-    """Why this machine cannot measure a cell, in a clause; "" if it can.
-
-    `server` is the kind of server that the cell takes, `argv` its command's template.
-    """
-    if server == "httpd" and not machine.httpd:
-        return _no_httpd(machine)
-    program = argv.split()[0].strip("{}")
-    if program.startswith("svn") and not machine.has(program):
-        return f"{program} is not installed (Debian: subversion; conda: subversion)"
-    if server == "svnserve" and not machine.has("svnserve"):
-        return "svnserve is not installed (Debian: subversion; conda: subversion)"
-    if axes.get("cache") == "cold":
-        return _never_cold(machine, storage, clear_caches)
-    return ""
-
-
-def _no_httpd(machine: Machine) -> str:
-    if machine.deployed:
-        return "there is no httpd with mod_dav_svn in a conda environment"
-    return "there is no httpd with mod_dav_svn here (Debian: libapache2-mod-svn; conda has none)"
-
-
-def _never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
+def why_never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
+    """Why no cell on a storage can be cold here, in a clause; "" if one can."""
     mount = machine.filesystem(storage)
     if mount.filesystem in IN_MEMORY:
         return f"{storage} is a {mount.filesystem}: what is only in memory cannot be cold"

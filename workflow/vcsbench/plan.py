@@ -11,11 +11,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from vcsbench import sources, unfinished
+from vcsbench import builds, sources, unfinished
 from vcsbench.config import Config, load_config
 from vcsbench.errors import UserError
 from vcsbench.grid import Cell, make_grid, run_order
-from vcsbench.machine import Machine, why_skip
+from vcsbench.machine import Machine, why_never_cold
 from vcsbench.measure.access import ACCESS
 from vcsbench.repositories import copies
 from vcsbench.repositories.copies import Variant
@@ -70,7 +70,10 @@ class Plan:
         storage = self.config["storages"][self.storage_of(axes)]
         argv = study.commands[axes["command"]]["argv"]
         server = ACCESS[axes.get("ra", "")].server
-        reason = why_skip(self.machine, axes, server, argv, storage, self.config["clear_caches"])
+        build = self.config.build_of(axes)
+        reason = builds.why_lacking(build, self.machine, argv, server)
+        if not reason and axes.get("cache") == "cold":
+            reason = why_never_cold(self.machine, storage, self.config["clear_caches"])
         if not reason and axes.get("packing") == "pack":
             revisions = self._revisions(axes["repo"])
             if revisions < SHARD:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from vcsbench import builds
 from vcsbench.config import Config
 from vcsbench.grid import Cell
 from vcsbench.machine import Machine, lacks_journal
@@ -34,6 +33,7 @@ def cell_spec(
     command = study.commands[axes["command"]]
     servers = config.root / "config" / "servers" / axes["config"]
     storage = axes.get("storage") or config["storage"]
+    access, build = ACCESS[axes.get("ra", "")], config.build_of(axes)
     return {
         "study": study.name,
         "cell": cell.path,
@@ -46,8 +46,9 @@ def cell_spec(
         "clearing": machine.clearing(config["clear_caches"]),
         "servers": str(servers.relative_to(config.root)),
         "code": _files_digest(MEASURING, ("",)),
-        "server_files": _files_digest(servers, ACCESS[axes.get("ra", "")].files),
-        "binaries": _binaries(command["argv"], axes.get("ra", ""), machine),
+        "server_files": _files_digest(servers, access.files),
+        "build": build.spec(),
+        "binaries": builds.digests(build, machine, command["argv"], access.server),
         "targets": _targets(config, command, config["storages"][storage]),
         "storage": {"name": storage, "path": config["storages"][storage]},
         "repository": {**repository, "variant": variant.name},
@@ -87,33 +88,3 @@ def _files_digest(folder: Path, names: tuple[str, ...]) -> str:
             if file.is_file() and file.suffix != ".pyc":
                 total.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
     return total.hexdigest()[:16]
-
-
-def _binaries(argv: str, access: str, machine: Machine) -> dict[str, str]:
-    """Digests of the client's and the server's binaries, Subversion's libraries included."""
-    programs = [argv.split()[0].strip("{}")]
-    server = ACCESS[access].server
-    if server == "svnserve":
-        programs.append(server)
-    found = {name: _digest(shutil.which(name) or "") for name in programs}
-    if server == "httpd":
-        found["httpd"] = _digest(machine.httpd)
-        found["mod_dav_svn"] = _digest(os.path.join(machine.httpd_modules, "mod_dav_svn.so"))
-    # An environment that Snakemake deploys is a reason to measure anew by itself.
-    return {} if machine.deployed else {**found, "libraries": _libraries(shutil.which("svn") or "")}
-
-
-@cache
-def _digest(path: str) -> str:
-    if not os.path.isfile(path):
-        return ""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
-
-
-@cache
-def _libraries(svn: str) -> str:
-    prefix = Path(svn).resolve().parent.parent
-    found = sorted({*prefix.glob("lib/libsvn_*.so*"), *prefix.glob("lib/*/libsvn_*.so*")})
-    digests = [f"{path.name} {_digest(str(path))}" for path in found if not path.is_symlink()]
-    return hashlib.sha256("\n".join(digests).encode()).hexdigest()[:16]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ class Study:
     """One file of config/studies, as it stands there.
 
     `axes` maps each axis, in the order of a cell's path, to its values or to `repositories` or
-    `servers`. `commands` is empty for a study that has published numbers only.
+    `servers` or `builds`. `commands` is empty for a study that has published numbers only.
     """
 
     name: str
@@ -25,6 +26,27 @@ class Study:
     tables: dict[str, dict[str, Any]]
     commands: dict[str, dict[str, Any]] = field(default_factory=dict)
     published: dict[str, Any] | None = None
+
+    def resolved(self, builds: Sequence[str]) -> Study:
+        """The study with the builds that the configuration names, in its order, for the values of an
+        axis that takes them from there; tables that compare the `first` with the `rest` name them, too.
+        """
+        axes = {a: list(builds) if v == "builds" else v for a, v in self.axes.items()}
+        named = {axis for axis, values in self.axes.items() if values == "builds"}
+        tables = {name: _named(table, named, builds) for name, table in self.tables.items()}
+        return replace(self, axes=axes, tables=tables)
+
+
+def _named(table: dict[str, Any], named: set[str], builds: Sequence[str]) -> dict[str, Any]:
+    compare = table.get("compare", {})
+    if compare.get("axis") not in named:
+        return table
+    compare = dict(compare)
+    if compare["baseline"] == "first":
+        compare["baseline"] = next(iter(builds), "")
+    if compare["candidates"] == "rest":
+        compare["candidates"] = [name for name in builds if name != compare["baseline"]]
+    return {**table, "compare": compare}
 
 
 def load_study(path: str | Path) -> Study:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from vcsbench.errors import UserError
-from vcsbench.machine import Machine
+from vcsbench.measure.programs import Programs
 from vcsbench.measure.servers import HOST, Server
 
 HTTPD_CONF = Path(__file__).with_name("httpd.conf")
@@ -35,7 +34,7 @@ class Access:
 
 def _svnserve(server: Server) -> list[str]:
     return [
-        program("svnserve"),
+        server.programs.get("svnserve"),
         "--daemon",
         "--foreground",
         "--root",
@@ -49,7 +48,6 @@ def _svnserve(server: Server) -> list[str]:
 
 
 def _httpd(server: Server) -> list[str]:
-    machine = Machine()
     directives = server.files / "httpd.conf"
     if not directives.exists():
         raise UserError(f"{directives}: there is no such file; a server configuration has one")
@@ -62,11 +60,20 @@ def _httpd(server: Server) -> list[str]:
             run=server.run,
             port=server.port,
             root=server.root,
-            modules=machine.httpd_modules,
+            modules="\n".join(_load_modules(server.programs)),
             directives=copied,
         )
     )
-    return [machine.httpd, "-DFOREGROUND", "-f", str(conf)]
+    return [server.programs.httpd, "-DFOREGROUND", "-f", str(conf)]
+
+
+def _load_modules(programs: Programs) -> Iterator[str]:
+    """The directives that load what httpd needs; what is not there as a file is compiled in."""
+    for name in ("mpm_event", "unixd", "authz_core", "dav"):
+        path = os.path.join(programs.httpd_modules, f"mod_{name}.so")
+        if os.path.exists(path):
+            yield f'LoadModule {name}_module "{path}"'
+    yield f'LoadModule dav_svn_module "{programs.mod_dav_svn}"'
 
 
 def read_arguments(path: Path) -> list[str]:
@@ -77,14 +84,6 @@ def read_arguments(path: Path) -> list[str]:
         raise UserError(f"{path}: there is no such file; a server configuration has one") from None
     except ValueError as error:
         raise UserError(f"{path}: cannot be read as options: {error}") from None
-
-
-def program(name: str) -> str:
-    """The path of a program; a UserError where there is none."""
-    found = shutil.which(name)
-    if not found:
-        raise UserError(f"{name} is not on the PATH; `make report` installs what is needed")
-    return os.path.abspath(found)
 
 
 ACCESS = {

@@ -17,10 +17,11 @@ from typing import Any
 
 from vcsbench.errors import UserError
 from vcsbench.measure import certificate, context, processes
-from vcsbench.measure.access import ACCESS, program, read_arguments
+from vcsbench.measure.access import ACCESS, read_arguments
 from vcsbench.measure.clearing import resident_share
 from vcsbench.measure.hooks import Hooks
 from vcsbench.measure.lock import machine_lock
+from vcsbench.measure.programs import Programs, check_unchanged
 from vcsbench.measure.servers import HOST, Server
 from vcsbench.measure.steps import Bench
 from vcsbench.measure.template import fill
@@ -45,7 +46,11 @@ class CellRound:
         self.copy = (number - 1) % record["copies"] + 1
         self.repository = copy_of(self.place, spec["repository"]["variant"], self.copy)
         self.label = self._check_copy()
+        self.client = Programs(**spec["build"]["client"])
         self.server = self._server()
+        check_unchanged(
+            spec["binaries"], self.client, self.server.programs if self.server else self.client
+        )
         self.target = self.run / "target"
         if spec["targets"]:
             self.target = Place(spec["targets"], os.getcwd()).make("targets") / str(os.getpid())
@@ -76,7 +81,7 @@ class CellRound:
                 self.target,
                 self.spec["clearing"],
                 touch,
-                environment(),
+                environment(self.client),
             )
             self.hooks = Hooks(self.run, self._hook)
             self._time(lock)
@@ -99,7 +104,8 @@ class CellRound:
         folder = self.run / "server"
         folder.mkdir()
         os.chmod(self.run, 0o711)  # the server's user has to reach its folder
-        return Server(access, self.place / FOLDER, Path(self.spec["servers"]), folder)
+        programs = Programs(**self.spec["build"]["server"])
+        return Server(access, self.place / FOLDER, Path(self.spec["servers"]), folder, programs)
 
     def command(self, repository: Path, tree: str, target: Path) -> list[str]:
         """The timed command, for a repository on the place."""
@@ -115,9 +121,9 @@ class CellRound:
         return fill(
             self.spec["argv"],
             {
-                "svn": lambda: [program("svn"), *options],
-                "svnbench": lambda: [program("svnbench"), *options],
-                "svnadmin": lambda: program("svnadmin"),
+                "svn": lambda: [self.client.get("svn"), *options],
+                "svnbench": lambda: [self.client.get("svnbench"), *options],
+                "svnadmin": lambda: self.client.get("svnadmin"),
                 "svnadmin_args": lambda: read_arguments(svnadmin_args),
                 "url": lambda: self._url(repository),
                 "tree": lambda: urllib.parse.quote(tree),
@@ -140,7 +146,7 @@ class CellRound:
                 processes.tied(self._hyperfine()),
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=environment(),
+                env=environment(self.client),
                 process_group=0,  # ended together with what it runs
                 pass_fds=[lock],
             )
@@ -159,7 +165,7 @@ class CellRound:
 
     def _hyperfine(self) -> list[str]:
         return [
-            program("hyperfine"),
+            Programs().get("hyperfine"),
             "-N",
             *("--style", "basic"),
             *("--warmup", str(self.warmup)),
@@ -243,7 +249,9 @@ class CellRound:
         self.bench.do("remove-target")
         limit = self.spec["time_limit_s"]
         try:
-            done = subprocess.run(self.argv, capture_output=True, env=environment(), timeout=limit)
+            done = subprocess.run(
+                self.argv, capture_output=True, env=environment(self.client), timeout=limit
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"{self.argv[0]} failed: {error}"
         said = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
@@ -256,10 +264,10 @@ class CellRound:
         return f"; {self.server.kind}'s log ends: {' '.join(self.server.last_words()) or 'it is empty'}"
 
 
-def environment() -> dict[str, str]:
+def environment(client: Programs) -> dict[str, str]:
     """The environment of what is timed. Subversion's sleep for timestamps is off: it times nothing."""
     return {
-        **os.environ,
+        **client.environment(os.environ),
         "LC_ALL": "C.UTF-8",
         "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP_FOR_TIMESTAMPS": "yes",
     }

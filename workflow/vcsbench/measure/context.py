@@ -5,15 +5,18 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcsbench import __version__
 from vcsbench.machine import Machine
-from vcsbench.measure.access import ACCESS, program
+from vcsbench.measure import loaded
+from vcsbench.measure.access import ACCESS
 from vcsbench.measure.identity import identity
+from vcsbench.measure.programs import Programs, joined_digest
 
 if TYPE_CHECKING:
     from vcsbench.measure.cell import CellRound
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
     """The context of a cell-round, as its file has it."""
     spec, state = cell.spec, cell.spec["state"]
+    known = versions(_version_commands(cell))
     return {
         **{key: spec[key] for key in ("study", "cell", "spec_digest", "axes")},
         "round": cell.number,
@@ -36,7 +40,8 @@ def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
         "host": host(),
         "targets": spec["targets"],
         "storage": storage(spec["storage"]["name"], cell.place),
-        "versions": versions(_version_commands(cell)),
+        "versions": known,
+        "build": _build(cell, known),
         "repository": {
             **spec["repository"],
             **{k: v for k, v in cell.label.items() if k not in ("sample", "current_mtime_ns")},
@@ -67,6 +72,48 @@ def _work(cell: CellRound) -> dict[str, Any]:
     return {"kind": cell.spec["work"], "captured_io": cell.captured.io}
 
 
+def _build(cell: CellRound, known: Mapping[str, str]) -> dict[str, Any]:
+    """The binaries that ran: of each side the program, its version as it reports it, Subversion's
+    libraries that it had loaded, and where those of the build belong."""
+    program = cell.argv[0]
+    is_subversion = os.path.basename(program).startswith("svn")
+    libraries = None
+    if is_subversion:
+        libraries = loaded.by_client(cell.bench.touch, cell.bench.environment, cell.run)
+    described: dict[str, Any] = {
+        "name": cell.spec["axes"].get("build", ""),
+        "client": _side(program, known[os.path.basename(program)], cell.client, libraries),
+        "server": None,
+    }
+    server = cell.server
+    if server and server.pid:
+        version = known[server.kind]
+        if server.kind == "httpd":
+            found = re.search(r"\bSVN/([\w.-]+)", server.greet())
+            version = found[1] if found else ""
+        described["server"] = _side(
+            server.argv[0], version, server.programs, loaded.by_server(server.pid)
+        )
+    files = [path for side in ("client", "server") for path in _loaded(described[side])]
+    described["digest"] = joined_digest(files)
+    return described
+
+
+def _side(
+    program: str, version: str, programs: Programs, libraries: list[str] | None
+) -> dict[str, Any]:
+    return {
+        "program": program,
+        "version": version,
+        "places": programs.places,
+        "libraries": libraries,
+    }
+
+
+def _loaded(side: Mapping[str, Any] | None) -> list[str]:
+    return [side["program"], *(side["libraries"] or [])] if side else []
+
+
 def _files(folder: Path, names: Sequence[str]) -> dict[str, str]:
     """The content of those files of a server configuration that the cell uses."""
     found = [path for name in names for path in (folder / name, *(folder / name).rglob("*"))]
@@ -76,7 +123,7 @@ def _files(folder: Path, names: Sequence[str]) -> dict[str, str]:
 
 def _version_commands(cell: CellRound) -> dict[str, list[str]]:
     client = os.path.basename(cell.argv[0])
-    asked = {"hyperfine": [program("hyperfine"), "--version"]}
+    asked = {"hyperfine": [Programs().get("hyperfine"), "--version"]}
     asked[client] = [cell.argv[0], "--version", *(["--quiet"] if client.startswith("svn") else [])]
     if cell.server:
         quiet = ["-v"] if cell.server.kind == "httpd" else ["--version", "--quiet"]

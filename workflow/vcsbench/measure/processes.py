@@ -72,13 +72,14 @@ def family(pid: int) -> list[int]:
     return found
 
 
-def listens(pid: int, port: int) -> bool:
-    """Whether a process or one of its descendants listens on a TCP port."""
+def listens(pid: int, port: int, children: bool = True) -> bool:
+    """Whether a process listens on a TCP port, or one of its descendants (unless without `children`)."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     # The local address ends with the port in hexadecimal, 0A is LISTEN, the tenth field is the inode.
     inodes = {row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"}
     wanted = {f"socket:[{inode}]" for inode in inodes}
-    return any(wanted & _open_files(member) for member in family(pid)) if wanted else False
+    members = family(pid) if children else [pid]
+    return any(wanted & _open_files(member) for member in members) if wanted else False
 
 
 def _open_files(pid: int) -> set[str]:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from vcsbench.errors import UserError
 from vcsbench.measure import processes
+from vcsbench.measure.programs import Programs
 
 if TYPE_CHECKING:
     from vcsbench.measure.access import Access
 
 HOST = "127.0.0.1"
+ON_PATH = Programs()
 # A port may be taken between finding it free and listening on it.
 TRIES = 5
 START_LIMIT_S = 20.0
@@ -24,15 +26,23 @@ class Server:
     """The server of one kind of access (access.py).
 
     `root` is the folder that it serves, `files` the folder of its configuration (config/servers/<name>),
-    `run` a private folder for what it writes.
+    `run` a private folder for what it writes, `programs` the server's side of the build.
     """
 
-    def __init__(self, access: Access, root: Path, files: Path, run: Path) -> None:
+    def __init__(
+        self,
+        access: Access,
+        root: Path,
+        files: Path,
+        run: Path,
+        programs: Programs = ON_PATH,
+    ) -> None:
         self.access = access
         self.kind = access.server
         self.root = root
         self.files = files
         self.run = run
+        self.programs = programs
         self.port = free_port()
         self.argv: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
@@ -57,7 +67,9 @@ class Server:
             with self.output.open("ab") as log:
                 self.process = subprocess.Popen(
                     # SIGTERM: on it, httpd ends its children as well.
-                    processes.tied(self.argv, signal="TERM", unprivileged=True),
+                    processes.tied(
+                        [*self.programs.as_words(), *self.argv], signal="TERM", unprivileged=True
+                    ),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -89,6 +101,12 @@ class Server:
         """The last lines of what the server printed and of its log."""
         return [*processes.last_lines(self.output), *processes.last_lines(self.run / "httpd.log")]
 
+    def greet(self) -> str:
+        """The beginning of what the server answers to a greeting."""
+        with socket.create_connection((HOST, self.port), timeout=START_LIMIT_S) as connection:
+            connection.sendall(self.access.greeting)
+            return connection.recv(4096).decode(errors="replace")
+
     def _answers(self) -> bool:
         deadline = time.monotonic() + START_LIMIT_S
         while self.pid and time.monotonic() < deadline:
@@ -96,14 +114,19 @@ class Server:
             if not processes.listens(self.pid, self.port):
                 time.sleep(0.002)
                 continue
-            with socket.create_connection((HOST, self.port), timeout=START_LIMIT_S) as connection:
-                connection.sendall(self.access.greeting)
-                return bool(connection.recv(1)) and bool(self.pid)
+            return bool(self.greet()) and bool(self.pid)
         return False
 
     def _check_options(self) -> None:
         reported = processes.command_line(self.pid)
-        if reported != self.argv:
+        if not processes.listens(self.pid, self.port, children=False):
+            raise UserError(
+                f"{self.argv[0]}: is a wrapper that starts {self.kind} and stays before it; it has to end "
+                f'with `exec ... "$@"`, so that the server is this process'
+            )
+        # A wrapper may run another program, with options of its own before these.
+        given = self.argv[1:] if self.programs.prefix else self.argv
+        if reported[len(reported) - len(given) :] != given:
             raise UserError(
                 f"{self.kind} reports other options than it was given: {' '.join(reported)}"
             )

@@ -1,0 +1,193 @@
+"""The programs of one side of a build, client or server: where they are, and what shows which they are."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+from vcsbench.errors import UserError
+from vcsbench.machine import HTTPD, Machine
+
+# Where a prefix has its programs, and httpd's modules; the first that has them counts.
+PROGRAMS = ("bin", "sbin")
+MODULES = (
+    "libexec",
+    "modules",
+    "libexec/apache2",
+    "libexec/apache24",
+    "lib/apache2/modules",
+    "lib/httpd/modules",
+    "lib64/httpd/modules",
+)
+# A script is read for the files that it names if it is no larger.
+SCRIPT_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Programs:
+    """The programs below `prefix`, or those on the PATH where it is "".
+
+    `library_path` is what LD_LIBRARY_PATH is for them (folders with colons between).
+    """
+
+    prefix: str = ""
+    library_path: str = ""
+
+    def find(self, name: str) -> str:
+        """The path of a program, or "" where there is none."""
+        if not self.prefix:
+            found = shutil.which(name)
+            return os.path.abspath(found) if found else ""
+        paths = (os.path.join(self.prefix, folder, name) for folder in PROGRAMS)
+        return next((p for p in paths if os.path.isfile(p) and os.access(p, os.X_OK)), "")
+
+    def get(self, name: str) -> str:
+        """The path of a program; a UserError where there is none."""
+        found = self.find(name)
+        if not found and self.prefix:
+            raise UserError(f"{self.prefix}: has no {' or '.join(f'{d}/{name}' for d in PROGRAMS)}")
+        if not found:
+            raise UserError(f"{name} is not on the PATH; `make report` installs what is needed")
+        return found
+
+    @cached_property
+    def httpd(self) -> str:
+        """The httpd that these programs' mod_dav_svn runs in: their own or the machine's; "" without."""
+        if not self.prefix:
+            return Machine().httpd
+        own = self.find("apache2") or self.find("httpd")
+        return own or next((path for path in HTTPD if os.access(path, os.X_OK)), "")
+
+    @cached_property
+    def httpd_modules(self) -> str:
+        """The folder of that httpd's own modules, or ""."""
+        own = self.prefix and self.httpd.startswith(self.prefix + "/")
+        return self._folder_with("mod_dav.so") if own else Machine().httpd_modules
+
+    @cached_property
+    def mod_dav_svn(self) -> str:
+        """The path of mod_dav_svn.so, or ""."""
+        folder = self._folder_with("mod_dav_svn.so") if self.prefix else Machine().httpd_modules
+        return os.path.join(folder, "mod_dav_svn.so") if folder else ""
+
+    def _folder_with(self, name: str) -> str:
+        folders = (os.path.join(self.prefix, folder) for folder in MODULES)
+        return next((f for f in folders if os.path.isfile(os.path.join(f, name))), "")
+
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """An environment in which the programs find their libraries, and no other build's."""
+        if not self.prefix:
+            return dict(inherited)
+        changed = {k: v for k, v in inherited.items() if k != "LD_LIBRARY_PATH"}
+        return {**changed, "LD_LIBRARY_PATH": self.library_path} if self.library_path else changed
+
+    def as_words(self) -> list[str]:
+        """The words before a command line that give it this environment and no other process."""
+        if not self.prefix:
+            return []
+        if not self.library_path:
+            return ["env", "-u", "LD_LIBRARY_PATH"]
+        # env itself runs without: the folders may hold another C library.
+        return ["env", f"LD_LIBRARY_PATH={self.library_path}"]
+
+    @property
+    def places(self) -> list[str]:
+        """The folders below which Subversion's libraries lie if these are the programs that run; [] for
+        the PATH's, of which nothing is claimed."""
+        if not self.prefix:
+            return []
+        return [os.path.realpath(p) for p in (self.prefix, *self.library_path.split(":")) if p]
+
+    def digests(self, name: str) -> dict[str, str]:
+        """Digests of a program, and of all of Subversion's libraries where these programs have them."""
+        return {name: digest(self.find(name)), "libraries": self._libraries()}
+
+    def httpd_digests(self) -> dict[str, str]:
+        """Digests of httpd, of mod_dav_svn, and of Subversion's libraries."""
+        return {
+            "httpd": digest(self.httpd),
+            "mod_dav_svn": digest(self.mod_dav_svn),
+            "libraries": self._libraries(),
+        }
+
+    def _libraries(self) -> str:
+        if self.prefix:
+            folders = [os.path.join(self.prefix, "lib"), os.path.join(self.prefix, "lib64")]
+            folders += filter(None, self.library_path.split(":"))
+        else:
+            prefix = Path(self.find("svn")).resolve().parent.parent
+            folders = [str(prefix / "lib"), str(prefix / "lib64")]
+        found = {
+            p
+            for f in folders
+            for p in (*Path(f).glob("libsvn_*.so*"), *Path(f).glob("*/libsvn_*.so*"))
+        }
+        return joined_digest(str(path) for path in found if not path.is_symlink())
+
+
+def binaries(client: Programs, program: str, server: Programs, kind: str) -> dict[str, str]:
+    """Digests of the client's `program` and of a server of a `kind`, and of the Subversion libraries of
+    each side; a side without a name is left out."""
+    found: dict[str, str] = {}
+    if program:
+        found |= {f"client {name}": value for name, value in client.digests(program).items()}
+    if kind:
+        theirs = server.httpd_digests() if kind == "httpd" else server.digests(kind)
+        found |= {f"server {name}": value for name, value in theirs.items()}
+    return found
+
+
+def check_unchanged(known: Mapping[str, str], client: Programs, server: Programs) -> None:
+    """Raise a UserError where binaries() says other than when a cell's spec was made."""
+    names = {"client": "", "server": ""}
+    for key in known:
+        side, _, name = key.partition(" ")
+        if name not in ("libraries", "mod_dav_svn"):
+            names[side] = name
+    now = binaries(client, names["client"], server, names["server"])
+    changed = [key for key in known if now[key] != known[key]]
+    if changed:
+        prefix = (client if changed[0].startswith("client") else server).prefix or "the PATH"
+        raise UserError(
+            f"{prefix}: the {changed[0]} changed after this run of the workflow had begun; run it again"
+        )
+
+
+def joined_digest(paths: Iterable[str]) -> str:
+    """A digest of files by their names and contents, wherever they lie; "" without files."""
+    lines = sorted(f"{os.path.basename(path)} {digest(path)}" for path in paths)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16] if lines else ""
+
+
+def digest(path: str) -> str:
+    """A digest of a program: of its file, and if that is a script, of the files as well that it names
+    by their absolute paths (what a wrapper runs). "" where there is no file."""
+    script = _script(path)
+    # Its interpreter, in the first line, is no part of a build.
+    named = re.findall(rb"/[^\s'\":;]+", script.partition(b"\n")[2])
+    digests = [_file_digest(name) for name in [path, *map(os.fsdecode, named)]]
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
+
+
+def _script(path: str) -> bytes:
+    if not os.path.isfile(path):
+        return b""
+    with open(path, "rb") as file:
+        start = file.read(SCRIPT_BYTES)
+    return start if start.startswith(b"#!") else b""
+
+
+@cache
+def _file_digest(path: str) -> str:
+    if not os.path.isfile(path):
+        return ""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
