@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from vcsbench.builds import ON_PATH, why_lacking
 from vcsbench.config import Config, load_config, merge
 from vcsbench.errors import UserError
 from vcsbench.grid import Cell, make_grid, run_order
-from vcsbench.machine import Machine, Mount, lacks_journal, why_skip
+from vcsbench.machine import Machine, Mount, lacks_journal, why_never_cold
 from vcsbench.validation import read_yaml
 
 ROOT = Path(__file__).parent.parent.parent
@@ -119,27 +120,22 @@ def test_more_rounds_leave_the_earlier_ones_where_they_are() -> None:
 
 def test_a_tmpfs_is_never_cold() -> None:
     machine = Machine(mounts=[Mount("/dev/sda", "/", "ext4"), Mount("tmpfs", "/ram", "tmpfs")])
-    axes = {"ra": "file", "cache": "cold"}
-    assert "cannot be cold" in why_skip(machine, axes, "", "{svn} log", "/ram/x", "auto")
-    assert why_skip(machine, {**axes, "cache": "hot-os"}, "", "{svn} log", "/ram/x", "auto") == ""
+    assert "cannot be cold" in why_never_cold(machine, "/ram/x", "auto")
+    assert "cannot be cold" not in why_never_cold(machine, "/x", "auto")
 
 
 def test_no_httpd_skips_http_only() -> None:
     deployed = Machine(deployed=True)
-    axes = {"ra": "http", "cache": "hot-os"}
-    assert "mod_dav_svn" in why_skip(deployed, axes, "httpd", "{svn} log", "/var/tmp", "auto")
-    assert (
-        why_skip(deployed, {**axes, "ra": "svn"}, "svnserve", "{svn} log", "/var/tmp", "auto") == ""
-    )
+    assert "mod_dav_svn" in why_lacking(ON_PATH, deployed, "{svn} log", "httpd")
+    assert why_lacking(ON_PATH, deployed, "{svn} log", "svnserve") == ""
 
 
 def test_no_right_to_drop_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
     machine = Machine(mounts=[Mount("/dev/sda", "/", "ext4")])
-    axes = {"ra": "file", "cache": "cold"}
-    assert "takes root" in why_skip(machine, axes, "", "{svn} log", "/x", "drop-caches")
+    assert "takes root" in why_never_cold(machine, "/x", "drop-caches")
     monkeypatch.setenv("PATH", "")
-    assert "takes root, or vmtouch" in why_skip(machine, axes, "", "cp", "/x", "auto")
+    assert "takes root, or vmtouch" in why_never_cold(machine, "/x", "auto")
 
 
 def test_ext4_without_a_journal_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ rule report:
         "../../envs/python.yaml"
     params:
         expectations=lambda wildcards: EXPECTED.of(wildcards.study),
+        builds=lambda wildcards: inputs.builds_of(wildcards, PLAN.config.builds),
     script:
         "../scripts/report.py"
 

@@ -23,8 +23,8 @@ rule table:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=inputs.axes_of,
-        definition=inputs.definition_of,
+        axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
+        definition=lambda wildcards: inputs.definition_of(wildcards, PLAN.config.builds),
         caveats=inputs.caveats_of,
     script:
         "../scripts/table.py"
@@ -78,7 +78,7 @@ rule findings:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=inputs.axes_of,
+        axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
         findings=inputs.findings_of,
         published_scale=inputs.published_scale_of,
     script:
@@ -96,7 +96,7 @@ rule advice:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=inputs.axes_of,
+        axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
         caveats=inputs.caveats_of,
     script:
         "../scripts/advice.py"

@@ -11,7 +11,7 @@ from vcsbench.study import load_study
 snakemake: Any
 
 with logged(snakemake.log[0]):
-    study = load_study(snakemake.input.study)
+    study = load_study(snakemake.input.study).resolved(snakemake.params.builds)
     definitions = Path(snakemake.input.definitions)
     results = read_results(study, Path("results"), definitions, snakemake.params.expectations)
     Path(snakemake.output[0]).write_text(build_page(results), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,9 @@ def studies() -> list[str]:
     return sorted(path.stem for path in Path("config/studies").glob("*.yaml"))
 
 
-def definition_of(wildcards: Any) -> dict[str, Any]:
-    """A table's definition: a change of it reruns that table alone."""
-    tables = study_file(wildcards.study).tables
+def definition_of(wildcards: Any, builds: Iterable[str]) -> dict[str, Any]:
+    """A table's definition: a change of it reruns that table alone. `builds` are the configuration's."""
+    tables = study_file(wildcards.study).resolved(builds).tables
     if wildcards.table not in tables:
         raise UserError(
             f"config/studies/{wildcards.study}.yaml: has no table `{wildcards.table}`; "
@@ -41,9 +42,14 @@ def definition_of(wildcards: Any) -> dict[str, Any]:
     return tables[wildcards.table]
 
 
-def axes_of(wildcards: Any) -> dict[str, Any]:
-    """The axes of a study with their values."""
-    return study_file(wildcards.study).axes
+def axes_of(wildcards: Any, builds: Iterable[str] = ()) -> dict[str, Any]:
+    """The axes of a study with their values; `builds` are the configuration's."""
+    return study_file(wildcards.study).resolved(builds).axes
+
+
+def builds_of(wildcards: Any, builds: Iterable[str]) -> list[str]:
+    """The configuration's builds for a study that takes them: others do not depend on them."""
+    return list(builds) if "builds" in study_file(wildcards.study).axes.values() else []
 
 
 def caveats_of(wildcards: Any) -> dict[str, str]:

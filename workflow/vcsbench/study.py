@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,17 +27,17 @@ class Study:
     commands: dict[str, dict[str, Any]] = field(default_factory=dict)
     published: dict[str, Any] | None = None
 
-    def resolved(self, builds: Sequence[str]) -> Study:
+    def resolved(self, builds: Iterable[str]) -> Study:
         """The study with the builds that the configuration names, in its order, for the values of an
         axis that takes them from there; tables that compare the `first` with the `rest` name them, too.
         """
-        axes = {a: list(builds) if v == "builds" else v for a, v in self.axes.items()}
+        axes = {a: [*builds] if v == "builds" else v for a, v in self.axes.items()}
         named = {axis for axis, values in self.axes.items() if values == "builds"}
         tables = {name: _named(table, named, builds) for name, table in self.tables.items()}
         return replace(self, axes=axes, tables=tables)
 
 
-def _named(table: dict[str, Any], named: set[str], builds: Sequence[str]) -> dict[str, Any]:
+def _named(table: dict[str, Any], named: set[str], builds: Iterable[str]) -> dict[str, Any]:
     compare = table.get("compare", {})
     if compare.get("axis") not in named:
         return table
