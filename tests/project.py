@@ -36,7 +36,7 @@ class Project:
             "storages": {"disk": str(self.path / "storage")},
             "scratch": str(self.path / "scratch"),
         }
-        self.config.write_text(yaml.safe_dump({**base, **keys}))
+        self.config.write_text(yaml.safe_dump({**base, **keys}, sort_keys=False))
 
     def command(self, *arguments: str) -> list[str]:
         """Snakemake's command line for this project."""

@@ -108,6 +108,7 @@ def test_columns_and_values(tmp_path, schema):
             "device_read_bytes",
             "steal_pct",
             "work",
+            *["client", "client_version", "server", "server_version", "binaries"],
             "copy",
             "order",
             "scale",

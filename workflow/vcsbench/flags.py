@@ -60,6 +60,19 @@ FLAGS: dict[str, Flag] = {
         "After a hot run a part of the repository was not in memory.",
         "Harmless where the command does not read that part; see the bytes read from the device.",
     ),
+    "other-libraries": Flag(
+        "Client or server had loaded Subversion's libraries from outside of their build's folders.",
+        "Install the build with a run path (rpath), or give it a `library_path` in `builds`.",
+        false_label=True,
+    ),
+    "libraries-unknown": Flag(
+        "What libraries the client loads could not be seen: it is static, or its C library is not glibc.",
+        "Make sure by other means that the build's name is true.",
+    ),
+    "same-binaries": Flag(
+        "The same binaries ran under the name of another build: this is A/A, a build against itself.",
+        "Read its differences as noise; if they should have been two builds, see `builds`.",
+    ),
     "uncertified": Flag(
         "The run has no certificate.",
         "Measure the cell again.",

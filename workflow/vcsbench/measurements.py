@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from vcsbench import flags, hyperfine_export
+from vcsbench import buildlabels, flags, hyperfine_export
 from vcsbench.errors import UserError
 from vcsbench.frames import read_frame
 
@@ -74,17 +74,24 @@ def collect(
 def measurements(collected: Collected) -> pd.DataFrame:
     """A row per run: cell, the axes, round, run, elapsed_s, user_s, system_s, server_cpu_s,
     client_peak_memory_bytes, what the certificate adds, work (what the run did, as JSON: text
-    that is equal where the work is; "" if nothing tells), copy, order, scale, host, started_at, flags
+    that is equal where the work is; "" if nothing tells), client, client_version, server,
+    server_version, binaries (buildlabels.columns), copy, order, scale, host, started_at, flags
     (words separated by spaces)."""
     first = ["cell", *collected.axes, "round", "run"]
     first += ["elapsed_s", "user_s", "system_s", "server_cpu_s", "client_peak_memory_bytes"]
-    last = ["work", "copy", "order", "scale", "host", "started_at", "flags"]
+    last = ["work", "client", "client_version", "server", "server_version", "binaries"]
+    last += ["copy", "order", "scale", "host", "started_at", "flags"]
     seen = dict.fromkeys(name for run in collected.runs for name in run)
     certified = [name for name in seen if name not in first and name not in last]
     # As objects: a process id stays a whole number where another run has none.
     frame = pd.DataFrame(collected.runs, columns=[*first, *certified, *last], dtype=object)
     frame = frame.astype(dict.fromkeys(TIMES, float))
     if not frame.empty:
+        same = buildlabels.same_binaries(frame, collected.axes)
+        frame["flags"] = [
+            [*words, *["same-binaries"] * is_same]
+            for words, is_same in zip(frame["flags"], same, strict=True)
+        ]
         frame["flags"] = _flags(frame)
     return frame
 
@@ -122,6 +129,7 @@ def _read(export: Path, cell: Mapping[str, str], number: int, collected: Collect
     for index, run in enumerate(runs):
         seen = certified[index] if index < len(certified) else UNCERTIFIED
         words = [*seen.get("flags", []), *context.get("flags", []), *["mean-cpu"] * run.mean_cpu]
+        words += buildlabels.judge(context)
         words += ["saturated"] * _is_saturated(run, seen, context)
         collected.runs.append(
             {
@@ -152,6 +160,7 @@ def _is_saturated(
 
 def _about(context: Mapping[str, Any]) -> dict[str, Any]:
     return {
+        **buildlabels.columns(context),
         "copy": context.get("copy"),
         "order": context.get("order"),
         "scale": context.get("repository", {}).get("scale"),

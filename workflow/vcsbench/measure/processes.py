@@ -36,16 +36,21 @@ def end(process: subprocess.Popen[bytes], grace_s: float = 3.0) -> None:
     """End a process and its descendants with SIGTERM, or with SIGKILL when that does not help in time."""
     if process.poll() is not None:
         return
-    descendants = family(process.pid)[1:]
-    process.terminate()
-    try:
-        process.wait(grace_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        for pid in descendants:
+    with contextlib.ExitStack() as stack:
+        descendants = []
+        for pid in family(process.pid)[1:]:
+            with contextlib.suppress(OSError):
+                descendants.append(os.pidfd_open(pid))
+                stack.callback(os.close, descendants[-1])
+        process.terminate()
+        try:
+            process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        for descendant in descendants:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signals.SIGKILL)
+                signals.pidfd_send_signal(descendant, signals.SIGKILL)
 
 
 def ancestors(count: int) -> list[int]:
