@@ -205,7 +205,7 @@ class CellRound:
                 [word for word in self.argv if word not in self.work.without],
                 self.work.read,
                 Neutral(self._url(self.repository)),
-                environment(),
+                environment(self.client),
                 self.run / "captured.log",
                 self.spec["time_limit_s"],
                 self.hooks.watched,
