@@ -30,6 +30,9 @@ SECONDS: dict[str, float] = {
     "null-export": 1.5,
     "dump": 3.0,
 }
+# What every cell did where nothing else is said.
+SAME_WORK: dict[str, Any] = {"revisions": 6000, "digest": "0123456789abcdef"}
+WORK = json.dumps(SAME_WORK)
 WITHOUT: dict[str, tuple[str, ...]] = {"dump": ("ra",)}
 
 # What each axis value multiplies a time with, so that every ratio is known.
@@ -84,6 +87,7 @@ def make_study(
     host: Callable[[int], str] = lambda number: "workstation",
     skip: Callable[[dict[str, str]], str] = lambda axes: "",
     flags: Callable[[dict[str, str], int], list[str]] = lambda axes, number: [],
+    work: Callable[[dict[str, str], int], dict[str, Any]] = lambda axes, number: SAME_WORK,
     failed: Collection[tuple[str, int]] = (),
     seed: int = 1,
 ) -> SyntheticStudy:
@@ -93,8 +97,8 @@ def make_study(
     axes); each run times exp(N(0, noise)), and each round times exp(-drift * (round - 1)) for all
     cells alike, so paired ratios show none of the drift. User and system time are 50 % and 10 % of
     elapsed. `schema` 1 is hyperfine 1.15's export, 2 that of 2.x. `skip` says why a cell is
-    skipped, `flags` what flags its runs have in a round; `failed` has (cell, round) with a log and
-    no export.
+    skipped, `flags` what flags its runs have in a round, `work` what they did in it; `failed` has
+    (cell, round) with a log and no export.
     """
     values = {**AXES} if axes is None else dict(axes)
     numbers = random.Random(seed)
@@ -113,6 +117,8 @@ def make_study(
             times = [level * math.exp(numbers.gauss(0, noise)) for _ in range(runs)]
             _write_json(study.export(cell, number), _export(times, schema))
             context = _context(study, cell, point, number, host(number), flags(point, number), runs)
+            for run in context["runs"]:
+                run["work"] = work(point, number)
             _write_json(study.context(cell, number), context)
     return study
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from unit.synthetic import WORK
 from vcsbench.advice.recommend import advise
 
 ORDER = {
@@ -32,7 +33,7 @@ def measured(seconds, rounds=5, noise=0.005, drift=0.0, seed=1, **values):
             axes = dict(zip(wanted, point, strict=True))
             elapsed = seconds(axes) * math.exp(random.normal(0, noise) - drift * number)
             rows.append({**axes, "round": number, "elapsed_s": elapsed})
-    return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.1, host="here", flags="")
+    return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.1, host="here", flags="", work=WORK)
 
 
 def factors(**known):

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from unit.synthetic import WORK
 from vcsbench import check
 from vcsbench.definitions import read_expectations, read_findings
 from vcsbench.errors import UserError
@@ -30,7 +31,7 @@ def measured(times: list[float], **axes: str) -> pd.DataFrame:
         {"command": "log", "repo": "mine", "cache": "hot", "round": n, "elapsed_s": t, **axes}
         for n, t in enumerate(times, 1)
     ]
-    return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.0, host="here", flags="")
+    return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.0, host="here", flags="", work=WORK)
 
 
 @pytest.mark.parametrize(

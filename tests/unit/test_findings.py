@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from unit.synthetic import WORK
 from vcsbench.definitions import read_findings
 from vcsbench.errors import UserError
 from vcsbench.evaluation import Basis, holds
@@ -38,7 +39,7 @@ def measured(ratios, commands=("log",)):
         for number, ratio in enumerate(ratios, start=1)
         for value, elapsed in (("f6", ratio * number), ("f7", 1.0 * number))
     ]
-    return pd.DataFrame(rows).assign(user_s=0.3, system_s=0.1, host="here", flags="")
+    return pd.DataFrame(rows).assign(user_s=0.3, system_s=0.1, host="here", flags="", work=WORK)
 
 
 def verdict_of(frame, **changes):

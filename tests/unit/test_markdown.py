@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from unit.synthetic import WORK
 from vcsbench.markdown import to_markdown
 from vcsbench.tables import make_table
 
@@ -39,7 +40,7 @@ def frame_of(commands=("log",), rounds=None):
     if rounds is None:
         return frame
     many = pd.concat([frame.assign(round=number) for number in range(1, rounds + 1)])
-    return many.assign(user_s=0.1, system_s=0.1, host="here", flags="")
+    return many.assign(user_s=0.1, system_s=0.1, host="here", flags="", work=WORK)
 
 
 def markdown_of(definition, frame, caveats=None):

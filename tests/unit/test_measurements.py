@@ -247,7 +247,7 @@ def test_a_run_that_keeps_all_cores_busy_is_saturated(tmp_path):
 def test_a_run_without_certificate_says_so(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1, runs=2)
     edit(study.context(CELL, 1), lambda context: context["runs"].pop())
-    assert measurements(collected(study))["flags"].tolist() == ["", "uncertified"]
+    assert measurements(collected(study))["flags"].tolist() == ["", "uncertified work-unknown"]
 
 
 def test_failures_carry_the_last_sentence_of_the_log(tmp_path):

@@ -123,8 +123,8 @@ def test_statistics_of_published_numbers_are_empty(tmp_path, name):
     study = load_study(CONFIG / "studies" / f"{name}.yaml")
     for table in study.tables:
         for row in table_of(study, table, tmp_path):
-            assert list(row)[-5:] == ["ratio", "low", "high", "n", "flags"]
-            assert list(row.values())[-5:] == [""] * 5
+            assert list(row)[-6:] == ["ratio", "low", "high", "n", "flags", "withheld"]
+            assert list(row.values())[-6:] == [""] * 6
 
 
 def test_a_table_of_the_other_orientation_says_the_same(tmp_path):

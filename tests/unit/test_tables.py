@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from unit.synthetic import AXES, known_seconds, make_study
+from unit.synthetic import AXES, WORK, known_seconds, make_study
 from vcsbench.frames import value_order, write_frame
 from vcsbench.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.tables import make_table
@@ -24,7 +24,7 @@ ACCESS = {
 }
 ELAPSED = {"metric": "elapsed_s", "unit": "s", "rows": ["ra"], "columns": ["cache"]}
 CLIENT = {**ELAPSED, "metric": "client_cpu_pct", "unit": "%"}
-STATISTICS = ["ratio", "low", "high", "n", "flags"]
+STATISTICS = ["ratio", "low", "high", "n", "flags", "withheld"]
 
 
 def frame_of(tmp_path, **options):
@@ -55,7 +55,7 @@ def frame_with(times, **columns):
         for value, rounds in times.items()
         for number, elapsed in enumerate(rounds, start=1)
     ]
-    given = {"user_s": 0.1, "system_s": 0.1, "host": "here", "flags": ""} | columns
+    given = {"user_s": 0.1, "system_s": 0.1, "host": "here", "flags": "", "work": WORK} | columns
     return pd.DataFrame(rows).assign(**given)
 
 
@@ -169,7 +169,7 @@ def test_nothing_measured_leaves_the_heading(tmp_path, definition):
     frame = frame_of(tmp_path, skip=lambda axes: "not here")
     table = table_of(frame, definition)
     assert table.empty
-    assert list(table)[-7:] == ["candidate", "value", *STATISTICS]
+    assert list(table)[-8:] == ["candidate", "value", *STATISTICS]
 
 
 def test_only_rounds_of_both_make_a_pair():

@@ -7,7 +7,9 @@ rule measurements:
         grid="results/grid/{study}.csv",
         # The context beside each is read, too: one job writes both.
         exports=lambda wildcards: PLAN.cell_files(wildcards.study),
-        code=inputs.code("measurements", "buildlabels", "hyperfine_export", "flags", "frames"),
+        code=inputs.code(
+            "measurements", "buildlabels", "hyperfine_export", "flags", "frames", "samework"
+        ),
     output:
         measurements=report(
             "results/measurements/{study}.csv",

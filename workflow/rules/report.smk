@@ -22,7 +22,7 @@ rule report:
         findings="results/findings/{study}.csv",
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
-        code=[*REPORTING, *inputs.code("flags")],
+        code=[*REPORTING, *inputs.code("flags", "samework")],
     output:
         report(
             "reports/{study}.html",

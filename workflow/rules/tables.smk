@@ -1,5 +1,5 @@
 # Tables, findings and advice: from the measurements, and the first two from published numbers alike.
-REDUCING = ["reduction", "intervals", "flags", "frames"]
+REDUCING = ["reduction", "samework", "intervals", "flags", "frames"]
 TABULATING = ["tables", *REDUCING, "markdown", "report/grids", "report/words", "report/marks"]
 JUDGING = ["findings", "evaluation", "published", "definitions"]
 ADVISING = ["advice/recommend", "advice/blocks", "advice/sentences"]

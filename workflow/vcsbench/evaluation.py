@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vcsbench import samework
 from vcsbench.intervals import Estimate, mean_interval, ratio_interval
 
 NOTHING = Estimate(math.nan, math.nan, math.nan, 0)
@@ -52,7 +53,10 @@ def judge(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str], basis: Ba
     if len(hosts) > 1:
         said = f"hosts differ: measured on {', '.join(hosts)}, whose numbers are never divided by one another"
         return Judged(verdict="inconclusive", why=(said,))
+    rows, refused = comparable(finding, rows, axes)
     value = estimate(finding, rows, axes)
+    if refused:
+        return Judged(value, "inconclusive" if value.n else "not measured", refused)
     if not value.n:
         return Judged(why=(_why_nothing(finding, basis.grid),))
     word, why = verdict(finding, value, noise_floor(finding, rows, basis))
@@ -99,6 +103,28 @@ def involved(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> pd.
     both = pd.concat(sides)
     paired = [tuple(row) in keys[0] & keys[1] for row in both[others].to_numpy()]
     return both[pd.Series(paired, index=both.index, dtype=bool)]
+
+
+def comparable(
+    finding: Finding, rows: pd.DataFrame, axes: Sequence[str]
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The rows of the cells that did the same work as what they are compared with, and why each of
+    the others was left out; `rows` as involved() has them."""
+    compare = finding.get("compare") or {}
+    keys = [axis for axis in axes if axis != compare.get("axis")]
+    kept: list[pd.DataFrame] = []
+    refused: dict[str, None] = {}
+    for _, part in rows.groupby(keys, sort=False, dropna=False) if keys else [((), rows)]:
+        names = part[compare["axis"]] if compare else pd.Series("", index=part.index)
+        sides = dict(zip(names, part["work"], strict=True))
+        command = str(part["command"].iloc[0]) if "command" in part else ""
+        refusal = samework.refusal(command, sides)
+        # A number that is compared with none needs but to be of one thing.
+        if refusal and (compare or refusal.flag == samework.OTHER):
+            refused[f"{refusal.flag.replace('-', ' ')}: {refusal.reason}"] = None
+        else:
+            kept.append(part)
+    return (pd.concat(kept) if kept else rows.iloc[:0]), tuple(refused)
 
 
 def estimate(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> Estimate:

@@ -51,6 +51,11 @@ FLAGS: dict[str, Flag] = {
         "Look for the server's last words in the cell's log.",
         false_label=True,
     ),
+    "other-output": Flag(
+        "The timed run wrote another number of bytes than the run of its round whose output was read.",
+        "Look for what ended it early or made it print something else, and measure again.",
+        false_label=True,
+    ),
     "nothing-packed": Flag(
         "The packed repository has no packed shard: only full shards get packed.",
         "Take a repository with more revisions than a shard has (1,000 by default).",
@@ -104,6 +109,15 @@ FLAGS: dict[str, Flag] = {
     "off-20": Flag(
         "A run is more than 20 % from its cell's median.",
         "Look for what disturbed it, and measure more rounds.",
+    ),
+    "other-work": Flag(
+        "It did not do the same work as others that it would be compared with.",
+        "The column `work` of the measurements says what each run did; look for a damaged copy, an "
+        "incomplete export, or another limit.",
+    ),
+    "work-unknown": Flag(
+        "Nothing tells what the command did.",
+        "Say with the key `work` of the command in the study's file how it is told.",
     ),
     "hosts-differ": Flag(
         "Measured on different machines: numbers of theirs are never divided by one another.",

@@ -8,9 +8,10 @@ from typing import Any
 from vcsbench.report import words
 from vcsbench.report.grids import Grid, Layout, Point, layout_of, make_grids, with_numbers
 from vcsbench.report.marks import LEGEND, MARKS
+from vcsbench.samework import REFUSED, by_reason
 
 # The columns of a table that are not keys of its rows.
-FACTS = ("table", "baseline", "value", "ratio", "low", "high", "n", "flags")
+FACTS = ("table", "baseline", "value", "ratio", "low", "high", "n", "flags", "withheld")
 
 
 def to_markdown(
@@ -50,6 +51,9 @@ def reading(definition: Mapping[str, Any]) -> str:
 def _point(row: Mapping[Any, Any], definition: Mapping[str, Any]) -> Point:
     keys = {key: value for key, value in row.items() if key not in FACTS}
     flags = str(row["flags"]).split()
+    if row["withheld"]:
+        flag = next((flag for flag in flags if flag in REFUSED), "withheld")
+        return Point(keys, "withheld", text=flag, reason=row["withheld"])
     if not words.is_number(row["value"]):
         return Point(keys, "withheld", text=" ".join(flags))
     mark = next((sign for flag, sign in MARKS.items() if flag in flags), "")
@@ -68,6 +72,8 @@ def _blocks(
     yield _grid(
         grid if definition.get("compare") else with_numbers(grid, definition["unit"]), layout
     )
+    withheld = by_reason((point.reason, point.keys) for point in grid.points if point.reason)
+    yield from (f"*Withheld: {reason} ({'; '.join(where)}).*" for reason, where in withheld.items())
     commands = dict.fromkeys(point.keys.get("command", "") for point in grid.points)
     yield from (f"*{caveats[command]}*" for command in commands if command in caveats)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from vcsbench import buildlabels, flags, hyperfine_export
+from vcsbench import buildlabels, flags, hyperfine_export, samework
 from vcsbench.errors import UserError
 from vcsbench.frames import read_frame
 
@@ -131,6 +131,7 @@ def _read(export: Path, cell: Mapping[str, str], number: int, collected: Collect
         words = [*seen.get("flags", []), *context.get("flags", []), *["mean-cpu"] * run.mean_cpu]
         words += buildlabels.judge(context)
         words += ["saturated"] * _is_saturated(run, seen, context)
+        words += ["other-output"] * samework.wrote_otherwise(seen, context)
         collected.runs.append(
             {
                 "cell": cell["cell"],
@@ -202,11 +203,27 @@ def _flags(frame: pd.DataFrame) -> pd.Series:
     median = elapsed.groupby([frame["cell"], frame["host"]]).transform("median")
     deviation = (elapsed / median - 1).abs()
     short = median < flags.SHORT_S
-    computed = zip(frame["flags"], short, deviation > 0.1, deviation > 0.2, strict=True)
+    computed = zip(
+        frame["flags"], _work(frame), short, deviation > 0.1, deviation > 0.2, strict=True
+    )
     return pd.Series(
         [
-            flags.joined([*own, *["short"] * is_short, *["off-10"] * off_10, *["off-20"] * off_20])
-            for own, is_short, off_10, off_20 in computed
+            flags.joined(
+                [*own, *work, *["short"] * is_short, *["off-10"] * off_10, *["off-20"] * off_20]
+            )
+            for own, work, is_short, off_10, off_20 in computed
         ],
         index=frame.index,
     )
+
+
+def _work(frame: pd.DataFrame) -> list[list[str]]:
+    """The flags of runs that did not do what most runs of their command on their repository did."""
+    keys = [axis for axis in ("command", "repo") if axis in frame]
+    groups = [part for _, part in frame.groupby(keys, dropna=False)] if keys else [frame]
+    alike = set().union(*(samework.alike(part["work"].to_dict()) for part in groups))
+    words = {
+        index: [samework.OTHER if work else samework.UNKNOWN]
+        for index, work in frame["work"].items()
+    }
+    return [[] if index in alike else words[index] for index in frame.index]

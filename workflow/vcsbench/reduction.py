@@ -7,10 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from vcsbench import flags
+from vcsbench import flags, samework
 
-# Where numbers have no rounds, as published ones: one round, on a machine without a name.
-NO_ROUNDS: dict[str, Any] = {"host": "", "round": 1.0, "flags": ""}
+# Where numbers have no rounds, as published ones: one round, on a machine without a name; that all
+# did the same is taken as said.
+NO_ROUNDS: dict[str, Any] = {"host": "", "round": 1.0, "flags": "", "work": "published"}
 
 
 def is_measured(frame: pd.DataFrame) -> bool:
@@ -24,26 +25,30 @@ def by_round(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
     The frame is that of the measurements, or of published numbers with the axes and a column per
     metric. Runs with a false label are left out. Columns: the axes, host, round, the metrics
     (elapsed_s and client_cpu_pct; measured also cpu_s, user and system; published all that there
-    are), flags.
+    are), flags, and work: what the runs of the cell did in all rounds (samework.several).
     """
     if not is_measured(frame):
         return frame.assign(**NO_ROUNDS)
     false = frame["flags"].map(flags.has_false_label).astype(bool)
     usable = frame[~false]
-    usable = usable.assign(cpu_s=usable["user_s"] + usable["system_s"])
+    works = usable.get("work", "")  # without the column nothing tells what they did
+    usable = usable.assign(cpu_s=usable["user_s"] + usable["system_s"], work=works)
     keys = [*axes, "host", "round"]
     grouped = usable.groupby(keys, sort=False, dropna=False)
     rounds = grouped[["elapsed_s", "cpu_s"]].median()
     rounds["client_cpu_pct"] = 100 * rounds["cpu_s"] / rounds["elapsed_s"]
     rounds["flags"] = grouped["flags"].agg(" ".join)
-    return rounds.reset_index()
+    rounds["work"] = grouped["work"].agg(samework.several)
+    rounds = rounds.reset_index()
+    of_cells = rounds.groupby(list(axes), sort=False, dropna=False)["work"]
+    return rounds.assign(work=of_cells.transform(samework.several))
 
 
 def by_cell(rounds: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
     """A row per cell: the medians of its rounds.
 
     client_cpu_pct is 100 x median(user + system) / median(elapsed), not the median of the rounds'.
-    Columns: the axes, the metrics, n (rounds), hosts and flags (words separated by spaces).
+    Columns: the axes, the metrics, n (rounds), hosts, flags (words separated by spaces) and work.
     """
     metrics = [name for name in rounds.columns if name not in (*axes, *NO_ROUNDS)]
     grouped = rounds.groupby(list(axes), sort=False, dropna=False)
@@ -53,4 +58,5 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
     cells["n"] = grouped.size()
     cells["hosts"] = grouped["host"].agg(lambda hosts: " ".join(sorted(set(hosts))))
     cells["flags"] = grouped["flags"].agg(" ".join)
+    cells["work"] = grouped["work"].first()
     return cells.reset_index()

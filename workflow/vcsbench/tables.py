@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vcsbench import flags
+from vcsbench import flags, samework
 from vcsbench.frames import in_order
 from vcsbench.intervals import ENOUGH_ROUNDS, Estimate, ratio_interval
 from vcsbench.reduction import by_cell, by_round, is_measured
@@ -16,7 +16,7 @@ from vcsbench.reduction import by_cell, by_round, is_measured
 # What a row says beside its axes. Empty for published numbers but for the value: their rounds are
 # not known. A table that compares nothing has no ratio and so no interval: its runs are in the
 # measurements.
-STATISTICS = ["ratio", "low", "high", "n", "flags"]
+STATISTICS = ["ratio", "low", "high", "n", "flags", "withheld"]
 
 
 def make_table(
@@ -26,7 +26,8 @@ def make_table(
     order: Mapping[str, list[str]],
 ) -> pd.DataFrame:
     """The table `name` of a study, with the columns table, the axes but for the compared one,
-    baseline, candidate, value, ratio, low, high, n, flags.
+    baseline, candidate, value, ratio, low, high, n, flags, withheld (why cells that were measured are
+    not compared; "" where they are).
 
     `frame` has a column per axis and either the columns of the measurements or one per published
     metric; `order` has the study's axes and their values in order. Rows are sorted by it. A cell,
@@ -61,9 +62,19 @@ def _level(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
         flags.joined([*own.split(), *["hosts-differ"] * differ, *["low-n"] * few])
         for own, differ, few in zip(table["flags"], mixed, table["n"] < ENOUGH_ROUNDS, strict=True)
     ]
-    empty = dict.fromkeys(["ratio", "low", "high"], np.nan)
-    value = table[metric].mask(mixed)
-    return table.assign(value=value, baseline="", candidate="", flags=words, **empty)
+    empty: dict[str, Any] = dict.fromkeys(["ratio", "low", "high"], np.nan)
+    # Nor is one over rounds that did not do the same.
+    withheld = [
+        refused.reason if refused and refused.flag == samework.OTHER else ""
+        for refused in map(_own_refusal, table.to_dict("records"))
+    ]
+    value = table[metric].mask(mixed | (np.array(withheld) != ""))
+    facts = {"baseline": "", "candidate": "", "flags": words, "withheld": withheld}
+    return table.assign(value=value, **facts, **empty)
+
+
+def _own_refusal(cell: Mapping[Any, Any]) -> samework.Refusal | None:
+    return samework.refusal(cell.get("command", ""), {"": cell["work"]})
 
 
 def _comparison(
@@ -77,21 +88,21 @@ def _comparison(
         both["quotient"] = quotient.where(np.isfinite(quotient))  # a time may be rounded to 0
         estimates = _estimates(_paired(rounds, [*kept, "host", "round"], compare, candidate), kept)
         rows = [
-            _row(pair, estimates.get(key, ratio_interval([])))
+            _row(pair, estimates.get(key, ratio_interval([])), (compare["baseline"], candidate))
             for key, pair in zip(_keys(both, kept), both.to_dict("records"), strict=True)
         ]
         statistics = pd.DataFrame(rows, columns=["value", *STATISTICS], index=both.index)
         table = both[list(kept)].assign(baseline=compare["baseline"], candidate=candidate)
         found.append(pd.concat([table, statistics], axis="columns"))
     table = pd.concat(found, ignore_index=True)
-    return table[table["value"].notna() | table["flags"].str.contains("hosts-differ")]
+    shown = table["flags"].str.contains("hosts-differ") | (table["withheld"] != "")
+    return table[table["value"].notna() | shown]
 
 
 def _paired(
     frame: pd.DataFrame, on: Sequence[str], compare: Mapping[str, Any], candidate: str
 ) -> pd.DataFrame:
     """Rows of the baseline beside those of the candidate; columns that are not in `on` twice."""
-    # Same work: cells will have to agree on their fingerprint here, too.
     sides = (frame[frame[compare["axis"]] == value] for value in (compare["baseline"], candidate))
     baseline, other = sides
     how: dict[str, Any] = {"on": list(on)} if on else {"how": "cross"}
@@ -112,13 +123,20 @@ def _keys(frame: pd.DataFrame, kept: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _row(
-    pair: Mapping[Any, Any], estimate: Estimate
-) -> tuple[float, float, float, float, int, str]:
-    """Value and statistics of a pair of cells."""
+    pair: Mapping[Any, Any], estimate: Estimate, names: tuple[str, str]
+) -> tuple[float, float, float, float, int, str, str]:
+    """Value and statistics of a pair of cells; `names` are those of the compared values."""
     # Medians over several hosts are not divided; rounds that share a host still make a ratio.
     mixed = len({*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}) > 1
     value = np.nan if mixed else 100 * (pair["quotient"] - 1)
     words = [*pair["flags_baseline"].split(), *pair["flags_candidate"].split()]
     words += ["hosts-differ"] * mixed + ["low-n"] * estimate.low_n
+    # What a run did against most others says nothing of these two.
+    words = [word for word in words if word not in (samework.OTHER, samework.UNKNOWN)]
+    works = (pair["work_baseline"], pair["work_candidate"])
+    refused = samework.refusal(pair.get("command", ""), dict(zip(names, works, strict=True)))
+    if refused:
+        flagged = flags.joined([*words, refused.flag])
+        return np.nan, np.nan, np.nan, np.nan, estimate.n, flagged, refused.reason
     # Here a row will also get its noise floor, and the word that calls it a difference or not.
-    return value, estimate.value, estimate.low, estimate.high, estimate.n, flags.joined(words)
+    return value, estimate.value, estimate.low, estimate.high, estimate.n, flags.joined(words), ""

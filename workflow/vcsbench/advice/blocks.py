@@ -9,6 +9,7 @@ from statistics import median
 
 import pandas as pd
 
+from vcsbench import samework
 from vcsbench.grid import BLOCK_AXES
 from vcsbench.intervals import ENOUGH_ROUNDS, ratio_interval
 
@@ -32,7 +33,8 @@ class Block:
     """The cells of one command, repository and cache state: what there is to choose between.
 
     `names` are the axes with more than one value, `fixed` the others' values. Cells that lack one
-    of the block's rounds are `left_out`, so that all are compared over the same rounds.
+    of the block's rounds are `left_out`, so that all are compared over the same rounds. Those that did
+    not do what most did are in `other_work`, each with what differs.
     """
 
     def __init__(self, rows: pd.DataFrame, order: Mapping[str, Sequence[str]]) -> None:
@@ -45,14 +47,18 @@ class Block:
         self.hosts = sorted(set(rows["host"]))
         self.rounds = sorted(set(rows["round"]))
         seconds: dict[Point, dict[float, float]] = {}
+        works: dict[Point, str] = {}
         for row in rows.to_dict("records"):
             point = tuple(row[axis] for axis in self.names)
             seconds.setdefault(point, {})[row["round"]] = row["elapsed_s"]
+            works[point] = row["work"]
+        alike = samework.alike(works)
+        self.other_work = {p: _why_other(p, works, alike) for p in seconds if p not in alike}
         self.left_out = [p for p, times in seconds.items() if len(times) < len(self.rounds)]
         self.seconds = {
             point: [times[number] for number in self.rounds]
             for point, times in seconds.items()
-            if point not in self.left_out
+            if point not in self.left_out and point not in self.other_work
         }
 
     def why_not(self) -> str:
@@ -63,6 +69,8 @@ class Block:
         if n < ENOUGH_ROUNDS:
             rounds = "1 round was" if n == 1 else f"{n} rounds were"
             return f"Only {rounds} measured; under {ENOUGH_ROUNDS} nothing is recommended."
+        if len(self.seconds) < 2 and self.other_work:
+            return "Nothing is compared, for what was measured did not all do the same."
         if len(self.seconds) < 2:
             return "There was nothing to choose between."
         return ""
@@ -101,6 +109,16 @@ class Block:
     def _logs(self, fast: Point, slow: Point) -> list[float]:
         pairs = zip(self.seconds[fast], self.seconds[slow], strict=True)
         return [math.log(slower / faster) for faster, slower in pairs]
+
+
+def _why_other(point: Point, works: Mapping[Point, str], alike: set[Point]) -> str:
+    """Why a choice is not compared with those that did the same, or with any where none did."""
+    others = [other for other in alike or works if other != point]
+    sides = {
+        name: works[p] for name, p in [("it", point), *[("the others", p) for p in others[:1]]]
+    }
+    refused = samework.refusal("", sides)
+    return refused.reason if refused else "as many choices did one thing as another"
 
 
 def _compare(logs: Sequence[Sequence[float]]) -> Comparison:

@@ -33,7 +33,8 @@ def advise(
       rounds, the latter two with a `comparison`; `tied`, the choices not shown to be slower;
     - `axes`, the effect of each axis with others equal: `comparisons` of its fastest value with the
       rest, and `fastest`, that value and those not shown to be slower;
-    - `fixed`, the axes without a choice; `left_out`, the choices that lack a round;
+    - `fixed`, the axes without a choice; `left_out`, the choices that lack a round; `other_work`, those
+      that did not do the same as most, with `axes` and `reason`;
     - `sentence`, which is all of `sentences`.
     """
     known = [axis for axis in BLOCK_AXES if axis in order]
@@ -64,6 +65,11 @@ def _item(where: Mapping[str, str], block: Block, caveat: str) -> Item:
     if item["left_out"]:
         names = "; ".join(map(sentences.choice, item["left_out"]))
         said.append(f"Left out, for rounds are missing: {names}.")
+    item["other_work"] = [
+        {"axes": _axes(block, point), "reason": reason}
+        for point, reason in block.other_work.items()
+    ]
+    said += sentences.other_work(item["other_work"])
     if caveat:
         said.append(caveat)
     return {**item, "sentences": said, "sentence": " ".join(said)}

@@ -52,6 +52,17 @@ def axis(name: str, comparisons: Sequence[Mapping[str, Any]]) -> str:
     return f"{name}: {'; '.join(parts)}."
 
 
+def other_work(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """That choices are not compared for what they did, those with the same reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for one in found:
+        by_reason.setdefault(one["reason"], []).append(choice(one["axes"]) or "the only choice")
+    return [
+        f"Not compared, for what was done differs: {'; '.join(names)} ({reason})."
+        for reason, names in by_reason.items()
+    ]
+
+
 @dataclass(frozen=True)
 class Call:
     """The fastest value of an axis in a block, or "" where no difference is shown; by how much."""

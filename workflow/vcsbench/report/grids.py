@@ -23,6 +23,7 @@ class Point:
     value: float | None = None
     text: str = ""
     title: str = ""
+    reason: str = ""  # why a number is withheld
     mark: str = ""
     colour: str = ""
     bar: float | None = None  # per cent of the cell's width

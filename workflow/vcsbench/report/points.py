@@ -9,6 +9,7 @@ from vcsbench.report import colours, words
 from vcsbench.report.expected import Expected, Record
 from vcsbench.report.grids import Point
 from vcsbench.report.marks import LOW_N, MARKS
+from vcsbench.samework import UNKNOWN
 
 
 def measured_points(
@@ -41,7 +42,7 @@ def published_points(definition: Mapping[str, Any], rows: Sequence[Record]) -> l
 
 def keys_of(row: Record) -> dict[str, str]:
     """The axis values of a table's row, a candidate included."""
-    known = ("table", "baseline", "value", "ratio", "low", "high", "n", "flags")
+    known = ("table", "baseline", "value", "ratio", "low", "high", "n", "flags", "withheld")
     return {name: value for name, value in row.items() if name not in known}
 
 
@@ -50,6 +51,11 @@ def _absent(wanted: Expected, row: Record | None) -> Point:
         return Point(wanted.keys, "skipped", text="n/a", title=f"not measured: {wanted.skip}")
     if wanted.failures and row is None and not wanted.false:
         return Point(wanted.keys, "failed", text="failed", title="; ".join(wanted.failures))
+    if row is not None and row.get("withheld"):
+        text = "unknown" if UNKNOWN in row["flags"].split() else "other work"
+        return Point(
+            wanted.keys, "withheld", text=text, title=row["withheld"], reason=row["withheld"]
+        )
     flags = row["flags"].split() if row is not None else wanted.false
     why = f"flagged {words.enumeration(list(flags))}" if flags else "no run of it counts"
     return Point(wanted.keys, "withheld", text="left out", title=f"{why}; see Marks and flags")

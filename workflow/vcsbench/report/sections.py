@@ -12,6 +12,7 @@ from vcsbench.report.expected import expected_rows
 from vcsbench.report.grids import Grid, Layout, layout_of, make_grids, matching, with_numbers
 from vcsbench.report.points import measured_points, published_points
 from vcsbench.report.results import Results
+from vcsbench.samework import by_reason
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Pair:
 
 @dataclass(frozen=True)
 class TableSection:
-    """One table of the study. `whole` is all of the published table where the pairs show a part."""
+    """One table of the study. `whole` is all of the published table where the pairs show a part,
+    `withheld` the reasons for which numbers are not shown, each with where they would stand."""
 
     name: str
     anchor: str
@@ -45,6 +47,7 @@ class TableSection:
     pairs: list[Pair]
     whole: list[Grid]
     nothing_published: str
+    withheld: dict[str, list[str]]
     downloads: list[Download]
 
     @property
@@ -96,6 +99,7 @@ def _section(
         candidates=words.enumeration(compare.get("candidates", [])),
         pairs=pairs,
         whole=published if partial else [],
+        withheld=by_reason((point.reason, point.keys) for point in points if point.reason),
         nothing_published=_nothing_published(results, definition, bool(published)),
         downloads=downloads(results, f"tables/{results.study.name}/{name}"),
     )

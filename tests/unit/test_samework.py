@@ -1,0 +1,231 @@
+"""Cells that did not do the same are compared nowhere, and whoever asks hears what differs."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unit.synthetic import SAME_WORK, make_study
+from vcsbench import samework
+from vcsbench.advice.recommend import advise
+from vcsbench.findings import verdicts
+from vcsbench.frames import value_order, write_frame
+from vcsbench.markdown import to_markdown
+from vcsbench.measurements import collect, measurements, read_grid, read_measurements
+from vcsbench.tables import make_table
+
+AXES = {
+    "command": ["log"],
+    "repo": ["ruby"],
+    "format": ["f6", "f7", "f8"],
+    "cache": ["cold", "hot-os"],
+}
+F6_F7 = {
+    "compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]},
+    "rows": ["repo"],
+    "columns": ["cache"],
+}
+ELAPSED = {"metric": "elapsed_s", "unit": "s", "rows": ["format"], "columns": ["cache"]}
+FINDING = {
+    "id": "f7-log",
+    "statement": "Format 7 is about twice as fast for the log.",
+    "where": {"command": "log"},
+    "compare": {"axis": "format", "baseline": "f6", "candidate": "f7"},
+    "expect": {"over": "median", "at_least": 1.5},
+}
+SHORT = {**SAME_WORK, "revisions": 5000, "digest": "fedcba9876543210"}
+REASON = "log: 6,000 revisions (f6) against 5,000 (f7)"
+
+
+def text(**work: Any) -> str:
+    return json.dumps(work, sort_keys=True)
+
+
+def frame_of(tmp_path: Path, work: Any, **options: Any) -> Any:
+    study = make_study(tmp_path, axes=AXES, work=work, drift=0.0, **options)
+    axes, grid = read_grid(study.grid)
+    logs = study.results / "logs" / "cells" / study.name
+    write_frame(
+        measurements(collect(axes, grid, study.rounds, study.exports, logs)), tmp_path / "m.csv"
+    )
+    return read_measurements(tmp_path / "m.csv")
+
+
+def table_of(frame: Any, definition: Any) -> list[dict[Any, Any]]:
+    order = value_order(AXES, frame)
+    return make_table(frame, "a-table", definition, order).to_dict("records")
+
+
+def cold_f7_is_short(axes: dict[str, str], _number: int) -> dict[str, Any]:
+    return SHORT if (axes["format"], axes["cache"]) == ("f7", "cold") else SAME_WORK
+
+
+def test_cells_that_did_the_same_are_compared(tmp_path: Path) -> None:
+    rows = table_of(frame_of(tmp_path, lambda axes, number: SAME_WORK), F6_F7)
+    assert [(row["flags"], row["withheld"]) for row in rows] == [("", "")] * 2
+    assert all(row["low"] < row["ratio"] < row["high"] for row in rows)
+
+
+def test_a_ratio_of_other_work_is_withheld_with_the_reason(tmp_path: Path) -> None:
+    frame = frame_of(tmp_path, cold_f7_is_short)
+    cold, hot = table_of(frame, F6_F7)
+    assert all(math.isnan(cold[name]) for name in ("value", "ratio", "low", "high"))
+    assert (cold["flags"], cold["withheld"], cold["n"]) == ("other-work", REASON, 5)
+    assert hot["ratio"] > 1 and not hot["flags"] and not hot["withheld"]
+    # Of those runs, and of no others, it is said that they did something else.
+    odd = frame[frame["flags"] == "other-work"]
+    assert set(odd["format"] + odd["cache"]) == {"f7cold"} and len(odd) == 5
+
+
+def test_other_work_stands_beside_a_time_that_is_compared_with_none(tmp_path: Path) -> None:
+    rows = table_of(frame_of(tmp_path, cold_f7_is_short), ELAPSED)
+    flagged = {(row["format"], row["cache"]) for row in rows if row["flags"]}
+    assert flagged == {("f7", "cold")}
+    assert all(row["value"] > 0 and not row["withheld"] for row in rows)
+
+
+def one_round_is_short(axes: dict[str, str], number: int) -> dict[str, Any]:
+    return SHORT if (axes["format"], number) == ("f7", 3) else SAME_WORK
+
+
+def test_rounds_of_a_cell_that_disagree_withhold_its_median_and_ratio(tmp_path: Path) -> None:
+    frame = frame_of(tmp_path, one_round_is_short)
+    reason = "did not all do the same: 6,000 revisions against 5,000"
+    for row in table_of(frame, F6_F7):
+        assert math.isnan(row["ratio"]) and row["flags"] == "other-work"
+        assert row["withheld"] == f"log: the rounds of f7 {reason}"
+    for row in table_of(frame, ELAPSED):
+        assert math.isnan(row["value"]) == (row["format"] == "f7")
+        assert row["withheld"] == (f"log: the rounds {reason}" if row["format"] == "f7" else "")
+    assert set(frame[frame["flags"] != ""]["round"]) == {3.0}
+
+
+def f7_is_unknown(axes: dict[str, str], _number: int) -> dict[str, Any]:
+    return {} if axes["format"] == "f7" else SAME_WORK
+
+
+def test_what_is_unknown_is_not_compared(tmp_path: Path) -> None:
+    frame = frame_of(tmp_path, f7_is_unknown)
+    for row in table_of(frame, F6_F7):
+        assert math.isnan(row["value"]) and math.isnan(row["ratio"])
+        assert (row["flags"], row["withheld"]) == (
+            "work-unknown",
+            "log: nothing tells what f7 did",
+        )
+    shown = [row for row in table_of(frame, ELAPSED) if row["format"] == "f7"]
+    assert all(row["value"] > 0 and row["flags"] == "work-unknown" for row in shown)
+
+
+def test_without_the_column_nothing_is_compared(tmp_path: Path) -> None:
+    frame = frame_of(tmp_path, cold_f7_is_short).drop(columns="work")
+    assert all("work-unknown" in row["flags"] for row in table_of(frame, F6_F7))
+
+
+def test_a_false_run_does_not_speak_for_its_cell(tmp_path: Path) -> None:
+    frame = frame_of(
+        tmp_path,
+        one_round_is_short,
+        rounds=6,
+        flags=lambda axes, number: ["warm"] if (axes["format"], number) == ("f7", 3) else [],
+    )
+    assert not any(row["withheld"] for row in table_of(frame, F6_F7))
+
+
+def verdict_of(frame: Any, **changes: Any) -> Any:
+    return verdicts([{**FINDING, **changes}], list(AXES), None, frame).iloc[0]
+
+
+def test_a_finding_leaves_out_what_is_not_comparable_and_says_so(tmp_path: Path) -> None:
+    frame = frame_of(tmp_path, cold_f7_is_short)
+    row = verdict_of(frame)
+    assert (row["verdict"], row["why"]) == ("inconclusive", f"other work: {REASON}")
+    assert row["measured"] == pytest.approx(2.0, rel=0.05)
+    hot = verdict_of(frame, where={"command": "log", "cache": "hot-os"})
+    assert (hot["verdict"], hot["why"]) == ("reproduced", "")
+    cold = verdict_of(frame, where={"command": "log", "cache": "cold"})
+    assert (cold["verdict"], cold["why"]) == ("not measured", f"other work: {REASON}")
+    assert math.isnan(cold["measured"])
+
+
+def test_a_finding_on_a_level_needs_rounds_that_agree(tmp_path: Path) -> None:
+    level = {"compare": None, "level": "elapsed_s", "where": {"format": "f7", "cache": "cold"}}
+    level["expect"] = {"over": "median", "at_most": 100}
+    for work, verdict in ((cold_f7_is_short, "reproduced"), (one_round_is_short, "not measured")):
+        finding = {key: value for key, value in level.items() if value}
+        base = {key: FINDING[key] for key in ("id", "statement")}
+        frame = frame_of(tmp_path / verdict, work)
+        row = verdicts([{**base, **finding}], list(AXES), None, frame).iloc[0]
+        assert row["verdict"] == verdict
+        assert ("did not all do the same" in row["why"]) == (verdict == "not measured")
+
+
+def advice_of(frame: Any, cache: str) -> dict[str, Any]:
+    items = advise(frame, value_order(AXES, frame), {})["recommendations"]
+    return next(item for item in items if item["cache"] == cache)
+
+
+def test_advice_compares_only_what_did_what_most_did(tmp_path: Path) -> None:
+    item = advice_of(frame_of(tmp_path, cold_f7_is_short), "cold")
+    reason = "5,000 revisions (it) against 6,000 (the others)"
+    assert item["other_work"] == [{"axes": {"format": "f7"}, "reason": reason}]
+    # f7 was the fastest by far: it is neither recommended nor compared.
+    assert "f7" not in str({key: item.get(key) for key in ("choice", "fastest", "tied", "axes")})
+    assert f"Not compared, for what was done differs: f7 ({reason})." in item["sentences"]
+
+
+def test_advice_does_not_choose_who_is_right(tmp_path: Path) -> None:
+    works = {"f6": SAME_WORK, "f7": SHORT, "f8": {**SAME_WORK, "revisions": 1}}
+    item = advice_of(frame_of(tmp_path, lambda axes, number: works[axes["format"]]), "cold")
+    assert not item["confident"] and len(item["other_work"]) == 3
+    assert item["sentences"][0].startswith("Nothing is compared")
+
+
+def test_the_markdown_of_a_table_says_why(tmp_path: Path) -> None:
+    frame = frame_of(tmp_path, cold_f7_is_short)
+    rows = table_of(frame, F6_F7)
+    written = to_markdown("f6-vs-f7", F6_F7, rows, value_order(AXES, frame), {})
+    assert "other-work" in written and REASON in written
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "says"),
+    [
+        (
+            {"revisions": 5987, "paths": 9, "digest": "a", "bytes": 99},
+            {"revisions": 5000, "paths": 8, "digest": "b", "bytes": 98},
+            "5,987 revisions (A) against 5,000 (B), 9 changed paths against 8, 99 bytes against 98",
+        ),
+        (
+            {"files": 2, "bytes": 9, "digest": "a"},
+            {"files": 2, "bytes": 9, "digest": "b"},
+            "A and B: as many of all that is counted, but names or contents differ",
+        ),
+        ({"files": 2}, {"revisions": 2}, "what they did is told in different ways"),
+    ],
+)
+def test_sentences(one: dict[str, Any], other: dict[str, Any], says: str) -> None:
+    assert samework.difference(text(**one), text(**other), ("A", "B")) == says
+
+
+def test_most_have_to_be_more_than_any_others() -> None:
+    a, b = text(revisions=1), text(revisions=2)
+    assert samework.alike({1: a, 2: a, 3: b}) == {1, 2}
+    assert samework.alike({1: a, 2: b}) == samework.alike({1: "", 2: ""}) == set()
+    assert samework.alike({1: a, 2: f"{a}\n{b}", 3: ""}) == {1}
+
+
+def seen(kind: str, captured: int, timed: int | None) -> bool:
+    context = {"work": {"kind": kind, "captured_io": {"wchar": captured}}}
+    return samework.wrote_otherwise({"certificate": {"client_wchar": timed}}, context)
+
+
+def test_a_timed_run_that_wrote_another_amount_is_seen() -> None:
+    assert not seen("log", 407098, 407189) and not seen("dump", 89575829, 89575922)
+    assert seen("log", 407098, 405000) and seen("text", 407098, 410000)
+    assert not seen("log", 407098, None) and not samework.wrote_otherwise({}, {})
+    # svnbench is silent when it is timed.
+    assert not seen("counts", 4439, 91)
