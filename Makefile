@@ -9,6 +9,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # REPO=/path/to/repository  measure this Subversion or git repository instead of a generated one
 # CORES=all                 how many cores the preparation may use
 # ARGS="--configfile ..."   more for Snakemake, or for pytest
+# NAME=before-upgrade       what to call a baseline, and STUDY=... which study to save (default: all)
 # CELL=log/http/...         a cell, as in the column `cell` of results/grid/<study>.csv
 CORES ?= all
 ARGS ?=
@@ -16,7 +17,9 @@ ARGS ?=
 # and spaces are safe.
 override REPO := $(value REPO)
 override CELL := $(value CELL)
-export REPO CELL
+override NAME := $(value NAME)
+override STUDY := $(value STUDY)
+export REPO CELL NAME STUDY
 
 setup := @envs/setup.sh
 run := @envs/run.sh
@@ -41,6 +44,11 @@ report: ## Measure, and write the report; REPO=/path/to/repository: on your own 
 check: ## Measure, report, and fail unless all your expectations hold; REPO= as above
 	$(setup)
 	$(run) workflow/scripts/check.sh --cores $(CORES) $(ARGS)
+
+.PHONY: baseline
+baseline: ## Save what was measured as a baseline; NAME=before-upgrade, STUDY=... for one only
+	$(setup)
+	$(run) env PYTHONPATH=workflow python -m vcsbench.baselines "$$NAME" "$$STUDY"
 
 .PHONY: published
 published: ## Compute the published studies' tables from their published numbers

@@ -26,6 +26,7 @@ configfile: "config/config.yaml"
 wildcard_constraints:
     study="[a-z0-9-]+",
     table="[a-z0-9-]+",
+    baseline="[A-Za-z0-9][A-Za-z0-9._-]*",
     storage="[A-Za-z0-9._-]+",
     repo="[A-Za-z0-9][A-Za-z0-9._-]*",
     cell="[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+",

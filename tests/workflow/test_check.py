@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import subprocess
@@ -123,6 +124,59 @@ def test_the_target_of_snakemake(shared_project: Project, own: Path) -> None:
     done = project.snakemake("check")
     assert done.returncode == 0, done.stdout
     assert "1 of 1 expectation pass" in done.stdout
+
+
+def save(project: Project, name: str) -> subprocess.CompletedProcess[str]:
+    """What `make baseline NAME=...` does once everything is set up."""
+    return subprocess.run(
+        [sys.executable, "-m", "vcsbench.baselines", name],
+        cwd=project.path,
+        env={**os.environ, "PYTHONPATH": "workflow"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_baseline_is_saved_and_compared_with(shared_project: Project, own: Path) -> None:
+    project = shared_project
+    keys = {"copies": 1, "grid": GRID, "repository": str(own)}
+    against = level("no-slower-than-old", 1)
+    del against["level"]
+    against |= {"compare": {"to": "1.14-old"}, "expect": {"over": "min", "at_least": 0.3}}
+    expect(project, against)
+    project.configure(rounds=5, **keys)
+    done = project.snakemake("check")
+    assert done.returncode == 1
+    assert "[no baseline: there is no 1.14-old of this study; make baseline NAME=" in done.stdout
+
+    done = save(project, "1.14-old")
+    assert done.returncode == 0, done.stderr
+    assert "1 cells in 5 rounds" in done.stdout
+    done = save(project, "1.14-old")
+    assert done.returncode == 1
+    assert "is there already, and a baseline is never overwritten" in done.stderr
+
+    # Nothing has made the cells stale, so what is there is what was saved.
+    project.configure(rounds=5, baselines=["1.14-old"], **keys)
+    done = project.snakemake("check")
+    assert done.returncode == 1
+    assert "[same-runs: 1 of 1 cells not compared]" in done.stdout
+
+    done = project.snakemake("all", "check", "--forcerun", "cell")
+    assert done.returncode == 0, done.stdout
+    assert f"holds: {STUDY} no-slower-than-old: " in done.stdout
+    table = project.path / "results" / "tables" / STUDY / "1.14-old-vs-now.csv"
+    with table.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["baseline"], row["candidate"], row["n"]) == ("1.14-old", "now", "5")
+    assert float(row["low"]) < float(row["ratio"]) < float(row["high"])
+    assert "1.14-old-vs-now" in (project.path / "reports" / f"{STUDY}.html").read_text()
+
+    project.configure(rounds=5, baselines=["gone"], **keys)
+    done = project.snakemake("-n")
+    assert done.returncode != 0
+    assert "test.yaml: `baselines`: there is no baseline gone" in done.stdout
+    assert "there are: 1.14-old. `make baseline NAME=gone` saves one" in done.stdout
 
 
 def test_bad_expectations_are_one_sentence_and_measure_nothing(

@@ -1,10 +1,42 @@
-# Expectations: what a user wants to hold, judged by the code of the findings; and the target `check`.
+# What is measured now against saved baselines; expectations of a user's own, judged by the code of the
+# findings; and the target `check`.
+AGAINST = ["against", "baselines"]
+
+
+rule baseline_table:
+    input:
+        # The contexts beside the results are read along with the measurements that came from them.
+        measurements="results/measurements/{study}.csv",
+        saved="baselines/{baseline}/{study}.csv",
+        about="baselines/{baseline}/{study}.json",
+        code=inputs.code(*AGAINST, *TABULATING),
+    output:
+        csv=report(
+            "results/tables/{study}/{baseline}-vs-now.csv",
+            caption="../report/table.rst",
+            category="{study}",
+            subcategory="Tables",
+            labels={"table": "{baseline}-vs-now", "kind": "CSV"},
+        ),
+        markdown="results/tables/{study}/{baseline}-vs-now.md",
+        notes="results/tables/{study}/{baseline}-vs-now.json",
+    log:
+        "results/logs/baseline_table/{study}/{baseline}.log",
+    conda:
+        "../../envs/python.yaml"
+    params:
+        axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
+        tables=inputs.tables_of,
+        caveats=inputs.caveats_of,
+    script:
+        "../scripts/baseline_table.py"
 
 
 rule expectations:
     input:
         measurements="results/measurements/{study}.csv",
         grid="results/grid/{study}.csv",
+        baselines=lambda wildcards: EXPECTED.baseline_files(wildcards.study),
         code=inputs.code("expectations", *JUDGING, *REDUCING),
     output:
         report(
@@ -19,8 +51,9 @@ rule expectations:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=inputs.axes_of,
+        axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
         expectations=lambda wildcards: EXPECTED.of(wildcards.study),
+        baselines=lambda wildcards: EXPECTED.baselines(wildcards.study),
     script:
         "../scripts/expectations.py"
 

@@ -18,11 +18,12 @@ rule report:
         measurements="results/measurements/{study}.csv",
         failures="results/failures/{study}.csv",
         tables=lambda wildcards: inputs.measured_tables(wildcards.study),
+        baselines=lambda wildcards: EXPECTED.baseline_tables(wildcards.study),
         published=lambda wildcards: inputs.published_tables(wildcards.study),
         findings="results/findings/{study}.csv",
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
-        code=[*REPORTING, *inputs.code("flags", "samework")],
+        code=[*REPORTING, *inputs.code("flags", "samework", "against", "baselines")],
     output:
         report(
             "reports/{study}.html",
@@ -40,6 +41,7 @@ rule report:
     params:
         expectations=lambda wildcards: EXPECTED.of(wildcards.study),
         builds=lambda wildcards: inputs.builds_of(wildcards, PLAN.config.builds),
+        baselines=lambda wildcards: EXPECTED.baselines(wildcards.study),
     script:
         "../scripts/report.py"
 

@@ -1,7 +1,7 @@
 # Tables, findings and advice: from the measurements, and the first two from published numbers alike.
 REDUCING = ["reduction", "samework", "intervals", "flags", "frames"]
 TABULATING = ["tables", *REDUCING, "markdown", "report/grids", "report/words", "report/marks"]
-JUDGING = ["findings", "evaluation", "published", "definitions"]
+JUDGING = ["findings", "evaluation", "published", "definitions", "against", "baselines", "tables"]
 ADVISING = ["advice/recommend", "advice/blocks", "advice/sentences"]
 
 
@@ -20,6 +20,8 @@ rule table:
         markdown="results/tables/{study}/{table}.md",
     log:
         "results/logs/table/{study}/{table}.log",
+    wildcard_constraints:
+        table="(?![^/]*-vs-now\\.)[a-z0-9-]+",  # those of baselines have a rule of their own
     conda:
         "../../envs/python.yaml"
     params:

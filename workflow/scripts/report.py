@@ -13,5 +13,8 @@ snakemake: Any
 with logged(snakemake.log[0]):
     study = load_study(snakemake.input.study).resolved(snakemake.params.builds)
     definitions = Path(snakemake.input.definitions)
-    results = read_results(study, Path("results"), definitions, snakemake.params.expectations)
+    params = snakemake.params
+    results = read_results(
+        study, Path("results"), definitions, params.expectations, params.baselines
+    )
     Path(snakemake.output[0]).write_text(build_page(results), encoding="utf-8")

@@ -20,6 +20,7 @@ DEFAULTS: dict[str, Any] = {
     "repository": None,
     "expectations": [],
     "builds": {},
+    "baselines": [],
     "spacer_kib": 0,
     "cold_client": False,
     "clear_caches": "auto",

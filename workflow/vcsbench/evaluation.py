@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vcsbench import samework
-from vcsbench.intervals import Estimate, mean_interval, ratio_interval
+from vcsbench import flags, samework
+from vcsbench.against import HOSTS, Pair
+from vcsbench.intervals import CONFIDENCE, Estimate, mean_interval, ratio_interval
 
+# What makes a class of cells, of which one noise floor is measured.
+CLASS_AXES = ("command", "cache", "ra")
 NOTHING = Estimate(math.nan, math.nan, math.nan, 0)
 Finding = Mapping[str, Any]
+Floor = Callable[[str, str, str], float]
 
 
 def no_floor(_command: str, _cache: str, _ra: str) -> float:
@@ -28,13 +32,16 @@ class Basis:
 
     `floor` gives the noise floor of a class of cells (command, cache, ra) as a ratio of 1 or more.
     `scales` maps a repository to the scale that it was measured at, `published_scale` is that of
-    the published numbers. `grid` has the study's cells (the axes and `skip`).
+    the published numbers. `grid` has the study's cells (the axes and `skip`). `saved` maps the name
+    of a baseline to its cells beside those of now, `saved_floors` to its own noise floors.
     """
 
-    floor: Callable[[str, str, str], float] = no_floor
+    floor: Floor = no_floor
     scales: Mapping[str, float] = field(default_factory=dict)
     published_scale: float | None = None
     grid: Sequence[Mapping[str, str]] = ()
+    saved: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
+    saved_floors: Mapping[str, Floor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,11 +55,12 @@ class Judged:
 
 def judge(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str], basis: Basis) -> Judged:
     """The verdict on the measured numbers, a frame of reduction.by_round."""
+    if "to" in finding.get("compare", {}):
+        return _judge_against(finding, basis)
     rows = involved(finding, rounds, axes)
     hosts = sorted(set(rows["host"]))
     if len(hosts) > 1:
-        said = f"hosts differ: measured on {', '.join(hosts)}, whose numbers are never divided by one another"
-        return Judged(verdict="inconclusive", why=(said,))
+        return Judged(verdict="inconclusive", why=(_refused(hosts),))
     rows, refused = comparable(finding, rows, axes)
     value = estimate(finding, rows, axes)
     if refused:
@@ -61,6 +69,53 @@ def judge(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str], basis: Ba
         return Judged(why=(_why_nothing(finding, basis.grid),))
     word, why = verdict(finding, value, noise_floor(finding, rows, basis))
     return Judged(value, word, (*why, *_scale(rows, basis)))
+
+
+def _refused(hosts: Sequence[str]) -> str:
+    return f"hosts differ: measured on {', '.join(hosts)}, whose numbers are never divided by one another"
+
+
+def _judge_against(finding: Finding, basis: Basis) -> Judged:
+    """The verdict on a comparison with a saved baseline.
+
+    Each cell has an unpaired ratio; the reduced value's interval is made of theirs. The least or the
+    greatest of several is found among intervals that hold together (Bonferroni). Where a cell is not
+    compared, nothing is said to hold.
+    """
+    name = finding["compare"]["to"]
+    if name not in basis.saved:
+        return Judged(
+            why=(f"no baseline: there is no {name} of this study; make baseline NAME={name}",)
+        )
+    about = [pair for pair in basis.saved[name] if _matches(pair.axes, finding["where"])]
+    if not about:
+        return Judged(why=(_why_nothing(finding, basis.grid),))
+    if hosts := sorted({host for pair in about if HOSTS in pair.withheld for host in pair.hosts}):
+        return Judged(verdict="inconclusive", why=(_refused(hosts),))
+    compared = [pair for pair in about if not pair.withheld]
+    why = tuple(
+        f"{flag}: {sum(flag in pair.withheld for pair in about)} of {len(about)} cells not compared"
+        for flag in flags.joined(f for pair in about for f in pair.withheld).split()
+    )
+    if not compared:
+        return Judged(verdict="inconclusive", why=why)
+    value = _reduced(compared, finding["expect"]["over"])
+    floors = (basis.floor, basis.saved_floors.get(name, no_floor))
+    classes = {tuple(p.axes.get(axis, "") for axis in CLASS_AXES) for p in compared}
+    floor = max(of(*key) for of in floors for key in classes)
+    word, reasons = verdict(finding, value, floor)
+    if why and word == "reproduced":
+        word = "inconclusive"
+    return Judged(value, word, (*reasons, *why))
+
+
+def _reduced(compared: Sequence[Pair], over: str) -> Estimate:
+    level = CONFIDENCE if over == "median" else 1 - (1 - CONFIDENCE) / len(compared)
+    ratios = [pair.ratio(level) for pair in compared]
+    low_high = [[r.low for r in ratios], [r.high for r in ratios]]
+    low, high = (float(pd.Series(side).agg(over, skipna=False)) for side in low_high)
+    value = float(pd.Series([r.value for r in ratios]).agg(over))
+    return Estimate(value, low, high, min(r.n for r in ratios))
 
 
 def _why_nothing(finding: Finding, grid: Sequence[Mapping[str, str]]) -> str:
@@ -177,7 +232,7 @@ def noise_floor(finding: Finding, rows: pd.DataFrame, basis: Basis) -> float:
     if finding.get("level", compare.get("metric", "elapsed_s")) != "elapsed_s":
         return 1.0
     empty = pd.Series("", index=rows.index)
-    columns = [rows.get(axis, empty) for axis in ("command", "cache", "ra")]
+    columns = [rows.get(axis, empty) for axis in CLASS_AXES]
     return max((basis.floor(*key) for key in set(zip(*columns, strict=True))), default=1.0)
 
 

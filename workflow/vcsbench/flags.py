@@ -123,12 +123,40 @@ FLAGS: dict[str, Flag] = {
         "Measured on different machines: numbers of theirs are never divided by one another.",
         "Measure all that is to be compared on one machine.",
     ),
+    "not-saved": Flag(
+        "The saved baseline has no run of this cell that counts.",
+        "Save a baseline that has it.",
+    ),
+    "same-runs": Flag(
+        "Nothing has been measured since the baseline was saved: these are its own runs.",
+        "Measure anew, with `--forcerun cell` for Snakemake.",
+    ),
+    "other-command": Flag(
+        "The saved baseline timed another command line under this name.",
+        "Save a new baseline with the present command line.",
+    ),
+    "other-repository": Flag(
+        "The saved baseline read another repository, or the same at another scale or with other revisions.",
+        "Measure the same source as then (a dump file stays the same), or save a new baseline.",
+    ),
+    "other-method": Flag(
+        "The saved baseline's runs were prepared in another way: hooks, warming runs, how caches were "
+        "cleared, or where the command wrote to.",
+        "Measure as then, or save a new baseline.",
+    ),
     "low-n": Flag(
         "Fewer than 5 rounds: an interval says little.",
         "Raise `rounds`; only the new ones are measured.",
     ),
 }
 
+# For these a table shows no number of cells that were measured.
+WITHHOLDING = frozenset(
+    [
+        *("hosts-differ", "other-work", "work-unknown", "not-saved", "same-runs"),
+        *("other-command", "other-repository", "other-method"),
+    ]
+)
 FALSE_LABEL = frozenset(word for word, flag in FLAGS.items() if flag.false_label)
 SENTENCES = {word: flag.sentence for word, flag in FLAGS.items()}
 

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from vcsbench import baselines
 from vcsbench.config import Config
 from vcsbench.definitions import read_expectations, read_findings, studies_of
 from vcsbench.errors import UserError
@@ -40,6 +41,11 @@ def definition_of(wildcards: Any, builds: Iterable[str]) -> dict[str, Any]:
             f"it has {', '.join(tables)}"
         )
     return tables[wildcards.table]
+
+
+def tables_of(wildcards: Any) -> dict[str, Any]:
+    """The definitions of all of a study's tables."""
+    return study_file(wildcards.study).tables
 
 
 def axes_of(wildcards: Any, builds: Iterable[str] = ()) -> dict[str, Any]:
@@ -95,7 +101,8 @@ def measured_tables(study: str) -> list[str]:
 
 
 class Expected:
-    """The user's expectations, from the files that the configuration names."""
+    """The user's expectations, from the files that the configuration names, and the saved baselines that
+    they or the configuration compare with."""
 
     def __init__(self, config: Config) -> None:
         """Read and check them all; raises a UserError that names the file and the key."""
@@ -116,9 +123,41 @@ class Expected:
                 )
             self.by_study[study] = read_expectations(self.files, study, self._values(study))
 
+        self._check_baselines()
+
+    def _check_baselines(self) -> None:
+        there = baselines.saved()
+        where = self.config.where(["baselines"])
+        for name in self.config["baselines"]:
+            if not set(there.get(name, [])) & set(self.config.studies):
+                known = ", ".join(there) or "none"
+                raise UserError(
+                    f"{where}: `baselines`: there is no baseline {name} of the studies that are run; "
+                    f"there are: {known}. `make baseline NAME={name}` saves one"
+                )
+
+    def baselines(self, study: str) -> list[str]:
+        """The baselines to compare a study with: those of the configuration and of its expectations
+        that have it."""
+        said = [e["compare"].get("to") for e in self.of(study) if "compare" in e]
+        there = baselines.saved()
+        named = dict.fromkeys([*self.config["baselines"], *said])
+        return [name for name in named if study in there.get(name, [])]
+
+    def baseline_files(self, study: str) -> list[str]:
+        """The files of the baselines to compare a study with."""
+        parts = (baselines.csv_of, baselines.about_of)
+        return [str(part(name, study)) for name in self.baselines(study) for part in parts]
+
+    def baseline_tables(self, study: str) -> list[str]:
+        """The files of their tables."""
+        stems = [f"results/tables/{study}/{name}-vs-now" for name in self.baselines(study)]
+        return [f"{stem}.{end}" for stem in stems for end in ("csv", "md", "json")]
+
     def _values(self, study: str) -> dict[str, list[str] | None]:
         """Each axis with its values; a repository may have any name."""
-        named = {"repositories": None, "servers": self.config.servers}
+        builds = list(self.config.builds)
+        named = {"repositories": None, "servers": self.config.servers, "builds": builds}
         axes = study_file(study).axes
         return {a: v if isinstance(v, list) else named[v] for a, v in axes.items()}
 

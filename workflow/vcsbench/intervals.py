@@ -59,10 +59,39 @@ def ratio_interval(log_ratios: Iterable[float]) -> Estimate:
     )
 
 
+def unpaired_ratio(
+    baseline_logs: Iterable[float], candidate_logs: Iterable[float], confidence: float = CONFIDENCE
+) -> Estimate:
+    """The ratio of two geometric means, baseline / candidate, and its interval after Welch: for rounds
+    that were not measured side by side. `n` is the smaller number of rounds.
+    """
+    sides = [[x for x in logs if math.isfinite(x)] for logs in (baseline_logs, candidate_logs)]
+    n = min(map(len, sides))
+    if not n:
+        return Estimate(math.nan, math.nan, math.nan, 0)
+    means = [math.fsum(side) / len(side) for side in sides]
+    difference = means[0] - means[1]
+    if n < 2:
+        return Estimate(math.exp(difference), math.nan, math.nan, n)
+    squares = [
+        math.fsum((x - mean) ** 2 for x in side) / (len(side) - 1) / len(side)
+        for side, mean in zip(sides, means, strict=True)
+    ]
+    error = math.fsum(squares)
+    ratio = math.exp(difference)
+    if not error:
+        return Estimate(ratio, ratio, ratio, n)
+    parts = zip(squares, sides, strict=True)
+    degrees = error**2 / math.fsum(square**2 / (len(side) - 1) for square, side in parts)
+    half = t_quantile(degrees, confidence) * math.sqrt(error)
+    low, high = math.exp(difference - half), math.exp(difference + half)
+    return Estimate(ratio, low, high, n)
+
+
 @cache
-def t_quantile(degrees: int) -> float:
-    """Student's t for a two-sided interval of 95 %."""
+def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
+    """Student's t for a two-sided interval, of 95 % unless told otherwise."""
     # The function below scipy.stats.t.ppf; importing scipy.stats takes a second.
     from scipy.special import stdtrit
 
-    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
+    return float(stdtrit(degrees, (1 + confidence) / 2))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from vcsbench.flags import WITHHOLDING
 from vcsbench.report import words
 from vcsbench.report.grids import Grid, Layout, Point, layout_of, make_grids, with_numbers
 from vcsbench.report.marks import LEGEND, MARKS
-from vcsbench.samework import REFUSED, by_reason
+from vcsbench.samework import by_reason
 
 # The columns of a table that are not keys of its rows.
 FACTS = ("table", "baseline", "value", "ratio", "low", "high", "n", "flags", "withheld")
@@ -52,8 +53,8 @@ def _point(row: Mapping[Any, Any], definition: Mapping[str, Any]) -> Point:
     keys = {key: value for key, value in row.items() if key not in FACTS}
     flags = str(row["flags"]).split()
     if row["withheld"]:
-        flag = next((flag for flag in flags if flag in REFUSED), "withheld")
-        return Point(keys, "withheld", text=flag, reason=row["withheld"])
+        said = " ".join(flag for flag in flags if flag in WITHHOLDING)
+        return Point(keys, "withheld", text=said, reason=row["withheld"])
     if not words.is_number(row["value"]):
         return Point(keys, "withheld", text=" ".join(flags))
     mark = next((sign for flag, sign in MARKS.items() if flag in flags), "")

@@ -69,6 +69,8 @@ def _level(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
         for refused in map(_own_refusal, table.to_dict("records"))
     ]
     value = table[metric].mask(mixed | (np.array(withheld) != ""))
+    apart = flags.FLAGS["hosts-differ"].says.rstrip(".")
+    withheld = [why or apart * bool(m) for why, m in zip(withheld, mixed, strict=True)]
     facts = {"baseline": "", "candidate": "", "flags": words, "withheld": withheld}
     return table.assign(value=value, **facts, **empty)
 
@@ -139,4 +141,5 @@ def _row(
         flagged = flags.joined([*words, refused.flag])
         return np.nan, np.nan, np.nan, np.nan, estimate.n, flagged, refused.reason
     # Here a row will also get its noise floor, and the word that calls it a difference or not.
-    return value, estimate.value, estimate.low, estimate.high, estimate.n, flags.joined(words), ""
+    why = flags.FLAGS["hosts-differ"].says.rstrip(".") if mixed else ""
+    return value, estimate.value, estimate.low, estimate.high, estimate.n, flags.joined(words), why

@@ -64,6 +64,7 @@ def report_what_there_is(root: Path, config: Mapping[str, Any], snakefile: str) 
             "table",
             "published_table",
             "findings",
+            "baseline_table",
             "expectations",
             "advice",
             "report",

@@ -61,6 +61,11 @@ def _rows(
             yield {axis: cell[axis] for axis in axes}, [cell]
         return
     compared, baseline = compare["axis"], compare["baseline"]
+    if compared not in axes:  # with a saved baseline: each cell with itself
+        for cell in grid:
+            keys = {axis: cell[axis] for axis in axes}
+            yield keys | {"candidate": compare["candidates"][0]}, [cell]
+        return
     others = [axis for axis in axes if axis != compared]
     by_axes = {tuple(cell[axis] for axis in axes): cell for cell in grid}
     for cell in grid:

@@ -9,7 +9,7 @@ from vcsbench.report import colours, words
 from vcsbench.report.expected import Expected, Record
 from vcsbench.report.grids import Point
 from vcsbench.report.marks import LOW_N, MARKS
-from vcsbench.samework import UNKNOWN
+from vcsbench.samework import OTHER, UNKNOWN
 
 
 def measured_points(
@@ -52,7 +52,8 @@ def _absent(wanted: Expected, row: Record | None) -> Point:
     if wanted.failures and row is None and not wanted.false:
         return Point(wanted.keys, "failed", text="failed", title="; ".join(wanted.failures))
     if row is not None and row.get("withheld"):
-        text = "unknown" if UNKNOWN in row["flags"].split() else "other work"
+        said = {UNKNOWN: "unknown", OTHER: "other work"}
+        text = next((said[flag] for flag in row["flags"].split() if flag in said), "left out")
         return Point(
             wanted.keys, "withheld", text=text, title=row["withheld"], reason=row["withheld"]
         )

@@ -6,10 +6,11 @@ import csv
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from vcsbench import against
 from vcsbench.errors import UserError
 from vcsbench.study import Study
 from vcsbench.validation import read_yaml
@@ -44,6 +45,7 @@ class Results:
     expected: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     advice: Mapping[str, Any] = field(default_factory=dict)
     contexts: list[Mapping[str, Any]] = field(default_factory=list)
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
 
@@ -79,10 +81,14 @@ def read_results(
     folder: Path,
     definitions: Path,
     expected: Sequence[Mapping[str, Any]] = (),
+    baselines: Sequence[str] = (),
 ) -> Results:
     """Read what there is of a study below the folder `results`, and its findings from the file
-    `definitions`; what is missing is left empty. `expected` are the user's expectations."""
+    `definitions`; what is missing is left empty. `expected` are the user's expectations, `baselines`
+    the names of those that have a table."""
     name = study.name
+    compared = {against.table_name(b): against.definition(study.tables, b) for b in baselines}
+    study = replace(study, tables={**study.tables, **compared})
     tables = {table: f"tables/{name}/{table}" for table in study.tables}
     published = {table: f"published/{name}/{table}" for table in study.tables}
     measurements = read_records(folder / "measurements" / f"{name}.csv")
@@ -101,6 +107,7 @@ def read_results(
         expected={expectation["id"]: expectation for expectation in expected},
         advice=_read_json(folder / "advice" / f"{name}.json") or {},
         contexts=list(_contexts(folder / "cells" / name, measurements)),
+        notes={table: _read_json(folder / f"{tables[table]}.json") or [] for table in compared},
         texts=dict(_texts(folder, [*tables.values(), f"measurements/{name}"])),
     )
 

@@ -49,6 +49,7 @@ class TableSection:
     nothing_published: str
     withheld: dict[str, list[str]]
     downloads: list[Download]
+    notes: Sequence[str] = ()
 
     @property
     def compares(self) -> bool:
@@ -102,6 +103,7 @@ def _section(
         withheld=by_reason((point.reason, point.keys) for point in points if point.reason),
         nothing_published=_nothing_published(results, definition, bool(published)),
         downloads=downloads(results, f"tables/{results.study.name}/{name}"),
+        notes=results.notes.get(name, ()),
     )
 
 

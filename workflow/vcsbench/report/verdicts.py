@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vcsbench.against import table_name
 from vcsbench.report import words
 from vcsbench.report.grids import Point
 from vcsbench.report.sections import TableSection
@@ -107,6 +108,9 @@ def _interval(row: Record) -> str:
 def _table(definition: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:
     """The table that compares what the finding compares; that of the metric for all others."""
     wanted = definition.get("compare") or {}
+    if "to" in wanted:
+        name = table_name(wanted["to"])
+        return name if name in tables else ""
     for name, table in tables.items():
         compare = table.get("compare") or {}
         if (

@@ -1,0 +1,38 @@
+"""Write the table of what is measured now against a saved baseline, and what its reader must know."""
+
+from pathlib import Path
+from typing import Any
+
+from vcsbench import against
+from vcsbench.frames import value_order, write_frame
+from vcsbench.markdown import to_markdown
+from vcsbench.rulelog import logged
+from vcsbench.wholefile import write_json
+
+snakemake: Any
+
+
+def main() -> None:
+    """Read both sides, compare, write."""
+    params, wildcards = snakemake.params, snakemake.wildcards
+    baseline, study = wildcards.baseline, wildcards.study
+    now = against.side_now(study, Path("results"))
+    before = against.side_saved(baseline, study)
+    found = against.pairs(before, now, list(params.axes))
+    order = value_order(params.axes, now.frame)
+    table = against.make_table(baseline, found, order)
+    write_frame(table, snakemake.output.csv)
+    notes = against.notes(baseline, before, now, found)
+    write_json(snakemake.output.notes, notes)
+    name, definition = (
+        against.table_name(baseline),
+        against.definition(params.tables, baseline),
+    )
+    records = table.to_dict("records")
+    text = to_markdown(name, definition, records, order, params.caveats)
+    text += "\n" + "\n\n".join(notes) + "\n"
+    Path(snakemake.output.markdown).write_text(text, encoding="utf-8")
+
+
+with logged(snakemake.log[0]):
+    main()
