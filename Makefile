@@ -91,10 +91,9 @@ lint: ## Check formatting, types, rules and shell scripts
 	@if type -P shellcheck >/dev/null; then shellcheck -x .ci/run $$(find envs workflow -name '*.sh'); fi
 
 .PHONY: bench
-bench: ## Measure what vcsbench itself costs; takes minutes
+bench: ## Measure what vcsbench itself costs, in minutes; ARGS=--write: into docs/benchmarks.md
 	@envs/setup.sh --test
-	$(run) python benchmarks/generator.py
-	$(run) python benchmarks/overhead.py
+	$(run) python benchmarks/bench.py $(ARGS)
 
 .PHONY: lock
 lock: ## Write envs/*.lock anew after a change of pyproject.toml

@@ -13,10 +13,11 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from rows import ROOT, Row, show
+
 sys.path.insert(0, str(ROOT / "workflow"))
 
-from vcsbench import sources  # noqa: E402
+from vcsbench import sources
 
 AT_LEAST = 2.0
 
@@ -37,11 +38,16 @@ def main(profile: str, scale: float) -> None:
             load = ["svnadmin", "load", "-q", "--no-flush-to-disk", repository]
             subprocess.run(load, stdin=file, check=True)
         loading = time.monotonic() - begun
-    print("| profile | generated per second | loaded per second | ratio | wanted |")
-    print("| --- | ---: | ---: | ---: | ---: |")
-    print(
-        f"| {profile}, {revisions:,} revisions | {revisions / generating:,.0f} "
-        f"| {revisions / loading:,.0f} | {loading / generating:.2f} | {AT_LEAST} |"
+    show(
+        [
+            Row(
+                f"{profile}: revisions generated per second (a ratio of {AT_LEAST} is wanted)",
+                revisions / generating,
+                revisions / loading,
+                "/s",
+                "`svnadmin load`",
+            )
+        ]
     )
 
 

@@ -1,0 +1,109 @@
+"""A whole run's results without the hours that it takes: derived from one cell-round that is measured.
+
+What Snakemake and the rules behind the cells read is what a run leaves: an export and a context for each
+cell-round, and Snakemake's own records of them. Only the times are made up.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
+from typing import Any
+
+from rows import ROOT, run
+
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow")]
+
+from project import Project, make_project  # noqa: E402
+from vcsbench.config import merge  # noqa: E402
+from vcsbench.plan import Plan  # noqa: E402
+from vcsbench.validation import read_yaml  # noqa: E402
+
+STUDY = "fsfs-san-2014"
+# Just over a shard, so that there is something to pack, and no packed cell is skipped.
+SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0222, "seed": 1}}
+MEASURED = "log/svn/ruby/f7/nopack/slow/hot-svn"
+# 4 commands x 3 accesses x 3 formats x 2 packings x 7 pairs of configuration and cache: 504 cells.
+COMMANDS = ["log", "null-log", "export", "null-export"]
+GRID = {
+    STUDY: {
+        "include": [
+            {"command": COMMANDS, "config": ["slow", "medium"]},
+            {"command": COMMANDS, "config": "fast", "cache": "hot-svn"},
+        ]
+    }
+}
+# So that tables, findings and advice have differences to show.
+FACTORS = {"f7": 0.5, "f8": 0.6, "pack": 0.8, "fast": 0.9, "cold": 3.0, "file": 0.6, "svn": 0.8}
+
+
+@contextmanager
+def faked(rounds: int, record: bool = True) -> Iterator[tuple[Project, int]]:
+    """A project of GRID on SMALL with so many rounds, whose cell-rounds have results; and how many they
+    are. See make_results()."""
+    with contextmanager(make_project)() as project:
+        project.configure(repositories=SMALL, rounds=rounds, copies=1, grid=GRID)
+        yield project, make_results(project, record)
+
+
+def make_results(project: Project, record: bool = True) -> int:
+    """Give each cell-round of the project's configuration a result that Snakemake takes for done; returns
+    how many there are. One is measured. Without `record` Snakemake has no records of how they were made."""
+    cells = project.path / "results" / "cells" / STUDY
+    export, context = (cells / MEASURED / f"round1{end}.json" for end in ("", ".context"))
+    if not export.exists():
+        wanted = [str(path.relative_to(project.path)) for path in (export, context)]
+        run(project.command(*wanted, f"results/grid/{STUDY}.csv"), project.path)
+    with chdir(project.path):
+        plan = _plan(project)
+        measured = json.loads(export.read_text()), json.loads(context.read_text())
+        numbers = random.Random(1)
+        for (study, path, number), order in plan.order.items():
+            folder = cells / path
+            folder.mkdir(parents=True, exist_ok=True)
+            if not (folder / f"round{number}.json").exists():
+                made = _derived(*measured, plan.by_path[study, path].axes, numbers)
+                made[1].update(cell=path, round=number, order=order)
+                made[1]["spec_digest"] = plan.spec_digest(study, path)
+                for content, end in zip(made, ("", ".context"), strict=True):
+                    (folder / f"round{number}{end}.json").write_text(json.dumps(content))
+    if record:
+        touch = project.command("--touch", "--forcerun", "cell", "--until", "cell", "-q", "all")[3:]
+        run([sys.executable, ROOT / "benchmarks" / "touch.py", *touch], project.path)
+    return len(plan.order)
+
+
+def _derived(
+    export: dict[str, Any], context: dict[str, Any], axes: dict[str, str], numbers: random.Random
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """An export and a context like the measured ones, of a cell with these axes."""
+    factor = math.prod(FACTORS.get(value, 1.0) for value in axes.values())
+    factor *= math.exp(numbers.gauss(0, 0.02))
+    made = copy.deepcopy(export)
+    result = made["results"][0]
+    for key in ("mean", "median", "min", "max", "user", "system"):
+        if isinstance(result.get(key), float):
+            result[key] *= factor
+    result["times"] = [time * factor for time in result.get("times", [])]
+    for one in result.get("measurements", []):
+        for key in ("time_wall_clock", "time_user", "time_system"):
+            one[key]["value"] *= factor
+    described = copy.deepcopy(context)
+    described["axes"] = axes
+    if axes["ra"] == "file":
+        described["server"] = None
+    return made, described
+
+
+def _plan(project: Project) -> Plan:
+    """What the project's configuration asks for, as the workflow itself has it."""
+    files = [project.path / "config" / "config.yaml", project.config]
+    config: dict[str, Any] = {}
+    for file in files:
+        config = merge(config, read_yaml(file))
+    return Plan(config, project.path, files)
