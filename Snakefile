@@ -31,6 +31,7 @@ wildcard_constraints:
     repo="[A-Za-z0-9][A-Za-z0-9._-]*",
     cell="[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+",
     round="[0-9]+",
+    environment="[A-Za-z0-9._-]+",
 
 
 try:
@@ -47,6 +48,7 @@ except UserError as error:
 
 include: "workflow/rules/grid.smk"
 include: "workflow/rules/repositories.smk"
+include: "workflow/rules/builds.smk"
 include: "workflow/rules/cells.smk"
 include: "workflow/rules/measurements.smk"
 include: "workflow/rules/tables.smk"

@@ -119,7 +119,7 @@ set_up() {
     else
         tool=$(find_conda) || explain_and_end
         environment=.conda
-        make_conda_environment "$tool"
+        make_conda_environment "$tool" envs/workflow.yaml "$root/.conda" .tools/pixi
         use_environment .conda
         find_missing must may
         ((${#missing_must[@]} == 0)) || die "the environment in .conda lacks ${missing_must[*]}."

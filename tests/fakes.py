@@ -11,7 +11,7 @@ from pathlib import Path
 # What the scripts use of any machine. Everything else is there only if a test puts it there.
 BASICS = (
     "bash cat chmod cp cut dirname env expand flock grep head ln make mkdir mktemp mv python3 rm sed"
-    " sha256sum sh sleep sort tail touch tr xargs"
+    " sha256sum sh sleep realpath sort tail touch tr xargs"
 )
 
 

@@ -1,5 +1,5 @@
-# shellcheck shell=bash disable=SC2154 # sourced by envs/setup.sh, which sets root
-# Everything in .conda, where there is no apt or no root.
+# shellcheck shell=bash # sourced by envs/setup.sh and envs/make_conda_build.sh, which define say and die
+# Environments of conda's packages: .conda, where there is no apt or no root, and builds.
 
 find_conda() {
     local tool
@@ -12,38 +12,39 @@ find_conda() {
     return 1
 }
 
-# Makes the environment of envs/workflow.yaml in .conda with TOOL.
+# Makes the environment of FILE in FOLDER (absolute) with TOOL; pixi's workspace is WORKSPACE.
+# usage: make_conda_environment TOOL FILE FOLDER WORKSPACE
 make_conda_environment() {
-    local tool=$1
-    say "creating .conda with $tool from envs/workflow.yaml"
-    rm -rf .conda
+    local tool=$1 file=$2 folder=$3 workspace=$4
+    say "creating ${folder#"$PWD/"} with $tool from $file"
+    rm -rf "$folder" "$workspace"
     # Strict: what conda-forge has is never taken from bioconda. pixi is strict anyway.
     export CONDA_CHANNEL_PRIORITY=strict MAMBA_CHANNEL_PRIORITY=strict
     export CONDA_ALWAYS_YES=true MAMBA_ALWAYS_YES=true
     case $tool in
-    micromamba) fetch_conda micromamba create --prefix "$root/.conda" --file envs/workflow.yaml ;;
-    mamba | conda) fetch_conda "$tool" env create --prefix "$root/.conda" --file envs/workflow.yaml ;;
-    pixi) make_pixi_environment ;;
+    micromamba) fetch_conda "$file" micromamba create --prefix "$folder" --file "$file" ;;
+    mamba | conda) fetch_conda "$file" "$tool" env create --prefix "$folder" --file "$file" ;;
+    pixi) make_pixi_environment "$file" "$folder" "$workspace" ;;
     esac
 }
 
-# pixi has environments only inside a workspace: it gets one, and .conda is a link to its environment.
+# pixi has environments only inside a workspace: it gets one, and FOLDER is a link to its environment.
 make_pixi_environment() {
-    local workspace=.tools/pixi
-    rm -rf "$workspace"
+    local file=$1 folder=$2 workspace=$3
     mkdir -p "$workspace"
     # pixi has no default channels, and would take `nodefaults` for the name of one.
-    grep -v nodefaults envs/workflow.yaml >"$workspace/workflow.yaml"
-    fetch_conda pixi init --import "$workspace/workflow.yaml" "$workspace"
-    fetch_conda pixi install --manifest-path "$workspace/pixi.toml"
-    ln -s "$workspace/.pixi/envs/default" .conda
+    grep -v nodefaults "$file" >"$workspace/workflow.yaml"
+    fetch_conda "$file" pixi init --import "$workspace/workflow.yaml" "$workspace"
+    fetch_conda "$file" pixi install --manifest-path "$workspace/pixi.toml"
+    ln -s "$(cd "$workspace" && pwd)/.pixi/envs/default" "$folder"
 }
 
 fetch_conda() {
-    local output
+    local output file=$1
+    shift
     if ! output=$("$@" 2>&1); then
         printf '%s\n' "$output" | tail -n 12 | sed 's/^/    /' >&2
-        die "$1 could not make the environment of envs/workflow.yaml: the lines above say why." \
-            "Its channels are conda-forge and bioconda."
+        die "$1 could not make the environment of $file: the lines above say why." \
+            "Its channels have to be within reach."
     fi
 }

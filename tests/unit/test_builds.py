@@ -131,9 +131,14 @@ def test_a_server_that_its_user_cannot_reach_is_said(folder: Path) -> None:
     assert why_lacking(build, Machine(), LOG, "") == ""
 
 
-def test_an_environment_that_is_to_be_made_lacks_httpd_only(folder: Path) -> None:
+def test_an_environment_that_is_to_be_made_lacks_httpd_only(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (folder / "svn.yaml").write_text("dependencies: [subversion=1.15.0]\n")
     build = read(folder, x={"conda": "svn.yaml"})["x"]
+    monkeypatch.setenv("PATH", str(folder / "bin"))
+    assert "no micromamba, mamba, conda, pixi" in why_lacking(build, Machine(), LOG, "")
+    script(folder, "mamba", "true")
     assert why_lacking(build, Machine(), "{svnbench} null-log {url}", "svnserve") == ""
     assert "conda environment" in why_lacking(build, Machine(), LOG, "httpd")
     assert digests(build, Machine(), LOG, "svnserve") == {}

@@ -293,3 +293,57 @@ def test_a_wrong_word_in_the_package_list_is_named(machine: Machine) -> None:
 
     assert done.returncode == 1
     assert "subversion" in done.stderr and "not 'perhaps'" in done.stderr
+
+
+BUILD = """
+prefix=results/builds/svn-1
+[[ $1 == install ]] && prefix=$prefix.pixi/.pixi/envs/default
+[[ $1 == init ]] && exit
+mkdir -p $prefix/bin
+cp "$PRIVATE"/{svn,svnadmin,svnserve} $prefix/bin
+"""
+
+
+@pytest.mark.parametrize("tool", ["micromamba", "mamba", "conda", "pixi"])
+def test_a_build_is_made_of_a_conda_environment(machine: Machine, tool: str) -> None:
+    build = machine.checkout / "svn.yaml"
+    build.write_text("channels: [conda-forge]\ndependencies: [subversion=1.15.0]\n")
+    machine.has(tool, BUILD)
+    script = f"cd {machine.checkout}; envs/make_conda_build.sh svn.yaml results/builds/svn-1 record"
+
+    done = machine.fakes.run(
+        "bash", "-c", script, RECORD=str(machine.record), PRIVATE=str(machine.private)
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert len(machine.calls()) == (2 if tool == "pixi" else 1)
+    made = machine.checkout / "results/builds/svn-1"
+    assert (made / "bin/svn").exists()
+    recorded = (machine.checkout / "record").read_text()
+    assert re.findall(r"^[0-9a-f]{64}  (\S+)$", recorded, re.MULTILINE) == [
+        "bin/svn",
+        "bin/svnadmin",
+        "bin/svnserve",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (None, "neither micromamba, mamba, conda nor pixi is on PATH"),
+        ("echo out of reach >&2; exit 1", "conda could not make the environment of svn.yaml"),
+        ("true", "has no Subversion; put subversion among its dependencies"),
+    ],
+)
+def test_a_conda_build_that_cannot_be_made_is_a_sentence(
+    machine: Machine, script: str | None, said: str
+) -> None:
+    (machine.checkout / "svn.yaml").write_text("dependencies: [hello]\n")
+    if script is not None:
+        machine.has("conda", script)
+    command = (
+        f"cd {machine.checkout}; envs/make_conda_build.sh svn.yaml results/builds/svn-1 record"
+    )
+    done = machine.fakes.run("bash", "-c", command)
+    assert done.returncode == 1 and said in done.stderr
+    assert not (machine.checkout / "record").exists()

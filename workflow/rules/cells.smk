@@ -11,6 +11,8 @@ rule cell:
         copies=lambda wildcards: (ancient if PLAN.is_fresh(wildcards) else str)(
             f"results/repositories/{PLAN.storage_of_cell(wildcards)}.json"
         ),
+        # The conda environments of the cell's build, if it is one: made anew, they are another build.
+        environments=lambda wildcards: PLAN.environment_records(wildcards),
     output:
         export="results/cells/{study}/{cell}/round{round}.json",
         context="results/cells/{study}/{cell}/round{round}.context.json",

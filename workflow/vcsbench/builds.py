@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,6 +18,8 @@ from vcsbench.validation import dotted, read_yaml
 
 Where = Callable[[Sequence[Any]], str]
 SIDES = ("client", "server")
+# What makes a conda environment (envs/setup/conda.sh).
+CONDA = ("micromamba", "mamba", "conda", "pixi")
 # Environments are made below this folder of the workflow's.
 ENVIRONMENTS = Path("results", "builds")
 
@@ -45,6 +49,15 @@ def read_builds(definitions: Mapping[str, Any], root: Path, where: Where) -> dic
     """
     reader = _Reader(definitions, root, where)
     return {name: reader.build(name) for name in definitions}
+
+
+def environment_record(name: str, root: Path) -> str:
+    """The record of a conda environment, relative to the workflow's folder. One whose environment is gone
+    is removed, so that the rule that makes both runs again."""
+    record = ENVIRONMENTS / f"{name}.sha256"
+    if (root / record).exists() and not (root / ENVIRONMENTS / name).is_dir():
+        (root / record).unlink()
+    return str(record)
 
 
 class _Reader:
@@ -140,7 +153,8 @@ class _Reader:
                 keys, f"{file}: has no `dependencies`, as a conda environment's file has"
             )
         # Another content is another build, in another folder: so the folder's name tells what is in it.
-        name = f"{file.stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
+        stem = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)
+        name = f"{stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
         return Programs(str(self.root / ENVIRONMENTS / name)), {name: str(file)}
 
     def _error(self, keys: Sequence[Any], text: str) -> UserError:
@@ -152,7 +166,9 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
 
     `argv` is the cell's command, a template, and `server` the kind of its server.
     """
-    lacking = ""
+    lacking = _cannot_be_made(build)
+    if lacking:
+        return lacking
     if server == "httpd":
         lacking = _lacks_httpd(build.server, machine)
     elif server:
@@ -168,6 +184,14 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
 def program_of(argv: str) -> str:
     """The name of the program that a command's template runs."""
     return argv.split()[0].strip("{}")
+
+
+def _cannot_be_made(build: Build) -> str:
+    for side in (build.client, build.server):
+        file = build.environments.get(os.path.basename(side.prefix))
+        if file and _is_to_be_made(side) and not any(map(shutil.which, CONDA)):
+            return f"there is no {', '.join(CONDA)} here to make the environment of {file}"
+    return ""
 
 
 def _is_to_be_made(programs: Programs) -> bool:

@@ -152,6 +152,17 @@ class Plan:
         key = (wildcards.study, wildcards.cell, int(wildcards.round))
         return self.order.get(key, len(self.order))
 
+    @cached_property
+    def environments(self) -> dict[str, str]:
+        """The conda environments of all builds: the name of each, and its file."""
+        builds = self.config.builds.values()
+        return {name: file for build in builds for name, file in build.environments.items()}
+
+    def environment_records(self, wildcards: Any) -> list[str]:
+        """The records of the conda environments that a cell's build is made of."""
+        build = self.config.build_of(self.cell(wildcards.study, wildcards.cell).axes)
+        return [builds.environment_record(name, self.config.root) for name in build.environments]
+
     def storage_of_cell(self, wildcards: Any) -> str:
         """The name of the storage of a cell, by its wildcards."""
         return self.storage_of(self.cell(wildcards.study, wildcards.cell).axes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import select
 import signal as signals
 import subprocess
 import time
@@ -51,6 +52,7 @@ def end(process: subprocess.Popen[bytes], grace_s: float = 3.0) -> None:
         for descendant in descendants:
             with contextlib.suppress(ProcessLookupError):
                 signals.pidfd_send_signal(descendant, signals.SIGKILL)
+            select.select([descendant], [], [], grace_s)
 
 
 def ancestors(count: int) -> list[int]:

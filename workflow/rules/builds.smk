@@ -1,0 +1,15 @@
+# Builds of Subversion that come from conda's packages: an environment for each of their files.
+
+
+rule build:
+    output:
+        "results/builds/{environment}.sha256",
+    log:
+        "results/logs/builds/{environment}.log",
+    conda:
+        "../../envs/python.yaml"
+    params:
+        file=lambda wildcards: PLAN.environments[wildcards.environment],
+    shell:
+        "envs/make_conda_build.sh {params.file:q} results/builds/{wildcards.environment:q} {output:q}"
+        " > {log:q} 2>&1"
