@@ -270,8 +270,8 @@ def test_libraries_from_elsewhere_make_a_false_label() -> None:
     assert buildlabels.judge({}) == []
 
 
-def test_the_same_binaries_under_another_name_are_found() -> None:
-    frame = pd.DataFrame(
+def test_a_build_compared_with_itself_is_found() -> None:
+    ran = pd.DataFrame(
         [
             ("log", "system", "1"),
             ("log", "again", "1"),
@@ -282,9 +282,14 @@ def test_the_same_binaries_under_another_name_are_found() -> None:
         ],
         columns=["command", "build", "binaries"],
     )
-    same = buildlabels.same_binaries(frame, ["command", "build"])
-    assert same == [False, True, False, False, False, False]
-    assert buildlabels.same_binaries(frame, ["command"]) == [False] * 6
+    table = pd.DataFrame(
+        [(c, "system", b, "short") for c in ("log", "dump") for b in ("again", "trunk")],
+        columns=["command", "baseline", "candidate", "flags"],
+    )
+    found = list(buildlabels.same_binaries(table, ran, ["command"]))
+    assert found == ["same-binaries short", "short", "short", "short"]
+    without = ran.drop(columns="binaries")
+    assert list(buildlabels.same_binaries(table, without, ["command"])) == ["short"] * 4
 
 
 def study(axis: Any, compare: dict[str, Any]) -> Study:

@@ -79,6 +79,22 @@ def test_a_protocol(project: Project) -> None:
     assert measured(project, {"ra": "svn-again"})
 
 
+def test_a_build(project: Project) -> None:
+    folder = project.path / "mine" / "bin"
+    folder.mkdir(parents=True)
+    for name in ("svn", "svnserve"):
+        (folder / name).symlink_to(str(shutil.which(name)))
+    cells = measured(
+        project,
+        {},
+        studies=["builds"],
+        builds={"system": {}, "mine": {"prefix": "mine"}},
+        grid={"builds": {"include": [PART]}},
+    )
+    path = "builds/log/svn/ruby/f7/nopack/slow/hot-os"
+    assert sorted(cells) == [f"{path}/mine", f"{path}/system"]
+
+
 def test_a_cache_state(project: Project) -> None:
     states = project.path / "workflow" / "vcsbench" / "measure" / "states.py"
     entry = '    "once": CacheState(setup=("start-server",), prepare=(), warmup=1),\n'

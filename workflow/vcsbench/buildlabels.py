@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from vcsbench import flags
+
 SIDES = ("client", "server")
 
 
@@ -39,11 +41,29 @@ def _is_below(path: str, places: Sequence[str]) -> bool:
     return any(path.startswith(place.rstrip("/") + "/") for place in places)
 
 
-def same_binaries(frame: pd.DataFrame, axes: Sequence[str]) -> list[bool]:
-    """For each run of the measurements whether another build, whose runs come before, ran the very same
-    binaries in a cell that is the same otherwise: the two are compared with themselves (A/A)."""
-    if "build" not in axes or frame.empty:
-        return [False] * len(frame)
-    others = [axis for axis in axes if axis != "build"]
-    first = frame.groupby([*others, "binaries"], dropna=False)["build"].transform("first")
-    return list((frame["binaries"] != "") & (frame["build"] != first))
+def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, kept: Sequence[str]) -> pd.Series:
+    """The flags of a table that compares builds, with `same-binaries` where both sides of a row ran the
+    very same ones: a build is compared with itself there (A/A).
+
+    `frame` is that of the measurements, `kept` the axes that identify a row beside its two builds.
+    """
+    if "binaries" not in frame:
+        return table["flags"]
+    ran = frame.groupby([*kept, "build"], dropna=False)["binaries"].agg(set).to_dict()
+
+    def of(row: Mapping[Any, Any], side: str) -> set[str]:
+        return set(ran.get((*(row[axis] for axis in kept), row[side]), ())) - {""}
+
+    return pd.Series(
+        [
+            flags.joined(
+                [
+                    *row["flags"].split(),
+                    *["same-binaries"] * bool(of(row, "baseline") & of(row, "candidate")),
+                ]
+            )
+            for row in table.to_dict("records")
+        ],
+        index=table.index,
+        dtype=object,
+    )

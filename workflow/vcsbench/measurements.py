@@ -87,11 +87,6 @@ def measurements(collected: Collected) -> pd.DataFrame:
     frame = pd.DataFrame(collected.runs, columns=[*first, *certified, *last], dtype=object)
     frame = frame.astype(dict.fromkeys(TIMES, float))
     if not frame.empty:
-        same = buildlabels.same_binaries(frame, collected.axes)
-        frame["flags"] = [
-            [*words, *["same-binaries"] * is_same]
-            for words, is_same in zip(frame["flags"], same, strict=True)
-        ]
         frame["flags"] = _flags(frame)
     return frame
 

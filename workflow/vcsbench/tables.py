@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vcsbench import flags, samework
+from vcsbench import buildlabels, flags, samework
 from vcsbench.frames import in_order
 from vcsbench.intervals import ENOUGH_ROUNDS, Estimate, ratio_interval
 from vcsbench.reduction import by_cell, by_round, is_measured
@@ -40,6 +40,8 @@ def make_table(
     if compare:
         kept = [axis for axis in axes if axis != compare["axis"]]
         table = _comparison(rounds, cells, kept, compare)
+        if compare["axis"] == "build":
+            table = table.assign(flags=buildlabels.same_binaries(table, frame, kept))
         order = {**order, "candidate": compare["candidates"]}
         table = in_order(table, order, [*kept, "candidate"])
     else:
