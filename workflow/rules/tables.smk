@@ -1,20 +1,7 @@
 # Tables, findings and advice: from the measurements, and the first two from published numbers alike.
-REDUCING = ["reduction", "samework", "intervals", "flags", "frames"]
-<<<<<<< HEAD
+REDUCING = ["reduction", "buildlabels", "samework", "intervals", "flags", "frames"]
 TABULATING = ["tables", *REDUCING, "markdown", "report/grids", "report/words", "report/marks"]
 JUDGING = ["findings", "evaluation", "published", "definitions", "against", "baselines", "tables"]
-=======
-TABULATING = [
-    "tables",
-    "buildlabels",
-    *REDUCING,
-    "markdown",
-    "report/grids",
-    "report/words",
-    "report/marks",
-]
-JUDGING = ["findings", "evaluation", "published", "definitions"]
->>>>>>> b35a5f8 (Builds are tested on the real workflow; a build compared with itself is said to be)
 ADVISING = ["advice/recommend", "advice/blocks", "advice/sentences"]
 
 
