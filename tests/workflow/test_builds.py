@@ -1,4 +1,4 @@
-"""Builds on the real workflow: each runs its own binaries, false labels are found, a slower one is called so."""
+"""Builds on the real workflow: each runs its own binaries, false labels are found, slower ones called so."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOADER = Path("/lib64/ld-linux-x86-64.so.2")
 
 # Stands for conda's: an environment whose programs load libraries of their own.
 MICROMAMBA = """#!/bin/bash
-[[ $1 $2 == "create --prefix" ]] || exit
+[[ "$1 $2" == "create --prefix" ]] || exit
 mkdir -p "$3/bin" "$3/lib"
 cp -P /usr/lib/*/libsvn_*.so* "$3/lib"
 for name in svn svnserve; do
