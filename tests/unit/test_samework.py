@@ -170,11 +170,14 @@ def advice_of(frame: Any, cache: str) -> dict[str, Any]:
 
 def test_advice_compares_only_what_did_what_most_did(tmp_path: Path) -> None:
     item = advice_of(frame_of(tmp_path, cold_f7_is_short), "cold")
-    reason = "5,000 revisions (it) against 6,000 (the others)"
+    reason = "5,000 revisions against 6,000"
     assert item["other_work"] == [{"axes": {"format": "f7"}, "reason": reason}]
     # f7 was the fastest by far: it is neither recommended nor compared.
     assert "f7" not in str({key: item.get(key) for key in ("choice", "fastest", "tied", "axes")})
-    assert f"Not compared, for what was done differs: f7 ({reason})." in item["sentences"]
+    assert (
+        f"Not compared with the others, for what was done differs: f7 ({reason})."
+        in item["sentences"]
+    )
 
 
 def test_advice_does_not_choose_who_is_right(tmp_path: Path) -> None:

@@ -113,12 +113,13 @@ class Block:
 
 def _why_other(point: Point, works: Mapping[Point, str], alike: set[Point]) -> str:
     """Why a choice is not compared with those that did the same, or with any where none did."""
-    others = [other for other in alike or works if other != point]
-    sides = {
-        name: works[p] for name, p in [("it", point), *[("the others", p) for p in others[:1]]]
-    }
-    refused = samework.refusal("", sides)
-    return refused.reason if refused else "as many choices did one thing as another"
+    own = samework.refusal("", {"": works[point]})
+    if own:
+        return own.reason
+    known = [p for p in alike or works if not samework.refusal("", {"": works[p]})]
+    # It is not alike, so one of those that are known did something else.
+    other = next(works[p] for p in known if works[p] != works[point])
+    return samework.difference(works[point], other)
 
 
 def _compare(logs: Sequence[Sequence[float]]) -> Comparison:

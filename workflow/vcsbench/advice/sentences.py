@@ -58,7 +58,7 @@ def other_work(found: Sequence[Mapping[str, Any]]) -> list[str]:
     for one in found:
         by_reason.setdefault(one["reason"], []).append(choice(one["axes"]) or "the only choice")
     return [
-        f"Not compared, for what was done differs: {'; '.join(names)} ({reason})."
+        f"Not compared with the others, for what was done differs: {'; '.join(names)} ({reason})."
         for reason, names in by_reason.items()
     ]
 

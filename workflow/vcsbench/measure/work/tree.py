@@ -66,8 +66,10 @@ def _file(path: bytes, neutral: Neutral) -> tuple[bytes, int]:
     """The digest of a file's content, and its bytes."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        data = os.read(descriptor, CHUNK)
-        if len(data) < CHUNK:
+        # A buffer of the file's size: larger ones cost more than reading does.
+        size = os.fstat(descriptor).st_size
+        data = os.read(descriptor, min(size, CHUNK))
+        if size < CHUNK:
             data = neutral.whole(data)
             return hashlib.sha256(data).hexdigest()[:16].encode(), len(data)
         digest = neutral.digest()

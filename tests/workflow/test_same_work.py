@@ -1,0 +1,241 @@
+"""Cells that did other work are found on the real workflow, and their ratios withheld with the reason."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from project import Project, needs
+from vcsbench.machine import Machine
+from vcsbench.repositories.labels import label_of
+
+pytestmark = needs("svn", "svnadmin", "svnmucc", "hyperfine")
+
+STUDY = "fsfs-san-2014"
+TINY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.002, "seed": 1}}
+CELLS = {"ra": "file", "format": ["f6", "f7", "f8"], "packing": "nopack", "config": "slow"}
+
+# A client in front of the real one. The export from the second copy of f7 loses a file in its second
+# run, which is the timed one; the log of f8 is always a short one; that of the second copy of f6 is
+# short in its second run.
+CLIENT = """#!/bin/sh
+runs() {{
+    echo >> "{state}/$1"
+    wc -l < "{state}/$1"
+}}
+shorter() {{
+    for word; do
+        [ "$word" = 50000 ] && word=20
+        set -- "$@" "$word"
+        shift
+    done
+    exec {svn} "$@"
+}}
+for target; do :; done
+case "$*" in
+*" export "*f7.nopack.2/*)
+    number=$(runs export)
+    {svn} "$@" || exit
+    [ "$number" -ne 2 ] || find "$target" -type f | sort | tail -n 1 | xargs rm
+    exit
+    ;;
+*" log "*f8.nopack*) shorter "$@" ;;
+*" log "*f6.nopack.2*) [ "$(runs log)" -ne 2 ] || shorter "$@" ;;
+esac
+exec {svn} "$@"
+"""
+
+
+def rows(project: Project, what: str) -> list[dict[str, str]]:
+    with (project.path / "results" / f"{what}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def row(project: Project, table: str, command: str) -> dict[str, str]:
+    """The one row that a table has of a command."""
+    found = [r for r in rows(project, f"tables/{STUDY}/{table}") if r["command"] == command]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def withheld(project: Project, table: str, command: str) -> str:
+    """The reason for which a table withholds the ratio of a command; "" where it shows it."""
+    found = row(project, table, command)
+    numbers = [found[name] for name in ("value", "ratio", "low", "high")]
+    if "other-work" not in found["flags"].split():
+        assert found["value"] and found["ratio"] and not found["withheld"], found
+        return ""
+    assert not any(numbers) and not found.get("call") and found["withheld"], found
+    return found["withheld"]
+
+
+def works(project: Project, command: str) -> dict[str, list[dict[str, Any]]]:
+    """What the runs of each format did, in the order of the rounds."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for run in rows(project, f"measurements/{STUDY}"):
+        if run["command"] == command:
+            found.setdefault(run["format"], []).append(json.loads(run["work"]))
+    return found
+
+
+@pytest.fixture
+def odd_client(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client that does not always do its work is the `svn` on the PATH."""
+    folder = tmp_path_factory.mktemp("client")
+    client = folder / "svn"
+    client.write_text(CLIENT.format(svn=shutil.which("svn"), state=folder))
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("odd_client")
+def test_what_a_client_leaves_out_is_found(project: Project) -> None:
+    part = {**CELLS, "command": ["log", "export"], "cache": "hot-os"}
+    project.configure(repositories=TINY, rounds=2, copies=2, grid={STUDY: {"include": [part]}})
+    done = project.snakemake()
+    assert done.returncode == 0, done.stdout
+    # The export that was timed in round 2 lacks a file, and the run that warmed up did not.
+    trees = works(project, "export")
+    assert trees["f6"][0] == trees["f6"][1] == trees["f7"][0] == trees["f8"][0] == trees["f8"][1]
+    files = trees["f6"][0]["files"]
+    assert trees["f7"][1]["files"] == files - 1
+    for table in ("f6-vs-f7", "f7-vs-f8"):
+        reason = withheld(project, table, "export")
+        assert reason.startswith("export: the rounds of f7 did not all do the same: ")
+        assert f"{files - 1} files against {files}" in reason or f"{files} files against" in reason
+    # Another limit.
+    revisions = works(project, "log")["f6"][0]["revisions"]
+    assert revisions > 20
+    reason = withheld(project, "f7-vs-f8", "log")
+    assert reason.startswith(f"log: {revisions} revisions (f7) against 20 (f8), ")
+    # What was timed wrote less than what was read: that run is not in the tables, and the rest is.
+    runs = [r for r in rows(project, f"measurements/{STUDY}") if "other-output" in r["flags"]]
+    assert [(r["command"], r["format"], r["round"]) for r in runs] == [("log", "f6", "2")]
+    assert withheld(project, "f6-vs-f7", "log") == ""
+    assert row(project, "f6-vs-f7", "log")["n"] in ("1", "1.0")
+    report = (project.path / "reports" / f"{STUDY}.html").read_text()
+    assert "other work" in report and reason in report
+    advice = json.loads((project.path / "results" / "advice" / f"{STUDY}.json").read_text())
+    odd = {item["command"]: item["other_work"] for item in advice["recommendations"]}
+    assert [one["axes"]["format"] for one in odd["export"]] == ["f7"]
+    assert [one["axes"]["format"] for one in odd["log"]] == ["f8"]
+
+
+def copy_of(project: Project, fmt: str) -> Path:
+    return next((project.path / "storage").glob(f"*/repositories/ruby.{fmt}.nopack.1"))
+
+
+def unnoticed(copy: Path) -> None:
+    """Leave the copy as if nobody had written to it."""
+    moment = json.loads(label_of(copy).read_text())["current_mtime_ns"]
+    os.utime(copy / "db" / "current", ns=(moment, moment))
+
+
+def youngest(copy: Path) -> int:
+    return int((copy / "db" / "current").read_text().split()[0])
+
+
+def shorten(copy: Path) -> None:
+    """The copy has lost its last revision."""
+    last = youngest(copy)
+    for kind in ("revs", "revprops"):
+        (copy / "db" / kind / "0" / str(last)).unlink()
+    (copy / "db" / "current").write_text(f"{last - 1}\n")
+    (copy / "db" / "rep-cache.db").unlink()
+
+
+def alter_a_file(copy: Path) -> None:
+    """A file has another last byte since the last revision."""
+    tree = ["svn", "list", "-R", f"file://{copy}/trunk"]
+    listed = subprocess.run(tree, check=True, capture_output=True, text=True).stdout.splitlines()
+    file = next(name for name in listed if not name.endswith("/"))
+    url = f"file://{copy}/trunk/{file}"
+    content = subprocess.run(["svn", "cat", url], check=True, capture_output=True).stdout
+    shorten(copy)
+    changed = content[:-1] + (b"!" if content[-1:] != b"!" else b"?")
+    (copy / "changed").write_bytes(changed)
+    put = ["svnmucc", "-m", "Altered", "put", copy / "changed", url]
+    subprocess.run(put, check=True, stdout=subprocess.DEVNULL)
+
+
+def alter_an_author(copy: Path) -> None:
+    """One byte of a revision property is another."""
+    asked = ["svnlook", "author", "-r", "5", copy]
+    author = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    (copy / "author").write_text(author[:-1] + ("x" if author[-1] != "x" else "y"))
+    setting = ["svnadmin", "setrevprop", copy, "-r", "5", "svn:author", copy / "author"]
+    subprocess.run(setting, check=True)
+
+
+def damage(project: Project, fmt: str, how: Any) -> None:
+    """Damage a copy, and forget what was measured on it."""
+    copy = copy_of(project, fmt)
+    how(copy)
+    unnoticed(copy)
+    results = project.path / "results"
+    for command in ("log/file", "export/file", "dump/-"):
+        cells = results / "cells" / STUDY / command / "ruby" / fmt
+        shutil.rmtree(cells, ignore_errors=True)
+    for made_of_them in ("measurements", "tables"):
+        shutil.rmtree(results / made_of_them, ignore_errors=True)
+
+
+def measure(project: Project) -> None:
+    tables = [f"results/tables/{STUDY}/{name}.csv" for name in ("f6-vs-f7", "f7-vs-f8")]
+    done = project.snakemake(*tables)
+    assert done.returncode == 0, done.stdout
+
+
+CONTENT = "as many of all that is counted, but names or contents differ"
+
+
+def test_a_copy_that_was_damaged_is_found(project: Project) -> None:
+    part = {**CELLS, "command": ["log", "export", "dump"], "cache": "hot-os"}
+    project.configure(repositories=TINY, rounds=1, copies=1, grid={STUDY: {"include": [part]}})
+    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    damage(project, "f7", alter_an_author)
+    measure(project)
+    for command, between in (("log", "f6 and f7"), ("dump", "f6 and f7")):
+        assert withheld(project, "f6-vs-f7", command) == f"{command}: {between}: {CONTENT}"
+        one, other = works(project, command)["f6"][0], works(project, command)["f7"][0]
+        assert {key for key in one if one[key] != other[key]} == {"digest"}
+    # An export has nothing of an author.
+    assert withheld(project, "f6-vs-f7", "export") == withheld(project, "f7-vs-f8", "export") == ""
+    damage(project, "f6", alter_a_file)
+    damage(project, "f8", shorten)
+    measure(project)
+    assert withheld(project, "f6-vs-f7", "export") == f"export: f6 and f7: {CONTENT}"
+    last = youngest(copy_of(project, "f7"))
+    reason = withheld(project, "f7-vs-f8", "log")
+    assert reason.startswith(f"log: {last} revisions (f7) against {last - 1} (f8)")
+    reason = withheld(project, "f7-vs-f8", "dump")  # it has revision 0 as well
+    assert reason.startswith(f"dump: {last + 1} revisions (f7) against {last} (f8)")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Machine().httpd, reason="no httpd with mod_dav_svn")
+def test_honest_cells_of_every_format_packing_and_access_did_the_same(project: Project) -> None:
+    # Just over a shard, so that there is something to pack.
+    scaled = {"ruby": {**TINY["ruby"], "scale": 0.0222}}
+    part = {"format": ["f6", "f7", "f8"], "config": ["slow", "fast"], "cache": "hot-svn"}
+    project.configure(repositories=scaled, rounds=1, copies=1, grid={STUDY: {"include": [part]}})
+    done = project.snakemake(timeout=1500)
+    assert done.returncode == 0, done.stdout
+    runs = rows(project, f"measurements/{STUDY}")
+    assert len(runs) == (4 * 3 + 1) * 3 * 2 * 2
+    for command in ("log", "null-log", "export", "null-export", "dump"):
+        did = {run["work"] for run in runs if run["command"] == command}
+        assert len(did) == 1 and "" not in did, did
+    assert not {"other-work", "work-unknown", "other-output"} & {
+        flag for run in runs for flag in run["flags"].split()
+    }
+    for table in ("f6-vs-f7", "f7-vs-f8", "nopack-vs-pack", "http-vs-ra"):
+        found = rows(project, f"tables/{STUDY}/{table}")
+        assert found and not any(r["withheld"] for r in found)
