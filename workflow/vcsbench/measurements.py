@@ -109,7 +109,7 @@ def _read(export: Path, cell: Mapping[str, str], number: int, collected: Collect
     """Add the runs of an export; returns why it is none, or ""."""
     try:
         context = json.loads(export.with_name(f"{export.stem}.context.json").read_bytes())
-        empty = not export.read_bytes().strip()
+        empty = not export.stat().st_size
     except (OSError, ValueError):
         return f"{export.name} or its context is missing or damaged; delete both and run again"
     if empty:

@@ -111,13 +111,16 @@ class Plan:
         )
 
     def spec(self, study: str, path: str) -> dict[str, Any]:
-        """The spec of a cell (specs.cell_spec); made once, and asked for in every round."""
+        """The spec of a cell (specs.cell_spec) and its digest; made once, and asked for in every round."""
         if (study, path) not in self.specs:
             cell = self.cell(study, path)
             repository = self.about[cell.axes["repo"]]
-            self.specs[study, path] = cell_spec(
+            spec = cell_spec(
                 self.config, self.config.studies[study], cell, repository, self.machine
             )
+            text = json.dumps(spec, sort_keys=True)
+            spec["spec_digest"] = hashlib.sha256(text.encode()).hexdigest()[:16]
+            self.specs[study, path] = spec
         return self.specs[study, path]
 
     def cell_files(self, study: str) -> list[str]:
@@ -138,14 +141,11 @@ class Plan:
 
     def spec_json(self, study: str, path: str) -> str:
         """The spec as JSON, as the measuring process takes it."""
-        return json.dumps({**self.spec(study, path), "spec_digest": self.spec_digest(study, path)})
+        return json.dumps(self.spec(study, path))
 
     def spec_digest(self, study: str, path: str) -> str:
         """A digest of the spec; "" for a cell that is not measured."""
-        if (study, path) not in self.by_path:
-            return ""
-        text = json.dumps(self.spec(study, path), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return str(self.spec(study, path)["spec_digest"]) if (study, path) in self.by_path else ""
 
     def position(self, wildcards: Any) -> int:
         """Where a cell-round stands in the whole run; one that is asked for by hand comes last."""
