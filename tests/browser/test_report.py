@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium here (Debian: 
 MEASURE = """<script>
 document.querySelectorAll("details").forEach((details) => { details.open = true; });
 setInterval(() => {
+  document.documentElement.dataset.target = document.querySelector(":target")?.id ?? "";
   document.documentElement.dataset.toowide = document.documentElement.scrollWidth - innerWidth;
 }, 50);
 </script>"""
@@ -41,7 +42,7 @@ class Visit:
         return self.tree.all("html")[0].attributes
 
 
-def visit(page: Path, folder: Path, width: int = 1400) -> Visit:
+def visit(page: Path, folder: Path, width: int = 1400, anchor: str = "") -> Visit:
     log = folder / "net.json"
     command = [
         CHROMIUM,
@@ -60,7 +61,7 @@ def visit(page: Path, folder: Path, width: int = 1400) -> Visit:
         "--enable-logging=stderr",
         f"--log-net-log={log}",
         "--dump-dom",
-        page.as_uri(),
+        f"{page.as_uri()}{anchor}",
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     errors = re.findall(r".*:CONSOLE.*", done.stderr)
@@ -114,6 +115,16 @@ def test_no_script_fails(visited: Visit) -> None:
 
 def test_nothing_is_asked_for_but_the_page(visited: Visit, page: Path) -> None:
     assert [url for url in visited.requests if url != page.as_uri()] == []
+
+
+def test_a_finding_leads_to_the_row_of_its_table(
+    visited: Visit, page: Path, tmp_path: Path
+) -> None:
+    link = visited.tree.by_id("finding-cold-packed-f7-log").all("a")[0].attributes["href"]
+    seen = visit(page, tmp_path, anchor=link)
+    row = seen.tree.by_id(seen.root["data-target"])
+    assert (row.tag, f"#{row.attributes['id']}") == ("tr", link)
+    assert row.all("th")[0].text == "pack"
 
 
 def test_page_fits_a_desktop(visited: Visit) -> None:

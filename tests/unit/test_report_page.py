@@ -85,6 +85,20 @@ def test_findings_have_verdicts_intervals_and_the_scale(tree: Element) -> None:
     assert "ruby has 13 % of its published size" in tree.by_id("findings").text
 
 
+def test_every_link_within_the_page_leads_somewhere(tree: Element) -> None:
+    def walk(element: Element) -> list[Element]:
+        below = [child for child in element.children if isinstance(child, Element)]
+        return [element, *(found for child in below for found in walk(child))]
+
+    elements = walk(tree)
+    ids = [e.attributes["id"] for e in elements if "id" in e.attributes]
+    assert len(ids) == len(set(ids))
+    links = {e.attributes.get("href", "") for e in elements if e.tag == "a"}
+    inside = {link.removeprefix("#") for link in links if link.startswith("#")}
+    assert len(inside) > 15
+    assert inside <= set(ids)
+
+
 def test_expectations_stand_after_the_findings_where_there_are_any(
     tree: Element, small: Results
 ) -> None:

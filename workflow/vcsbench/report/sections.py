@@ -101,7 +101,7 @@ def _section(
         pairs=pairs,
         whole=published if partial else [],
         withheld=by_reason((point.reason, point.keys) for point in points if point.reason),
-        nothing_published=_nothing_published(results, definition, bool(published)),
+        nothing_published=_nothing_published(results, name, bool(published)),
         downloads=downloads(results, f"tables/{results.study.name}/{name}"),
         notes=results.notes.get(name, ()),
     )
@@ -152,9 +152,12 @@ def _reading(name: str, definition: Mapping[str, Any]) -> str:
     )
 
 
-def _nothing_published(results: Results, definition: Mapping[str, Any], any_grid: bool) -> str:
+def _nothing_published(results: Results, name: str, any_grid: bool) -> str:
     if any_grid:
         return ""
+    if name in results.notes:
+        return "A saved baseline has nothing published beside it."
+    definition = results.study.tables[name]
     if not results.study.published or definition.get("published") is False:
         return "The study published nothing for this table."
     return "The published table has not been made; the target `published` makes it."
