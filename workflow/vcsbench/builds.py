@@ -33,6 +33,10 @@ class Build:
     server: Programs = field(default_factory=Programs)
     environments: Mapping[str, str] = field(default_factory=dict)
 
+    def has_made(self, programs: Programs) -> bool:
+        """Whether a side's programs are in one of the conda environments."""
+        return os.path.basename(programs.prefix) in self.environments
+
     def spec(self) -> dict[str, dict[str, str]]:
         """The build as a cell's spec has it: how to find the programs of each side."""
         return {"client": asdict(self.client), "server": asdict(self.server)}
@@ -170,7 +174,7 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     if lacking:
         return lacking
     if server == "httpd":
-        lacking = _lacks_httpd(build.server, machine)
+        lacking = _lacks_httpd(build, machine)
     elif server:
         lacking = _lacks(build.server, machine, server)
     program = program_of(argv)
@@ -209,7 +213,8 @@ def _lacks(programs: Programs, machine: Machine, name: str) -> str:
     return ""
 
 
-def _lacks_httpd(programs: Programs, machine: Machine) -> str:
+def _lacks_httpd(build: Build, machine: Machine) -> str:
+    programs = build.server
     if not programs.prefix:
         if machine.httpd:
             return ""
@@ -218,7 +223,7 @@ def _lacks_httpd(programs: Programs, machine: Machine) -> str:
         return (
             "there is no httpd with mod_dav_svn here (Debian: libapache2-mod-svn; conda has none)"
         )
-    if _is_to_be_made(programs):
+    if build.has_made(programs):  # or will: the reason stays the same
         return "there is no httpd with mod_dav_svn in a conda environment"
     if not programs.mod_dav_svn:
         return f"{programs.prefix} has no mod_dav_svn.so in libexec, modules or lib/apache2/modules"
@@ -253,6 +258,4 @@ def digests(build: Build, machine: Machine, argv: str, server: str) -> dict[str,
 
 
 def _is_known(programs: Programs, machine: Machine, build: Build) -> bool:
-    if programs.prefix:
-        return Path(programs.prefix).name not in build.environments
-    return not machine.deployed
+    return not build.has_made(programs) if programs.prefix else not machine.deployed
