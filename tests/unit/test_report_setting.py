@@ -130,3 +130,10 @@ def test_where_a_command_writes_is_said():
     assert len(elsewhere.targets) == 1 and "/dev/shm, not the storage" in next(
         iter(elsewhere.targets)
     )
+
+
+def test_how_the_copies_lie_is_said_once_and_not_hidden() -> None:
+    layout = {"verdict": "apart", "sentence": "do NOT lie interleaved: far", "apart": ["a"]}
+    setting = summarise(context(number, layout=layout) for number in (1, 2))
+    assert list(setting.layouts) == ["disk: the copies do NOT lie interleaved: far."]
+    assert not summarise([context()]).layouts

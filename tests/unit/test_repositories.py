@@ -16,7 +16,8 @@ from vcsbench.repositories import copies, fsfs
 from vcsbench.repositories.interleave import Copying, interleave, make_copies
 from vcsbench.repositories.labels import copy_of, label_of
 from vcsbench.repositories.load import load
-from vcsbench.repositories.place import MARKER, Place
+from vcsbench.repositories.making import make_missing
+from vcsbench.repositories.place import Place
 from vcsbench.repositories.room import choose_place
 from vcsbench.sources import Estimate
 from vcsbench.sources.generated import GeneratedSource
@@ -97,23 +98,27 @@ def test_a_load_that_ends_early_is_refused(tmp_path: Path) -> None:
 def test_files_are_listed_revision_by_revision_a_packed_shard_at_its_end(packed: Path) -> None:
     listed = fsfs.files(packed)
     assert fsfs.packed_shards(packed) == 3
-    at = {name: revision for revision, name, _ in listed}
+    at = {file.name: file.revision for file in listed}
     assert at["db/revs/0.pack/pack"] == 9 and at["db/revs/2.pack/pack"] == 29
     assert at["db/revs/3/30"] == 30
     assert at["db/current"] == at["format"] == fsfs.AFTER_ALL_REVISIONS
-    assert [revision for revision, _, _ in listed] == sorted(at.values())
+    assert [file.revision for file in listed] == sorted(at.values())
 
 
 def test_copies_are_made_side_by_side_and_are_the_same(
     loaded: Path, packed: Path, tmp_path: Path
 ) -> None:
     written = []
-    real = os.open
+    real_open, real_rename = os.open, os.rename
 
     def spy(path: Any, flags: int, *rest: Any) -> int:
         if flags & os.O_CREAT:
             written.append(Path(path))
-        return real(path, flags, *rest)
+        return real_open(path, flags, *rest)
+
+    def spy_on_move(made: Any, destination: Any) -> None:
+        written[-1] = Path(destination)
+        real_rename(made, destination)
 
     plain = loaded / "f7.nopack"
     copyings = [
@@ -122,6 +127,7 @@ def test_copies_are_made_side_by_side_and_are_the_same(
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "open", spy)
+        patch.setattr(os, "rename", spy_on_move)
         interleave(copyings, tmp_path, 0, seed=1)
     order = [path.relative_to(tmp_path) for path in written if "revs" in path.parts]
     names = [f"{path.parts[0]} {path.parts[-1]}" for path in order]
@@ -146,13 +152,14 @@ def test_a_copy_that_differs_is_noticed(
 ) -> None:
     source = loaded / "f7.nopack"
 
-    def damaged(copyings: Any, *_: Any) -> None:
-        shutil.copytree(source, tmp_path / "a")
+    def damaged(*arguments: Any) -> dict[Path, str]:
+        digests = interleave(*arguments)
         path = tmp_path / "a" / "db" / "revs" / "0" / "7"
         path.chmod(0o644)
         content = bytearray(path.read_bytes())
         content[3] ^= 1
         path.write_bytes(content)
+        return digests
 
     monkeypatch.setattr("vcsbench.repositories.interleave.interleave", damaged)
     with pytest.raises(OSError, match="is not the same as"):
@@ -163,7 +170,7 @@ def made(place: Place, loaded: Path, numbers: int = 2, **facts: Any) -> list[cop
     """Copies of two variants on a place."""
     variants = [copies.Variant("ruby", fmt, "nopack", "i1") for fmt in ("f6", "f7")]
     record = {"identity": "i1", "path": str(loaded), "tree": "trunk", "notes": [], **facts}
-    copies.make_missing(place, variants, numbers, {"ruby": record}, 0, 1)
+    make_missing(place, variants, numbers, {"ruby": record}, 0, 1)
     return variants
 
 
@@ -196,31 +203,6 @@ def test_a_copy_that_somebody_committed_to_is_noticed(loaded: Path, tmp_path: Pa
     url = f"file://{copy_of(place.path, 'ruby.f6.nopack', 1)}/new"
     subprocess.run(["svn", "mkdir", "-q", "-m", "x", url], check=True)
     assert copies.missing(place.path, variants, 1) == [(variants[0], 1)]
-
-
-def test_a_place_belongs_to_one_checkout_and_touches_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "precious").write_text("mine")
-    place = Place(tmp_path, tmp_path / "one")
-    assert place.path != Place(tmp_path, tmp_path / "two").path
-    place.make("repositories")
-    place.remove("repositories")
-    assert (tmp_path / "precious").read_text() == "mine" and (place.path / MARKER).exists()
-
-
-def test_a_folder_that_vcsbench_did_not_make_is_left_alone(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "one")
-    (place.path / "repositories").mkdir(parents=True)
-    for act in (place.make, lambda: place.remove("repositories"), lambda: place.remove()):
-        with pytest.raises(UserError, match="vcsbench did not make it"):
-            act()
-    assert (place.path / "repositories").exists()
-
-
-def test_a_storage_that_is_missing_or_read_only(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is not a folder"):
-        Place(tmp_path / "none", tmp_path).make()
-    with pytest.raises(UserError, match=r"cannot be made: .*name another folder in `storages`"):
-        Place("/proc", tmp_path).make()
 
 
 def test_room_is_asked_for_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,13 +33,16 @@ rule copies:
         "results/logs/copies/{storage}.log",
     conda:
         "../../envs/subversion.yaml"
+    threads: 2
     params:
         variants=lambda wildcards: PLAN.variant_rows(wildcards.storage),
-        # Another moment where copies have vanished: they are made again.
+        # Another moment where copies have vanished or were changed: they are made again.
         made=lambda wildcards: PLAN.made(wildcards.storage),
         copies=PLAN.config["copies"],
         spacer_kib=PLAN.config["spacer_kib"],
         seed=PLAN.config["seed"],
+        # What was loaded is kept for these.
+        others=lambda wildcards: PLAN.other_storages(wildcards.storage),
         storage=lambda wildcards: PLAN.config["storages"][wildcards.storage],
         root=str(ROOT),
     script:

@@ -1,11 +1,15 @@
-"""Make the copies that are missing on a storage; the record says which there are."""
+"""Make the copies that are missing on a storage; the record says which there are, and how they lie."""
 
 import json
 import os
 from pathlib import Path
 from typing import Any
 
-from vcsbench.repositories.copies import Variant, make_missing
+from vcsbench.repositories import layout, loading
+from vcsbench.repositories.copies import Variant
+from vcsbench.repositories.labels import copy_of
+from vcsbench.repositories.load import say
+from vcsbench.repositories.making import make_missing
 from vcsbench.repositories.place import Place
 from vcsbench.rulelog import logged
 from vcsbench.wholefile import write_json
@@ -21,16 +25,30 @@ def main() -> None:
     place.check_open()
     variants = [Variant(*row) for row in params.variants]
     labels = make_missing(place, variants, params.copies, loaded, params.spacer_kib, params.seed)
+    names = [(v.name, n) for v in variants for n in range(1, params.copies + 1)]
+    proof = layout.prove({f"{name}.{n}": copy_of(place.path, name, n) for name, n in names})
+    say(f"The copies {proof['sentence']}")
     record = {
         "storage": snakemake.wildcards.storage,
         "place": str(place.path),
         "copies": params.copies,
         "made": params.made,
+        "layout": proof,
         "repositories": labels,
     }
     write_json(snakemake.output[0], record)
     for repo, facts in loaded.items():
-        Place(Path(facts["path"]).parent.parent.parent, params.root).remove("loading", repo)
+        source = Place(Path(facts["path"]).parent.parent.parent, params.root)
+        if not still_wanted(repo):
+            source.remove(loading.FOLDER, repo)
+        loading.remove_leftovers([source, place], params.root)
+
+
+def still_wanted(repo: str) -> bool:
+    """Whether another storage has yet to be given its copies of what was loaded."""
+    loaded = Path(f"results/loaded/{repo}.json").stat().st_mtime_ns
+    records = [Path(f"results/repositories/{name}.json") for name in snakemake.params.others[repo]]
+    return not all(record.exists() and record.stat().st_mtime_ns > loaded for record in records)
 
 
 def read(path: str) -> dict[str, Any]:

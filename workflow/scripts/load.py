@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from vcsbench import sources
+from vcsbench.repositories import full, loading
 from vcsbench.repositories.load import load
 from vcsbench.repositories.place import Place
 from vcsbench.repositories.room import choose_place
@@ -12,20 +13,23 @@ from vcsbench.wholefile import write_json
 
 snakemake: Any
 
+OTHERWISE = "lower the scale, or name another folder in `scratch`"
+
 
 def main() -> None:
-    """Load, and write the record."""
+    """Load, and write the record. What a load that fails made is removed."""
     params, repo = snakemake.params, snakemake.wildcards.repo
     source = sources.open_source(repo, params.definition)
     source.check()
     scratch, storage = Place(params.scratch, params.root), Place(params.storage, params.root)
+    loading.remove_leftovers([scratch, storage], params.root)
     for place in (scratch, storage):
-        place.remove("loading", repo)  # what an interrupted load left
+        place.remove(loading.FOLDER, repo)
     place = choose_place(source.estimate(), len(params.variants), params.copies, scratch, storage)
-    into = place.make("loading", repo)
-    facts = load(source, params.variants, into)
-    record = {"repo": repo, "identity": params.identity, "path": str(into), **facts}
-    write_json(snakemake.output[0], record)
+    with loading.kept_if_whole(place, repo) as into, full.told(place.path, OTHERWISE):
+        facts = load(source, params.variants, into)
+        record = {"repo": repo, "identity": params.identity, "path": str(into), **facts}
+        write_json(snakemake.output[0], record)
 
 
 os.umask(0o022)  # the servers run as another user

@@ -61,6 +61,11 @@ FLAGS: dict[str, Flag] = {
         "Take a repository with more revisions than a shard has (1,000 by default).",
         false_label=True,
     ),
+    "apart": Flag(
+        "The copy lies apart from the others on the storage, not interleaved with them.",
+        "Where it lies may be a part of what was measured: `make clean` and a new run make all copies "
+        "side by side.",
+    ),
     "partly-resident": Flag(
         "After a hot run a part of the repository was not in memory.",
         "Harmless where the command does not read that part; see the bytes read from the device.",

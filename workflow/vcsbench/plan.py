@@ -17,7 +17,7 @@ from vcsbench.errors import UserError
 from vcsbench.grid import Cell, make_grid, run_order
 from vcsbench.machine import Machine, why_never_cold
 from vcsbench.measure.access import ACCESS
-from vcsbench.repositories import copies
+from vcsbench.repositories import copies, loading
 from vcsbench.repositories.copies import Variant
 from vcsbench.repositories.place import Place
 from vcsbench.sources import Source
@@ -204,6 +204,13 @@ class Plan:
         """The names of the storages that cells use."""
         return sorted({self.storage_of(cell.axes) for cell in self.all_cells})
 
+    def other_storages(self, storage: str) -> dict[str, list[str]]:
+        """By repository of a storage, the other storages that get copies of it."""
+        return {
+            repo: [s for s in self.storages() if s != storage and repo in self.repositories(s)]
+            for repo in self.repositories(storage)
+        }
+
     def place(self, storage: str) -> Place:
         """vcsbench's folder on a storage."""
         return Place(self.config["storages"][storage], self.config.root)
@@ -215,27 +222,29 @@ class Plan:
     def made(self, storage: str) -> str:
         """When the copies on a storage were made, as their record has it; another moment where some have
         vanished (a tmpfs after a reboot) or were changed, so that the rule that makes them runs again."""
+        if storage not in self.moments:
+            self.moments[storage] = self._look_after(storage)
+        return self.moments[storage]
+
+    def _look_after(self, storage: str) -> str:
         record = self.config.root / "results" / "repositories" / f"{storage}.json"
         place, variants = self.place(storage), self.variants(storage)
-        there = copies.recorded(record, variants)
-        gone = copies.missing(place.path, there, self.config["copies"])
-        if storage not in self.moments:
-            said = f"{place.path}: {len(gone)} copies have vanished or were changed; they are made again"
-            if gone:
-                print(said, file=sys.stderr)
-            for variant in variants:
+        numbers = range(1, self.config["copies"] + 1)
+        missing = copies.missing(place.path, variants, self.config["copies"], copies.LOOKED_AT)
+        for variant in variants:
+            if all((variant, number) in missing for number in numbers):
                 self._forget_loaded(place, variant)
-            now = datetime.datetime.now(datetime.UTC).isoformat()
-            self.moments[storage] = now if gone else copies.moment(record) or now
-        return self.moments[storage]
+        known = copies.recorded(record, variants)
+        gone = [(variant, number) for variant, number in missing if variant in known]
+        if gone:
+            print(copies.said_of_gone(place.path, gone), file=sys.stderr)
+        empty = not known or copies.empty_is_whole(place.path)
+        now = datetime.datetime.now(datetime.UTC).isoformat()
+        return now if gone or not empty else copies.moment(record) or now
 
     def _forget_loaded(self, place: Place, variant: Variant) -> None:
         """Remove the record of a load that left nothing to copy from."""
         record = self.config.root / "results" / "loaded" / f"{variant.repo}.json"
-        below = Path("loading", variant.repo, f"{variant.format}.{variant.packing}", "format")
-        numbers = range(1, self.config["copies"] + 1)
-        there = any((p.path / below).exists() for p in (self.scratch(), place)) or any(
-            copies.is_whole(place.path, variant, number) for number in numbers
-        )
-        if record.exists() and not there:
-            record.unlink()
+        below = Path(loading.FOLDER, variant.repo, f"{variant.format}.{variant.packing}", "format")
+        if not any((p.path / below).exists() for p in (self.scratch(), place)):
+            record.unlink(missing_ok=True)

@@ -28,8 +28,11 @@ from vcsbench.measure.template import fill
 from vcsbench.measure.work import KINDS, Fingerprint, tree
 from vcsbench.measure.work.capture import Captured, capture
 from vcsbench.measure.work.neutral import Neutral
-from vcsbench.repositories.labels import EMPTY, FOLDER, copy_of, read_label
+from vcsbench.repositories.labels import EMPTY, FOLDER, copy_of, read_label, withdraw
 from vcsbench.repositories.place import Place
+
+# Shards of the copy that are looked at before it is measured: 2,000 files where they are not packed.
+LOOKED_AT = 2
 
 
 class CellRound:
@@ -43,6 +46,7 @@ class CellRound:
         self.run = run
         self.number = number
         self.place = Path(record["place"])
+        self.layout = record["layout"]
         self.copy = (number - 1) % record["copies"] + 1
         self.repository = copy_of(self.place, spec["repository"]["variant"], self.copy)
         self.label = self._check_copy()
@@ -89,8 +93,11 @@ class CellRound:
         return (self.run / "export.json").read_bytes(), described
 
     def _check_copy(self) -> dict[str, Any]:
-        label = read_label(self.repository)
+        # Caches that are to be cold are cleared after this; what it reads is little, and hot ones are warm.
+        label = read_label(self.repository, shards=LOOKED_AT)
         if label.get("identity") != self.spec["repository"]["identity"]:
+            if not label:
+                withdraw(self.repository)
             raise UserError(
                 f"{self.repository}: the copy has vanished or was changed; the next run of the workflow "
                 f"makes it anew"

@@ -17,6 +17,7 @@ from vcsbench.measure import loaded
 from vcsbench.measure.access import ACCESS
 from vcsbench.measure.identity import identity
 from vcsbench.measure.programs import Programs, joined_digest
+from vcsbench.repositories.labels import BOOKKEEPING
 
 if TYPE_CHECKING:
     from vcsbench.measure.cell import CellRound
@@ -44,12 +45,13 @@ def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
         "build": _build(cell, known),
         "repository": {
             **spec["repository"],
-            **{k: v for k, v in cell.label.items() if k not in ("sample", "current_mtime_ns")},
+            **{k: v for k, v in cell.label.items() if k not in BOOKKEEPING},
             "path": str(cell.repository),
         },
         "work": _work(cell),
+        "layout": cell.layout,
         "runs": cell.runs,
-        "flags": ["nothing-packed"] if _nothing_packed(cell) else [],
+        "flags": _flags(cell),
     }
 
 
@@ -131,8 +133,13 @@ def _version_commands(cell: CellRound) -> dict[str, list[str]]:
     return asked
 
 
-def _nothing_packed(cell: CellRound) -> bool:
-    return cell.spec["axes"].get("packing") == "pack" and not cell.label["packed_shards"]
+def _flags(cell: CellRound) -> list[str]:
+    packed = cell.spec["axes"].get("packing") == "pack"
+    flags = {
+        "nothing-packed": packed and not cell.label["packed_shards"],
+        "apart": cell.repository.name in cell.layout["apart"],
+    }
+    return [word for word, holds in flags.items() if holds]
 
 
 def host() -> dict[str, Any]:

@@ -46,6 +46,7 @@ class Setting:
 
     hosts: dict[str, None] = field(default_factory=dict)
     storages: dict[str, None] = field(default_factory=dict)
+    layouts: dict[str, None] = field(default_factory=dict)
     targets: dict[str, None] = field(default_factory=dict)
     repositories: dict[str, str] = field(default_factory=dict)
     variants: dict[Variant, None] = field(default_factory=dict)
@@ -99,6 +100,9 @@ def _add_place(setting: Setting, context: Mapping[str, Any]) -> None:
             setting.host_names.append(str(host["name"]))
     if context.get("storage"):
         setting.storages[_storage(context["storage"])] = None
+    if (context.get("layout") or {}).get("sentence"):
+        said = f"{(context.get('storage') or {}).get('name')}: the copies {context['layout']['sentence']}."
+        setting.layouts[said] = None
     if context.get("targets"):
         setting.targets[_target(context)] = None
     for program, version in (context.get("versions") or {}).items():

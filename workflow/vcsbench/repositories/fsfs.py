@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
+import stat
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from vcsbench.errors import UserError
+from vcsbench.repositories import full, state
 
 # The axis value of a format and the release that `svnadmin create --compatible-version` makes it for.
 FORMATS = {"f6": "1.8", "f7": "1.9", "f8": "1.10"}
@@ -17,11 +18,13 @@ AFTER_ALL_REVISIONS = 1 << 62
 
 
 def svnadmin(*arguments: str | Path) -> None:
-    """Run svnadmin; a UserError with the last line that it said if it fails."""
+    """Run svnadmin; a UserError with the last line that it said if it fails, or the OSError that it met
+    where the storage takes no more."""
     done = subprocess.run(
         ["svnadmin", *arguments], capture_output=True, text=True, errors="replace"
     )
     if done.returncode != 0:
+        full.raise_said(done.stderr, Path(arguments[-1]))
         said = done.stderr.strip().splitlines() or ["it said nothing"]
         raise UserError(f"svnadmin {arguments[0]} {arguments[-1]} failed: {said[-1]}")
 
@@ -51,20 +54,32 @@ def packed_shards(path: Path) -> int:
     return int(unpacked.read_text()) // size if size and unpacked.exists() else 0
 
 
-def files(path: Path) -> list[tuple[int, str, int]]:
+class File(NamedTuple):
+    """A file of a repository: the revision that it belongs to, its path there, bytes and permissions."""
+
+    revision: int
+    name: str
+    size: int
+    mode: int
+
+
+def files(path: Path) -> list[File]:
     """The files of a repository in the order in which a server would have made them.
 
-    Returns (revision, path relative to the repository, bytes); a packed shard counts as its last
-    revision, and what belongs to no revision comes last.
+    A packed shard counts as its last revision, and what belongs to no revision comes last. OSError where
+    there is something that is neither file nor folder: Subversion makes none, and a copy could not be
+    told to be one.
     """
     size = shard_size(path) or 1
     found = []
-    for folder, _, names in os.walk(path):
-        below = os.path.relpath(folder, path)
-        for name in names:
-            relative = name if below == "." else f"{below}/{name}"
-            revision = _revision(relative.split("/"), size)
-            found.append((revision, relative, os.lstat(os.path.join(folder, name)).st_size))
+    for folder, entries in state.walk(path):
+        for name, status in entries:
+            relative = name if folder == "." else f"{folder}/{name}"
+            if stat.S_ISREG(status.st_mode):
+                revision = _revision(relative.split("/"), size)
+                found.append(File(revision, relative, status.st_size, status.st_mode & 0o777))
+            elif not stat.S_ISDIR(status.st_mode):
+                raise OSError(f"{path / relative} is neither a file nor a folder")
     return sorted(found)
 
 
@@ -77,14 +92,3 @@ def _revision(parts: Sequence[str], size: int) -> int:
     if packed == "pack":
         return (int(shard) + 1) * size - 1
     return int(parts[-1]) if parts[-1].isdigit() else AFTER_ALL_REVISIONS
-
-
-def digest(path: Path, listed: Sequence[tuple[int, str, int]]) -> str:
-    """A digest over the names and the bytes of the listed files."""
-    total = hashlib.blake2b(digest_size=16)
-    for _, relative, size in listed:
-        total.update(f"{relative}\0{size}\0".encode())
-        with open(path / relative, "rb", buffering=0) as file:
-            while chunk := file.read(1 << 20):
-                total.update(chunk)
-    return total.hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import os
 import random
@@ -9,9 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vcsbench.repositories import fsfs
+from vcsbench.repositories import digests, state
+from vcsbench.repositories.digests import CHUNK, Read, Total
+from vcsbench.repositories.fsfs import File
 
-CHUNK = 1 << 20
+# ext4 puts a file of 16 blocks or more near its folder, and the folders of copies far from each other.
+# So large files are made in one folder for all copies, and moved: their bytes stay where they are.
+# (A server moves each revision into place from a folder of transactions, too.)
+LARGE_BYTES = 48 << 10
 
 
 @dataclass(frozen=True)
@@ -20,67 +26,122 @@ class Copying:
 
     source: Path
     destination: Path
-    files: Sequence[tuple[int, str, int]]
+    files: Sequence[File]
 
 
-def interleave(copyings: Sequence[Copying], spacers: Path, spacer_kib: float, seed: int) -> None:
+def make_copies(
+    copyings: Sequence[Copying], work: Path, spacer_kib: float, seed: int
+) -> list[Read]:
+    """Interleave, then compare each copy's digest with its source's; OSError where they differ.
+
+    `work` is a folder on the storage for what is not to stay: the caller removes it. Returns what was
+    read of each copy.
+    """
+    expected = interleave(copyings, work, spacer_kib, seed)
+    os.sync()
+    read = digests.read_all([copying.destination for copying in copyings])
+    for copying, found in zip(copyings, read, strict=True):
+        if found.digest != expected[copying.source]:
+            raise OSError(f"{copying.destination} is not the same as {copying.source}")
+    return read
+
+
+def interleave(
+    copyings: Sequence[Copying], work: Path, spacer_kib: float, seed: int
+) -> dict[Path, str]:
     """Make all copies at once: revision by revision, a packed shard at a time, all side by side.
 
     With `spacer_kib`, a file of random size (0 to twice the mean) goes between any two of these
-    steps into the folder `spacers`, as the published study did it; the caller removes that folder.
+    steps into the folder `work`, as the published study did it. Returns the digest of each source.
     """
     sizes = random.Random(seed)
     for copying in copyings:
         _make_folders(copying)
+    sources = {copying.source: _Source(copying.source) for copying in copyings}
     step = None
     steps = heapq.merge(*map(_steps, copyings, range(len(copyings))))
-    for number, (revision, index, relative) in enumerate(steps):
+    for number, (revision, index, file) in enumerate(steps):
         if spacer_kib and step not in (None, (revision, index)):
-            _space(spacers / str(number), round(sizes.uniform(0, 2 * spacer_kib * 1024)))
+            _space(work / f"spacer{number}", round(sizes.uniform(0, 2 * spacer_kib * 1024)))
         step = revision, index
-        copy_file(copyings[index].source / relative, copyings[index].destination / relative)
+        copying = copyings[index]
+        sources[copying.source].copy(file, f"{copying.destination}/{file.name}", work)
+    return {path: source.total.hexdigest() for path, source in sources.items()}
 
 
-def _steps(copying: Copying, index: int) -> Iterator[tuple[int, int, str]]:
-    return ((revision, index, relative) for revision, relative, _ in copying.files)
+def _steps(copying: Copying, index: int) -> Iterator[tuple[int, int, File]]:
+    return ((file.revision, index, file) for file in copying.files)
 
 
 def _make_folders(copying: Copying) -> None:
     # All folders, empty ones too: Subversion wants its db/transactions.
-    for folder, names, _ in os.walk(copying.source):
-        target = copying.destination / os.path.relpath(folder, copying.source)
-        target.mkdir(parents=True, exist_ok=True)
-        names.sort()
+    for folder, _ in state.walk(copying.source):
+        (copying.destination / folder).mkdir(parents=True, exist_ok=True)
 
 
-def copy_file(source: str | Path, destination: str | Path) -> None:
-    """Copy the bytes of a file; most are small, so this is as few system calls as it takes."""
-    reading = os.open(source, os.O_RDONLY)
+class _Source:
+    """A repository that is copied several times: each of its files is digested once, and small ones are
+    read once, since all copies of a revision are made one after another."""
+
+    def __init__(self, path: Path) -> None:
+        self.total = Total()
+        self._path = path
+        self._revision = -1
+        self._kept: dict[str, bytes] = {}
+        self._digested: set[str] = set()
+
+    def copy(self, file: File, destination: str, work: Path) -> None:
+        """Copy one of its files; the destination must not exist."""
+        if file.revision != self._revision:
+            self._revision = file.revision
+            self._kept.clear()
+            self._digested.clear()
+        if file.size < LARGE_BYTES:
+            _write(destination, self._small(file), file.mode)
+            return
+        made = work / "large"
+        digest = None if file.name in self._digested else self.total.begin(file.name)
+        _copy_large(self._path / file.name, made, file.mode, digest)
+        if digest is not None:
+            self.total.end(digest)
+            self._digested.add(file.name)
+        os.rename(made, destination)
+
+    def _small(self, file: File) -> bytes:
+        if file.name not in self._kept:
+            source = os.open(f"{self._path}/{file.name}", os.O_RDONLY)
+            try:
+                content = os.read(source, LARGE_BYTES)
+            finally:
+                os.close(source)
+            digest = self.total.begin(file.name)
+            digest.update(content)
+            self.total.end(digest)
+            self._kept[file.name] = content
+        return self._kept[file.name]
+
+
+def _write(path: str | Path, content: bytes, mode: int) -> None:
+    # Most files are small, so this is as few system calls as it takes.
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
-        writing = os.open(destination, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        try:
-            while chunk := os.read(reading, CHUNK):
-                while len(chunk) > (written := os.write(writing, chunk)):
-                    chunk = chunk[written:]
-        finally:
-            os.close(writing)
+        while len(content) > (written := os.write(file, content)):
+            content = content[written:]
     finally:
-        os.close(reading)
+        os.close(file)
+
+
+def _copy_large(source: Path, made: Path, mode: int, digest: hashlib.blake2b | None) -> None:
+    with source.open("rb", buffering=0) as reading:
+        writing = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with open(writing, "wb", buffering=CHUNK) as file:
+            while chunk := reading.read(CHUNK):
+                file.write(chunk)
+                if digest is not None:
+                    digest.update(chunk)
 
 
 def _space(path: Path, size: int) -> None:
     with path.open("wb") as file:
         for start in range(0, size, CHUNK):
             file.write(os.urandom(min(CHUNK, size - start)))
-
-
-def make_copies(copyings: Sequence[Copying], spacers: Path, spacer_kib: float, seed: int) -> None:
-    """Interleave, then compare each copy's digest with its source's; raises OSError where they differ."""
-    interleave(copyings, spacers, spacer_kib, seed)
-    os.sync()
-    expected: dict[Path, str] = {}
-    for copying in copyings:
-        if copying.source not in expected:
-            expected[copying.source] = fsfs.digest(copying.source, copying.files)
-        if fsfs.digest(copying.destination, copying.files) != expected[copying.source]:
-            raise OSError(f"{copying.destination} is not the same as {copying.source}")

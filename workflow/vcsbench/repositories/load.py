@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
-from vcsbench.repositories import fsfs
+from vcsbench.repositories import fsfs, full
+from vcsbench.repositories.interleave import Copying, interleave
 from vcsbench.sources import Source
 
 # Linux's default limit for a pipe of an unprivileged process.
@@ -87,9 +88,19 @@ def _stream(source: Source, paths: list[Path]) -> Any:
     except BrokenPipeError:
         pass  # a load ended early, and says why below
     finally:
-        failed = _end(loads, paths, source)
-    if failed or not facts:
-        raise UserError(failed or "svnadmin load did not read all of the history")
+        failed = _end(loads, paths)
+    for path, said in failed:
+        full.raise_said("\n".join(said), path)
+    if failed:
+        path, said = failed[0]
+        reached = fsfs.youngest(path)
+        place = source.place(reached + 1)
+        raise UserError(
+            f"svnadmin load into {path} failed after revision {reached}"
+            f"{f' ({place})' if place else ''}: {' '.join(said[-3:])}"
+        )
+    if not facts:
+        raise UserError("svnadmin load did not read all of the history")
     _check_revisions(facts.revisions, paths)
     return facts
 
@@ -101,32 +112,34 @@ def _check_revisions(wanted: int, paths: list[Path]) -> None:
             raise UserError(f"svnadmin load into {path} loaded {loaded} of {wanted} revisions")
 
 
-def _end(loads: list[subprocess.Popen[bytes]], paths: list[Path], source: Source) -> str:
-    """Close the pipes and wait; a sentence about the first load that failed, or ""."""
-    failed = ""
-    for process, path in zip(loads, paths, strict=True):
-        try:
+def _end(loads: list[subprocess.Popen[bytes]], paths: list[Path]) -> list[tuple[Path, list[str]]]:
+    """Close the pipes and wait; returns each load that failed, and the lines that it said.
+
+    One that ended by itself comes first: the others were then given no more of the stream.
+    """
+    ended = [process.poll() is not None for process in loads]
+    for process in loads:
+        with contextlib.suppress(BrokenPipeError):
             process.communicate()
-        except BrokenPipeError:
-            process.wait()
+        process.wait()
+    failed = []
+    for process, path, first in zip(loads, paths, ended, strict=True):
         stderr = path.parent / f"{path.name}.stderr"
         said = stderr.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
         stderr.unlink()
-        if process.returncode != 0 and not failed:
-            reached = fsfs.youngest(path)
-            place = source.place(reached + 1)
-            failed = (
-                f"svnadmin load into {path} failed after revision {reached}"
-                f"{f' ({place})' if place else ''}: {' '.join(said[-3:])}"
-            )
-    return failed
+        if process.returncode != 0:
+            failed.append((not first, path, said))
+    return [(path, said) for _, path, said in sorted(failed)]
 
 
 def _finish(path: Path, packings: list[str]) -> None:
     fsfs.svnadmin("verify", "-q", path)
     if "pack" in packings:
         packed = path.with_name(path.name.replace(".nopack", ".pack"))
-        shutil.copytree(path, packed)
+        work = path.with_name(f"{path.name}.work")
+        work.mkdir()
+        interleave([Copying(path, packed, fsfs.files(path))], work, 0, 0)
+        work.rmdir()
         fsfs.svnadmin("pack", "-q", packed)
         fsfs.svnadmin("verify", "-q", packed)
         say(f"packed {fsfs.packed_shards(packed)} shards of {packed.name}")

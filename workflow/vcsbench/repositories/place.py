@@ -6,12 +6,19 @@ import hashlib
 import json
 import os
 import shutil
+import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from vcsbench.errors import UserError
+from vcsbench.machine import read_mounts
 from vcsbench.wholefile import write_json
 
 MARKER = ".vcsbench"
+# All that vcsbench makes in its folder.
+OURS = ("repositories", "loading", "making", "targets")
+# What is there when a run was ended while it wrote the marker.
+_BEGUN = {MARKER, f".{MARKER}.new"}
 
 
 class Place:
@@ -33,10 +40,8 @@ class Place:
                 f"{self.storage}: the storage is not a folder; make it, or name another one"
             )
         try:
-            if not self.path.exists():
-                self.path.mkdir(mode=0o755)
-                write_json(self.path / MARKER, {"owner": self.owner})
-            self._check()
+            self._make()
+            self._check(below)
             folder = self.path.joinpath(*below)
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -45,6 +50,16 @@ class Place:
                 f"or `scratch`"
             ) from None
         return folder
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(mode=0o755)
+        except FileExistsError:
+            # Ours, or made by a run that ended before it wrote the marker; never a link, nor somebody's.
+            if not self._is_own_folder() or not {MARKER, *os.listdir(self.path)} <= _BEGUN:
+                return
+        if not (self.path / MARKER).exists():
+            write_json(self.path / MARKER, {"owner": self.owner})
 
     def check_open(self) -> None:
         """A UserError where the user whom root's servers run as cannot enter the place."""
@@ -58,23 +73,55 @@ class Place:
                 )
 
     def remove(self, *below: str) -> None:
-        """Remove a folder or file in the place, if it is there; without a name, the place itself."""
-        target = self.path.joinpath(*below)
-        if not os.path.lexists(target):
+        """Remove a folder or file in the place, if it is there; without a name, all that vcsbench made,
+        and the place itself unless somebody put something else there.
+
+        A UserError where the place is not ours, or another file system is mounted in what is to go.
+        """
+        if not os.path.lexists(self.path):
             return
-        self._check()
+        self._check(below[:-1])
+        for name in [below] if below else [(name,) for name in OURS]:
+            self._remove(self.path.joinpath(*name))
+        if not below:
+            try:
+                if os.listdir(self.path) == [MARKER]:
+                    (self.path / MARKER).unlink()
+                    self.path.rmdir()
+            except OSError as error:
+                raise UserError(f"{self.path}: cannot be removed: {error.strerror}") from None
+
+    def _remove(self, target: Path) -> None:
+        mounted = [m.point for m in read_mounts() if Path(m.point).is_relative_to(target)]
+        if mounted:
+            raise UserError(
+                f"{target}: is not removed: something is mounted at {mounted[0]}; unmount it, and run again"
+            )
         if target.is_dir() and not target.is_symlink():
             shutil.rmtree(target)
         else:
-            target.unlink()
+            target.unlink(missing_ok=True)
 
-    def _check(self) -> None:
+    def _is_own_folder(self) -> bool:
+        there = os.lstat(self.path)
+        return stat.S_ISDIR(there.st_mode) and there.st_uid == os.geteuid()
+
+    def _check(self, below: Sequence[str] = ()) -> None:
+        """A UserError where the place, or a folder on the way to what is in it, is not ours."""
         try:
             marker = json.loads((self.path / MARKER).read_text())
         except (OSError, ValueError):
             marker = {}
-        if self.path.is_symlink() or marker.get("owner") != self.owner:
+        owner = marker.get("owner") if isinstance(marker, dict) else None
+        if not self._is_own_folder() or owner != self.owner:
             raise UserError(
                 f"{self.path}: is in the way: vcsbench did not make it, and will not touch it; "
                 f"move it elsewhere"
             )
+        for number in range(1, len(below) + 1):
+            folder = self.path.joinpath(*below[:number])
+            if folder.is_symlink():
+                raise UserError(
+                    f"{folder}: is in the way: it is a link, which vcsbench did not make, and will not "
+                    f"follow; move it elsewhere"
+                )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from vcsbench.errors import UserError
 from vcsbench.machine import IN_MEMORY, Machine
-from vcsbench.repositories.copies import gib
 from vcsbench.repositories.load import say
+from vcsbench.repositories.making import gib
 from vcsbench.repositories.place import Place
 from vcsbench.sources import Estimate
 

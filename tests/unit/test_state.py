@@ -1,0 +1,93 @@
+"""Every change of a copy is seen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from vcsbench.repositories import fsfs, state
+
+pytestmark = pytest.mark.skipif(not shutil.which("svn"), reason="not installed: svn")
+
+REVISION = "db/revs/0/1"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A repository of one revision."""
+    path = tmp_path / "copy"
+    fsfs.create(path, "f7")
+    subprocess.run(["svn", "mkdir", "-qm", "x", f"file://{path}/trunk"], check=True)
+    return path
+
+
+def flip_and_set_back_its_time(copy: Path) -> None:
+    path = copy / REVISION
+    before = path.stat()
+    path.chmod(0o644)
+    content = bytearray(path.read_bytes())
+    content[5] ^= 1
+    path.write_bytes(content)
+    path.chmod(0o444)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = path.stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+
+CHANGES: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "removed": ("db/revs/0", lambda copy: (copy / REVISION).unlink()),
+    "flipped": ("db/revs/0", flip_and_set_back_its_time),
+    "truncated": ("db/revs/0", lambda copy: os.truncate(copy / REVISION, 10)),
+    "appended to": ("db/revs/0", lambda copy: (copy / REVISION).open("ab").write(b"x")),
+    "added": ("db/revs/0", lambda copy: (copy / "db/revs/0/2").write_bytes(b"x")),
+    "chmod": ("db/revs/0", lambda copy: (copy / REVISION).chmod(0o600)),
+    "linked to": ("db/revs/0", lambda copy: os.link(copy / REVISION, copy.parent / "link")),
+    "a hook": ("hooks", lambda copy: (copy / "hooks/start-commit").write_text("#!/bin/sh\n")),
+    "svnserve.conf": ("conf", lambda copy: (copy / "conf/svnserve.conf").write_text("")),
+    "fsfs.conf": ("db", lambda copy: (copy / "db/fsfs.conf").write_text("")),
+    "a shard": ("db/revprops", lambda copy: (copy / "db/revprops/1").mkdir()),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_is_seen_and_where(copy: Path, name: str) -> None:
+    where, change = CHANGES[name]
+    before = state.take(copy)
+    assert state.changed(copy, before) == ""
+    change(copy)
+    seen = state.changed(copy, before)
+    # A file that comes or goes is seen from above, by the time of its folder.
+    assert seen in (where, str(Path(where).parent)), seen
+
+
+def test_a_commit_and_a_copy_that_is_gone_are_seen(copy: Path) -> None:
+    before = state.take(copy)
+    subprocess.run(["svn", "mkdir", "-qm", "x", f"file://{copy}/tags"], check=True)
+    assert state.changed(copy, before, shards=0)
+    shutil.rmtree(copy)
+    assert state.changed(copy, before, shards=0) == "."
+
+
+def test_reading_changes_nothing(copy: Path, tmp_path: Path) -> None:
+    before = state.take(copy)
+    subprocess.run(["svn", "log", "-v", f"file://{copy}"], check=True, capture_output=True)
+    subprocess.run(["svn", "export", "-q", f"file://{copy}", tmp_path / "tree"], check=True)
+    subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
+    subprocess.run(["svnadmin", "dump", "-q", copy], check=True, capture_output=True)
+    assert state.changed(copy, before) == ""
+
+
+def test_what_is_looked_at_can_be_bounded(copy: Path) -> None:
+    for number in range(1, 40):
+        shutil.copytree(copy / "db/revs/0", copy / f"db/revs/{number}")
+    before = state.take(copy)
+    (copy / "db/revs/7/1").chmod(0o600)
+    assert state.changed(copy, before) == "db/revs/7"
+    assert state.changed(copy, before, shards=0) == ""
+    seen = {state.changed(copy, before, shards=8) for _ in range(100)}
+    assert seen == {"", "db/revs/7"}

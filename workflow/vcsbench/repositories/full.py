@@ -1,0 +1,44 @@
+"""A storage that takes no more: said in a sentence, whoever met it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from vcsbench.errors import UserError
+
+_SAYS = {
+    errno.ENOSPC: ("is full", "free some space"),
+    errno.EDQUOT: ("takes no more of this user: the quota is used up", "raise the quota"),
+    errno.EROFS: ("is read-only", "mount it so that it can be written to"),
+}
+# Subversion says the errno behind an E; SQLite, which keeps its cache of representations, S13.
+_SVN = re.compile(r"\bE000(\d{3})\b")
+_SQLITE_FULL = re.compile(r"sqlite\[S13\]")
+
+
+@contextlib.contextmanager
+def told(folder: Path, otherwise: str) -> Iterator[None]:
+    """Turn an OSError, above all that of a storage that takes no more, into a UserError that names it.
+
+    `folder` is where was written to, `otherwise` what else may be done but to make room there.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _SAYS:
+            raise UserError(f"{folder}: failed: {error}") from None
+        says, remedy = _SAYS[error.errno]
+        raise UserError(f"{folder}: {says}; {remedy}, or {otherwise}, and run again") from None
+
+
+def raise_said(text: str, path: Path) -> None:
+    """Raise the OSError that a program of Subversion's met and put into words, if it is one of these."""
+    found = _SVN.search(text)
+    number = int(found[1]) if found else errno.ENOSPC if _SQLITE_FULL.search(text) else 0
+    if number in _SAYS:
+        raise OSError(number, os.strerror(number), str(path))
