@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,20 +101,6 @@ def test_a_storage_without_room_is_said_before_anything_is_loaded(
     assert not (project.path / "results" / "repositories" / "disk.json").exists()
 
 
-def test_a_storage_that_fills_up_is_one_sentence_and_no_copy_is_taken_for_whole(
-    project: Project, small_disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    grid = {STUDY: {"include": [{**PART, "packing": "nopack"}]}}
-    hog = small_disk / "mine"
-    hog.write_bytes(b"x" * (2 << 20))
-    text = said(project, grid=grid)
-    assert "needed" in text or "full" in text or "need" in text
-    assert hog.stat().st_size == 2 << 20, "the user's file is left alone"
-    assert not list(small_disk.glob("*/repositories/*.json"))
-    hog.unlink()
-    assert project.snakemake().returncode == 0
-
-
 def test_a_read_only_storage(project: Project) -> None:
     if os.geteuid() != 0:
         pytest.skip("takes root to mount a file system")
@@ -146,16 +131,3 @@ def test_what_is_in_the_way_is_left_alone(project: Project) -> None:
     text = said(project, grid={STUDY: {"include": [{**PART, "packing": "nopack"}]}})
     assert "vcsbench did not make it" in text
     assert (place.path / "repositories" / "precious").read_text() == "mine"
-
-
-def test_a_storage_that_is_a_symlink_loses_nothing(project: Project) -> None:
-    real = project.path / "elsewhere"
-    real.mkdir()
-    (real / "precious").write_text("mine")
-    shutil.rmtree(project.path / "storage")
-    (project.path / "storage").symlink_to(real)
-    project.configure(
-        repositories=SMALL, rounds=1, copies=1, grid={STUDY: {"include": [{**PART, "packing": "nopack"}]}}
-    )  # fmt: skip
-    assert project.snakemake().returncode == 0
-    assert (real / "precious").read_text() == "mine"

@@ -14,6 +14,8 @@ rule load:
         definition=lambda wildcards: PLAN.config.repositories[wildcards.repo],
         identity=lambda wildcards: PLAN.sources[wildcards.repo].identity(),
         variants=lambda wildcards: PLAN.variants_of(wildcards.repo),
+        # Another moment where there is nothing left that copies could be made from.
+        made=lambda wildcards: PLAN.loaded(wildcards.repo),
         copies=PLAN.config["copies"],
         scratch=PLAN.config["scratch"],
         storage=lambda wildcards: PLAN.config["storages"][PLAN.config["storage"]],

@@ -28,8 +28,8 @@ def main() -> None:
     place = choose_place(source.estimate(), len(params.variants), params.copies, scratch, storage)
     with loading.kept_if_whole(place, repo) as into, full.told(place.path, OTHERWISE):
         facts = load(source, params.variants, into)
-        record = {"repo": repo, "identity": params.identity, "path": str(into), **facts}
-        write_json(snakemake.output[0], record)
+        record = {"repo": repo, "identity": params.identity, "path": str(into), "made": params.made}
+        write_json(snakemake.output[0], {**record, **facts})
 
 
 os.umask(0o022)  # the servers run as another user

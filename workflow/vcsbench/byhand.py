@@ -91,11 +91,20 @@ def clean(plan: Plan) -> list[str]:
     removed = [place.path for place in places if place.path.exists()]
     for place in places:
         place.remove()
+    said = [f"removed {path}" for path in removed if not path.exists()]
+    said += [
+        f"{path} is left: it has files that vcsbench did not make"
+        for path in removed
+        if path.exists()
+    ]
     results = plan.config.root / "results"
-    if results.exists():
+    if results.is_symlink():
+        said.append(f"removed the link {results}; {results.resolve()} is left")
+        results.unlink()
+    elif results.exists():
         shutil.rmtree(results)
-        removed.append(results)
-    return [f"removed {path}" for path in removed] or ["there is nothing to remove"]
+        said.append(f"removed {results}")
+    return said or ["there is nothing to remove"]
 
 
 def _cell(plan: Plan, study: str, path: str, number: int, folder: Path) -> Any:

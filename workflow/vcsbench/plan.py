@@ -39,6 +39,8 @@ class Plan:
         self.sources: dict[str, Source] = {}
         self.revisions: dict[str, int] = {}
         self.moments: dict[str, str] = {}
+        self.moments_loaded: dict[str, str] = {}
+        self.missing: dict[str, list[tuple[Variant, int]]] = {}
         self.specs: dict[tuple[str, str], dict[str, Any]] = {}
         for name, definition in self.config.repositories.items():
             where = self.config.where(["repositories"])
@@ -228,23 +230,44 @@ class Plan:
 
     def _look_after(self, storage: str) -> str:
         record = self.config.root / "results" / "repositories" / f"{storage}.json"
-        place, variants = self.place(storage), self.variants(storage)
-        numbers = range(1, self.config["copies"] + 1)
-        missing = copies.missing(place.path, variants, self.config["copies"], copies.LOOKED_AT)
-        for variant in variants:
-            if all((variant, number) in missing for number in numbers):
-                self._forget_loaded(place, variant)
-        known = copies.recorded(record, variants)
-        gone = [(variant, number) for variant, number in missing if variant in known]
+        place, known = self.place(storage), copies.recorded(record, self.variants(storage))
+        gone = [pair for pair in self._missing(storage) if pair[0] in known]
         if gone:
             print(copies.said_of_gone(place.path, gone), file=sys.stderr)
-        empty = not known or copies.empty_is_whole(place.path)
-        now = datetime.datetime.now(datetime.UTC).isoformat()
-        return now if gone or not empty else copies.moment(record) or now
+        whole = not gone and (not known or copies.empty_is_whole(place.path))
+        return (copies.moment(record) if whole else "") or _now()
 
-    def _forget_loaded(self, place: Place, variant: Variant) -> None:
-        """Remove the record of a load that left nothing to copy from."""
-        record = self.config.root / "results" / "loaded" / f"{variant.repo}.json"
+    def _missing(self, storage: str) -> list[tuple[Variant, int]]:
+        if storage not in self.missing:
+            place, variants = self.place(storage), self.variants(storage)
+            self.missing[storage] = copies.missing(
+                place.path, variants, self.config["copies"], copies.LOOKED_AT
+            )
+        return self.missing[storage]
+
+    def loaded(self, repo: str) -> str:
+        """When a repository was loaded, as its record has it; another moment where there is nothing left to
+        make copies from that are missing, so that the rule that loads runs again."""
+        if repo not in self.moments_loaded:
+            record = self.config.root / "results" / "loaded" / f"{repo}.json"
+            gone = any(
+                self._is_gone(storage, variant)
+                for storage in self.storages()
+                for variant in self.variants(storage)
+                if variant.repo == repo
+            )
+            self.moments_loaded[repo] = ("" if gone else copies.moment(record)) or _now()
+        return self.moments_loaded[repo]
+
+    def _is_gone(self, storage: str, variant: Variant) -> bool:
+        """Whether there is neither a copy of a variant on a storage, nor what one could be made from."""
+        place, numbers = self.place(storage), range(1, self.config["copies"] + 1)
         below = Path(loading.FOLDER, variant.repo, f"{variant.format}.{variant.packing}", "format")
-        if not any((p.path / below).exists() for p in (self.scratch(), place)):
-            record.unlink(missing_ok=True)
+        missing = self._missing(storage)
+        return all((variant, number) in missing for number in numbers) and not any(
+            (p.path / below).exists() for p in (self.scratch(), place)
+        )
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat()

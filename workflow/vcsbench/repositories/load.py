@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from vcsbench.errors import UserError
 from vcsbench.repositories import fsfs, full
@@ -70,15 +71,17 @@ class _Tee:
 
 
 def _stream(source: Source, paths: list[Path]) -> Any:
+    # In memory: the disk may be full, and that is then what has to be said.
+    says = [os.fdopen(os.memfd_create(path.name), "r+b") for path in paths]
     loads = [
         subprocess.Popen(
             # A user's history may hold properties that today's Subversion would not accept anew.
             ["svnadmin", "load", "-q", "--no-flush-to-disk", "--bypass-prop-validation", path],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=(path.parent / f"{path.name}.stderr").open("wb"),
+            stderr=said,
         )
-        for path in paths
+        for path, said in zip(paths, says, strict=True)
     ]
     facts = None
     try:
@@ -88,7 +91,7 @@ def _stream(source: Source, paths: list[Path]) -> Any:
     except BrokenPipeError:
         pass  # a load ended early, and says why below
     finally:
-        failed = _end(loads, paths)
+        failed = _end(loads, paths, says)
     for path, said in failed:
         full.raise_said("\n".join(said), path)
     if failed:
@@ -112,7 +115,9 @@ def _check_revisions(wanted: int, paths: list[Path]) -> None:
             raise UserError(f"svnadmin load into {path} loaded {loaded} of {wanted} revisions")
 
 
-def _end(loads: list[subprocess.Popen[bytes]], paths: list[Path]) -> list[tuple[Path, list[str]]]:
+def _end(
+    loads: list[subprocess.Popen[bytes]], paths: list[Path], says: Sequence[BinaryIO]
+) -> list[tuple[Path, list[str]]]:
     """Close the pipes and wait; returns each load that failed, and the lines that it said.
 
     One that ended by itself comes first: the others were then given no more of the stream.
@@ -123,12 +128,12 @@ def _end(loads: list[subprocess.Popen[bytes]], paths: list[Path]) -> list[tuple[
             process.communicate()
         process.wait()
     failed = []
-    for process, path, first in zip(loads, paths, ended, strict=True):
-        stderr = path.parent / f"{path.name}.stderr"
-        said = stderr.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
-        stderr.unlink()
+    for process, path, first, file in zip(loads, paths, ended, says, strict=True):
+        with file:
+            file.seek(0)
+            said = file.read().decode(errors="replace").strip().splitlines()
         if process.returncode != 0:
-            failed.append((not first, path, said))
+            failed.append((not first, path, said or ["it said nothing"]))
     return [(path, said) for _, path, said in sorted(failed)]
 
 

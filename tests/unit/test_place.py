@@ -1,0 +1,173 @@
+"""vcsbench's folder on a storage: nothing outside of it is written or removed, whatever lies there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from vcsbench.errors import UserError
+from vcsbench.repositories import loading
+from vcsbench.repositories.place import MARKER, Place
+
+WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount")
+
+
+def refused(act: Callable[[], object], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        act()
+
+
+def test_a_place_belongs_to_one_checkout_and_touches_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("mine")
+    place = Place(tmp_path, tmp_path / "one")
+    assert place.path != Place(tmp_path, tmp_path / "two").path
+    place.make("repositories")
+    place.remove("repositories")
+    assert (tmp_path / "precious").read_text() == "mine" and (place.path / MARKER).exists()
+    place.remove()
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+def test_a_folder_that_vcsbench_did_not_make_is_left_alone(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "one")
+    (place.path / "repositories").mkdir(parents=True)
+    (place.path / "repositories" / "precious").write_text("mine")
+    for act in (place.make, lambda: place.remove("repositories"), lambda: place.remove()):
+        refused(act, "vcsbench did not make it")
+    Path(place.path / MARKER).write_text(json.dumps({"owner": "/another/checkout"}))
+    refused(place.remove, "vcsbench did not make it")
+    assert (place.path / "repositories" / "precious").exists()
+
+
+def test_a_link_in_the_place_of_our_folder_is_not_followed(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "one")
+    place.make("repositories")
+    moved = tmp_path / "elsewhere"
+    place.path.rename(moved)
+    place.path.symlink_to(moved)
+    for act in (place.make, lambda: place.remove("repositories"), lambda: place.remove()):
+        refused(act, "vcsbench did not make it")
+    assert (moved / "repositories").is_dir()
+
+
+def test_a_link_inside_our_folder_is_not_followed(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "one")
+    place.make()
+    mine = tmp_path / "mine"
+    (mine / "ruby.f7.nopack.1").mkdir(parents=True)
+    (place.path / "repositories").symlink_to(mine)
+    refused(lambda: place.make("repositories"), "it is a link")
+    refused(lambda: place.remove("repositories", "ruby.f7.nopack.1"), "it is a link")
+    place.remove()
+    assert (mine / "ruby.f7.nopack.1").is_dir() and not place.path.exists()
+
+
+def test_links_in_what_is_removed_are_removed_and_not_what_they_name(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "one")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "precious").write_text("mine")
+    (place.make("repositories") / "link").symlink_to(tmp_path / "mine")
+    place.remove()
+    assert (tmp_path / "mine" / "precious").read_text() == "mine" and not place.path.exists()
+
+
+def test_what_the_user_put_into_our_folder_stays(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "one")
+    place.make("repositories")
+    (place.path / "precious").write_text("mine")
+    place.remove()
+    assert sorted(path.name for path in place.path.iterdir()) == [MARKER, "precious"]
+    place.make("repositories")  # and it is still ours
+
+
+def test_a_place_that_was_only_begun_is_taken_up(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "one")
+    place.path.mkdir()
+    (place.path / f".{MARKER}.new").write_text("{")
+    place.make("repositories")
+    place.remove("repositories")
+
+
+def test_a_storage_that_is_missing_or_read_only(tmp_path: Path) -> None:
+    refused(Place(tmp_path / "none", tmp_path).make, "is not a folder")
+    refused(Place("/proc", tmp_path).make, r"cannot be made: .*name another folder in `storages`")
+
+
+@needs_root
+def test_a_folder_of_another_user_is_left_alone_whatever_its_marker_says(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "one")
+    place.make("repositories")
+    os.chown(place.path, 65534, 65534)
+    refused(place.remove, "vcsbench did not make it")
+
+
+@needs_root
+def test_what_is_mounted_inside_is_not_removed(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "one")
+    inside = place.make("repositories", "disk")
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", inside], check=True)
+    try:
+        (inside / "precious").write_text("mine")
+        refused(place.remove, f"something is mounted at {inside}; unmount it")
+        assert (inside / "precious").exists()
+    finally:
+        subprocess.run(["umount", inside], check=True)
+    place.remove()
+    assert not place.path.exists()
+
+
+@needs_root
+def test_the_storage_may_be_the_root_folder(tmp_path: Path) -> None:
+    # In a root of its own, where every change of it is kept apart and can be looked at.
+    upper, work, root = (tmp_path / name for name in ("upper", "work", "root"))
+    for folder in (upper, work, root):
+        folder.mkdir()
+    act = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from vcsbench.repositories.place import Place\n"
+        "place = Place('/', '/checkout')\n"
+        "for name in ('repositories', 'loading'): (place.make(name) / 'file').write_text('x')\n"
+        "print(place.path)\n"
+        "if sys.argv[2] == 'remove': place.remove()\n"
+    )
+    script = (
+        f"set -e; mount -t overlay -o lowerdir=/,upperdir={upper},workdir={work} overlay {root}\n"
+        f"mount --bind /proc {root}/proc\n"
+        f'exec chroot {root} "$@"'
+    )
+    for then in ("keep", "remove"):
+        command = ["unshare", "--mount", "sh", "-c", script, "sh"]
+        python = [sys.executable, "-B", "-c", act, str(WORKFLOW), then]
+        done = subprocess.run([*command, *python], capture_output=True, text=True)
+        if "overlay" in done.stderr:
+            pytest.skip(f"no overlay can be mounted here: {done.stderr}")
+        assert done.returncode == 0, done.stderr
+        changed = sorted(path.name for path in upper.iterdir())
+        assert changed == ([Path(done.stdout.strip()).name] if then == "keep" else []), changed
+
+
+def test_leftovers_of_killed_loads_are_removed_and_nothing_in_use(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path)
+    for name in ("left", "finished"):
+        (place.make(loading.FOLDER, name) / "file").write_text("x")
+    (tmp_path / "results" / "loaded").mkdir(parents=True)
+    record = {"path": str(place.path / loading.FOLDER / "finished")}
+    (tmp_path / "results" / "loaded" / "finished.json").write_text(json.dumps(record))
+    with loading.kept_if_whole(place, "used") as into:
+        (into / "file").write_text("x")
+        loading.remove_leftovers([place], tmp_path)
+        assert sorted(path.name for path in into.parent.iterdir()) == ["finished", "used"]
+    with pytest.raises(KeyError), loading.kept_if_whole(place, "failing") as into:
+        raise KeyError
+    assert not into.exists()
+    shutil.rmtree(tmp_path / "results")
+    loading.remove_leftovers([place], tmp_path)
+    assert not list((place.path / loading.FOLDER).iterdir())

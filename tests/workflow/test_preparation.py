@@ -1,0 +1,261 @@
+"""Copies that vanish or are changed, storages that fill up, and what is left alone: on the real workflow."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from project import Project, needs
+
+pytestmark = needs("svn", "svnadmin", "hyperfine")
+
+STUDY = "fsfs-san-2014"
+PART = {
+    "command": "log",
+    "ra": "file",
+    "format": ["f6", "f7"],
+    "packing": "nopack",
+    "config": "slow",
+    "cache": "hot-os",
+}
+SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.001, "seed": 1}}
+KEYS = {"repositories": SMALL, "rounds": 2, "copies": 2, "grid": {STUDY: {"include": [PART]}}}
+
+
+def copy_of(project: Project, name: str) -> Path:
+    return next((project.path / "storage").glob(f"vcsbench-*/repositories/{name}"))
+
+
+def inodes(project: Project) -> dict[str, int]:
+    """By copy, what tells whether it was made again."""
+    found = (project.path / "storage").glob("vcsbench-*/repositories/*/db/current")
+    return {path.parent.parent.name: path.stat().st_ino for path in found}
+
+
+def flip(copy: Path) -> None:
+    path = copy / "db/revs/0/17"
+    before = path.stat()
+    path.chmod(0o644)
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(content)
+    path.chmod(before.st_mode)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def commit(copy: Path) -> None:
+    subprocess.run(["svn", "mkdir", "-qm", "x", f"file://{copy}/new"], check=True)
+
+
+def hook(copy: Path) -> None:
+    (copy / "hooks/start-commit").write_text("#!/bin/sh\nexit 1\n")
+
+
+CHANGES: list[Callable[[Path], object]] = [
+    lambda copy: (copy / "db/revs/0/17").unlink(),
+    flip,
+    lambda copy: os.truncate(copy / "db/revs/0/17", 10),
+    lambda copy: (copy / "db/revs/0/17").open("ab").write(b"x"),
+    lambda copy: (copy / "db/revs/0/17").chmod(0o000),
+    lambda copy: (copy / "conf/svnserve.conf").write_text("[general]\nanon-access = none\n"),
+    commit,
+    hook,
+    shutil.rmtree,
+]
+
+
+def test_every_change_of_a_copy_is_noticed_and_just_that_copy_made_again(project: Project) -> None:
+    project.configure(**KEYS)
+    assert project.snakemake().returncode == 0
+    before = project.exports()
+    record = json.loads((project.path / "results/repositories/disk.json").read_text())
+    assert record["layout"]["verdict"] in ("interleaved", "unknown", "partly", "apart")
+    assert record["layout"]["sentence"] in project_page(project)
+    # All kinds of changes at once would need as many copies; the unit tests have each by itself.
+    for number, change in enumerate(CHANGES):
+        name = f"ruby.f{6 + number % 2}.nopack.{1 + number // 2 % 2}"
+        kept = inodes(project)
+        good = (copy_of(project, name) / "db/revs/0/17").read_bytes()
+        change(copy_of(project, name))
+        planned = project.snakemake("-n")
+        assert f"1 copies have vanished or were changed, and are made again ({name}: " in (
+            planned.stdout
+        ), (change, planned.stdout)
+        done = project.snakemake("results/repositories/disk.json")
+        assert done.returncode == 0, (change, done.stdout)
+        assert {n for n, inode in inodes(project).items() if kept.get(n) != inode} == {name}
+        assert (copy_of(project, name) / "db/revs/0/17").read_bytes() == good
+    assert project.snakemake().returncode == 0
+    assert project.exports() == before, "results stay: they were measured on copies that were whole"
+    assert "Nothing to be done" in project.snakemake("-n").stdout
+
+
+def project_page(project: Project) -> str:
+    return (project.path / "reports" / f"{STUDY}.html").read_text()
+
+
+def test_a_copy_changed_while_the_workflow_runs_fails_its_cells_and_is_made_again(
+    project: Project,
+) -> None:
+    project.configure(**{**KEYS, "rounds": 1, "copies": 1})
+    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    # Between the start of the workflow and the cell: as the measuring process meets it.
+    commit(copy_of(project, "ruby.f7.nopack.1"))
+    cell = "log/file/ruby/f7/nopack/slow/hot-os"
+    command = [sys.executable, "-m", "vcsbench", "run", cell, "--configfile", str(project.config)]
+    environment = {**os.environ, "PYTHONPATH": str(project.path / "workflow")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and "the copy has vanished or was changed" in done.stderr
+    done = project.snakemake()
+    assert done.returncode == 0 and len(project.exports()) == 2, done.stdout
+
+
+def test_a_device_that_returns_other_bytes_is_seen_before_copies_are_made_from_it(
+    project: Project,
+) -> None:
+    project.configure(**{**KEYS, "rounds": 1})
+    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    good, bad = copy_of(project, "ruby.f7.nopack.1"), copy_of(project, "ruby.f7.nopack.2")
+    # No time changes when a device does this, so the label is given the times of a file written to.
+    flip(good)
+    sys.path.insert(0, str(project.path / "workflow"))
+    from vcsbench.repositories import state
+
+    label = good.with_name(f"{good.name}.json")
+    label.write_text(json.dumps({**json.loads(label.read_text()), "state": state.take(good)}))
+    shutil.rmtree(bad)
+    done = project.snakemake("results/repositories/disk.json")
+    assert done.returncode != 0 and "its files have other bytes than were written" in done.stdout
+    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    for copy in (good, bad):
+        subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
+
+
+@pytest.fixture
+def disk(project: Project, tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Mounts an ext4 of 12 MB on a folder of the project."""
+    if os.geteuid() != 0 or not shutil.which("mkfs.ext4"):
+        pytest.skip("takes root and mkfs.ext4 to make a file system")
+    mounted: list[Path] = []
+
+    def mount(name: str) -> Path:
+        image, path = tmp_path / name, project.path / name
+        with image.open("wb") as file:
+            file.truncate(12 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-F", "-N", "2000", image], check=True)
+        done = subprocess.run(["mount", "-o", "loop", image, path], capture_output=True, text=True)
+        if done.returncode != 0:
+            pytest.skip(f"no loop device can be mounted here: {done.stderr}")
+        mounted.append(path)
+        return path
+
+    yield mount
+    for path in mounted:
+        subprocess.run(["umount", path], check=True)
+
+
+def fill(folder: Path, left: int) -> Path:
+    """Leave so many bytes free."""
+    there = os.statvfs(folder)
+    hog = folder / "mine"
+    with hog.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, there.f_bavail * there.f_frsize - left)
+    return hog
+
+
+@pytest.mark.parametrize("where", ["scratch", "storage"])
+def test_a_disk_that_fills_up_meanwhile_is_one_sentence_and_the_next_run_carries_on(
+    project: Project, disk: Callable[[str], Path], where: str
+) -> None:
+    full = disk(where)
+    project.configure(**KEYS)
+    # The estimate of room is made before something else takes it.
+    module = project.path / "workflow" / "vcsbench" / "repositories"
+    if where == "scratch":
+        target, line = module / "load.py", "    begun = time.monotonic()\n"
+    else:
+        target, line = module / "making.py", "        if copyings:\n            _copy("
+    text = target.read_text()
+    assert text.count(line) == 1
+    hog = full / "mine"
+    taking = (
+        f'__import__("subprocess").run(["{sys.executable}", "{project.path}/fill.py"], check=True)'
+    )
+    indent = line[: len(line) - len(line.lstrip())]
+    target.write_text(text.replace(line, f"{indent}{taking}\n{line}"))
+    (project.path / "fill.py").write_text(
+        "import os\n"
+        f"there = os.statvfs({str(full)!r})\n"
+        f"with open({str(hog)!r}, 'wb') as file:\n"
+        "    os.posix_fallocate(file.fileno(), 0, there.f_bavail * there.f_frsize - 300_000)\n"
+    )
+    done = project.snakemake()
+    assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
+    said = done.stdout
+    assert f"{full}/vcsbench-" in said and "is full; free some space, or " in said, said
+    assert hog.exists(), "the user's file is left alone"
+    assert not list(full.glob("vcsbench-*/loading/*")) or where == "storage"
+    assert [p.name for p in full.glob("vcsbench-*/repositories/*")] == []
+    assert not list(full.glob("vcsbench-*/making"))
+    assert not (project.path / "results/repositories/disk.json").exists()
+    hog.unlink()
+    target.write_text(text)
+    done = project.snakemake()
+    assert done.returncode == 0, done.stdout
+    assert len(project.exports()) == 4
+
+
+def test_a_storage_that_turns_read_only_is_one_sentence(
+    project: Project, disk: Callable[[str], Path]
+) -> None:
+    path = disk("storage")
+    project.configure(**KEYS)
+    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    shutil.rmtree(copy_of(project, "ruby.f7.nopack.1"))
+    subprocess.run(["mount", "-o", "remount,ro", path], check=True)
+    done = project.snakemake()
+    assert done.returncode != 0 and "Traceback" not in done.stdout
+    assert "is read-only; mount it so that it can be written to, or " in done.stdout, done.stdout
+    subprocess.run(["mount", "-o", "remount,rw", path], check=True)
+    assert project.snakemake("results/repositories/disk.json").returncode == 0
+
+
+def test_a_storage_through_a_link_with_the_users_files_and_make_clean(project: Project) -> None:
+    real = project.path / "elsewhere"
+    real.mkdir()
+    (real / "precious").write_text("mine")
+    (real / "vcsbench-12345678").mkdir()
+    (real / "vcsbench-12345678" / "precious").write_text("mine")
+    shutil.rmtree(project.path / "storage")
+    (project.path / "storage").symlink_to(real)
+    project.configure(**KEYS)
+    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    assert clean(project).returncode == 0
+    left = {str(p.relative_to(real)) for p in real.rglob("*")}
+    assert left == {"precious", "vcsbench-12345678", "vcsbench-12345678/precious"}
+    assert (project.path / "storage").is_symlink() and not (project.path / "results").exists()
+
+
+def test_make_clean_leaves_what_a_link_to_results_names(project: Project) -> None:
+    real = project.path / "elsewhere"
+    real.mkdir()
+    (real / "precious").write_text("mine")
+    (project.path / "results").symlink_to(real)
+    project.configure(**KEYS)
+    done = clean(project)
+    assert done.returncode == 0, done.stderr
+    assert (real / "precious").read_text() == "mine" and f"{real} is left" in done.stdout
+
+
+def clean(project: Project) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "vcsbench", "clean", "--configfile", str(project.config)]
+    environment: dict[str, Any] = {**os.environ, "PYTHONPATH": str(project.path / "workflow")}
+    return subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True)
