@@ -1,7 +1,7 @@
 """From exports to the report: what becomes of 2,500 cell-rounds after they were measured.
 
 usage: python benchmarks/aggregation.py
-Fakes their results (fakes.py), and times the workflow that makes measurements, tables, findings, advice and
+Fakes their results (faked.py), and times the workflow that makes measurements, tables, findings, advice and
 the report of them, with the seconds of each rule. The peer reads the same exports and contexts into one
 bare pandas frame and writes it as CSV.
 """
@@ -13,9 +13,8 @@ import json
 import sys
 from collections import defaultdict
 
+from faked import Project, faked_project
 from rows import Row, run, seconds, show
-
-from fakes import Project, faked
 
 ROUNDS = 5
 PEER = """
@@ -48,7 +47,7 @@ def rules(project: Project) -> dict[str, tuple[int, float]]:
 
 def main() -> None:
     """Measure, and print the rows of a table."""
-    with faked(ROUNDS, record=False) as (project, jobs):
+    with faked_project(ROUNDS, record=False) as (project, jobs):
         cells = project.path / "results" / "cells"
         peer = [sys.executable, "-c", PEER, cells, project.path / "peer.csv"]
         bare = seconds(lambda: run(peer, project.path))

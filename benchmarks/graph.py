@@ -1,7 +1,7 @@
 """Snakemake's own part: what a run of a whole grid takes that has nothing to do, and a dry run of it.
 
 usage: python benchmarks/graph.py
-Fakes the results of some 4,000 cell-rounds (fakes.py), lets the workflow make tables and reports of them,
+Fakes the results of some 4,000 cell-rounds (faked.py), lets the workflow make tables and reports of them,
 and times a run that finds nothing to do, a dry run then, and a dry run without any cell's result. The peer
 is a bare Snakefile with as many jobs that have no inputs, params, or logs.
 """
@@ -12,9 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from faked import Project, faked_project
 from rows import ROOT, Row, run, seconds, show
-
-from fakes import Project, faked
 
 ROUNDS = 8
 BARE = """
@@ -62,7 +61,7 @@ def _figures(snakemake: list[str], folder: Path, results: Path) -> list[float]:
 
 def main() -> None:
     """Measure, and print the rows of a table."""
-    with faked(ROUNDS) as (project, jobs):
+    with faked_project(ROUNDS) as (project, jobs):
         us = ours(project)
     with tempfile.TemporaryDirectory(prefix="vcsbench-", dir="/var/tmp") as folder:
         them = bare(jobs, Path(folder))

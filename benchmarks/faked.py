@@ -43,7 +43,7 @@ FACTORS = {"f7": 0.5, "f8": 0.6, "pack": 0.8, "fast": 0.9, "cold": 3.0, "file": 
 
 
 @contextmanager
-def faked(rounds: int, record: bool = True) -> Iterator[tuple[Project, int]]:
+def faked_project(rounds: int, record: bool = True) -> Iterator[tuple[Project, int]]:
     """A project of GRID on SMALL with so many rounds, whose cell-rounds have results; and how many they
     are. See make_results()."""
     with contextmanager(make_project)() as project:

@@ -1,0 +1,67 @@
+"""A user's own history through the real workflow: what was changed on the way is said in the report, and
+a damaged one is refused before anything is measured."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from git_histories import FILE, SUBMODULE, Commit, make_git
+from project import Project, needs
+
+pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
+
+STUDY = "fsfs-san-2014"
+PART = {
+    "command": "log",
+    "ra": "file",
+    "format": "f7",
+    "packing": "nopack",
+    "config": "slow",
+    "cache": "hot-os",
+}
+
+
+def measure(project: Project, path: Path) -> str:
+    """Let the workflow measure one cell of a repository; returns what it said, or nothing."""
+    project.configure(repository=str(path), rounds=1, copies=1, grid={STUDY: {"include": [PART]}})
+    done = project.snakemake()
+    return "" if done.returncode == 0 else done.stdout
+
+
+def test_what_a_git_history_lost_is_in_the_report(project: Project) -> None:
+    commits = [
+        Commit({b"a": (FILE, b"1\n"), b"sub": (SUBMODULE, b"1" * 40)}),
+        Commit({b"odd\x07name": (FILE, b"2\n")}, seconds=1_000_000_000),
+        Commit({b"a": (FILE, b"3\n")}, seconds=999_999_000),
+    ]
+    path = make_git(project.path / "git", commits)
+    assert measure(project, path) == ""
+    page = (project.path / "reports" / f"{STUDY}.html").read_text()
+    for note in (
+        "Submodules left out: 1",
+        "Paths escaped, as in ?\\010",
+        "before it and Subversion",
+    ):
+        assert note in page, note
+
+
+def test_a_damaged_delta_is_refused_and_says_where(project: Project) -> None:
+    repository, file = project.path / "repository", project.path / "damaged.svndump"
+    subprocess.run(["svnadmin", "create", repository], check=True)
+    work = project.path / "work"
+    subprocess.run(["svn", "checkout", "-q", f"file://{repository}", work], check=True)
+    text = work / "text"
+    for number in range(4):
+        text.write_text("".join(f"line {line} of {number}\n" for line in range(200)))
+        subprocess.run(["svn", "add", "-q", "--force", text], check=True)
+        subprocess.run(["svn", "commit", "-q", "-m", f"{number}", work], check=True)
+    argv = ["svnadmin", "dump", "-q", "--deltas", repository]
+    dump = subprocess.check_output(argv)
+    third = dump.index(b"\nRevision-number: 3\n") + 1
+    at = dump.index(b"line 9", third)
+    file.write_bytes(dump[:at] + b"l" + b"\xc4" + dump[at + 2 :])
+    said = measure(project, file)
+    assert f"(revision 3 of {file}, at byte {third:,} of the stream)" in said, said
+    assert "hecksum mismatch" in said
+    assert project.exports() == {}
