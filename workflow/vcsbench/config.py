@@ -26,6 +26,8 @@ DEFAULTS: dict[str, Any] = {
     "clear_caches": "auto",
     "targets": "auto",
     "time_limit_s": 600,
+    "twins": 1,
+    "notable_pct": 10,
 }
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
+from vcsbench import twins
 from vcsbench.config import Config
 from vcsbench.errors import UserError
 from vcsbench.study import Study
@@ -28,7 +29,8 @@ class Cell:
 def make_grid(
     config: Config, study: Study, why_skip: Callable[[Mapping[str, str]], str]
 ) -> list[Cell]:
-    """The cells that the configuration wants of a study, in the order of the study's axes.
+    """The cells that the configuration wants of a study, in the order of the study's axes; a twin
+    stands behind its original.
 
     `why_skip` says for a cell's axes why this machine cannot measure it, or "".
     """
@@ -44,7 +46,20 @@ def make_grid(
         )
     rank = {axis: {value: i for i, value in enumerate(["", *values[axis]])} for axis in values}
     order = sorted(wanted.items(), key=lambda item: [rank[a][v] for a, v in item[1].items()])
-    return [Cell(study.name, path, axes, why_skip(axes)) for path, axes in order]
+    return _with_twins(
+        [Cell(study.name, path, axes, why_skip(axes)) for path, axes in order],
+        config["twins"],
+        config["seed"],
+    )
+
+
+def _with_twins(cells: list[Cell], per_class: int, seed: int) -> list[Cell]:
+    twice = {cell.path for cell in twins.chosen(cells, per_class, seed)}
+    return [
+        one
+        for cell in cells
+        for one in (cell, *([replace(cell, path=twins.twin_of(cell.path))] * (cell.path in twice)))
+    ]
 
 
 def axis_values(config: Config, study: Study) -> dict[str, list[str]]:

@@ -10,6 +10,8 @@ from functools import cache
 # With fewer rounds an interval says little: tables say `low-n`, nothing is concluded.
 ENOUGH_ROUNDS = 5
 CONFIDENCE = 0.95
+# In this share of experiments a difference is seen that is said to be detectable.
+POWER = 0.9
 
 
 @dataclass(frozen=True)
@@ -95,3 +97,13 @@ def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, (1 + confidence) / 2))
+
+
+def detectable(error: float, degrees: int, floor: float, level: float) -> float:
+    """The smallest difference that is called one in 9 of 10 experiments, as a logarithm.
+
+    `error` is the standard error of a mean of logarithms, with its degrees of freedom; `floor` the
+    noise floor (a logarithm), `level` the chance of a false call that is allowed.
+    """
+    called_from = max(floor, t_quantile(degrees, 1 - level) * error)
+    return called_from + t_quantile(degrees, 2 * POWER - 1) * error

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from vcsbench import flags, samework
+from vcsbench import flags, samework, twins
 
 # Where numbers have no rounds, as published ones: one round, on a machine without a name; that all
 # did the same is taken as said.
@@ -20,7 +20,8 @@ def is_measured(frame: pd.DataFrame) -> bool:
 
 
 def by_round(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """A row per cell, host and round: the medians of its runs, and all of their flags.
+    """A row per cell, host and round: the medians of its runs, and all of their flags; of originals
+    only, not of their twins (here is the one place where the two are told apart).
 
     The frame is that of the measurements, or of published numbers with the axes and a column per
     metric. Runs with a false label are left out. Columns: the axes, host, round, the metrics
@@ -29,11 +30,25 @@ def by_round(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
     """
     if not is_measured(frame):
         return frame.assign(**NO_ROUNDS)
+    return _rounds(frame[~_of_twins(frame)], [*axes, "host", "round"])
+
+
+def twins_by_round(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+    """The same of the twins, with their `cell` as well."""
+    return _rounds(frame[_of_twins(frame)], ["cell", *axes, "host", "round"])
+
+
+def _of_twins(frame: pd.DataFrame) -> pd.Series:
+    if "cell" not in frame:
+        return pd.Series(False, index=frame.index)
+    return frame["cell"].map(twins.is_twin).astype(bool)
+
+
+def _rounds(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     false = frame["flags"].map(flags.has_false_label).astype(bool)
     usable = frame[~false]
     works = usable.get("work", "")  # without the column nothing tells what they did
     usable = usable.assign(cpu_s=usable["user_s"] + usable["system_s"], work=works)
-    keys = [*axes, "host", "round"]
     grouped = usable.groupby(keys, sort=False, dropna=False)
     rounds = grouped[["elapsed_s", "cpu_s"]].median()
     rounds["client_cpu_pct"] = 100 * rounds["cpu_s"] / rounds["elapsed_s"]
