@@ -31,10 +31,11 @@ class Project:
         self.config = path / "test.yaml"
 
     def configure(self, **keys: Any) -> None:
-        """Lay keys over config/config.yaml."""
+        """Lay keys over config/config.yaml; without twins unless `keys` wants them."""
         base = {
             "storages": {"disk": str(self.path / "storage")},
             "scratch": str(self.path / "scratch"),
+            "twins": 0,
         }
         self.config.write_text(yaml.safe_dump({**base, **keys}, sort_keys=False))
 

@@ -29,7 +29,8 @@ def config(*include: dict[str, Any], exclude: Any = (), **over: Any) -> Config:
 
 
 def cells(*include: dict[str, Any], **over: Any) -> list[Cell]:
-    made = config(*include, **over)
+    """The cells without twins, unless `over` wants them."""
+    made = config(*include, **{"twins": 0, **over})
     return make_grid(made, made.studies[STUDY], lambda axes: "")
 
 

@@ -24,7 +24,8 @@ ACCESS = {
 }
 ELAPSED = {"metric": "elapsed_s", "unit": "s", "rows": ["ra"], "columns": ["cache"]}
 CLIENT = {**ELAPSED, "metric": "client_cpu_pct", "unit": "%"}
-STATISTICS = ["ratio", "low", "high", "n", "flags", "withheld"]
+JUDGED = ["call", "noise_floor", "detectable"]
+STATISTICS = ["ratio", "low", "high", "n", "flags", "withheld", *JUDGED]
 
 
 def frame_of(tmp_path, **options):
@@ -169,7 +170,7 @@ def test_nothing_measured_leaves_the_heading(tmp_path, definition):
     frame = frame_of(tmp_path, skip=lambda axes: "not here")
     table = table_of(frame, definition)
     assert table.empty
-    assert list(table)[-8:] == ["candidate", "value", *STATISTICS]
+    assert list(table)[-11:] == ["candidate", "value", *STATISTICS]
 
 
 def test_only_rounds_of_both_make_a_pair():

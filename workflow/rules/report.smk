@@ -23,7 +23,7 @@ rule report:
         findings="results/findings/{study}.csv",
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
-        code=[*REPORTING, *inputs.code("flags", "samework", "against", "baselines")],
+        code=[*REPORTING, *inputs.code("flags", "samework", "against", "baselines", "twins")],
     output:
         report(
             "reports/{study}.html",

@@ -1,8 +1,31 @@
 # Tables, findings and advice: from the measurements, and the first two from published numbers alike.
-REDUCING = ["reduction", "buildlabels", "samework", "intervals", "flags", "frames"]
-TABULATING = ["tables", *REDUCING, "markdown", "report/grids", "report/words", "report/marks"]
+REDUCING = ["reduction", "twins", "buildlabels", "samework", "intervals", "flags", "frames"]
+JUDGED = [*REDUCING, "noise", "calls"]
+TABULATING = ["tables", *JUDGED, "markdown", "report/grids", "report/words", "report/marks"]
 JUDGING = ["findings", "evaluation", "published", "definitions", "against", "baselines", "tables"]
 ADVISING = ["advice/recommend", "advice/blocks", "advice/sentences"]
+
+
+rule noise:
+    input:
+        measurements="results/measurements/{study}.csv",
+        code=inputs.code(*JUDGED),
+    output:
+        report(
+            "results/noise/{study}.csv",
+            caption="../report/noise.rst",
+            category="{study}",
+            subcategory="Data",
+            labels={"what": "noise floors"},
+        ),
+    log:
+        "results/logs/noise/{study}.log",
+    conda:
+        "../../envs/python.yaml"
+    params:
+        axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
+    script:
+        "../scripts/noise.py"
 
 
 rule table:
@@ -28,6 +51,7 @@ rule table:
         axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
         definition=lambda wildcards: inputs.definition_of(wildcards, PLAN.config.builds),
         caveats=inputs.caveats_of,
+        notable_pct=PLAN.config["notable_pct"],
     script:
         "../scripts/table.py"
 
@@ -90,7 +114,7 @@ rule findings:
 rule advice:
     input:
         measurements="results/measurements/{study}.csv",
-        code=inputs.code(*ADVISING, *REDUCING, "report/words"),
+        code=inputs.code(*ADVISING, *JUDGED, "report/words"),
     output:
         "results/advice/{study}.json",
     log:

@@ -22,7 +22,7 @@ def main() -> None:
     else:
         frame = read_measurements(given.measurements)
     order = value_order(params.axes, frame)
-    table = make_table(frame, name, params.definition, order)
+    table = make_table(frame, name, params.definition, order, params.notable_pct)
     write_frame(table, snakemake.output.csv)
     records = table.to_dict("records")
     text = to_markdown(name, params.definition, records, order, params.caveats)

@@ -22,6 +22,8 @@ from vcsbench.intervals import ENOUGH_ROUNDS, Estimate, detectable, t_quantile
 # The chance of a false call that is allowed of a single comparison, and of any in a whole table.
 EACH = 0.01
 TABLE = 0.05
+# What difference is worth noting, in per cent, where the configuration does not say (`notable_pct`).
+NOTABLE_PCT = 10.0
 
 FASTER = "faster"
 SLOWER = "slower"

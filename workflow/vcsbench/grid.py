@@ -54,7 +54,8 @@ def make_grid(
 
 
 def _with_twins(cells: list[Cell], per_class: int, seed: int) -> list[Cell]:
-    twice = {cell.path for cell in twins.chosen(cells, per_class, seed)}
+    """The cells with a twin behind some of those that are not skipped."""
+    twice = twins.chosen({cell.path: cell.axes for cell in cells if not cell.skip}, per_class, seed)
     return [
         one
         for cell in cells

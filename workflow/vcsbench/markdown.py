@@ -8,11 +8,11 @@ from typing import Any
 from vcsbench.flags import WITHHOLDING
 from vcsbench.report import words
 from vcsbench.report.grids import Grid, Layout, Point, layout_of, make_grids, with_numbers
-from vcsbench.report.marks import LEGEND, MARKS
+from vcsbench.report.marks import JUDGED, LEGEND, MARKS
 from vcsbench.samework import by_reason
 
 # The columns of a table that are not keys of its rows.
-FACTS = ("table", "baseline", "value", "ratio", "low", "high", "n", "flags", "withheld")
+FACTS = ("table", "baseline", "value", "ratio", "low", "high", "n", "flags", "withheld", *JUDGED)
 
 
 def to_markdown(

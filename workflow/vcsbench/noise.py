@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -84,14 +85,19 @@ def _differences(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
     named = [axis for axis in twins.CLASS_AXES if axis in axes]
     grouped = both.groupby([*named, "cell"], sort=False)["d"]
     return pd.DataFrame(
-        {"n": grouped.size(), "mean": grouped.mean(), "square": grouped.var() * (grouped.size() - 1)}
+        {
+            "n": grouped.size(),
+            "mean": grouped.mean(),
+            "square": grouped.var() * (grouped.size() - 1),
+        }
     ).reset_index()
 
 
 def _by_class(pairs: pd.DataFrame, named: Sequence[str]) -> pd.DataFrame:
     rows = []
-    grouped = pairs[pairs["n"] > 1].groupby(list(named), sort=False) if named else [((), pairs)]
-    for key, of_class in grouped:
+    pairs = pairs[pairs["n"] > 1]
+    one: list[Any] = [((), pairs)] if len(pairs) else []
+    for key, of_class in pairs.groupby(list(named), sort=False) if named else one:
         n = int(of_class["n"].min())
         degrees = int(of_class["n"].sum()) - len(of_class)
         spread = math.sqrt(of_class["square"].sum() / degrees)

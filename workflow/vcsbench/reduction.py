@@ -35,6 +35,8 @@ def by_round(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
 
 def twins_by_round(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
     """The same of the twins, with their `cell` as well."""
+    if "cell" not in frame:
+        frame = frame.assign(cell="")
     return _rounds(frame[_of_twins(frame)], ["cell", *axes, "host", "round"])
 
 
@@ -55,7 +57,8 @@ def _rounds(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     rounds["flags"] = grouped["flags"].agg(" ".join)
     rounds["work"] = grouped["work"].agg(samework.several)
     rounds = rounds.reset_index()
-    of_cells = rounds.groupby(list(axes), sort=False, dropna=False)["work"]
+    cell = [key for key in keys if key not in ("host", "round")]
+    of_cells = rounds.groupby(cell, sort=False, dropna=False)["work"]
     return rounds.assign(work=of_cells.transform(samework.several))
 
 

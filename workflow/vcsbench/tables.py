@@ -9,14 +9,18 @@ import numpy as np
 import pandas as pd
 
 from vcsbench import buildlabels, flags, samework
+from vcsbench.calls import NOTABLE_PCT, with_calls
 from vcsbench.frames import in_order
 from vcsbench.intervals import ENOUGH_ROUNDS, Estimate, ratio_interval
+from vcsbench.noise import Floors, floors
 from vcsbench.reduction import by_cell, by_round, is_measured
 
 # What a row says beside its axes. Empty for published numbers but for the value: their rounds are
 # not known. A table that compares nothing has no ratio and so no interval: its runs are in the
 # measurements.
 STATISTICS = ["ratio", "low", "high", "n", "flags", "withheld"]
+# Whether it is a difference, and how small a one could have been told from noise (calls, noise).
+JUDGED = ["call", "noise_floor", "detectable"]
 
 
 def make_table(
@@ -24,10 +28,11 @@ def make_table(
     name: str,
     definition: Mapping[str, Any],
     order: Mapping[str, list[str]],
+    notable_pct: float = NOTABLE_PCT,
 ) -> pd.DataFrame:
     """The table `name` of a study, with the columns table, the axes but for the compared one,
     baseline, candidate, value, ratio, low, high, n, flags, withheld (why cells that were measured are
-    not compared; "" where they are).
+    not compared; "" where they are), call, noise_floor, detectable.
 
     `frame` has a column per axis and either the columns of the measurements or one per published
     metric; `order` has the study's axes and their values in order. Rows are sorted by it. A cell,
@@ -42,6 +47,9 @@ def make_table(
         table = _comparison(rounds, cells, kept, compare)
         if compare["axis"] == "build":
             table = table.assign(flags=buildlabels.same_binaries(table, frame, kept))
+        if is_measured(frame):
+            floor = _noise_floors(table, floors(frame, axes), compare)
+            table = with_calls(table.assign(noise_floor=floor), notable_pct)
         order = {**order, "candidate": compare["candidates"]}
         table = in_order(table, order, [*kept, "candidate"])
     else:
@@ -49,7 +57,9 @@ def make_table(
         table = in_order(_level(cells, definition["metric"]), order, axes)
     if not is_measured(frame):
         table = table.assign(**dict.fromkeys(STATISTICS, ""))
-    columns = ["table", *kept, "baseline", "candidate", "value", *STATISTICS]
+    if not (compare and is_measured(frame)):
+        table = table.assign(**dict.fromkeys(JUDGED, ""))
+    columns = ["table", *kept, "baseline", "candidate", "value", *STATISTICS, *JUDGED]
     return table.assign(table=name)[columns].reset_index(drop=True)
 
 
@@ -103,6 +113,18 @@ def _comparison(
     return table[table["value"].notna() | shown]
 
 
+def _noise_floors(table: pd.DataFrame, known: Floors, compare: Mapping[str, Any]) -> list[float]:
+    """The noise floor of each row: of the two cells that it compares."""
+    return [
+        known.over(row | {compare["axis"]: row[side]} for side in ("baseline", "candidate"))
+        for row in _records(table)
+    ]
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
 def _paired(
     frame: pd.DataFrame, on: Sequence[str], compare: Mapping[str, Any], candidate: str
 ) -> pd.DataFrame:
@@ -142,6 +164,5 @@ def _row(
     if refused:
         flagged = flags.joined([*words, refused.flag])
         return np.nan, np.nan, np.nan, np.nan, estimate.n, flagged, refused.reason
-    # Here a row will also get its noise floor, and the word that calls it a difference or not.
     why = flags.FLAGS["hosts-differ"].says.rstrip(".") if mixed else ""
     return value, estimate.value, estimate.low, estimate.high, estimate.n, flags.joined(words), why

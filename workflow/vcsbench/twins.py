@@ -8,27 +8,15 @@ advice are made of originals only (reduction.by_round); the noise floor is made 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 SUFFIX = "~2"
 
+Row = TypeVar("Row", bound=Mapping[str, Any])
+
 # Cells that agree on these axes are of one class: their noise is taken to be alike.
 CLASS_AXES = ("command", "cache", "ra")
-
-
-class CellLike(Protocol):
-    """What is asked of a cell here."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def axes(self) -> dict[str, str]: ...
-    @property
-    def skip(self) -> str: ...
-
-
-C = TypeVar("C", bound=CellLike)
 
 
 def is_twin(path: str) -> bool:
@@ -46,27 +34,30 @@ def original_of(path: str) -> str:
     return path.removesuffix(SUFFIX)
 
 
+def originals(rows: Iterable[Row]) -> list[Row]:
+    """Those of rows with a `cell` that are of no twin."""
+    return [row for row in rows if not is_twin(row["cell"])]
+
+
 def class_of(axes: Mapping[str, str]) -> tuple[str, ...]:
     """The class of a cell: its values of CLASS_AXES, "" for an axis that it does not have."""
     return tuple(axes.get(axis, "") for axis in CLASS_AXES)
 
 
-def chosen(cells: Sequence[C], per_class: int, seed: int) -> list[C]:
-    """The originals that get a twin, in the order given: of each class so many, none that is skipped.
+def chosen(cells: Mapping[str, Mapping[str, str]], per_class: int, seed: int) -> frozenset[str]:
+    """Of cells, by path with their axes, those that get a twin: so many of each class.
 
     They are those with the smallest digest of seed and path, so more cells never change which of
     the others get one, but where a new one takes its place.
     """
-    classes: dict[tuple[str, ...], list[C]] = {}
-    for cell in cells:
-        if not cell.skip:
-            classes.setdefault(class_of(cell.axes), []).append(cell)
-    paths = {
-        cell.path
+    classes: dict[tuple[str, ...], list[str]] = {}
+    for path, axes in cells.items():
+        classes.setdefault(class_of(axes), []).append(path)
+    return frozenset(
+        path
         for members in classes.values()
-        for cell in sorted(members, key=lambda cell: _draw(cell.path, seed))[:per_class]
-    }
-    return [cell for cell in cells if cell.path in paths]
+        for path in sorted(members, key=lambda path: _draw(path, seed))[:per_class]
+    )
 
 
 def _draw(path: str, seed: int) -> bytes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vcsbench.flags import FALSE_LABEL
+from vcsbench.twins import originals
 
 Record = Mapping[str, Any]
 
@@ -34,6 +35,7 @@ def expected_rows(
     `grid` has the columns cell, the axes, skip; `failures` cell, round, reason; `measurements`
     cell, flags.
     """
+    grid = originals(grid)
     failed: dict[str, list[str]] = {}
     for failure in failures:
         said = f"round {failure['round']:.0f}: {failure['reason']}"

@@ -1,6 +1,8 @@
 """The signs that stand beside a number for what its flags say."""
 
 LOW_N = "low-n"
+# The columns of a table that say whether a row is a difference.
+JUDGED = ("call", "noise_floor", "detectable")
 
 # By flag, in the order in which they stand.
 MARKS = {"same-binaries": "=", "off-20": "\N{DOUBLE DAGGER}", "off-10": "\N{DAGGER}", LOW_N: "?"}

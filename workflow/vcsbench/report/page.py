@@ -21,6 +21,7 @@ from vcsbench.report.results import Results
 from vcsbench.report.sections import Download, table_sections, value_order
 from vcsbench.report.setting import Setting, summarise
 from vcsbench.report.verdicts import verdicts
+from vcsbench.twins import is_twin, original_of, originals
 
 ASSETS = Path(__file__).parents[2] / "report"
 
@@ -100,22 +101,24 @@ def commands_of(results: Results) -> list[str]:
 
 def facts(results: Results, setting: Setting) -> dict[str, Any]:
     """What the index of all reports says of this one; the page carries it in its head."""
-    measured = {row["cell"] for row in results.measurements}
+    measured = {row["cell"] for row in originals(results.measurements)}
+    grid = originals(results.grid)
     return {
         "study": results.study.name,
         "title": results.study.title,
         "date": setting.last.strftime("%Y-%m-%dT%H:%MZ") if setting.last else "",
         "host": words.enumeration(setting.host_names),
-        "cells": len(results.grid),
+        "cells": len(grid),
         "measured": len(measured),
-        "skipped": sum(1 for cell in results.grid if cell["skip"]),
+        "skipped": sum(1 for cell in grid if cell["skip"]),
         "failures": len(results.failures),
     }
 
 
 def summary(results: Results, setting: Setting) -> str:
     """What was measured where and when, in a line."""
-    measured = {row["cell"] for row in results.measurements}
+    names = {row["cell"] for row in results.measurements}
+    measured = {original_of(name) for name in names}
     if not measured:
         return "Nothing has been measured."
     rounds = len({row["round"] for row in results.measurements})
@@ -123,8 +126,10 @@ def summary(results: Results, setting: Setting) -> str:
     repos = words.enumeration(
         list(dict.fromkeys(row["repo"] for row in results.grid if row.get("repo")))
     )
+    again = sum(map(is_twin, names))
+    twice = f", {words.grouped(again)} of them twice," if again else ""
     parts = [
-        f"{words.count_of(len(measured), 'cell')} in {words.count_of(rounds, 'round')}",
+        f"{words.count_of(len(measured), 'cell')}{twice} in {words.count_of(rounds, 'round')}",
         f"of {commands}" if commands else "",
         f"on {repos}" if repos else "",
         f"at {words.enumeration(setting.host_names)}" if setting.host_names else "",
@@ -154,7 +159,7 @@ def chart_groups(results: Results) -> list[ChartGroup]:
     """The charts by kind; a kind without a chart is left out."""
     study, order = results.study, value_order(results)
     measurements = [row for row in results.measurements if row["elapsed_s"]]
-    groups = [elapsed_charts(measurements, elapsed_layout(results, order))]
+    groups = [elapsed_charts(originals(measurements), elapsed_layout(results, order))]
     for name, definition in study.tables.items():
         if compare := definition.get("compare"):
             rows = results.tables.get(name, [])

@@ -8,7 +8,7 @@ from typing import Any
 from vcsbench.report import colours, words
 from vcsbench.report.expected import Expected, Record
 from vcsbench.report.grids import Point
-from vcsbench.report.marks import LOW_N, MARKS
+from vcsbench.report.marks import JUDGED, LOW_N, MARKS
 from vcsbench.samework import OTHER, UNKNOWN
 
 
@@ -42,7 +42,18 @@ def published_points(definition: Mapping[str, Any], rows: Sequence[Record]) -> l
 
 def keys_of(row: Record) -> dict[str, str]:
     """The axis values of a table's row, a candidate included."""
-    known = ("table", "baseline", "value", "ratio", "low", "high", "n", "flags", "withheld")
+    known = (
+        "table",
+        "baseline",
+        "value",
+        "ratio",
+        "low",
+        "high",
+        "n",
+        "flags",
+        "withheld",
+        *JUDGED,
+    )
     return {name: value for name, value in row.items() if name not in known}
 
 

@@ -20,7 +20,11 @@ Records = list[dict[str, Any]]
 
 # Columns that hold numbers, whatever the file; a field that is empty becomes None.
 NUMBERS = frozenset(
-    ["value", "ratio", "low", "high", "n", "round", "run", "elapsed_s", "user_s", "system_s"]
+    [
+        *("value", "ratio", "low", "high", "n", "noise_floor", "detectable"),
+        *("round", "run", "elapsed_s", "user_s", "system_s"),
+        *("twins", "rounds", "differed", "spread"),
+    ]
 )
 
 

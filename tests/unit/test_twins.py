@@ -1,0 +1,120 @@
+"""Twins: which cells get one, where it stands, and that nothing but noise is made of it."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from unit.synthetic import make_study
+from unit.test_grid import STUDY, cells, config
+from unit.test_tables import AXES, ELAPSED, FORMATS, frame_of, table_of
+from vcsbench.grid import make_grid, run_order
+from vcsbench.measurements import collect, read_grid
+from vcsbench.twins import class_of, is_twin, original_of, twin_of
+
+LOG = {"command": "log", "format": ["f6", "f7"], "config": "slow", "cache": ["cold", "hot-os"]}
+
+
+def twins_among(grid):
+    return [cell.path for cell in grid if is_twin(cell.path)]
+
+
+@pytest.mark.parametrize("per_class", [1, 2])
+def test_so_many_cells_of_each_class_get_a_twin_behind_them(per_class):
+    grid = cells(LOG, twins=per_class)
+    found = [cell for cell in grid if is_twin(cell.path)]
+    classes = [class_of(cell.axes) for cell in found]
+    assert sorted(classes) == sorted([*{class_of(cell.axes) for cell in grid}] * per_class)
+    for cell in found:
+        before = grid[grid.index(cell) - 1]
+        assert (before.path, before.axes) == (original_of(cell.path), cell.axes)
+
+
+def test_without_twins_the_grid_has_none():
+    assert twins_among(cells(LOG, twins=0)) == []
+
+
+def test_a_class_with_fewer_cells_than_twins_has_them_all_twice():
+    grid = cells({**LOG, "format": "f6", "packing": "pack", "ra": "svn"}, twins=9)
+    assert len(grid) == 4
+
+
+def test_the_choice_is_that_of_the_seed():
+    assert twins_among(cells(LOG)) != twins_among(cells(LOG, seed=2, twins=1))
+    assert twins_among(cells(LOG, twins=1)) == twins_among(cells(LOG, twins=1))
+
+
+def test_another_axis_value_adds_only_cells_that_are_new_or_twins_of_new_ones():
+    before = {cell.path for cell in cells(LOG, twins=1)}
+    after = {cell.path for cell in cells({**LOG, "format": ["f6", "f7", "f8"]}, twins=1)}
+    added = {original_of(path) for path in after - before}
+    assert added
+    assert added.isdisjoint(before)
+
+
+def test_a_skipped_cell_gets_no_twin():
+    made = config(LOG)
+    grid = make_grid(made, made.studies[STUDY], lambda axes: "no" if axes["ra"] == "http" else "")
+    assert len(twins_among(grid)) == 4
+    assert not any(cell.skip for cell in grid if is_twin(cell.path))
+
+
+def test_twins_run_in_the_blocks_of_their_originals():
+    grid = cells(LOG, twins=1)
+    order = run_order(grid, 3, 1)
+    for cell in grid:
+        if is_twin(cell.path):
+            for number in (1, 2, 3):
+                places = [
+                    order[c.study, c.path, number]
+                    for c in grid
+                    if (c.axes["command"], c.axes["cache"]) == ("log", cell.axes["cache"])
+                ]
+                assert max(places) - min(places) == len(places) - 1
+                assert order[cell.study, cell.path, number] in places
+
+
+def test_more_rounds_leave_the_order_of_the_earlier_ones():
+    grid = cells(LOG, twins=1)
+    few, many = run_order(grid, 3, 1), run_order(grid, 8, 1)
+    assert {key: many[key] for key in few} == few
+
+
+def test_an_order_is_random_within_a_block_and_another_in_each_round():
+    grid = cells(LOG, twins=1)
+    order = run_order(grid, 2, 1)
+    first, second = (
+        [path for _, path, n in sorted(order, key=order.__getitem__) if n == number]
+        for number in (1, 2)
+    )
+    assert first != second
+    assert sorted(first) == sorted(second)
+
+
+def test_measurements_have_twins_and_tables_do_not(tmp_path):
+    plain = frame_of(tmp_path / "plain", noise=0.01)
+    frame = frame_of(tmp_path / "twins", noise=0.01, twins=1)
+    assert frame["cell"].map(is_twin).sum() == 5 * 18
+    # Made of other random numbers: but as many rows, and no row over more rounds than there are.
+    for definition in (FORMATS, ELAPSED):
+        ours = table_of(frame, definition)
+        assert len(ours) == len(table_of(plain, definition))
+        assert set(ours["n"]) == {5}
+    # A twin that took ever so long changes no number but the noise floor.
+    wild = frame.assign(elapsed_s=frame["elapsed_s"].mask(frame["cell"].map(is_twin), 100.0))
+    pd.testing.assert_frame_equal(table_of(wild, ELAPSED), table_of(frame, ELAPSED))
+    same = ["value", "ratio", "low", "high", "n"]
+    changed = table_of(wild, FORMATS)
+    pd.testing.assert_frame_equal(changed[same], table_of(frame, FORMATS)[same])
+    assert set(changed["call"]) == {"too noisy to say"}
+
+
+def test_a_twin_that_failed_is_listed_under_its_own_name(tmp_path):
+    twin = twin_of("log/http/ruby/f6/nopack/slow/cold")
+    study = make_study(tmp_path, twins=1, failed=[(twin, 2)], rounds=2)
+    axes, grid = read_grid(study.grid)
+    exports = [path for path in study.exports if study.results.joinpath(path).exists()]
+    logs = study.results / "logs" / "cells" / study.name
+    [failure] = collect(axes, grid, 2, exports, logs).failures
+    assert (failure["cell"], failure["round"]) == (twin, 2)
+    assert list(AXES) == axes

@@ -1,0 +1,14 @@
+"""Write the noise floor of each class of a study's cells."""
+
+from typing import Any
+
+from vcsbench.frames import write_frame
+from vcsbench.measurements import read_measurements
+from vcsbench.noise import noise_table
+from vcsbench.rulelog import logged
+
+snakemake: Any
+
+with logged(snakemake.log[0]):
+    frame = read_measurements(snakemake.input.measurements)
+    write_frame(noise_table(frame, list(snakemake.params.axes)), snakemake.output[0])
