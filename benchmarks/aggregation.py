@@ -19,6 +19,7 @@ from rows import Row, run, seconds, show
 ROUNDS = 5
 PEER = """
 import json, sys
+from pathlib import Path
 import pandas as pd
 rows = []
 for path in Path(sys.argv[1]).rglob("round*.context.json"):
@@ -31,18 +32,16 @@ pd.json_normalize(rows).to_csv(sys.argv[2])
 
 def rules(project: Project) -> dict[str, tuple[int, float]]:
     """Jobs and seconds of each rule, from Snakemake's records of the outputs."""
-    found: dict[str, dict[float, float]] = defaultdict(dict)
+    found: dict[str, dict[str, float]] = defaultdict(dict)
     for path in (project.path / ".snakemake" / "metadata").rglob("*"):
         if path.is_file():
             record = json.loads(path.read_text())
             name = base64.b64decode(path.name + "==", b"-_").decode(errors="replace")
             if not name.startswith("results/cells"):
-                # Both outputs of a job begin and end with it.
-                found[record["rule"]][record["starttime"]] = record["endtime"]
-    return {
-        rule: (len(jobs), sum(end - start for start, end in jobs.items()))
-        for rule, jobs in found.items()
-    }
+                # Each output has a record; a job has one log.
+                job = " ".join(record["log"])
+                found[record["rule"]][job] = record["endtime"] - record["starttime"]
+    return {rule: (len(jobs), sum(jobs.values())) for rule, jobs in found.items()}
 
 
 def main() -> None:

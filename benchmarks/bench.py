@@ -39,21 +39,22 @@ def machine() -> str:
     return f"{today}, {cores} cores ({cpu}), Python {platform.python_version()}, {programs}."
 
 
-def tables(names: list[str]) -> str:
-    """Run the scripts; the text with a heading and a table for each."""
-    parts = [machine() + "\n"]
+def tables(names: list[str]) -> tuple[str, list[str]]:
+    """Run the scripts and print what they print; the text with a heading and a table for each, and the
+    names of those that failed."""
+    parts, failed = [machine() + "\n"], []
+    print(parts[0], flush=True)
     for name in names:
         script = ROOT / "benchmarks" / f"{name}.py"
-        if not script.exists():
-            sys.exit(f"there is no benchmark {name}; there are {', '.join(SCRIPTS)}")
-        print(f"{script.name} ...", file=sys.stderr, flush=True)
+        what = script.read_text().split('"""', 2)[1].split("\n")[0]
         done = subprocess.run([sys.executable, script], stdout=subprocess.PIPE, text=True)
         if done.returncode != 0:
-            sys.exit(f"{script.name} failed:\n{done.stdout}")
-        what = script.read_text().split('"""', 2)[1].split("\n")[0]
+            failed.append(name)
+            continue
         table = "".join(f"{line}\n" for line in done.stdout.splitlines() if line.startswith("|"))
         parts.append(f"`benchmarks/{script.name}`: {what[0].lower()}{what[1:]}\n\n{table}")
-    return "\n".join(parts)
+        print(parts[-1], flush=True)
+    return "\n".join(parts), failed
 
 
 def write(text: str) -> None:
@@ -64,10 +65,14 @@ def write(text: str) -> None:
 
 
 if __name__ == "__main__":
-    names = [word for word in sys.argv[1:] if word != "--write"]
+    there = [name for name in SCRIPTS if (ROOT / f"benchmarks/{name}.py").exists()]
+    names = [word for word in sys.argv[1:] if word != "--write"] or there
+    if unknown := set(names) - set(there):
+        sys.exit(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(there)}")
     if not shutil.which("hyperfine"):
         sys.exit("hyperfine is not on the PATH: `make bench` sets up what is needed")
-    text = tables(names or [name for name in SCRIPTS if (ROOT / f"benchmarks/{name}.py").exists()])
-    print(text)
+    text, failed = tables(names)
+    if failed:
+        sys.exit(f"failed, as said above: {', '.join(failed)}; nothing was written")
     if "--write" in sys.argv:
         write(text)
