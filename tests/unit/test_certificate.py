@@ -1,4 +1,4 @@
-"""A run whose certificate does not fit its label gets the flag that says so."""
+"""What a certificate holds is what the kernel counts: residency, reads, CPU time, servers that are alive."""
 
 from __future__ import annotations
 
@@ -6,68 +6,31 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from vcsbench import flags
-from vcsbench.measure import certificate, processes
-from vcsbench.measure.certificate import Snapshot, judge
-from vcsbench.measure.clearing import clear, resident_share
+from vcsbench.machine import can_drop_caches
+from vcsbench.measure import counters, processes, residency, strangers
+from vcsbench.measure.clearing import clear
 from vcsbench.measure.states import STATES, describe
 
-QUIET = Snapshot(
-    device_read_bytes=0,
-    client_io={"rchar": 0, "read_bytes": 0},
-    server_io={"rchar": 0, "read_bytes": 0},
-    server_pid=7,
-    server_starts=1,
-    server_cpu_s=0.0,
-    cpu_ticks=[0] * 10,
-    swapped_pages=0,
-)
-SEEN: dict[str, Any] = {
-    "client_read_bytes": 0,
-    "server_read_bytes": 0,
-    "resident_before": None,
-    "swapped_pages": 0,
-    "steal_pct": 0.0,
-}
 MIB = 1 << 20
 
 
-def judged(cache: str, after: Snapshot = QUIET, **seen: Any) -> list[str]:
-    return judge(cache, {**SEEN, **seen}, QUIET, after, repository_bytes=100 * MIB)
-
-
-def test_a_hot_run_reads_nothing_from_the_device() -> None:
-    assert judged("hot-svn") == judged("hot-os") == []
-    assert judged("hot-svn", client_read_bytes=MIB) == [], "its metadata may be read"
-    assert judged("hot-svn", server_read_bytes=3 * MIB) == ["cold-reads"]
-
-
-def test_a_cold_run_reads_and_found_nothing_in_memory() -> None:
-    assert judged("cold", resident_before=0.0, client_read_bytes=MIB) == []
-    assert judged("cold", resident_before=0.0) == ["no-reads"]
-    assert judged("cold", resident_before=0.5, server_read_bytes=MIB) == ["warm"]
-
-
-def test_a_server_that_is_another_one_after_the_run() -> None:
-    assert judged("hot-svn", replace(QUIET, server_pid=8)) == ["restarted"]
-    assert judged("hot-svn", replace(QUIET, server_starts=2)) == ["restarted"]
-
-
-def test_what_disturbs_a_run() -> None:
-    assert judged("hot-os", swapped_pages=3) == ["swapped"]
-    assert judged("hot-os", steal_pct=2.5) == ["disturbed"]
-
-
-def test_every_flag_has_its_sentence_and_false_labels_leave_the_tables() -> None:
-    given = ["cold-reads", "no-reads", "warm", "restarted", "swapped", "disturbed"]
-    assert set(given) <= set(flags.FLAGS)
-    assert {"cold-reads", "no-reads", "warm", "restarted"} <= set(flags.FALSE_LABEL)
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder on a disk, not in memory."""
+    path = Path("/var/tmp") / f"vcsbench-test-{os.getpid()}"
+    path.mkdir()
+    try:
+        if counters.device_bytes(path) is None:
+            pytest.skip("/var/tmp has no block device of its own")
+        yield path
+    finally:
+        shutil.rmtree(path)
 
 
 def test_reads_of_children_are_counted(tmp_path: Path) -> None:
@@ -85,26 +48,114 @@ def test_cpu_time_is_that_of_the_process_and_its_descendants() -> None:
     ) as process:
         assert process.stdout and process.stdin
         process.stdout.readline()
-        assert 0.3 <= processes.cpu_s(process.pid) < 3
+        assert 0.3 <= processes.usage(processes.family(process.pid)).cpu_s < 3
         process.communicate(b"\n")
 
 
+def test_cpu_time_of_ended_children_stays() -> None:
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    before = processes.usage([os.getpid()]).cpu_s
+    subprocess.run([sys.executable, "-c", burn], check=True)
+    assert 0.3 <= processes.usage([os.getpid()]).cpu_s - before < 3
+    assert processes.ended_children([os.getpid()]) > 0
+
+
 @pytest.mark.skipif(not shutil.which("vmtouch"), reason="not installed: vmtouch")
-def test_eviction_makes_files_cold_and_reading_makes_them_hot() -> None:
-    if certificate.device_read_bytes(Path("/var/tmp")) is None:
-        pytest.skip("/var/tmp has no block device of its own")
-    folder = Path("/var/tmp") / f"vcsbench-test-{os.getpid()}"
-    folder.mkdir()
+def test_eviction_makes_files_cold_and_reading_makes_them_hot(folder: Path) -> None:
+    (folder / "below").mkdir()
+    (folder / "below" / "large").write_bytes(os.urandom(3 * MIB))
+    (folder / "small").write_bytes(b"x" * 700)
+    os.sync()
+    assert _share(folder) == 1.0
+    clear("evict", folder)
+    assert _share(folder) == 0.0
+    (folder / "small").read_bytes()
+    assert _share(folder) == pytest.approx(700 / (3 * MIB + 700))
+    (folder / "below" / "large").read_bytes()
+    asked = residency.ask(folder)
+    assert asked and (asked.share, asked.coverage) == (1.0, "all 2 files")
+    assert asked.pages_bytes == 3 * MIB + 4096
+
+
+def test_asking_reads_nothing_of_what_it_asks(folder: Path) -> None:
+    (folder / "file").write_bytes(os.urandom(3 * MIB))
+    os.sync()
+    fd = os.open(folder / "file", os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+    assert [_share(folder), _share(folder)] == [0.0, 0.0]
+
+
+def test_both_system_calls_see_the_same(folder: Path) -> None:
+    length = 3 * MIB + 100
+    (folder / "file").write_bytes(os.urandom(length))
+    os.sync()
+    fd = os.open(folder / "file", os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # no reading ahead
+    os.pread(fd, MIB, MIB)
     try:
-        (folder / "file").write_bytes(os.urandom(3 * MIB))
-        os.sync()
-        assert resident_share(folder, ["file"]) == 1.0
-        clear("evict", folder)
-        assert resident_share(folder, ["file"]) == 0.0
-        (folder / "file").read_bytes()
-        assert resident_share(folder, ["file"]) == 1.0
+        by_cachestat = residency.by_cachestat(fd, length)
+    except OSError:
+        pytest.skip("this kernel has no cachestat")
+    assert by_cachestat == residency.by_mincore(fd, length) == MIB // 4096
+    os.close(fd)
+
+
+def test_of_many_files_a_part_is_asked_and_that_is_said(folder: Path) -> None:
+    for number in range(10):
+        (folder / str(number)).write_bytes(b"x" * 5000)
+    asked = residency.ask(folder, at_most=4)
+    assert asked and asked.coverage == "4 of 10 files, evenly chosen"
+    assert asked.pages_bytes == 4 * 8192 * 3, "scaled up by every third file"
+
+
+def _share(folder: Path) -> float | None:
+    asked = residency.ask(folder)
+    return asked.share if asked else None
+
+
+@pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
+def test_the_device_counts_what_is_read_from_it(folder: Path) -> None:
+    (folder / "file").write_bytes(os.urandom(3 * MIB))
+    os.sync()
+    fd = os.open(folder / "file", os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    machine, own = counters.count(folder), processes.usage([os.getpid()])
+    assert len(os.read(fd, 3 * MIB)) == 3 * MIB
+    seen = counters.between(machine, counters.count(folder))
+    assert seen["device_read_bytes"] >= 3 * MIB
+    assert (processes.usage([os.getpid()]) - own).read_bytes == 3 * MIB
+    os.close(fd)
+
+
+def test_processor_time_that_is_taken_shows(tmp_path: Path) -> None:
+    before, began = counters.count(tmp_path), time.monotonic()
+    while time.monotonic() - began < 0.3:
+        pass
+    seen = counters.between(before, counters.count(tmp_path))
+    assert seen["window_s"] >= 0.3 and seen["busy_s"] > 0.1
+
+
+def test_servers_of_vcsbench_are_known_by_their_marker_or_their_place(tmp_path: Path) -> None:
+    marked = {**os.environ, strangers.MARKER: "/tmp/somewhere"}
+    named = tmp_path / "vcsbench-0a1b" / "svnserve"
+    named.parent.mkdir()
+    shutil.copy2(shutil.which("sleep") or "", named)
+    started = [
+        subprocess.Popen(["sleep", "61.1"], env=marked),
+        subprocess.Popen([named, "61.2"]),
+        subprocess.Popen(["sleep", "61.3"]),
+    ]
+    try:
+        found = [line for line in strangers.servers([]) if " 61." in line]
+        assert sorted(line[-4:] for line in found) == ["61.1", "61.2"]
+        own = [process.pid for process in started]
+        assert not [line for line in strangers.servers(own) if " 61." in line]
     finally:
-        shutil.rmtree(folder)
+        for process in started:
+            process.kill()
+            process.wait()
 
 
 def test_published_cold_runs_do_not_touch_the_client() -> None:

@@ -105,8 +105,8 @@ def test_columns_and_values(tmp_path, schema):
         *["cell", *AXES, "round", "run", "elapsed_s", "user_s", "system_s", "server_cpu_s"],
         *["client_peak_memory_bytes", "cache_cleared_by", "resident_before", "resident_after"],
         *[
-            "device_read_bytes",
-            "steal_pct",
+            *("device_read_bytes", "client_read_bytes", "window_s", "swapped_in_pages"),
+            *("steal_pct", "waiting_s"),
             "work",
             *["client", "client_version", "server", "server_version", "binaries"],
             "copy",
@@ -122,6 +122,25 @@ def test_columns_and_values(tmp_path, schema):
     assert (row["ra"], row["round"], row["run"], row["copy"]) == ("svn", 2, 1, 2)
     assert row["user_s"] == pytest.approx(row["elapsed_s"] / 2)
     assert (row["server_cpu_s"], row["host"], row["scale"]) == (0.2, "workstation", 0.1304)
+
+
+def test_a_changed_threshold_judges_what_was_measured_anew(tmp_path):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
+    edit(study.context(CELL, 1), lambda c: c["runs"][0]["certificate"].update(resident_before=0.2))
+    axes, grid = read_grid(study.grid)
+    flagged = {
+        share: collect(axes, grid, 1, study.exports, tmp_path, {"cold_resident_share": share}).runs[
+            0
+        ]["flags"]
+        for share in (0.1, 0.3)
+    }
+    assert flagged == {0.1: ["warm"], 0.3: []}
+
+
+def test_flags_that_are_not_judged_are_kept_and_judged_ones_are_said_anew(tmp_path):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
+    edit(study.context(CELL, 1), lambda c: c["runs"][0].update(flags=["odd", "swapped"]))
+    assert collected(study).runs[0]["flags"] == ["odd"]
 
 
 def test_whole_numbers_stay_whole_where_a_run_has_none(tmp_path):

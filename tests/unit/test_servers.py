@@ -61,7 +61,7 @@ def test_a_server_answers_when_start_returns_and_is_gone_after_stop(folder: Path
         if os.geteuid() == 0:
             owner = Path(f"/proc/{server.pid}").stat().st_uid
             assert owner != 0, "the server runs unprivileged"
-        assert processes.cpu_s(server.pid) > 0
+        assert processes.usage([server.pid]).cpu_s > 0
     finally:
         pid = server.pid
         server.stop()

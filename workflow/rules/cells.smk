@@ -1,5 +1,5 @@
 # The cells: one hyperfine export per cell and round, and its context beside it.
-from vcsbench import unfinished
+from vcsbench import judgement, unfinished
 
 
 rule cell:
@@ -27,11 +27,13 @@ rule cell:
         # No limits, and no reason to run anew: where the cell stands in the whole run, and why there.
         order=lambda wildcards: PLAN.position(wildcards),
         seed=PLAN.config["seed"],
+        # They judge what was measured: the measurements do that again, and by theirs.
+        thresholds=judgement.pack(PLAN.config["thresholds"]),
     params:
         spec=lambda wildcards: PLAN.spec_json(wildcards.study, wildcards.cell),
     shell:
         "python -m vcsbench.measure {params.spec:q} {input.copies:q} {wildcards.round} {resources.order}"
-        " {resources.seed} {output.export:q} {output.context:q} 2> {log:q}"
+        " {resources.seed} {resources.thresholds:q} {output.export:q} {output.context:q} 2> {log:q}"
 
 
 # A report is made of what there is when something has failed: nothing is measured for it.

@@ -8,7 +8,8 @@ rule measurements:
         # The context beside each is read, too: one job writes both.
         exports=lambda wildcards: PLAN.cell_files(wildcards.study),
         code=inputs.code(
-            "measurements", "buildlabels", "hyperfine_export", "flags", "frames", "samework"
+            *("measurements", "buildlabels", "hyperfine_export", "judgement", "flags", "frames"),
+            "samework",
         ),
     output:
         measurements=report(
@@ -25,6 +26,7 @@ rule measurements:
         "../../envs/python.yaml"
     params:
         rounds=PLAN.config["rounds"],
+        thresholds=PLAN.config["thresholds"],
         logs="results/logs/cells/{study}",
     script:
         "../scripts/measurements.py"

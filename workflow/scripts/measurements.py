@@ -11,6 +11,8 @@ snakemake: Any
 with logged(snakemake.log[0]):
     axes, grid = read_grid(snakemake.input.grid)
     params = snakemake.params
-    collected = collect(axes, grid, params.rounds, snakemake.input.exports, params.logs)
+    collected = collect(
+        axes, grid, params.rounds, snakemake.input.exports, params.logs, params.thresholds
+    )
     write_frame(measurements(collected), snakemake.output.measurements)
     write_frame(failures(collected), snakemake.output.failures)

@@ -114,7 +114,9 @@ def _cell(plan: Plan, study: str, path: str, number: int, folder: Path) -> Any:
         raise UserError(
             f"{record}: the repositories are not prepared; `snakemake --cores all {record}` does it"
         )
-    return measuring.CellRound(spec, json.loads(record.read_text()), number, folder)
+    return measuring.CellRound(
+        spec, json.loads(record.read_text()), number, folder, plan.config["thresholds"]
+    )
 
 
 def _files(spec: dict[str, Any]) -> list[str]:

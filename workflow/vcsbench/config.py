@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vcsbench import sources
+from vcsbench import judgement, sources
 from vcsbench.builds import ON_PATH, Build, read_builds
 from vcsbench.errors import UserError
 from vcsbench.study import Study, load_study
@@ -28,6 +28,7 @@ DEFAULTS: dict[str, Any] = {
     "time_limit_s": 600,
     "twins": 1,
     "notable_pct": 10,
+    "thresholds": judgement.THRESHOLDS,
 }
 
 
@@ -66,6 +67,7 @@ def load_config(raw: Mapping[str, Any], root: Path, files: Sequence[Path]) -> Co
     """
     validate(dict(raw), "config", lambda keys: where(files, keys))
     values = {**DEFAULTS, **raw}
+    values["thresholds"] = {**judgement.THRESHOLDS, **values["thresholds"]}
     repositories = dict(values.pop("repositories"))
     if values["repository"] is not None:
         repositories = own_repository(values["repository"], repositories)

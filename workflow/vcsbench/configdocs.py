@@ -54,6 +54,9 @@ but one is inconclusive or was not measured; 1, something went wrong, or there i
 """
 
 
+MISSING = object()
+
+
 def document() -> str:
     """The text of config/README.md."""
     parts = [HEAD, "## Keys of config.yaml\n", _table("config"), _example(), SERVERS]
@@ -75,10 +78,19 @@ def _table(schema: str) -> str:
 def _rows(content: Any, defaults: Mapping[str, Any] = MappingProxyType({})) -> str:
     lines = ["| key | type | default | meaning |", "| --- | --- | --- | --- |"]
     for key, rule, needed in _keys(content, content, ""):
-        default = f"`{json.dumps(defaults[key])}`" if key in defaults else ""
+        value = _default(defaults, key)
+        default = "" if value is MISSING else f"`{json.dumps(value)}`"
         default = "needed" if needed else default
         lines.append(f"| `{key}` | {_type(rule)} | {default} | {_meaning(rule)} |")
     return "\n".join(lines) + "\n"
+
+
+def _default(defaults: Mapping[str, Any], key: str) -> Any:
+    """The default of a dotted key, or MISSING; that of a mapping is told key by key, unless it is empty."""
+    value: Any = defaults
+    for name in key.split("."):
+        value = value.get(name, MISSING) if isinstance(value, Mapping) else MISSING
+    return MISSING if isinstance(value, Mapping) and value else value
 
 
 def _keys(content: Any, root: Any, prefix: str) -> Iterator[tuple[str, Mapping[str, Any], bool]]:

@@ -41,14 +41,45 @@ FLAGS: dict[str, Flag] = {
         "Clear the caches as root, or choose a storage that is not in memory.",
         false_label=True,
     ),
+    "fewer-reads": Flag(
+        "A cold run read far less from the device than the discarded cold run before it.",
+        "Something read the repository between the clearing of the caches and the run: find out what.",
+        false_label=True,
+    ),
+    "read-by-others": Flag(
+        "After a cold run more of the repository was in memory than client and server had read.",
+        "Something else read the repository meanwhile: a backup, an indexer, a virus scanner.",
+        false_label=True,
+    ),
     "cold-reads": Flag(
         "A hot run read from the device.",
         "Give the machine memory enough to hold the repository, or take a smaller scale.",
         false_label=True,
     ),
     "restarted": Flag(
-        "The server restarted, or another one answered, during the run.",
-        "Look for the server's last words in the cell's log.",
+        "The server was not up before the run, or not the same one after it.",
+        "Look for the server's last words in the cell's log, and for who ended it.",
+        false_label=True,
+    ),
+    "served-before": Flag(
+        "The server had served a run before, and its label says that it was new.",
+        "Find out why it could not be ended; its caches were not empty.",
+        false_label=True,
+    ),
+    "not-warmed": Flag(
+        "The server had not served a run yet, and its label says that its caches were hot.",
+        "Something restarted it between warming and the timed run: find out what.",
+        false_label=True,
+    ),
+    "forked": Flag(
+        "Processes of the server began or ended during the run: caches died with them.",
+        "Run svnserve with `--threads`, and httpd's children without a limit of connections; a server "
+        "that forks for each connection has no hot caches.",
+        false_label=True,
+    ),
+    "uncertified": Flag(
+        "The run has no certificate, or an incomplete one.",
+        "Measure the cell again.",
         false_label=True,
     ),
     "other-output": Flag(
@@ -66,9 +97,9 @@ FLAGS: dict[str, Flag] = {
         "Where it lies may be a part of what was measured: `make clean` and a new run make all copies "
         "side by side.",
     ),
-    "partly-resident": Flag(
-        "After a hot run a part of the repository was not in memory.",
-        "Harmless where the command does not read that part; see the bytes read from the device.",
+    "residency-unknown": Flag(
+        "The kernel did not say how much of the repository was in memory.",
+        "Run as the user who owns the copies, on a kernel that allows cachestat or mincore.",
     ),
     "other-libraries": Flag(
         "Client or server had loaded Subversion's libraries from outside of their build's folders.",
@@ -83,17 +114,41 @@ FLAGS: dict[str, Flag] = {
         "The same binaries ran under the name of another build: this is A/A, a build against itself.",
         "Read its differences as noise; if they should have been two builds, see `builds`.",
     ),
-    "uncertified": Flag(
-        "The run has no certificate.",
-        "Measure the cell again.",
+    "caches-no-help": Flag(
+        "The server's hot caches did not help: it read about as much as when they were empty.",
+        "Raise the server's memory cache, or read the time as that of a cache that is too small.",
+    ),
+    "other-server": Flag(
+        "Another server of vcsbench's was alive.",
+        "End it: the column other_servers has its command line.",
     ),
     "swapped": Flag(
         "The machine swapped during the run.",
         "Close what else is running, or use smaller server caches.",
     ),
+    "low-memory": Flag(
+        "Little memory was available before the run.",
+        "Close what else is running: caches give way when memory gets short.",
+    ),
+    "memory-pressure": Flag(
+        "Processes waited for memory during the run.",
+        "Close what else is running, or use smaller server caches.",
+    ),
+    "io-busy": Flag(
+        "Others kept the storage busy: they read from it, or waiting for it was not the run's own.",
+        "Find out what else uses the storage, and measure again.",
+    ),
+    "cpu-busy": Flag(
+        "Other programs took processor time during the run.",
+        "Close what else is running; the column others_cpu_pct says how much they took.",
+    ),
     "disturbed": Flag(
-        "The hypervisor gave more than 2 % of the processor's time to others (steal).",
+        "The hypervisor gave the processor's time to others (steal).",
         "Measure at a quieter time, or on a machine of your own.",
+    ),
+    "throttled": Flag(
+        "The processor was slowed down for its heat, or a quota held the run back.",
+        "Cool the machine, take another frequency governor, or raise the container's quota.",
     ),
     "saturated": Flag(
         "Client and server together kept nearly all cores busy.",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from vcsbench import buildlabels, flags, hyperfine_export, samework
+from vcsbench import buildlabels, flags, hyperfine_export, judgement, samework
 from vcsbench.errors import UserError
 from vcsbench.frames import read_frame
 
@@ -19,7 +19,7 @@ from vcsbench.frames import read_frame
 TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
 NUMBERS = ("round", "run", *TIMES, "scale")
 # What the context of a cell-round would say of a run that it has nothing of.
-UNCERTIFIED: dict[str, Any] = {"certificate": {}, "flags": ["uncertified"]}
+UNCERTIFIED: dict[str, Any] = {"certificate": {}}
 FAILURES = ("cell", "round", "reason")
 
 
@@ -49,10 +49,12 @@ def collect(
     rounds: int,
     exports: Iterable[str | Path],
     logs: str | Path,
+    thresholds: Mapping[str, float] = judgement.THRESHOLDS,
 ) -> Collected:
     """Read the exports, round<n>.json in a folder that ends with the cell's path, and the context
     beside each. What the grid does not skip and no export has is a failure, for the reason that the
-    cell-round's log gives: `logs` is the folder with <cell>/round<n>.log.
+    cell-round's log gives: `logs` is the folder with <cell>/round<n>.log. The certificates are judged
+    anew, by `thresholds`; other flags of a context are kept.
 
     Raises a UserError where an export is in no schema that is known.
     """
@@ -65,7 +67,11 @@ def collect(
         for number in range(1, rounds + 1):
             log = Path(logs) / path / f"round{number}.log"
             export = found.get((path, number))
-            reason = _why_missing(log) if export is None else _read(export, cell, number, collected)
+            reason = (
+                _why_missing(log)
+                if export is None
+                else _read(export, cell, number, thresholds, collected)
+            )
             if reason:
                 collected.failures.append({"cell": path, "round": number, "reason": reason})
     return collected
@@ -105,7 +111,13 @@ def _key(export: Path, depth: int) -> tuple[str, int]:
     return "/".join(export.parts[-1 - depth : -1]), int(export.stem.removeprefix("round"))
 
 
-def _read(export: Path, cell: Mapping[str, str], number: int, collected: Collected) -> str:
+def _read(
+    export: Path,
+    cell: Mapping[str, str],
+    number: int,
+    thresholds: Mapping[str, float],
+    collected: Collected,
+) -> str:
     """Add the runs of an export; returns why it is none, or ""."""
     try:
         context = json.loads(export.with_name(f"{export.stem}.context.json").read_bytes())
@@ -123,7 +135,10 @@ def _read(export: Path, cell: Mapping[str, str], number: int, collected: Collect
     certified: list[dict[str, Any]] = context.get("runs", [])
     for index, run in enumerate(runs):
         seen = certified[index] if index < len(certified) else UNCERTIFIED
-        words = [*seen.get("flags", []), *context.get("flags", []), *["mean-cpu"] * run.mean_cpu]
+        certificate = judgement.with_times(seen.get("certificate", {}), run)
+        kept = [word for word in seen.get("flags", []) if word not in judgement.JUDGED]
+        words = [*judgement.judge(certificate, axes, thresholds), *kept, *context.get("flags", [])]
+        words += ["mean-cpu"] * run.mean_cpu
         words += buildlabels.judge(context)
         words += ["saturated"] * _is_saturated(run, seen, context)
         words += ["other-output"] * samework.wrote_otherwise(seen, context)
@@ -137,7 +152,7 @@ def _read(export: Path, cell: Mapping[str, str], number: int, collected: Collect
                 "user_s": run.user_s,
                 "system_s": run.system_s,
                 "client_peak_memory_bytes": run.peak_memory_bytes,
-                **_columns(seen.get("certificate", {})),
+                **_columns(certificate),
                 "work": _as_text(seen.get("work")),
                 **about,
                 "flags": words,

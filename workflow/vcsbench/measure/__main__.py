@@ -1,4 +1,4 @@
-"""Measure one cell-round: python -m vcsbench.measure SPEC RECORD ROUND ORDER SEED EXPORT CONTEXT."""
+"""Measure a cell-round: python -m vcsbench.measure SPEC RECORD ROUND ORDER SEED THRESHOLDS EXPORT CONTEXT."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
+from vcsbench import judgement
 from vcsbench.errors import UserError
 from vcsbench.measure import cell
 from vcsbench.measure.hooks import Abandoned
@@ -14,12 +15,20 @@ from vcsbench.wholefile import write_json, write_whole
 
 
 def main(
-    spec: str, record: str, number: str, order: str, seed: str, export: str, context: str
+    spec: str,
+    record: str,
+    number: str,
+    order: str,
+    seed: str,
+    thresholds: str,
+    export: str,
+    context: str,
 ) -> int:
     """Measure and write both files, the export last: where it is, everything is. Returns the exit code."""
+    limits = judgement.unpack(thresholds)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     try:
-        exported, described = cell.run(json.loads(spec), Path(record), int(number))
+        exported, described = cell.run(json.loads(spec), Path(record), int(number), limits)
     except UserError as error:
         print(error, file=sys.stderr)
         return 1

@@ -15,10 +15,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from vcsbench import hyperfine_export, judgement
 from vcsbench.errors import UserError
-from vcsbench.measure import certificate, context, processes
+from vcsbench.measure import context, processes
 from vcsbench.measure.access import ACCESS, read_arguments
-from vcsbench.measure.clearing import resident_share
+from vcsbench.measure.certificate import Witness
 from vcsbench.measure.hooks import Hooks
 from vcsbench.measure.lock import machine_lock
 from vcsbench.measure.programs import Programs, check_unchanged
@@ -37,10 +38,16 @@ LOOKED_AT = 2
 
 class CellRound:
     """One round of a cell. `spec` is what vcsbench.specs makes of the configuration, `record` what the
-    rule that copies wrote of the storage, `run` a private folder."""
+    rule that copies wrote of the storage, `run` a private folder; `thresholds` judge the runs, and are no
+    part of what is measured."""
 
     def __init__(
-        self, spec: dict[str, Any], record: dict[str, Any], number: int, run: Path
+        self,
+        spec: dict[str, Any],
+        record: dict[str, Any],
+        number: int,
+        run: Path,
+        thresholds: dict[str, float],
     ) -> None:
         self.spec = spec
         self.run = run
@@ -65,8 +72,10 @@ class CellRound:
         self.argv: list[str] = []
         self.hyperfine = 0
         self.prepared = 0
-        self.before: certificate.Snapshot | None = None
-        self.resident_before: float | None = None
+        self.thresholds = thresholds
+        self.witness = Witness(
+            self.repository, self.label["bytes"], self.server, self.spec["clearing"]
+        )
         self.runs: list[dict[str, Any]] = []
 
     def measure(self, lock: int) -> tuple[bytes, dict[str, Any]]:
@@ -89,6 +98,7 @@ class CellRound:
             )
             self.hooks = Hooks(self.run, self._hook)
             self._time(lock)
+            self._judge(self.run / "export.json")
             described = context.describe(self, began)
         return (self.run / "export.json").read_bytes(), described
 
@@ -198,15 +208,16 @@ class CellRound:
             for step in self.spec["state"]["prepare"]:
                 self.bench.do(step)
                 if step == "clear-caches" and timed:
-                    self._ask_and_clear()
-            if timed:
-                self.before = certificate.snapshot(self.place, self.server, self.hyperfine)
+                    self.witness.ask_after_clearing()
+                    self.bench.do(step)  # asking loads inodes
+            self.witness.begin(self.hyperfine, timed)
 
     def _capture(self) -> None:
         """The first of the runs that do not count, with its output read."""
         assert self.work.read
         for step in self.spec["state"]["prepare"]:
             self.bench.do(step)
+        self.witness.begin(self.hyperfine, timed=False)
         try:
             self.captured = capture(
                 [word for word in self.argv if word not in self.work.without],
@@ -219,6 +230,7 @@ class CellRound:
             )
         except UserError as error:
             raise UserError(f"{error}{self._server_said()}") from None
+        self.witness.end(self.hyperfine)
 
     def _did(self) -> Fingerprint:
         """What the timed run that has just ended did; {} where nothing tells."""
@@ -228,28 +240,18 @@ class CellRound:
             return tree.read(self.target, Neutral(self._url(self.repository)))
         return {}
 
-    def _ask_and_clear(self) -> None:
-        # Asking loads inodes, so caches are cleared once more.
-        self.resident_before = resident_share(self.repository, self.label["sample"])
-        self.bench.do("clear-caches")
-
     def _certify(self) -> None:
-        """Certify the timed run that has just ended, if one has."""
-        if not self.before:
-            return
-        after = certificate.snapshot(self.place, self.server, self.hyperfine)
-        seen = {
-            "cache_cleared_by": self.spec["clearing"] if self.resident_before is not None else "",
-            "resident_before": self.resident_before,
-            "resident_after": resident_share(self.repository, self.label["sample"]),
-            **certificate.certify(self.before, after, self.server),
-        }
-        flags = certificate.judge(
-            self.spec["axes"]["cache"], seen, self.before, after, self.label["bytes"]
-        )
-        number = len(self.runs) + 1
-        self.runs.append({"run": number, "certificate": seen, "work": self._did(), "flags": flags})
-        self.before = None
+        """Certify the run that has just ended, if one has."""
+        certificate = self.witness.end(self.hyperfine)
+        if certificate:
+            number = len(self.runs) + 1
+            self.runs.append({"run": number, "certificate": certificate, "work": self._did()})
+
+    def _judge(self, export: Path) -> None:
+        """Add to each run's certificate what hyperfine's times say, and the flags that it earns."""
+        for run, timed in zip(self.runs, hyperfine_export.read(export), strict=True):
+            run["certificate"] = judgement.with_times(run["certificate"], timed)
+            run["flags"] = judgement.judge(run["certificate"], self.spec["axes"], self.thresholds)
 
     def _why(self) -> str:
         """Why hyperfine failed: the command is run once more, untimed, to hear what it says."""
@@ -280,10 +282,13 @@ def environment(client: Programs) -> dict[str, str]:
     }
 
 
-def run(spec: dict[str, Any], record: Path, number: int) -> tuple[bytes, dict[str, Any]]:
+def run(
+    spec: dict[str, Any], record: Path, number: int, thresholds: dict[str, float]
+) -> tuple[bytes, dict[str, Any]]:
     """Measure round `number` of a cell while no other measurement runs on this machine.
 
     Returns hyperfine's export, byte for byte, and the context. A UserError says why it failed.
     """
     with machine_lock() as lock, tempfile.TemporaryDirectory(prefix="vcsbench-") as folder:
-        return CellRound(spec, json.loads(record.read_text()), number, Path(folder)).measure(lock)
+        storage = json.loads(record.read_text())
+        return CellRound(spec, storage, number, Path(folder), thresholds).measure(lock)

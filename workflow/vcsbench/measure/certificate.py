@@ -1,124 +1,215 @@
-"""The certificate of a run: what was seen around it that shows whether it was what its label says."""
+"""The certificates of a cell's runs: what was seen before, during and after each of them.
+
+Nothing is judged here: vcsbench.judgement does that, as often as its thresholds change.
+"""
 
 from __future__ import annotations
 
+import datetime
+import hashlib
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vcsbench.measure import processes
+from vcsbench.measure import counters, processes, residency, strangers
+from vcsbench.measure.counters import Counters
+from vcsbench.measure.processes import Usage
 from vcsbench.measure.servers import Server
 
-# A cold repository has next to nothing in the cache. (How much of a hot one there should be depends on
-# what the command reads: there the device's reads tell.)
-COLD_RESIDENT_AT_MOST = 0.05
-# A hot run may read this share of the repository from the device (its metadata), or this many bytes.
-HOT_READS_AT_MOST = 0.02
-HOT_READ_BYTES_AT_MOST = 1 << 20
-STEAL_PCT_AT_MOST = 2.0
 
+@dataclass(frozen=True)
+class Served:
+    """The server at one moment: which process it is, its family, and what that has used so far.
 
-@dataclass
-class Snapshot:
-    """Counters at one moment."""
-
-    device_read_bytes: int | None
-    client_io: dict[str, int]
-    server_io: dict[str, int]
-    server_pid: int
-    server_starts: int
-    server_cpu_s: float
-    cpu_ticks: list[int]
-    swapped_pages: int
-
-
-def snapshot(storage: Path, server: Server | None, hyperfine: int) -> Snapshot:
-    """Read the counters now; takes a few hundred microseconds.
-
-    What the kernel counts for `hyperfine` (its pid) holds what the commands that it ran had read.
+    `ended` changes when a process of the family ends; pid 0 when the server does not run.
     """
+
+    pid: int = 0
+    start_ticks: int = 0
+    family: tuple[int, ...] = ()
+    ended: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def instance(self) -> tuple[int, int]:
+        """What tells one start of a server from all others."""
+        return self.pid, self.start_ticks
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What was counted at one moment, for the client's side (hyperfine and what it has run), the server
+    and the machine."""
+
+    machine: Counters
+    client: Usage
+    own_cpu_s: float
+    server: Served
+
+
+class Witness:
+    """Takes the evidence of each run of a cell, timed or not: begin(), the run, end().
+
+    `clients` are the processes below which the command runs. `certificates` has one per timed run;
+    `warming` what was read in each run that did not count.
+    """
+
+    def __init__(self, repository: Path, size: int, server: Server | None, clearing: str) -> None:
+        self.repository = repository
+        self.size = size
+        self.server = server
+        self.clearing = clearing
+        self.certificates: list[dict[str, Any]] = []
+        self.warming: list[dict[str, Any]] = []
+        self.cleared = False
+        self.resident: residency.Residency | None = None
+        self.began: Snapshot | None = None
+        self.timed = False
+        self.setting: dict[str, Any] = {}
+        # The runs that each instance of the server has served, and what it read in the first.
+        self.served: dict[tuple[int, int], list[int]] = {}
+
+    def ask_after_clearing(self) -> None:
+        """Ask how much is in memory. That loads inodes: caches have to be cleared once more."""
+        self.resident = residency.ask(self.repository)
+        self.cleared = True
+
+    def begin(self, hyperfine: int, timed: bool) -> None:
+        """A run comes next."""
+        self.timed = timed
+        if timed:
+            own = processes.family(self.server.pid) if self.server and self.server.pid else []
+            self.setting = counters.setting() | {"other_servers": strangers.servers(own)}
+        self.began = self._snapshot(hyperfine)
+
+    def end(self, hyperfine: int) -> dict[str, Any] | None:
+        """The run has ended, if one has begun: returns the certificate of a timed one."""
+        before, self.began = self.began, None
+        if not before:
+            return None
+        after = self._snapshot(hyperfine)
+        seen = {
+            **_client(before, after),
+            **(self._server(before.server, after.server) if self.server else {}),
+            **counters.between(before.machine, after.machine),
+        }
+        seen |= _others_cpu(seen, before, after)
+        reads = self.served.setdefault(after.server.instance, []) if after.server.pid else []
+        served = list(reads)
+        reads.append(seen.get("server_rchar") or 0)
+        if not self.timed:
+            kept = ("client_read_bytes", "server_pid", "server_read_bytes", "server_rchar")
+            self.warming.append({key: seen[key] for key in kept if key in seen})
+            return None
+        certificate = {**self._residency(), **seen, **self.setting, "warming": list(self.warming)}
+        if self.server:
+            certificate["server_runs_before"] = len(served)
+            certificate["server_first_rchar"] = served[0] if served else None
+        self.certificates.append(certificate)
+        return certificate
+
+    def _snapshot(self, hyperfine: int) -> Snapshot:
+        clients = [hyperfine]
+        if not self.timed:
+            clients.append(os.getpid())  # a run that warms up may be our own child
+        return Snapshot(
+            machine=counters.count(self.repository),
+            client=processes.usage(clients),
+            own_cpu_s=time.process_time(),
+            server=_serving(self.server),
+        )
+
+    def _residency(self) -> dict[str, Any]:
+        before, cleared = self.resident, self.cleared
+        self.resident, self.cleared = None, False
+        after = residency.ask(self.repository)
+        return {
+            "cache_cleared_by": self.clearing if cleared else "",
+            "repository_bytes": self.size,
+            "resident_before": before.share if before else None,
+            "resident_after": after.share if after else None,
+            "resident_after_bytes": after.pages_bytes if after else None,
+            "resident_of": after.coverage if after else "",
+        }
+
+    def _server(self, before: Served, after: Served) -> dict[str, Any]:
+        assert self.server
+        changed = before.family != after.family or before.ended != after.ended
+        seen: dict[str, Any] = {
+            "server_kind": self.server.kind,
+            "server_pid_before": before.pid,
+            "server_pid": after.pid,
+            "server_same": bool(after.pid) and before.instance == after.instance,
+            "server_processes_changed": changed,
+        }
+        if not seen["server_same"]:
+            return seen
+        used = after.usage - before.usage
+        started = processes.started_at(after.pid)
+        return seen | {
+            "server_started_at": datetime.datetime.fromtimestamp(started, datetime.UTC).isoformat(),
+            "server_age_s": round(time.time() - started, 3),
+            "server_argv": processes.command_line(after.pid),
+            "server_build": build(after.pid),
+            "server_cpu_s": used.cpu_s,
+            "server_peak_memory_bytes": processes.peak_memory_bytes(after.pid),
+            "server_read_bytes": used.read_bytes,
+            "server_write_bytes": used.write_bytes,
+            "server_rchar": used.rchar,
+            "server_wchar": used.wchar,
+        }
+
+
+def _client(before: Snapshot, after: Snapshot) -> dict[str, Any]:
+    used = after.client - before.client
+    return {
+        "client_read_bytes": used.read_bytes,
+        "client_write_bytes": used.write_bytes,
+        "client_rchar": used.rchar,
+        "client_wchar": used.wchar,
+    }
+
+
+def _others_cpu(seen: dict[str, Any], before: Snapshot, after: Snapshot) -> dict[str, float]:
+    """CPU time of everybody but client, server and vcsbench itself, as far as the kernel's ticks tell, and
+    its share of all cores."""
+    client = after.client.cpu_s - before.client.cpu_s
+    own = after.own_cpu_s - before.own_cpu_s
+    rest = max(0.0, seen["busy_s"] - client - (seen.get("server_cpu_s") or 0.0) - own)
+    cores = os.cpu_count() or 1
+    return {
+        "others_cpu_s": round(rest, 3),
+        "others_cpu_pct": round(100 * rest / (cores * seen["window_s"]), 1),
+    }
+
+
+def _serving(server: Server | None) -> Served:
     pid = server.pid if server else 0
-    return Snapshot(
-        device_read_bytes=device_read_bytes(storage),
-        client_io=processes.io_bytes([hyperfine]),
-        server_io=processes.io_bytes(processes.family(pid) if pid else []),
-        server_pid=pid,
-        server_starts=server.starts if server else 0,
-        server_cpu_s=processes.cpu_s(pid) if pid else 0.0,
-        cpu_ticks=[int(n) for n in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]],
-        swapped_pages=_swapped_pages(),
+    if not pid:
+        return Served()
+    family = processes.family(pid)
+    return Served(
+        pid,
+        processes.start_ticks(pid),
+        tuple(sorted(family)),
+        processes.ended_children(family),
+        processes.usage(family),
     )
 
 
-def device_read_bytes(path: Path) -> int | None:
-    """Bytes read so far from the block device that holds `path`; None where it has none of its own."""
-    device = os.stat(path).st_dev
-    stat = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
+def build(pid: int) -> str:
+    """The binary that a process runs: its path and the beginning of its digest."""
     try:
-        return int(stat.read_text().split()[2]) * 512
+        path = os.readlink(f"/proc/{pid}/exe")
+        return f"{path} sha256:{_digest(path, os.stat(f'/proc/{pid}/exe').st_mtime_ns)}"
     except OSError:
-        return None
+        return ""
 
 
-def certify(before: Snapshot, after: Snapshot, server: Server | None) -> dict[str, Any]:
-    """What happened between two snapshots, as the certificate has it (see docs for the columns)."""
-    reads = None
-    if before.device_read_bytes is not None and after.device_read_bytes is not None:
-        reads = after.device_read_bytes - before.device_read_bytes
-    ticks = [b - a for a, b in zip(before.cpu_ticks, after.cpu_ticks, strict=True)]
-    certificate: dict[str, Any] = {
-        "device_read_bytes": reads,
-        "client_read_bytes": after.client_io["read_bytes"] - before.client_io["read_bytes"],
-        "client_rchar": after.client_io["rchar"] - before.client_io["rchar"],
-        "client_wchar": after.client_io["wchar"] - before.client_io["wchar"],
-        "steal_pct": round(100 * ticks[7] / (sum(ticks[:8]) or 1), 2),
-        "swapped_pages": after.swapped_pages - before.swapped_pages,
-        "server_cpu_s": None,
-    }
-    if server and after.server_pid:
-        certificate |= {
-            "server_cpu_s": after.server_cpu_s - before.server_cpu_s,
-            "server_pid": after.server_pid,
-            "server_age_s": round(time.time() - processes.started_at(after.server_pid), 3),
-            "server_read_bytes": after.server_io["read_bytes"] - before.server_io["read_bytes"],
-            "server_rchar": after.server_io["rchar"] - before.server_io["rchar"],
-            "server_peak_memory_bytes": processes.peak_memory_bytes(after.server_pid),
-        }
-    return certificate
-
-
-def judge(
-    cache: str,
-    certificate: dict[str, Any],
-    before: Snapshot,
-    after: Snapshot,
-    repository_bytes: int,
-) -> list[str]:
-    """The flags that a certificate earns; vcsbench.flags has a sentence for each."""
-    flags = []
-    # The device's own counter holds everybody's reads: it is told, but not judged.
-    reads = certificate["client_read_bytes"] + certificate.get("server_read_bytes", 0)
-    resident = certificate.get("resident_before")
-    if cache == "cold":
-        if resident is not None and resident > COLD_RESIDENT_AT_MOST:
-            flags.append("warm")
-        if reads == 0:
-            flags.append("no-reads")
-    else:
-        allowed = max(HOT_READ_BYTES_AT_MOST, HOT_READS_AT_MOST * repository_bytes)
-        if reads > allowed:
-            flags.append("cold-reads")
-    if before.server_starts != after.server_starts or before.server_pid != after.server_pid:
-        flags.append("restarted")
-    if certificate["swapped_pages"]:
-        flags.append("swapped")
-    if certificate["steal_pct"] > STEAL_PCT_AT_MOST:
-        flags.append("disturbed")
-    return flags
-
-
-def _swapped_pages() -> int:
-    lines = Path("/proc/vmstat").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith(("pswpin ", "pswpout ")))
+@cache
+def _digest(path: str, _changed: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -50,6 +50,7 @@ def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
         },
         "work": _work(cell),
         "layout": cell.layout,
+        "thresholds": cell.thresholds,
         "runs": cell.runs,
         "flags": _flags(cell),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import time
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from vcsbench.errors import UserError
 from vcsbench.measure import processes
 from vcsbench.measure.programs import Programs
+from vcsbench.measure.strangers import MARKER
 
 if TYPE_CHECKING:
     from vcsbench.measure.access import Access
@@ -74,6 +76,7 @@ class Server:
                     stdout=log,
                     stderr=log,
                     cwd=self.run,
+                    env={**os.environ, MARKER: str(self.run)},
                 )
             if self._answers():
                 self.starts += 1

@@ -1,0 +1,183 @@
+"""A run whose evidence does not fit its label gets the flag that says so, and an honest one gets none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from vcsbench import flags
+from vcsbench.hyperfine_export import Run
+from vcsbench.judgement import JUDGED, THRESHOLDS, judge, pack, unpack, with_times
+
+ROOT = Path(__file__).parent.parent.parent
+MIB = 1 << 20
+SIZE = 100 * MIB
+# A run against a server that read nothing and was disturbed by nobody.
+QUIET: dict[str, Any] = {
+    "repository_bytes": SIZE,
+    "resident_after": 0.5,
+    "resident_after_bytes": 50 * MIB,
+    "client_read_bytes": 0,
+    "client_write_bytes": 0,
+    "server_kind": "svnserve",
+    "server_same": True,
+    "server_read_bytes": 0,
+    "server_rchar": 10_000,
+    "server_first_rchar": 20 * MIB,
+    "server_runs_before": 2,
+    "window_s": 1.0,
+    "device_read_bytes": 0,
+    "swapped_in_pages": 0,
+    "swapped_out_pages": 0,
+    "memory_available_bytes": 4 << 30,
+    "other_servers": [],
+    "warming": [],
+}
+COLD = {
+    **QUIET,
+    "resident_before": 0.0,
+    "server_read_bytes": 50 * MIB,
+    "device_read_bytes": 50 * MIB,
+    "server_runs_before": 0,
+    "warming": [{"client_read_bytes": 0, "server_read_bytes": 50 * MIB}],
+}
+
+
+def judged(cache: str, thresholds: dict[str, float] | None = None, **seen: Any) -> list[str]:
+    evidence = {**(COLD if cache == "cold" else QUIET), **seen}
+    return judge(evidence, {"cache": cache}, thresholds or {})
+
+
+def test_honest_runs_have_no_flags() -> None:
+    assert judged("cold") == judged("hot-svn") == []
+    assert judged("hot-os", server_runs_before=0) == []
+    over_file = {key: value for key, value in QUIET.items() if not key.startswith("server_")}
+    assert judge(over_file, {"cache": "hot-svn"}, {}) == [], "no server, and none is missed"
+
+
+@pytest.mark.parametrize(
+    ("seen", "flag"),
+    [
+        ({"resident_before": 0.5}, "warm"),
+        ({"resident_before": None}, "residency-unknown"),
+        (
+            {"server_read_bytes": 0, "device_read_bytes": 0, "resident_after_bytes": 0},
+            "no-reads",
+        ),
+        ({"server_read_bytes": 20 * MIB, "resident_after_bytes": 20 * MIB}, "fewer-reads"),
+        ({"resident_after_bytes": 70 * MIB}, "read-by-others"),
+        ({"server_same": False}, "restarted"),
+        ({"server_runs_before": 1}, "served-before"),
+    ],
+)
+def test_cold_runs_that_were_not(seen: dict[str, Any], flag: str) -> None:
+    own = [word for word in judged("cold", **seen) if word != "io-busy"]
+    assert own == [flag]
+
+
+@pytest.mark.parametrize(
+    ("cache", "seen", "flag"),
+    [
+        ("hot-os", {"client_read_bytes": 3 * MIB, "server_runs_before": 0}, "cold-reads"),
+        ("hot-os", {"server_runs_before": 1}, "served-before"),
+        ("hot-svn", {"server_read_bytes": 3 * MIB}, "cold-reads"),
+        ("hot-svn", {"server_same": False}, "restarted"),
+        ("hot-svn", {"server_runs_before": 0}, "not-warmed"),
+        ("hot-svn", {"server_processes_changed": True}, "forked"),
+        ("hot", {"server_processes_changed": True}, "forked"),
+        ("hot-svn", {"server_rchar": 19 * MIB}, "caches-no-help"),
+        ("", {"other_servers": ["svnserve -d"]}, "other-server"),
+        ("", {"swapped_out_pages": 1}, "swapped"),
+        ("", {"memory_available_bytes": 100 * MIB}, "low-memory"),
+        ("", {"memory_pressure_pct": 3.0}, "memory-pressure"),
+        ("", {"device_read_bytes": 9 * MIB}, "io-busy"),
+        ("hot-svn", {"io_pressure_pct": 20.0}, "io-busy"),
+        ("", {"others_cpu_s": 0.4, "others_cpu_pct": 20.0}, "cpu-busy"),
+        ("", {"steal_s": 0.06, "steal_pct": 3.0}, "disturbed"),
+        ("", {"throttled": 1}, "throttled"),
+        ("", {"quota_throttled_us": 500}, "throttled"),
+        ("", {"client_read_bytes": None}, "uncertified"),
+    ],
+)
+def test_what_else_is_seen(cache: str, seen: dict[str, Any], flag: str) -> None:
+    reads = {"device_read_bytes": 3 * MIB} if flag == "cold-reads" else {}
+    assert judged(cache, **seen, **reads) == [flag]
+
+
+@pytest.mark.parametrize(
+    ("cache", "seen"),
+    [
+        ("hot-svn", {"client_read_bytes": MIB}),  # metadata
+        ("hot-svn", {"server_first_rchar": 1000, "server_rchar": 1000}),  # nothing to cache
+        ("hot-svn", {"client_write_bytes": MIB, "io_pressure_pct": 50.0}),  # its own writes
+        ("hot-svn", {"steal_s": 0.02, "steal_pct": 20.0}),  # two ticks of a short run
+        (
+            "hot-os",
+            {"server_processes_changed": True, "server_runs_before": 0},
+        ),  # a fork is no fault
+        ("cold", {"warming": []}),
+    ],
+)
+def test_what_means_nothing(cache: str, seen: dict[str, Any]) -> None:
+    assert judged(cache, **seen) == []
+
+
+def test_without_evidence_a_run_is_uncertified() -> None:
+    assert judge({}, {"cache": "cold"}, {}) == ["uncertified"]
+
+
+def test_another_threshold_judges_otherwise() -> None:
+    assert judged("cold", resident_before=0.2) == ["warm"]
+    assert judged("cold", {"cold_resident_share": 0.3}, resident_before=0.2) == []
+    assert judged("hot-svn", {"steal_pct": 9}, steal_s=1.0, steal_pct=8.0) == []
+
+
+def test_thresholds_pass_through_a_command_line() -> None:
+    text = pack({"steal_pct": 7.5})
+    assert " " not in text and unpack(text) == {**THRESHOLDS, "steal_pct": 7.5}
+
+
+def test_every_threshold_is_documented_and_every_documented_one_exists() -> None:
+    schema = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
+    assert set(schema["properties"]["thresholds"]["properties"]) == set(THRESHOLDS)
+
+
+def test_each_threshold_counts() -> None:
+    """Raised or lowered far enough, each takes a flag away that stood with the others as they are."""
+    over = {
+        "cold_resident_share": ("cold", {"resident_before": 0.2, "resident_after_bytes": 0}),
+        "cold_reads_share": ("cold", {"server_read_bytes": 2 * MIB, "resident_after_bytes": 0}),
+        "cold_foreign_share": ("cold", {"resident_after_bytes": 90 * MIB}),
+        "hot_read_share": ("hot-svn", {"server_read_bytes": 9 * MIB}),
+        "hot_svn_reads_share": ("hot-svn", {"server_rchar": 20 * MIB}),
+        "read_floor_mib": ("hot-svn", {"server_rchar": 20 * MIB}),
+        "memory_available_mib": ("", {"memory_available_bytes": 0}),
+        "memory_pressure_pct": ("", {"memory_pressure_pct": 50}),
+        "io_pressure_pct": ("hot-svn", {"io_pressure_pct": 50}),
+        "others_read_mib": ("", {"device_read_bytes": 90 * MIB}),
+        "others_cpu_pct": ("", {"others_cpu_pct": 50, "others_cpu_s": 1}),
+        "steal_pct": ("", {"steal_pct": 50, "steal_s": 1}),
+        "cpu_floor_s": ("", {"steal_pct": 50, "steal_s": 1}),
+    }
+    assert set(over) == set(THRESHOLDS)
+    for name, (cache, seen) in over.items():
+        lenient = {name: 0 if name in ("cold_reads_share", "memory_available_mib") else 1000.0}
+        assert len(judged(cache, lenient, **seen)) < len(judged(cache, **seen)), name
+
+
+def test_waiting_is_what_neither_client_nor_server_computed() -> None:
+    seen = with_times({"server_cpu_s": 0.25}, Run(1.0, 0.5, 0.125, 0))
+    assert seen["waiting_s"] == 0.125
+    assert with_times({"server_cpu_s": 0.75}, Run(1.0, 0.5, 0.25, 0))["waiting_s"] == -0.5
+    assert with_times({}, Run(1.0, None, None, 0))["waiting_s"] is None
+
+
+def test_every_flag_has_its_sentence_and_a_false_label_is_about_the_label() -> None:
+    assert set(JUDGED) <= set(flags.FLAGS)
+    assert {word for word in JUDGED if word in flags.FALSE_LABEL} == {
+        *("warm", "no-reads", "fewer-reads", "read-by-others", "cold-reads", "restarted"),
+        *("served-before", "not-warmed", "forked", "uncertified"),
+    }
