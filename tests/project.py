@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -47,8 +48,10 @@ class Project:
             *("--configfile", str(self.config)),
         ]
 
-    def snakemake(self, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        """Run Snakemake; what it said is in `stdout`."""
+    def snakemake(
+        self, *arguments: str, timeout: float = 300, environment: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run Snakemake with this in its environment; what it said is in `stdout`."""
         return subprocess.run(
             self.command(*arguments),
             cwd=self.path,
@@ -56,6 +59,7 @@ class Project:
             stderr=subprocess.STDOUT,
             text=True,
             timeout=timeout,
+            env={**os.environ, **(environment or {})},
         )
 
     def exports(self) -> dict[str, int]:

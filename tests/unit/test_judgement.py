@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -181,3 +182,14 @@ def test_every_flag_has_its_sentence_and_a_false_label_is_about_the_label() -> N
         *("warm", "no-reads", "fewer-reads", "read-by-others", "cold-reads", "restarted"),
         *("served-before", "not-warmed", "forked", "uncertified"),
     }
+
+
+def test_the_table_of_flags_in_the_docs_is_that_of_the_code() -> None:
+    text = (ROOT / "docs" / "certificates.md").read_text()
+    rows = re.findall(r"^\| `([a-z-]+)` \| .* \| (yes)? ?\|$", text, re.MULTILINE)
+    assert {word: bool(false) for word, false in rows} == {
+        word: flags.FLAGS[word].false_label for word in JUDGED
+    }
+    named = set(re.findall(r"`(\w+)`", text))
+    other = {"memory_pressure_pct", "io_pressure_pct", "others_cpu_pct", "steal_pct"}
+    assert set(THRESHOLDS) - other <= named

@@ -106,7 +106,7 @@ def test_columns_and_values(tmp_path, schema):
         *["client_peak_memory_bytes", "cache_cleared_by", "resident_before", "resident_after"],
         *[
             *("device_read_bytes", "client_read_bytes", "window_s", "swapped_in_pages"),
-            *("steal_pct", "waiting_s"),
+            *("steal_pct", "waiting_s", "client_peak_memory_run"),
             "work",
             *["client", "client_version", "server", "server_version", "binaries"],
             "copy",

@@ -151,14 +151,23 @@ def _read(
                 "elapsed_s": run.elapsed_s,
                 "user_s": run.user_s,
                 "system_s": run.system_s,
-                "client_peak_memory_bytes": run.peak_memory_bytes,
                 **_columns(certificate),
+                **_client_peak(run, certificate),
                 "work": _as_text(seen.get("work")),
                 **about,
                 "flags": words,
             }
         )
     return ""
+
+
+def _client_peak(run: hyperfine_export.Run, certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """The client's own peak in the timed run where hyperfine tells it, else in an untimed one before it."""
+    untimed = certificate.get("client_peak_memory_bytes")
+    told = run.peak_memory_bytes
+    source = "timed" if told is not None else "untimed" if untimed is not None else ""
+    peak = untimed if told is None else told
+    return {"client_peak_memory_bytes": peak, "client_peak_memory_run": source}
 
 
 def _is_saturated(

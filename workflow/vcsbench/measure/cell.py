@@ -27,7 +27,7 @@ from vcsbench.measure.servers import HOST, Server
 from vcsbench.measure.steps import Bench
 from vcsbench.measure.template import fill
 from vcsbench.measure.work import KINDS, Fingerprint, tree
-from vcsbench.measure.work.capture import Captured, capture
+from vcsbench.measure.work.capture import Captured, capture, unread
 from vcsbench.measure.work.neutral import Neutral
 from vcsbench.repositories.labels import EMPTY, FOLDER, copy_of, read_label, withdraw
 from vcsbench.repositories.place import Place
@@ -67,8 +67,8 @@ class CellRound:
             self.target = Place(spec["targets"], os.getcwd()).make("targets") / str(os.getpid())
         self.work = KINDS[spec["work"]]
         self.captured: Captured | None = None
-        # The first run that does not count is our own where its output is read.
-        self.warmup = max(0, spec["state"]["warmup"] - bool(self.work.read))
+        # The first run that does not count is our own.
+        self.warmup = max(0, spec["state"]["warmup"] - 1)
         self.argv: list[str] = []
         self.hyperfine = 0
         self.prepared = 0
@@ -198,8 +198,7 @@ class CellRound:
         if name == "setup":
             for step in self.spec["state"]["setup"]:
                 self.bench.do(step)
-            if self.work.read:
-                self._capture()
+            self._capture()
             return
         self._certify()
         if name == "prepare":
@@ -213,15 +212,14 @@ class CellRound:
             self.witness.begin(self.hyperfine, timed)
 
     def _capture(self) -> None:
-        """The first of the runs that do not count, with its output read."""
-        assert self.work.read
+        """The first of the runs that do not count, with its output read and its memory looked at."""
         for step in self.spec["state"]["prepare"]:
             self.bench.do(step)
         self.witness.begin(self.hyperfine, timed=False)
         try:
             self.captured = capture(
                 [word for word in self.argv if word not in self.work.without],
-                self.work.read,
+                self.work.read or unread,
                 Neutral(self._url(self.repository)),
                 environment(self.client),
                 self.run / "captured.log",
@@ -234,7 +232,7 @@ class CellRound:
 
     def _did(self) -> Fingerprint:
         """What the timed run that has just ended did; {} where nothing tells."""
-        if self.captured:
+        if self.captured and self.work.read:
             return self.captured.work
         if self.spec["work"] == "tree":
             return tree.read(self.target, Neutral(self._url(self.repository)))
@@ -245,6 +243,8 @@ class CellRound:
         certificate = self.witness.end(self.hyperfine)
         if certificate:
             number = len(self.runs) + 1
+            # Of the run that was our own: hyperfine tells that of the timed one since 1.21 only.
+            certificate["client_peak_memory_bytes"] = self.captured and self.captured.peak_bytes
             self.runs.append({"run": number, "certificate": certificate, "work": self._did()})
 
     def _judge(self, export: Path) -> None:

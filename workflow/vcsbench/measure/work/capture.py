@@ -10,20 +10,24 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from vcsbench.errors import UserError
 from vcsbench.measure import processes
 from vcsbench.measure.hooks import Abandoned
+from vcsbench.measure.peak import Peak
 from vcsbench.measure.work import Fingerprint, Reader
 from vcsbench.measure.work.neutral import Neutral
 
 
 @dataclass
 class Captured:
-    """What a run did, and the bytes that it read and wrote as the kernel counts them."""
+    """What a run did, the bytes that it read and wrote as the kernel counts them, and its peak memory (None
+    where it could not be followed)."""
 
     work: Fingerprint
     io: dict[str, int]
+    peak_bytes: int | None = None
 
 
 def capture(
@@ -51,14 +55,17 @@ def capture(
     assert process.stdout
     watchdog = _Watchdog(process.pid, watched, limit_s)
     watchdog.start()
+    peak = Peak(process.pid)
     try:
         work = read(process.stdout, neutral)
+        peak.join()  # it sees the end first: its stops are not to be taken for that
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         # It has ended, and what the kernel knows of it can still be asked.
         counted = processes.io_bytes([process.pid])
     finally:
         process.stdout.close()
         process.kill()
+        peak.join()
         process.wait()
         watchdog.join()
     if watchdog.abandoned:
@@ -71,7 +78,7 @@ def capture(
     if process.returncode != 0:
         said = " ".join(processes.last_lines(log, 3)) or "it said nothing"
         raise UserError(f"{os.path.basename(argv[0])} exits with {process.returncode}: {said}")
-    return Captured(work, counted)
+    return Captured(work, counted, peak.bytes)
 
 
 class _Watchdog(threading.Thread):
@@ -93,3 +100,10 @@ class _Watchdog(threading.Thread):
         if self.late or self.abandoned:
             signal.pidfd_send_signal(self.process, signal.SIGKILL)
         os.close(self.process)
+
+
+def unread(output: IO[bytes], _neutral: Neutral) -> Fingerprint:
+    """Takes what a command prints, and tells nothing of it."""
+    while output.read(1 << 16):
+        pass
+    return {}

@@ -1,0 +1,347 @@
+"""What makes a label false, or disturbs a run, is done to the real workflow from outside: each is named."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from project import Project, needs, servers_of
+from vcsbench import flags
+from vcsbench.machine import Machine, can_drop_caches
+
+pytestmark = [
+    needs("svn", "svnserve", "hyperfine"),
+    pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches"),
+]
+
+STUDY = "fsfs-san-2014"
+SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.01, "seed": 1}}
+PART = {"command": "log", "format": "f7", "packing": "nopack", "config": ["slow", "forking"]}
+GIB = 1 << 30
+
+
+class Bench:
+    """A project whose repository is prepared, and that measures a cell anew each time it is asked."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.rounds = 0
+        self.bin = project.path / "bin"
+        self.bin.mkdir()
+        self.configure()
+        done = project.snakemake("results/repositories/disk.json")
+        assert done.returncode == 0, done.stdout
+
+    def configure(self, **keys: Any) -> None:
+        ra = ["svn", "file", *(["http"] if Machine().httpd else [])]
+        grid = {STUDY: {"include": [{**PART, "ra": ra}]}}
+        self.project.configure(repositories=SMALL, rounds=99, copies=1, grid=grid, **keys)
+
+    def measure_all(self, cells: list[str]) -> dict[str, tuple[list[str], dict[str, Any]]]:
+        """The flags and the certificate of one more round of each cell; programs of `bin` come first."""
+        self.rounds += 1
+        where = {c: f"results/cells/{STUDY}/log/{c}/round{self.rounds}" for c in cells}
+        path = f"{self.bin}:{os.environ['PATH']}"
+        targets = [f"{target}.json" for target in where.values()]
+        done = self.project.snakemake(*targets, environment={"PATH": path})
+        assert done.returncode == 0, done.stdout + "".join(map(self.log, where.values()))
+        runs = {
+            cell: json.loads((self.project.path / f"{target}.context.json").read_text())["runs"][0]
+            for cell, target in where.items()
+        }
+        return {cell: (run["flags"], run["certificate"]) for cell, run in runs.items()}
+
+    def measure(self, cell: str) -> tuple[list[str], dict[str, Any]]:
+        """The flags and the certificate of one more round of a cell."""
+        return self.measure_all([cell])[cell]
+
+    def log(self, where: str) -> str:
+        file = self.project.path / where.replace("results/", "results/logs/", 1)
+        log = file.with_suffix(".log")
+        return log.read_text() if log.exists() else ""
+
+    @property
+    def repositories(self) -> Path:
+        return next(self.project.path.glob("storage/vcsbench-*/repositories"))
+
+    @contextlib.contextmanager
+    def program(self, name: str, text: str) -> Iterator[None]:
+        """A program that is found before the real one."""
+        path = self.bin / name
+        path.write_text(text)
+        path.chmod(0o755)
+        try:
+            yield
+        finally:
+            path.unlink()
+
+
+@pytest.fixture(scope="module")
+def bench(shared_project: Project) -> Bench:
+    return Bench(shared_project)
+
+
+SVN = "svn/ruby/f7/nopack/slow"
+FILE = "file/ruby/f7/nopack/slow"
+HTTP = "http/ruby/f7/nopack/slow"
+
+
+@contextlib.contextmanager
+def beside(*argv: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that runs meanwhile; it has said a line before."""
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, **options) as process:
+        try:
+            assert process.stdout and process.stdout.readline()
+            yield process
+        finally:
+            process.kill()
+
+
+def python(program: str) -> list[str]:
+    return [sys.executable, "-c", program]
+
+
+# The client, which does something in the run with that number (the discarded ones count, too).
+CLIENT = """#!{python}
+import os, subprocess, sys
+real = [{svn!r}, *sys.argv[1:]]
+url = next((word for word in sys.argv if "://" in word), "")
+if "log" not in sys.argv or url.endswith("/empty"):
+    os.execv(real[0], real)
+with open({count!r}, "a") as file:
+    file.write("x")
+number = os.path.getsize({count!r})
+{body}
+os.execv(real[0], real)
+"""
+
+
+def client(bench: Bench, body: str) -> str:
+    count = bench.project.path / "count"
+    count.unlink(missing_ok=True)
+    return CLIENT.format(
+        python=sys.executable, svn=shutil.which("svn"), count=str(count), body=body
+    )
+
+
+def test_honest_runs_have_no_false_label(bench: Bench) -> None:
+    accesses = [SVN, FILE, *([HTTP] if Machine().httpd else [])]
+    warmed = {"cold": 1, "hot-os": 1, "hot-svn": 2}
+    cells = [f"{access}/{cache}" for access in accesses for cache in warmed]
+    for cell, (found, seen) in bench.measure_all(cells).items():
+        assert not flags.FALSE_LABEL & set(found), (cell, found, seen)
+        assert not seen["other_servers"] or "other-server" in found
+        cache = cell.rpartition("/")[2]
+        assert len(seen["warming"]) == warmed[cache]
+        assert 3 << 20 < seen["client_peak_memory_bytes"] < 100 << 20
+        if not cell.startswith("file"):
+            assert seen["server_runs_before"] == (2 if cache == "hot-svn" else 0)
+            assert seen["server_cpu_s"] > 0 and seen["server_peak_memory_bytes"] > 1 << 20
+            assert "sha256:" in seen["server_build"] and seen["server_argv"]
+
+
+def test_caches_that_are_not_cleared(bench: Bench) -> None:
+    bench.configure(clear_caches="evict")
+    try:
+        with bench.program("vmtouch", "#!/bin/sh\nexit 0\n"):
+            found, seen = bench.measure(f"{FILE}/cold")
+    finally:
+        bench.configure()
+    assert {"warm", "no-reads"} <= set(found) and seen["resident_before"] > 0.3
+    assert seen["cache_cleared_by"] == "evict"
+
+
+def test_a_server_that_is_kept_alive_behind_our_back(bench: Bench) -> None:
+    root = str(bench.repositories)
+    words = ["svnserve", "-d", "--foreground", "--root", root, "--listen-host", "127.0.0.1"]
+    with subprocess.Popen([*words, "--listen-port", "0"]) as server:
+        try:
+            found, seen = bench.measure(f"{SVN}/hot-os")
+        finally:
+            server.kill()
+    assert "other-server" in found and any(root in line for line in seen["other_servers"])
+
+
+def test_a_server_that_is_not_ended_although_its_label_says_so(bench: Bench) -> None:
+    steps = bench.project.path / "workflow" / "vcsbench" / "measure" / "steps.py"
+    text = steps.read_text()
+    broken = text.replace("bench.server.stop()", "bool(bench.server)")
+    assert broken != text
+    steps.write_text(broken)
+    try:
+        found, seen = bench.measure(f"{SVN}/hot-os")
+    finally:
+        steps.write_text(text)
+    assert "served-before" in found and seen["server_runs_before"] == 1
+
+
+def test_a_forking_svnserve_has_no_hot_caches(bench: Bench) -> None:
+    cells = [f"svn/ruby/f7/nopack/forking/{cache}" for cache in ("hot-svn", "hot-os")]
+    (found, seen), (other, _) = bench.measure_all(cells).values()
+    assert "forked" in found and seen["server_cpu_s"] > 0
+    assert not flags.FALSE_LABEL & set(other), "there it is what the label says"
+
+
+RESTART = """
+def restart():
+    port = url.split(":")[2].split("/")[0]
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = open(f"/proc/{{pid}}/cmdline").read().split("\\0")[:-1]
+        except OSError:
+            continue
+        if port in words and words[0].endswith("svnserve"):
+            os.kill(int(pid), 9)
+            break
+    again = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    open({pids!r}, "a").write(f"{{again.pid}}\\n")
+    import socket, time
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", int(port))).close()
+        except OSError:
+            time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "if number == 3: restart()",
+        "if number == 2: code = subprocess.call(real); restart(); sys.exit(code)",
+    ],
+)
+def test_a_server_that_is_restarted(bench: Bench, when: str) -> None:
+    pids = bench.project.path / "pids"
+    pids.write_text("")
+    body = RESTART.format(pids=str(pids)) + when
+    try:
+        with bench.program("svn", client(bench, body)):
+            found, seen = bench.measure(f"{SVN}/hot-svn")
+    finally:
+        for pid in pids.read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+    assert "restarted" in found and not seen["server_same"]
+    deadline = time.monotonic() + 5
+    while servers_of(bench.project) and time.monotonic() < deadline:
+        time.sleep(0.05)  # a killed process takes a moment to go
+    assert not servers_of(bench.project)
+
+
+def read_all(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            path.read_bytes()
+
+
+def test_a_repository_that_is_read_between_clearing_and_the_run(bench: Bench) -> None:
+    ask, answer = (bench.project.path / name for name in ("ask", "answer"))
+    for pipe in (ask, answer):
+        os.mkfifo(pipe)
+
+    def reader() -> None:
+        ask.read_text()
+        read_all(bench.repositories)
+        answer.write_text("read")
+
+    thread = threading.Thread(target=reader, daemon=True)
+    thread.start()
+    body = f"if number == 2: open({str(ask)!r}, 'w').write('x'); open({str(answer)!r}).read()"
+    with bench.program("svn", client(bench, body)):
+        found, seen = bench.measure(f"{SVN}/cold")
+    thread.join(10)
+    assert "read-by-others" in found and {"fewer-reads", "no-reads"} & set(found), seen
+    assert "warm" not in found, "it was cold when that was asked"
+
+
+def test_a_repository_that_is_read_all_the_time(bench: Bench) -> None:
+    program = (
+        "import os, sys\nprint(flush=True)\nwhile True:\n"
+        "  for folder, _, files in os.walk(sys.argv[1]):\n"
+        "    for file in files:\n      open(os.path.join(folder, file), 'rb').read()\n"
+    )
+    with beside(*python(program), str(bench.repositories)):
+        found, seen = bench.measure(f"{SVN}/cold")
+    assert {"warm", "no-reads", "fewer-reads", "read-by-others"} & set(found), seen
+
+
+def test_memory_that_is_eaten(bench: Bench) -> None:
+    def available() -> int:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if "MemAvailable" in line) * 1024
+
+    free = available()
+    if free < 6 * GIB:
+        pytest.skip("takes 6 GiB of memory")
+    eat = "a = bytearray(3 << 30)\na[::4096] = b'x' * len(a[::4096])\nprint(flush=True)\ninput()"
+    limit_mib = (free - 3 * GIB // 2) >> 20
+    bench.configure(thresholds={"memory_available_mib": limit_mib})
+    try:
+        with beside(*python(eat), stdin=subprocess.PIPE):
+            found, seen = bench.measure(f"{FILE}/hot-os")
+    finally:
+        bench.configure()
+    assert "low-memory" in found and seen["memory_available_bytes"] < limit_mib << 20
+
+
+def test_a_machine_that_swaps(bench: Bench) -> None:
+    file = bench.project.path / "swap"
+    with file.open("wb") as out:
+        os.fchmod(out.fileno(), 0o600)
+        for _ in range(64):
+            out.write(bytes(1 << 20))
+    made = subprocess.run(["mkswap", file], capture_output=True)
+    if made.returncode or subprocess.run(["swapon", file], capture_output=True).returncode:
+        pytest.skip("this machine allows no swap file")
+    out = (
+        "import mmap, os\nb = os.urandom(16 << 20)\n"
+        "a = mmap.mmap(-1, len(b), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+        "print(flush=True)\nwhile True:\n  a[:] = b\n  a.madvise(21)\n"  # MADV_PAGEOUT
+    )
+    try:
+        with beside(*python(out)):
+            found, seen = bench.measure(f"{FILE}/hot-os")
+    finally:
+        subprocess.run(["swapoff", file], check=True)
+        file.unlink()
+    assert "swapped" in found and seen["swapped_out_pages"] > 0
+
+
+def test_a_processor_that_others_use(bench: Bench) -> None:
+    hog = "print(flush=True)\nwhile True: pass"
+    with contextlib.ExitStack() as stack:
+        for _ in range(os.cpu_count() or 1):
+            stack.enter_context(beside(*python(hog)))
+        # Long enough for the kernel's ticks: the client waits a little.
+        with bench.program("svn", client(bench, "import time; time.sleep(0.5)")):
+            found, seen = bench.measure(f"{FILE}/hot-os")
+    assert "cpu-busy" in found and seen["others_cpu_s"] > 0.4
+
+
+def test_another_threshold_judges_anew_and_measures_nothing(bench: Bench) -> None:
+    grid = {STUDY: {"include": [{**PART, "config": "slow", "ra": "file", "cache": "hot-os"}]}}
+    keys = {"repositories": SMALL, "rounds": 1, "copies": 1, "grid": grid}
+    found, exports = [], []
+    for limit in (1 << 30, 0):
+        bench.project.configure(**keys, thresholds={"memory_available_mib": limit})
+        done = bench.project.snakemake(f"results/measurements/{STUDY}.csv")
+        assert done.returncode == 0, done.stdout
+        with (bench.project.path / f"results/measurements/{STUDY}.csv").open() as file:
+            found.append(next(csv.DictReader(file))["flags"].split())
+        exports.append(bench.project.exports())
+    assert "low-memory" in found[0] and "low-memory" not in found[1]
+    assert exports[0] == exports[1]

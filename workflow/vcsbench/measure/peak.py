@@ -1,0 +1,74 @@
+"""The peak memory of a program, read in the moment in which it ends.
+
+What a parent is told of it (getrusage) holds the size of the process that started the program, too. So the
+program is stopped where it exits (ptrace), and asked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import threading
+
+SEIZE, CONT, DETACH = 0x4206, 7, 17
+# Stop a process where it exits, and trace what it forks.
+TRACE_EXIT, TRACE_FORKS = 0x40, 0x02 | 0x04
+EXIT_EVENT = 6
+# Wait for what this thread traces, and for no child of another thread.
+WAIT_OWN = 0x40000000 | 0x20000000
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+_libc.ptrace.restype = ctypes.c_long
+
+
+class Peak(threading.Thread):
+    """Follows a child of this process to its end; then `bytes` is the highest resident size of it, or of the
+    largest of the processes that it started; None where the system allows no tracing."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.pid = pid
+        self.bytes: int | None = None
+        self.ready = threading.Event()
+        self.start()
+        self.ready.wait()
+
+    def run(self) -> None:
+        """Trace until nothing is left that is traced."""
+        allowed = _ptrace(SEIZE, self.pid, TRACE_EXIT | TRACE_FORKS)
+        self.ready.set()
+        while allowed:
+            try:
+                pid, status = os.waitpid(-1, WAIT_OWN)
+            except ChildProcessError:
+                return
+            if os.WIFSTOPPED(status):
+                self._stopped(pid, status)
+
+    def _stopped(self, pid: int, status: int) -> None:
+        event = status >> 16
+        if event == EXIT_EVENT:
+            self.bytes = max(self.bytes or 0, _highest(pid)) or None
+            # Let go of it: its end is its parent's to see.
+            _ptrace(DETACH, pid, 0)
+        else:
+            # A signal is passed on; what is no signal of its own (a fork, its first stop) is not.
+            _ptrace(CONT, pid, 0 if event else os.WSTOPSIG(status))
+
+
+def _highest(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            return next((int(line.split()[1]) << 10 for line in file if "VmHWM" in line), 0)
+    except OSError:
+        return 0
+
+
+def _ptrace(request: int, pid: int, data: int) -> bool:
+    return int(_libc.ptrace(request, pid, None, data)) == 0 or ctypes.get_errno() not in (
+        errno.EPERM,
+        errno.ESRCH,
+        errno.ENOSYS,
+    )
