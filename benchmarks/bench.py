@@ -18,7 +18,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- make bench: begin -->\n", "<!-- make bench: end -->\n"
-SCRIPTS = ["overhead", "graph", "aggregation", "generator", "dumpwalk", "copies", "preparation"]
+SCRIPTS = [
+    "overhead",
+    "residency",
+    "graph",
+    "aggregation",
+    "generator",
+    "dumpwalk",
+    "copies",
+    "preparation",
+]
 
 
 def machine() -> str:

@@ -211,8 +211,15 @@ def test_limits_and_caveats_are_told(small: Results) -> None:
     grid = [{**row, "command": "null-export"} for row in small.grid]
     quality = parse(build_page(replace(small, grid=grid))).by_id("quality").text
     assert "null-export: Over svn, null-export does less work in the client" in quality
-    assert "guest-cold" in quality
+    assert "cold for this system's page cache" in quality and "guest-cold" not in quality
     assert "https" in quality
+
+
+def test_cold_is_guest_cold_where_there_is_a_hypervisor(small: Results) -> None:
+    host = {**small.contexts[0]["host"], "virtualized": "QEMU"}
+    contexts = [{**context, "host": host} for context in small.contexts]
+    quality = parse(build_page(replace(small, contexts=contexts))).by_id("quality").text
+    assert "Measured in a guest (QEMU): cold is guest-cold." in quality
 
 
 def test_everything_from_outside_is_escaped(small: Results) -> None:

@@ -61,7 +61,7 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         "skips": quality.by_reason(results.grid, "skip"),
         "flagged": quality.flagged(results.measurements),
         "caveats": quality.caveats(results.study.commands, commands_of(results)),
-        "limits": quality.limits(results.study.axes),
+        "limits": quality.limits(results.study.axes, setting.guests),
         "raw": raw_download(results),
         "words": words,
         "bundle": chart_bundle() if charts else "",

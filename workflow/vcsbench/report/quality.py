@@ -11,9 +11,11 @@ from vcsbench.flags import FLAGS, Flag
 Record = Mapping[str, Any]
 
 # What no measurement in here can rule out or does not cover.
-GUEST_COLD = """Cold means cold for this system's page cache. What a hypervisor, a RAID controller
-or the disk itself keeps below it is out of reach (guest-cold); the drift over the rounds shows how
-much faster repeated cold runs still get."""
+COLD = """Cold means cold for this system's page cache. What a RAID controller or the disk itself keeps
+below it is out of reach; the drift over the rounds shows how much faster repeated cold runs still get."""
+GUEST_COLD = """Measured in a guest ({}): cold is guest-cold. It is cold for this system's page cache, and
+what the hypervisor, a RAID controller or the disk keeps below is out of reach; the drift over the rounds
+shows how much faster repeated cold runs still get."""
 LOOPBACK = """Client and server run on one machine, over loopback, without https, authentication or
 path-based authorisation. svn+ssh, commit and blame are not measured."""
 OTHER_HOSTS = """Numbers from different machines, the published ones among them, are shown side by
@@ -75,11 +77,12 @@ def caveats(commands: Mapping[str, Mapping[str, Any]], measured: Sequence[str]) 
     ]
 
 
-def limits(axes: Iterable[str]) -> list[str]:
-    """What a study with these axes says nothing about."""
+def limits(axes: Iterable[str], guests: Iterable[str] = ()) -> list[str]:
+    """What a study with these axes says nothing about; `guests` are the hypervisors that it ran under."""
     axes = set(axes)
+    named = ", ".join(sorted(set(guests)))
     return [
-        *([GUEST_COLD] if "cache" in axes else []),
+        *([GUEST_COLD.format(named) if named else COLD] if "cache" in axes else []),
         *([LOOPBACK] if "ra" in axes else []),
         OTHER_HOSTS,
     ]

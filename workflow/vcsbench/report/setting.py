@@ -55,6 +55,7 @@ class Setting:
     versions: dict[str, Counter[str]] = field(default_factory=dict)
     cleared: Counter[str] = field(default_factory=Counter)
     host_names: list[str] = field(default_factory=list)
+    guests: dict[str, None] = field(default_factory=dict)
     scales: dict[str, float] = field(default_factory=dict)
     seeds: list[str] = field(default_factory=list)
     rounds: int = 0
@@ -96,6 +97,9 @@ def _add_place(setting: Setting, context: Mapping[str, Any]) -> None:
     host = context.get("host") or {}
     if host:
         setting.hosts[_host(host)] = None
+        if host.get("virtualized"):
+            name = str(host["virtualized"])
+            setting.guests["of a hypervisor" if name == "yes" else name] = None
         if host.get("name") and host["name"] not in setting.host_names:
             setting.host_names.append(str(host["name"]))
     if context.get("storage"):
