@@ -1,0 +1,119 @@
+"""The whole preparation of one source: loaded, verified, packed, verified, copied interleaved, compared.
+
+usage: python benchmarks/preparation.py [SCALE] [STORAGE]
+The generated profile ruby at SCALE (default 0.0652: 3,000 revisions) in 2 formats x 2 packings x 3 copies
+on STORAGE (default /var/tmp), by the two rules of the workflow. Against the least that could be done:
+two bare `svnadmin load --no-flush-to-disk` into RAM from a dump stream that is there, and one `cp -r` of all
+copies to the storage. The bare loads run once one after another and once side by side, as ours do. The
+limit is twice the first of these.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "workflow"))
+
+from rows import Row, show  # noqa: E402
+
+from vcsbench import sources  # noqa: E402
+from vcsbench.repositories import fsfs  # noqa: E402
+from vcsbench.repositories.copies import Variant  # noqa: E402
+from vcsbench.repositories.load import load  # noqa: E402
+from vcsbench.repositories.making import make_missing  # noqa: E402
+from vcsbench.repositories.place import Place  # noqa: E402
+
+FORMATS = ("f6", "f7")
+VARIANTS = [(fmt, packing) for fmt in FORMATS for packing in ("nopack", "pack")]
+COPIES = 3
+LIMIT = 2.0
+
+
+def timed(act: Callable[[], object]) -> float:
+    """Seconds, from disks with nothing left to write to disks with nothing left to write."""
+    os.sync()
+    begun = time.monotonic()
+    act()
+    os.sync()
+    return time.monotonic() - begun
+
+
+def ours(definition: dict[str, object], memory: Path, storage: Path) -> None:
+    """What the workflow does from the source to the copies."""
+    facts = load(sources.open_source("ruby", definition), VARIANTS, memory)
+    loaded = {"ruby": {"identity": "i", "path": str(memory), **facts}}
+    variants = [Variant("ruby", fmt, packing, "i") for fmt, packing in VARIANTS]
+    make_missing(Place(storage, storage), variants, COPIES, loaded, 0, 1)
+
+
+def bare_loads(dump: Path, paths: Sequence[Path], together: bool) -> None:
+    """One svnadmin load into each of the repositories, which are empty."""
+    command = ["svnadmin", "load", "-q", "--no-flush-to-disk"]
+    loads = []
+    for path in paths:
+        with dump.open("rb") as stream:
+            loads.append(subprocess.Popen([*command, path], stdin=stream))
+        if not together:
+            loads[-1].wait()
+    assert [process.wait() for process in loads] == [0, 0]
+
+
+def cp(loaded: Path, into: Path) -> None:
+    """All copies, one after another."""
+    into.mkdir()
+    for number in range(COPIES):
+        subprocess.run(["cp", "-r", loaded, into / str(number)], check=True)
+
+
+def main(scale: float, storage: str) -> None:
+    """Measure, and print rows of a table."""
+    definition: dict[str, object] = {
+        "source": "generated",
+        "profile": "ruby",
+        "scale": scale,
+        "seed": 1,
+    }
+    memory = Path(tempfile.mkdtemp(prefix="vcsbench-", dir="/dev/shm"))
+    disk = Path(tempfile.mkdtemp(prefix="vcsbench-", dir=storage))
+    try:
+        with (memory / "dump").open("wb") as stream:
+            sources.open_source("ruby", definition).write(stream)
+        (memory / "loaded").mkdir()
+        loads = {}
+        for together in (False, True):
+            paths = [memory / f"{fmt}.{together}" for fmt in FORMATS]
+            for path, fmt in zip(paths, FORMATS, strict=True):
+                fsfs.create(path, fmt)
+            loads[together] = timed(lambda p=paths, t=together: bare_loads(memory / "dump", p, t))  # type: ignore[misc]
+        us = timed(lambda: ours(definition, memory / "loaded", disk))
+        copying = timed(lambda: cp(memory / "loaded", disk / "cp"))
+    finally:
+        shutil.rmtree(memory)
+        shutil.rmtree(disk)
+
+    def against(together: bool, limit: float, said: str) -> Row:
+        least = loads[together] + copying
+        how = "side by side" if together else "one after another"
+        what = f"one source in {len(VARIANTS)} variants x {COPIES} copies"
+        return Row(f"{what}; bare loads {how}", us, limit * least, "s", said)
+
+    show(
+        [
+            against(False, 1, "two bare loads and `cp -r`"),
+            against(False, LIMIT, "limit, twice that:"),
+            against(True, 1, "two bare loads and `cp -r`"),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    given = [*sys.argv[1:], "", ""]
+    main(float(given[0] or 0.0652), given[1] or "/var/tmp")
