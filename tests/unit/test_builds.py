@@ -23,6 +23,7 @@ from vcsbench.measure import loaded, processes
 from vcsbench.measure.access import ACCESS
 from vcsbench.measure.programs import Programs, check_unchanged, digest
 from vcsbench.measure.servers import Server
+from vcsbench.report import builds
 from vcsbench.study import Study
 
 SLOW = Path(__file__).parents[2] / "config" / "servers" / "slow"
@@ -59,7 +60,7 @@ def read(root: Path, **definitions: Any) -> dict[str, Build]:
 
 def test_each_side_comes_from_where_the_build_says(folder: Path) -> None:
     wrapper(folder / "a", "svn", "svnserve")
-    builds = read(
+    made = read(
         folder,
         system={},
         a={"prefix": "a"},
@@ -67,9 +68,9 @@ def test_each_side_comes_from_where_the_build_says(folder: Path) -> None:
         client={"client": "a"},
     )
     a = Programs(str(folder / "a"))
-    assert builds["system"] == ON_PATH == Build(Programs(), Programs())
-    assert builds["a"] == builds["mixed"] == Build(a, a)
-    assert builds["client"] == Build(a, Programs())
+    assert made["system"] == ON_PATH == Build(Programs(), Programs())
+    assert made["a"] == made["mixed"] == Build(a, a)
+    assert made["client"] == Build(a, Programs())
     assert a.get("svn") == str(folder / "a" / "bin" / "svn")
 
 
@@ -312,3 +313,28 @@ def test_first_and_rest_are_the_configurations_builds_in_its_order() -> None:
 def test_a_study_may_name_its_builds_itself() -> None:
     named = study(["trunk", "prototype"], {"baseline": "trunk", "candidates": ["prototype"]})
     assert named.resolved(["a", "b"]) == named
+
+
+def test_the_report_tells_what_ran_under_each_name() -> None:
+    def one(name: str, digest: str, **side: Any) -> dict[str, Any]:
+        build = {**context(**side)["build"], "name": name, "digest": digest}
+        return {"build": build, "axes": {"command": "log", "build": name}}
+
+    contexts = [
+        one("trunk", "2", program="/t/svn", libraries=["/t/lib/libsvn_fs-1.so"]),
+        one("again", "1"),
+        one("system", "1"),
+        one("system", "1"),
+        {"build": {"name": "", "client": {}}},
+        {},
+    ]
+    order = ["system", "again", "trunk"]
+    found = [(r.build, r.program, r.libraries) for r in builds.ran(contexts, order)]
+    assert found == [
+        ("system", "/x/bin/svn", "none seen"),
+        ("again", "/x/bin/svn", "none seen"),
+        ("trunk", "/t/svn", "/t/lib"),
+    ]
+    assert builds.same(contexts, order) == [
+        "again ran the same binaries as system (A/A): what the two differ by is noise."
+    ]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vcsbench.report import colours, quality, words
+from vcsbench.report import builds, colours, quality, words
 from vcsbench.report import setting as settings
 from vcsbench.report.charts.drift import drift_charts
 from vcsbench.report.charts.elapsed import elapsed_charts
@@ -46,6 +46,8 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         ),
         "scaled": settings.smaller_scales(setting, (results.study.published or {}).get("scale")),
         "setting": setting,
+        "builds": builds.ran(results.contexts, list(results.study.axes.get("build", []))),
+        "same_builds": builds.same(results.contexts, list(results.study.axes.get("build", []))),
         "commands": settings.commands_as_timed(setting, list(results.study.commands)),
         "versions": settings.version_list(setting),
         "clearing": settings.clearing_sentences(setting),
