@@ -131,7 +131,8 @@ def test_another_binary_measures_exactly_the_cells_that_run_it(measured: Project
     wrap(measured, "wrapped", "svnserve", f'exec {shutil.which("svnserve")} --quiet "$@"')
     assert measured.snakemake().returncode == 0
     changed = {path for path, at in measured.exports().items() if before[path] != at}
-    assert {path.split("/")[2] + path.split("/")[-2] for path in changed} == {
+    ran = {path.split("/")[2] + path.split("/")[-2].removesuffix("~2") for path in changed}
+    assert ran == {
         "svnunsaid",
         "svnsaid",
     }
