@@ -21,6 +21,7 @@ BEGIN, END = "<!-- make bench: begin -->\n", "<!-- make bench: end -->\n"
 SCRIPTS = [
     "overhead",
     "residency",
+    "fingerprint",
     "graph",
     "aggregation",
     "generator",

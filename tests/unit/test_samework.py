@@ -16,6 +16,7 @@ from vcsbench.findings import verdicts
 from vcsbench.frames import value_order, write_frame
 from vcsbench.markdown import to_markdown
 from vcsbench.measurements import collect, measurements, read_grid, read_measurements
+from vcsbench.report import quality
 from vcsbench.tables import make_table
 
 AXES = {
@@ -232,3 +233,14 @@ def test_a_timed_run_that_wrote_another_amount_is_seen() -> None:
     assert not seen("log", 407098, None) and not samework.wrote_otherwise({}, {})
     # svnbench is silent when it is timed.
     assert not seen("counts", 4439, 91)
+
+
+def test_the_report_says_what_each_command_did(tmp_path: Path) -> None:
+    frame = frame_of(tmp_path, cold_f7_is_short)
+    done = quality.work_done(frame.to_dict("records"))
+    assert done == [quality.Done("log", "ruby", "6,000 revisions", 25, 5)]
+    unknown = quality.work_done(frame.drop(columns="work").to_dict("records"))
+    assert unknown == [quality.Done("log", "ruby", "", 0, 30)]
+    assert samework.told(text(paths=9, revisions=1234, digest="a")) == (
+        "1,234 revisions, 9 changed paths"
+    )

@@ -78,16 +78,29 @@ def difference(one: str, other: str, names: tuple[str, str] = ("", "")) -> str:
     if figures[0].keys() != figures[1].keys():
         return "what they did is told in different ways"
     said: list[str] = []
-    for figure in sorted(figures[0].keys() - {DIGEST}, key=_rank):
+    for figure in _counted(figures[0]):
         values = [f"{work[figure]:,}" for work in figures]
         if values[0] != values[1]:
-            what = NAMES.get(figure, figure.replace("_", " "))
             first, second = (f" ({name})" if name and not said else "" for name in names)
-            said.append(f"{values[0]} {what}{first} against {values[1]}{second}")
+            said.append(f"{values[0]} {_name(figure)}{first} against {values[1]}{second}")
     if said:
         return ", ".join(said)
     between = f"{names[0]} and {names[1]}: " if all(names) else ""
     return f"{between}as many of all that is counted, but names or contents differ"
+
+
+def told(work: str) -> str:
+    """What a run did, in words: `6,000 revisions, 19,012 changed paths`."""
+    figures: dict[str, int | str] = json.loads(work)
+    return ", ".join(f"{figures[figure]:,} {_name(figure)}" for figure in _counted(figures))
+
+
+def _counted(figures: Mapping[str, int | str]) -> list[str]:
+    return sorted(figures.keys() - {DIGEST}, key=_rank)
+
+
+def _name(figure: str) -> str:
+    return NAMES.get(figure, figure.replace("_", " "))
 
 
 def wrote_otherwise(run: Mapping[str, Any], context: Mapping[str, Any]) -> bool:

@@ -61,6 +61,7 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         "failures": results.failures,
         "failure_reasons": quality.by_reason(results.failures, "reason"),
         "skips": quality.by_reason(results.grid, "skip"),
+        "work_done": quality.work_done(results.measurements),
         "flagged": quality.flagged(results.measurements),
         "caveats": quality.caveats(results.study.commands, commands_of(results)),
         "limits": quality.limits(results.study.axes, setting.guests),

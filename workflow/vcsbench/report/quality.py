@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vcsbench.flags import FLAGS, Flag
+from vcsbench import samework
+from vcsbench.flags import FLAGS, Flag, has_false_label
 
 Record = Mapping[str, Any]
 
@@ -66,6 +67,33 @@ def flagged(measurements: Iterable[Record]) -> list[Flagged]:
         for flag in sorted(runs, key=lambda flag: (-runs[flag], flag))
         for known in [FLAGS.get(flag, unknown)]
     ]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What most runs of a command on a repository did, and how many did that and how many did not;
+    "" where as many did something else, or nothing tells."""
+
+    command: str
+    repo: str
+    what: str
+    runs: int
+    others: int
+
+
+def work_done(measurements: Iterable[Record]) -> list[Done]:
+    """What each command did on each repository, in the order of the measurements."""
+    works: dict[tuple[str, str], dict[int, str]] = {}
+    for number, row in enumerate(measurements):
+        if not has_false_label(str(row["flags"])):
+            key = (row.get("command", ""), row.get("repo", ""))
+            works.setdefault(key, {})[number] = row.get("work", "")
+    found = []
+    for (command, repo), runs in works.items():
+        same = samework.alike(runs)
+        what = samework.told(runs[min(same)]) if same else ""
+        found.append(Done(command, repo, what, len(same), len(runs) - len(same)))
+    return found
 
 
 def caveats(commands: Mapping[str, Mapping[str, Any]], measured: Sequence[str]) -> list[str]:
