@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vcsbench.flags import WITHHOLDING
@@ -18,7 +18,7 @@ FACTS = ("table", "baseline", "value", "ratio", "low", "high", "n", "flags", "wi
 def to_markdown(
     name: str,
     definition: Mapping[str, Any],
-    rows: Iterable[Mapping[Any, Any]],
+    rows: Sequence[Mapping[Any, Any]],
     order: Mapping[str, Sequence[str]],
     caveats: Mapping[str, str],
 ) -> str:
@@ -32,11 +32,39 @@ def to_markdown(
     blocks = [f"# {name}", reading(definition)]
     for grid in grids:
         blocks += _blocks(grid, definition, layout, caveats)
+    blocks += _comparisons(rows, definition)
     used = {point.mark for grid in grids for point in grid.points}
     blocks += [f"{mark} {says}." for mark, says in LEGEND.items() if mark in used]
     if not grids:
         blocks.append("There is no number for this table.")
     return "\n\n".join(blocks) + "\n"
+
+
+def _comparisons(rows: Sequence[Mapping[Any, Any]], definition: Mapping[str, Any]) -> list[str]:
+    """Each comparison that has a call: ratio, interval, call, noise floor."""
+    judged = [row for row in rows if row.get("call")]
+    if not judged:
+        return []
+    keys = [key for key in judged[0] if key not in FACTS]
+    lines = [
+        [*keys, "ratio", "95 % interval", "call", "noise floor", "detectable"],
+        ["---"] * len(keys) + ["---:", "---:", "---", "---:", "---:"],
+    ]
+    for row in judged:
+        interval = " to ".join(_figure(row[bound]) for bound in ("low", "high"))
+        figures = [_figure(row["ratio"]), interval if words.is_number(row["low"]) else ""]
+        ends = [_figure(row["noise_floor"]), _figure(row["detectable"])]
+        lines.append([*(str(row[key]) for key in keys), *figures, row["call"], *ends])
+    what = f"The call is of the candidate against {definition['compare']['baseline']}."
+    return [
+        "## Every comparison",
+        "\n".join(f"| {' | '.join(line)} |" for line in lines),
+        what,
+    ]
+
+
+def _figure(value: Any) -> str:
+    return words.significant(value) if words.is_number(value) else ""
 
 
 def reading(definition: Mapping[str, Any]) -> str:

@@ -95,7 +95,10 @@ def _measured(
 
 
 def is_difference(row: Record) -> bool:
-    """Whether a row may be called a difference: its interval excludes 1, over enough rounds."""
+    """Whether a row is called a difference; in a table without calls, whether its interval excludes
+    1 over enough rounds."""
+    if row.get("call"):
+        return row["call"] in ("faster", "slower")
     if LOW_N in row["flags"].split():
         return False
     if not (words.is_number(row["low"]) and words.is_number(row["high"])):
@@ -110,4 +113,17 @@ def _interval(row: Record) -> list[str]:
     if not words.is_number(row["low"]):
         return [f"ratio {words.significant(row['ratio'])}, no interval, {n}"]
     low, high = words.significant(row["low"]), words.significant(row["high"])
-    return [f"ratio {words.significant(row['ratio'])}, 95 % interval {low} to {high}, {n}"]
+    said = f"ratio {words.significant(row['ratio'])}, 95 % interval {low} to {high}, {n}"
+    return [said, *_judged(row)]
+
+
+def _judged(row: Record) -> list[str]:
+    """The call of a comparison, the noise floor, and what could have been seen."""
+    if not row.get("call"):
+        return []
+    sizes = [
+        f"{name} {words.significant(row[column])}"
+        for name, column in (("noise floor", "noise_floor"), ("detectable from", "detectable"))
+        if words.is_number(row.get(column))
+    ]
+    return [row["call"], *sizes]

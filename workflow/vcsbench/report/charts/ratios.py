@@ -49,8 +49,9 @@ def ratio_charts(
     baseline, candidates = compare["baseline"], " or ".join(compare["candidates"])
     reading = (
         f"Elapsed time of {baseline} over that of {candidates}, with its 95 % interval, on a scale "
-        f"of factors. Right of 1, {candidates} took less time; grey where that is no difference: "
-        f"the interval includes 1, or there are too few rounds."
+        f"of factors. Right of 1, {candidates} took less time; grey where it is not called a difference: "
+        f"the interval, corrected for the number of comparisons, includes 1, it is within the noise floor, "
+        f"or there are too few rounds."
     )
     return ChartGroup(f"Ratio {table}", reading, charts)
 
