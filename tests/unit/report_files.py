@@ -55,7 +55,7 @@ def make_files(root: Path, **options: Any) -> SyntheticStudy:
     _write_tables(study, published, folder / "published" / study.name)
     defined = read_findings(DEFINITIONS, study.name, axes)
     assert study.published
-    basis = findings.basis_of(frame, grid, study.published["scale"])
+    basis = findings.basis_of(frame, axes, grid, study.published["scale"])
     verdicts = findings.verdicts(defined, axes, published, frame, basis)
     write_frame(verdicts, folder / "findings" / f"{study.name}.csv")
     advice = advise(frame, value_order(study.axes, frame), {}) if len(frame) else {}

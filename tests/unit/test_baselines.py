@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from scipy import stats
 
 from unit.html_tree import parse
 from unit.report_files import default_study, make_files
-from unit.synthetic import SyntheticStudy, make_study
+from unit.synthetic import FACTORS, SyntheticStudy, make_study
 from vcsbench import against, baselines, tables
 from vcsbench.errors import UserError
 from vcsbench.evaluation import Basis
@@ -86,7 +88,15 @@ def test_the_table_has_every_others_columns_and_the_ratio_after_welch(here: Path
     )
     table, notes = compare(before, now)
     axes = list(AXES)
-    assert list(table) == ["table", *axes, "baseline", "candidate", "value", *tables.STATISTICS]
+    assert list(table) == [
+        "table",
+        *axes,
+        "baseline",
+        "candidate",
+        "value",
+        *tables.STATISTICS,
+        *tables.JUDGED,
+    ]
     assert set(table["table"]) == {"old-vs-now"}
     assert set(zip(table["baseline"], table["candidate"], strict=True)) == {("old", "now")}
     assert len(table) == 8
@@ -108,6 +118,33 @@ def test_the_table_has_every_others_columns_and_the_ratio_after_welch(here: Path
     assert row["n"] == 5
     assert any("not paired" in note for note in notes)
     assert any("nothing has changed" in note for note in notes)
+
+
+def test_noise_is_the_larger_of_both_days_and_calls_stand_on_it(here: Path) -> None:
+    """The twins of one day differ by 2 %, those of the other by 8 %; one has none for cold cells."""
+
+    def with_twins(name: str, factor: float, caches: list[str], **options: Any) -> SyntheticStudy:
+        made = measure(here, name, noise=0.002, drift=0.0, **options)
+        path = made.results / "measurements" / f"{STUDY}.csv"
+        frame = pd.read_csv(path, keep_default_na=False)
+        twins = frame[frame["cache"].isin(caches)].copy()
+        twins["elapsed_s"] *= factor
+        for cell in twins["cell"].unique():
+            source = made.results / "cells" / STUDY / cell
+            shutil.copytree(source, source.with_name(f"{source.name}~2"))
+        write_frame(pd.concat([frame, twins.assign(cell=twins["cell"] + "~2")]), path)
+        return made
+
+    before = with_twins("a", 1.02, ["cold", "hot-os"])
+    slower = {**FACTORS, "cache": {"cold": 3.0 * 1.05, "hot-os": 1.05}}
+    now = with_twins("b", 1.08, ["hot-os"], factors=slower, seed=2)
+    table, _ = compare(before, now)
+    assert len(table) == 8, "twins are no rows of their own"
+    cold, hot = (table[table["cache"] == cache] for cache in ("cold", "hot-os"))
+    assert cold["noise_floor"].to_numpy() == pytest.approx(1.02, abs=0.004)
+    assert hot["noise_floor"].to_numpy() == pytest.approx(1.08, abs=0.004)
+    assert set(cold["call"]) == {"slower"}
+    assert not {"slower", "faster"} & set(hot["call"]), "5 % is within the noise of now"
 
 
 def test_an_unpaired_interval_is_wider_than_a_paired_one_under_drift() -> None:
@@ -282,11 +319,14 @@ def expectation(over: str, **bounds: float) -> dict[str, Any]:
     }
 
 
-def verdict(before: SyntheticStudy, now: SyntheticStudy, over: str = "min", **more: Any) -> Any:
+def verdict(
+    before: SyntheticStudy, now: SyntheticStudy, over: str = "min", floor: float = 1.0
+) -> Any:
     if not Path("baselines/old").exists():
         baselines.save("old", [STUDY], before.results)
     sides = against.side_saved("old", STUDY), against.side_now(STUDY, now.results)
-    basis = Basis(saved={"old": against.pairs(*sides, list(AXES))}, **more)
+    found = [replace(pair, floor=floor) for pair in against.pairs(*sides, list(AXES))]
+    basis = Basis(saved={"old": found})
     check = expectation(over, at_least=0.952)
     return judged([check], list(AXES), sides[1].frame, basis).iloc[0]
 
@@ -318,7 +358,7 @@ def test_an_expectation_of_a_baseline_is_as_strict_as_a_table(here: Path) -> Non
     assert row["verdict"] == "inconclusive", "one of the cells is something else now"
     assert row["why"] == "other-command: 1 of 4 cells not compared"
     now = measure(here, "d", seed=2, **quiet)
-    row = verdict(before, now, saved_floors={"old": lambda *key: 1.06})
+    row = verdict(before, now, floor=1.06)
     assert (row["verdict"], row["why"][:5]) == ("inconclusive", "noise")
     gone = judged([expectation("min", at_least=1)], list(AXES), pd.DataFrame(), Basis())
     assert gone["why"][0].startswith("no baseline: there is no old of this study")

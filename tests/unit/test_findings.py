@@ -120,6 +120,15 @@ def test_noise_widens_the_interval_before_a_bound_is_asked_for(ratio, floors, ve
     assert row["low"] == pytest.approx(ratio), "the interval in the file is that of the rounds"
 
 
+def test_where_no_noise_is_known_the_verdict_stands_and_says_so():
+    basis = Basis(floor=lambda command, cache, ra: math.nan)
+    row = verdicts([finding()], AXES, None, measured([2.0] * 5), basis).iloc[0]
+    assert (row["verdict"], row["why"]) == (
+        "reproduced",
+        "noise unknown: no cell of its classes was measured twice",
+    )
+
+
 def test_a_value_from_below_the_published_scale_says_so():
     frame = measured([2.0] * 5).assign(repo="ruby")
     basis = Basis(scales={"ruby": 0.1304, "bsd": 1.0}, published_scale=1)

@@ -28,6 +28,7 @@ rule baseline_table:
         axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
         tables=inputs.tables_of,
         caveats=inputs.caveats_of,
+        notable_pct=PLAN.config["notable_pct"],
     script:
         "../scripts/baseline_table.py"
 
@@ -37,7 +38,7 @@ rule expectations:
         measurements="results/measurements/{study}.csv",
         grid="results/grid/{study}.csv",
         baselines=lambda wildcards: EXPECTED.baseline_files(wildcards.study),
-        code=inputs.code("expectations", *JUDGING, *REDUCING),
+        code=inputs.code("expectations", *JUDGING, *JUDGED),
     output:
         report(
             "results/expectations/{study}.csv",

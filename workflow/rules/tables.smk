@@ -90,7 +90,7 @@ rule findings:
             if wildcards.study in PLAN.config.studies
             else []
         ),
-        code=inputs.code(*JUDGING, *REDUCING),
+        code=inputs.code(*JUDGING, *JUDGED),
     output:
         report(
             "results/findings/{study}.csv",

@@ -20,7 +20,7 @@ def main() -> None:
     before = against.side_saved(baseline, study)
     found = against.pairs(before, now, list(params.axes))
     order = value_order(params.axes, now.frame)
-    table = against.make_table(baseline, found, order)
+    table = against.make_table(baseline, found, order, params.notable_pct)
     write_frame(table, snakemake.output.csv)
     notes = against.notes(baseline, before, now, found)
     write_json(snakemake.output.notes, notes)

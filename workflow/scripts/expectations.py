@@ -19,7 +19,7 @@ def main() -> None:
     given, params, study = snakemake.input, snakemake.params, snakemake.wildcards.study
     axes = list(params.axes)
     measured = read_measurements(given.measurements)
-    basis = basis_of(measured, read_grid(given.grid)[1], None)
+    basis = basis_of(measured, axes, read_grid(given.grid)[1], None)
     if params.baselines:
         now = against.side_now(study, Path("results"))
         saved = {name: against.side_saved(name, study) for name in params.baselines}

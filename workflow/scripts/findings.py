@@ -20,7 +20,7 @@ def main() -> None:
         published = read_published(given.published[0], axes)
     if given.measurements:
         measured = read_measurements(given.measurements[0])
-        basis = basis_of(measured, read_grid(given.grid[0])[1], params.published_scale)
+        basis = basis_of(measured, axes, read_grid(given.grid[0])[1], params.published_scale)
     write_frame(verdicts(params.findings, axes, published, measured, basis), snakemake.output[0])
 
 

@@ -12,11 +12,13 @@ import numpy as np
 import pandas as pd
 
 from vcsbench import baselines, flags, samework
+from vcsbench.calls import NOTABLE_PCT, with_calls
 from vcsbench.frames import in_order
 from vcsbench.intervals import CONFIDENCE, Estimate, unpaired_ratio
 from vcsbench.measurements import read_measurements
+from vcsbench.noise import floors
 from vcsbench.reduction import by_cell, by_round
-from vcsbench.tables import STATISTICS
+from vcsbench.tables import JUDGED, STATISTICS
 
 # Stands for the compared axis in the definition of a baseline's table; no axis of a study has it.
 SINCE = "(when)"
@@ -36,6 +38,7 @@ class Side:
 class Pair:
     """A cell of now and the saved one of its name: logarithms of their rounds' times, the medians of
     both, their flags; `withheld` are the flags for which they are not compared, `reason` says why.
+    `floor` is the larger of their noise floors.
     """
 
     axes: Mapping[str, str]
@@ -45,6 +48,7 @@ class Pair:
     withheld: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     reason: str = ""
+    floor: float = math.nan
 
     def ratio(self, confidence: float = CONFIDENCE) -> Estimate:
         """elapsed(saved) / elapsed(now), above 1 it has become faster; rounds are not paired."""
@@ -75,6 +79,7 @@ def pairs(before: Side, now: Side, axes: Sequence[str]) -> list[Pair]:
         for frame in rounds
     )
     paths = [_paths(side.frame, axes) for side in (before, now)]
+    noise = [floors(side.frame, axes) for side in (before, now)]
     times = [_times(frame, axes) for frame in rounds]
     found = []
     for key, flagged in ((_key(row, axes), tuple(row["flags"].split())) for row in counted):
@@ -103,6 +108,8 @@ def pairs(before: Side, now: Side, axes: Sequence[str]) -> list[Pair]:
                 withheld=tuple(withheld),
                 hosts=hosts,
                 reason="; ".join(withheld.values()),
+                # The saved one's where only that is known, and the other way round.
+                floor=float(np.fmax(noise[0].of(where), noise[1].of(where))),
             )
         )
     return found
@@ -161,16 +168,20 @@ def table_name(baseline: str) -> str:
 
 
 def make_table(
-    baseline: str, found: Sequence[Pair], order: Mapping[str, list[str]]
+    baseline: str,
+    found: Sequence[Pair],
+    order: Mapping[str, list[str]],
+    notable_pct: float = NOTABLE_PCT,
 ) -> pd.DataFrame:
     """The table of a baseline, with the columns of every other: value = 100 x (elapsed(saved) /
     elapsed(now) - 1) of the medians, and the unpaired ratio with its interval."""
     axes = list(order)
     rows = [_row(pair) for pair in found]
-    table = pd.DataFrame(rows, columns=[*axes, "value", *STATISTICS])
-    table = in_order(table, order, axes)
+    table = pd.DataFrame(rows, columns=[*axes, "value", *STATISTICS, "noise_floor"])
+    # Its degrees of freedom are taken to be the least that Welch's can be: calls err towards none.
+    table = in_order(with_calls(table, notable_pct), order, axes)
     table = table.assign(table=table_name(baseline), baseline=baseline, candidate=baselines.NOW)
-    columns = ["table", *axes, "baseline", "candidate", "value", *STATISTICS]
+    columns = ["table", *axes, "baseline", "candidate", "value", *STATISTICS, *JUDGED]
     return table[columns].reset_index(drop=True)
 
 
@@ -189,6 +200,7 @@ def _row(pair: Pair) -> dict[str, Any]:
         "n": ratio.n,
         "flags": flags.joined([*words, *["low-n"] * ratio.low_n]),
         "withheld": "",
+        "noise_floor": pair.floor,
     }
 
 
@@ -198,7 +210,8 @@ def notes(baseline: str, before: Side, now: Side, found: Sequence[Pair]) -> list
         f"{baseline} was measured from {_day(before.about['first'])} to {_day(before.about['last'])} "
         f"on {', '.join(before.about['hosts'])} with vcsbench {before.about['vcsbench']}.",
         "Its rounds are not paired with those of now: the intervals are Welch's, which are wider, and "
-        "what differs between two days (load, what lies below the caches) is in the ratio.",
+        "what differs between two days (load, what lies below the caches) is in the ratio. The noise "
+        "floor is the larger of the two days' own.",
     ]
     changed = baselines.changes(before.about, now.about)
     if changed:

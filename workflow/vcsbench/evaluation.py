@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from vcsbench import flags, samework
+from vcsbench import flags, samework, twins
 from vcsbench.against import HOSTS, Pair
 from vcsbench.intervals import CONFIDENCE, Estimate, mean_interval, ratio_interval
 
-# What makes a class of cells, of which one noise floor is measured.
-CLASS_AXES = ("command", "cache", "ra")
 NOTHING = Estimate(math.nan, math.nan, math.nan, 0)
 Finding = Mapping[str, Any]
 Floor = Callable[[str, str, str], float]
@@ -30,10 +28,11 @@ def no_floor(_command: str, _cache: str, _ra: str) -> float:
 class Basis:
     """What a verdict on measured numbers stands on beside them.
 
-    `floor` gives the noise floor of a class of cells (command, cache, ra) as a ratio of 1 or more.
+    `floor` gives the noise floor of a class of cells (command, cache, ra) as a ratio of 1 or more, NaN
+    where it is not known.
     `scales` maps a repository to the scale that it was measured at, `published_scale` is that of
     the published numbers. `grid` has the study's cells (the axes and `skip`). `saved` maps the name
-    of a baseline to its cells beside those of now, `saved_floors` to its own noise floors.
+    of a baseline to its cells beside those of now.
     """
 
     floor: Floor = no_floor
@@ -41,7 +40,6 @@ class Basis:
     published_scale: float | None = None
     grid: Sequence[Mapping[str, str]] = ()
     saved: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
-    saved_floors: Mapping[str, Floor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -100,10 +98,7 @@ def _judge_against(finding: Finding, basis: Basis) -> Judged:
     if not compared:
         return Judged(verdict="inconclusive", why=why)
     value = _reduced(compared, finding["expect"]["over"])
-    floors = (basis.floor, basis.saved_floors.get(name, no_floor))
-    classes = {tuple(p.axes.get(axis, "") for axis in CLASS_AXES) for p in compared}
-    floor = max(of(*key) for of in floors for key in classes)
-    word, reasons = verdict(finding, value, floor)
+    word, reasons = verdict(finding, value, _largest(pair.floor for pair in compared))
     if why and word == "reproduced":
         word = "inconclusive"
     return Judged(value, word, (*reasons, *why))
@@ -232,8 +227,14 @@ def noise_floor(finding: Finding, rows: pd.DataFrame, basis: Basis) -> float:
     if finding.get("level", compare.get("metric", "elapsed_s")) != "elapsed_s":
         return 1.0
     empty = pd.Series("", index=rows.index)
-    columns = [rows.get(axis, empty) for axis in CLASS_AXES]
-    return max((basis.floor(*key) for key in set(zip(*columns, strict=True))), default=1.0)
+    columns = [rows.get(axis, empty) for axis in twins.CLASS_AXES]
+    return _largest(basis.floor(*key) for key in set(zip(*columns, strict=True)))
+
+
+def _largest(floors: Iterable[float]) -> float:
+    """The largest of noise floors; NaN where one is not known."""
+    found = list(floors)
+    return math.nan if any(map(math.isnan, found)) else max(found, default=1.0)
 
 
 def _scale(rows: pd.DataFrame, basis: Basis) -> list[str]:
@@ -277,6 +278,8 @@ def verdict(
     word = _side(finding, measured.low, measured.high)
     if not word:
         return "inconclusive", ("interval: it crosses a bound",)
+    if math.isnan(floor):
+        return word, ("noise unknown: no cell of its classes was measured twice",)
     if floor > 1:
         low, high = measured.low, measured.high * floor
         low = low / floor if low > 0 else low * floor

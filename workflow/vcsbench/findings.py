@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from vcsbench.evaluation import NOTHING, Basis, Judged, estimate, expected, judge
+from vcsbench.noise import floors
 from vcsbench.reduction import by_round
 
 # `why` says in words what made a verdict inconclusive, and what else it stands on.
@@ -15,14 +17,23 @@ COLUMNS = ["id", "statement", "published", "measured", "low", "high", "expected"
 
 
 def basis_of(
-    measured: pd.DataFrame, grid: Sequence[Mapping[str, str]], published_scale: float | None
+    measured: pd.DataFrame,
+    axes: Sequence[str],
+    grid: Sequence[Mapping[str, str]],
+    published_scale: float | None,
 ) -> Basis:
     """What verdicts on a frame of the measurements stand on; `grid` as in its file."""
     scales: dict[str, float] = {}
     if "repo" in measured:
         lowest = measured.groupby("repo")["scale"].min().dropna()
         scales = {str(repo): float(scale) for repo, scale in lowest.items()}
-    return Basis(scales=scales, published_scale=published_scale, grid=grid)
+    known = floors(measured, axes).by_class
+    return Basis(
+        floor=lambda *key: known.get(key, math.nan),
+        scales=scales,
+        published_scale=published_scale,
+        grid=grid,
+    )
 
 
 def verdicts(
