@@ -17,7 +17,9 @@ os.environ.update(PYTHONPATH=str(ROOT / "workflow"))
 
 from vcsbench.errors import UserError
 from vcsbench.inputs import Expected
+from vcsbench.mend import mend, settle
 from vcsbench.plan import Plan
+from vcsbench.running import begin_here
 
 
 configfile: "config/config.yaml"
@@ -35,6 +37,10 @@ wildcard_constraints:
 
 
 try:
+    # In the jobs of a cluster, Snakemake reads this file too.
+    ALONE = workflow.is_main_process and begin_here(ROOT, sys.argv[1:])
+    if ALONE:
+        mend(ROOT)
     PLAN = Plan(
         config,
         ROOT,
@@ -42,6 +48,8 @@ try:
         deployed=DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method,
     )
     EXPECTED = Expected(PLAN.config)
+    if ALONE:
+        settle(PLAN)
 except UserError as error:
     raise WorkflowError(str(error)) from None
 

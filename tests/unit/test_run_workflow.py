@@ -17,6 +17,8 @@ import pytest
 import yaml
 
 from fakes import Fakes
+from vcsbench import running
+from vcsbench.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 RUN = "workflow/scripts/run_snakemake.sh"
@@ -26,9 +28,7 @@ SNAKEMAKE = """#!{python}
 import os, subprocess, sys
 with open({record!r}, "a") as record:
     print("\\0".join(sys.argv[1:]), file=record)
-if "--unlock" in sys.argv:
-    os.remove(".snakemake/locks/0.output.lock")
-elif "work" in sys.argv:
+if "work" in sys.argv:
     job = subprocess.Popen(["sleep", "60"])
     print(job.pid, file=open("job", "w"))
     os.rename("job", "job.pid")
@@ -42,6 +42,8 @@ class Workflow:
 
     def __init__(self, folder: Path) -> None:
         self.fakes = Fakes(folder / "machine")
+        self.fakes.remove("python3")
+        (self.fakes.bin / "python3").symlink_to(sys.executable)
         self.folder = folder / "check out"
         scripts = self.folder / "workflow/scripts"
         scripts.mkdir(parents=True)
@@ -49,6 +51,7 @@ class Workflow:
         (self.folder / "envs/setup.sh").write_text("#!/bin/bash\n")
         for script in (ROOT / "workflow/scripts").glob("*.sh"):
             shutil.copy2(script, scripts)
+        shutil.copytree(ROOT / "workflow/vcsbench", self.folder / "workflow/vcsbench")
         shutil.copy2(ROOT / "Makefile", self.folder)
         self.snakemake = self.fakes.bin / "snakemake"
         self.snakemake.write_text(
@@ -143,7 +146,8 @@ def test_what_a_killed_run_left_is_ended_and_unlocked(workflow: Workflow) -> Non
 
     assert done.returncode == 0, done.stderr
     assert not is_alive(job)
-    assert workflow.asked() == [["--cores", "1", "--unlock"], ["--cores", "1"]]
+    assert not list((workflow.folder / ".snakemake/locks").iterdir())
+    assert workflow.asked() == [["--cores", "1"]]
 
 
 def test_what_works_in_another_folder_is_left_alone(workflow: Workflow, tmp_path: Path) -> None:
@@ -158,34 +162,67 @@ def test_what_works_in_another_folder_is_left_alone(workflow: Workflow, tmp_path
     os.kill(job, signal.SIGKILL)
 
 
-def test_the_lock_of_a_snakemake_that_lives_is_respected(workflow: Workflow) -> None:
-    snakemake, _ = workflow.start(workflow.snakemake, "work")
-    workflow.lock()
-    workflow.asked()
+@pytest.mark.parametrize(
+    ("host", "local", "refused"),
+    [("elsewhere", (), True), ("elsewhere", running.LOCAL, False), ("here", (), False)],
+)
+def test_the_lock_of_another_host_is_respected_where_it_may_live(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    host: str,
+    local: tuple[str, ...],
+    refused: bool,
+) -> None:
+    # No file system is local: as if the checkout were on NFS.
+    monkeypatch.setattr(running, "LOCAL", local)
+    (tmp_path / ".snakemake/locks").mkdir(parents=True)
+    lock = tmp_path / ".snakemake/locks/0.output.lock"
+    lock.write_text("results/a\n")
+    earlier = socket.gethostname() if host == "here" else host
+    (tmp_path / running.LOCK).write_text(f"{earlier}\n")
 
-    done = workflow.run("--cores", "1")
+    if refused:
+        with pytest.raises(
+            UserError, match=r"was on elsewhere. If it has ended: snakemake --unlock"
+        ):
+            running.begin(tmp_path)
+    else:
+        os.close(running.begin(tmp_path))
 
-    assert done.returncode == 1
-    assert f"Snakemake (process {snakemake.pid}) is at work" in done.stderr
-    assert workflow.asked() == []
+    assert lock.exists() == refused
+
+
+def test_a_torn_lock_is_no_other_host(tmp_path: Path) -> None:
+    (tmp_path / ".snakemake/locks").mkdir(parents=True)
+    (tmp_path / ".snakemake/locks/0.output.lock").touch()
+    (tmp_path / running.LOCK).write_bytes(bytes(20))
+
+    os.close(running.begin(tmp_path))
+
+    assert not list((tmp_path / ".snakemake/locks").iterdir())
 
 
 @pytest.mark.parametrize(
-    ("host", "filesystem", "refused"),
-    [("elsewhere", "nfs", True), ("elsewhere", "ext2/ext3", False), ("here", "nfs", False)],
+    ("words", "looks"),
+    [
+        (["--cores", "2"], False),
+        (["--cores", "all", "--nolock", "--notemp"], False),
+        (["-np"], True),
+        (["--cores", "2", "--dry-run"], True),
+        (["--report=r.html"], True),
+        (["--unlock"], True),
+    ],
 )
-def test_the_lock_of_another_host_is_respected(
-    workflow: Workflow, host: str, filesystem: str, refused: bool
-) -> None:
-    workflow.fakes.add("stat", f"echo {filesystem}", silent=True)
-    workflow.lock()
-    earlier = socket.gethostname() if host == "here" else host
-    (workflow.folder / ".snakemake/vcsbench.lock").write_text(f"{earlier}\n")
-
-    done = workflow.run("--cores", "1")
-
-    assert done.returncode == refused
-    assert ("was on elsewhere" in done.stderr and "snakemake --unlock" in done.stderr) == refused
+def test_only_looking_takes_no_lock(tmp_path: Path, words: list[str], looks: bool) -> None:
+    lock = running.begin(tmp_path)
+    try:
+        if looks:
+            assert not running.begin_here(tmp_path, words), "what a run works on is left alone"
+        else:
+            with pytest.raises(UserError, match="another run is at work"):
+                running.begin_here(tmp_path, words)
+    finally:
+        os.close(lock)
 
 
 @pytest.mark.parametrize("path", ["/srv/re pos", "/it's", '/a"b: #c', "/$HOME/$$x", "/`id`", "42"])
@@ -237,28 +274,3 @@ def test_a_cell_is_handed_over_as_one_word(workflow: Workflow) -> None:
     done = workflow.make("show", "CELL=log/http/my repo's/f6")
 
     assert done.stdout == "workflow|-m|vcsbench|show|log/http/my repo's/f6|"
-
-
-@pytest.mark.slow
-def test_the_real_snakemake_carries_on_after_a_kill(tmp_path: Path) -> None:
-    (tmp_path / "workflow/scripts").mkdir(parents=True)
-    shutil.copy2(ROOT / RUN, tmp_path / RUN)
-    shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
-    (tmp_path / "Snakefile").write_text(
-        'rule all:\n    output: "done"\n'
-        '    shell: "echo half >{output}; touch started; [ -e go ] || sleep 60; echo whole >{output}"\n'
-    )
-    command = [tmp_path / RUN, "--cores", "1"]
-    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": programs}
-    first = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-    wait_for((tmp_path / "started").exists)
-    first.kill()
-    first.wait()
-    (tmp_path / "go").touch()
-
-    second = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-
-    assert second.returncode == 0, second.stderr
-    assert (tmp_path / "done").read_text() == "whole\n"
-    assert "processes that a killed run left behind" in second.stderr

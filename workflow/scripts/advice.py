@@ -1,13 +1,13 @@
 """Write the advice that a study's measurements support."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 from vcsbench.advice.recommend import advise
 from vcsbench.frames import value_order
 from vcsbench.measurements import read_measurements
 from vcsbench.rulelog import logged
+from vcsbench.wholefile import write_sealed
 
 snakemake: Any
 
@@ -16,4 +16,4 @@ with logged(snakemake.log[0]):
     order = value_order(snakemake.params.axes, frame)
     advice = {"study": snakemake.wildcards.study} | advise(frame, order, snakemake.params.caveats)
     text = json.dumps(advice, indent=1, ensure_ascii=False, allow_nan=False)
-    Path(snakemake.output[0]).write_text(text + "\n", encoding="utf-8")
+    write_sealed(snakemake.output[0], text + "\n")

@@ -1,10 +1,15 @@
 """Write the grid of a study: a row per cell."""
 
 import csv
-from pathlib import Path
+import io
 from typing import Any
+
+from vcsbench.rulelog import logged
+from vcsbench.wholefile import write_sealed
 
 snakemake: Any
 
-with Path(snakemake.output[0]).open("w", newline="", encoding="utf-8") as file:
-    csv.writer(file, lineterminator="\n").writerows(snakemake.params.cells)
+with logged(snakemake.log[0]):
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(snakemake.params.cells)
+    write_sealed(snakemake.output[0], text.getvalue())

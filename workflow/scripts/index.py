@@ -5,9 +5,10 @@ from typing import Any
 
 from vcsbench.report.index import build_index, read_entries
 from vcsbench.rulelog import logged
+from vcsbench.wholefile import write_sealed
 
 snakemake: Any
 
 with logged(snakemake.log[0]):
     index = Path(snakemake.output[0])
-    index.write_text(build_index(read_entries(index.parent)), encoding="utf-8")
+    write_sealed(index, build_index(read_entries(index.parent)))

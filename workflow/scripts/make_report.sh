@@ -34,12 +34,23 @@ find_report() {
 
 arguments=("$@")
 [[ -z ${REPO-} ]] || with_config repository "$REPO" "$@"
-started=$(mktemp)
-trap 'rm -f "$started"' EXIT
+# make hands a SIGTERM to this script alone. (A background job ignores Ctrl-C, but for its own handler.)
+workflow/scripts/run_snakemake.sh "${arguments[@]}" &
+run=$!
+trap 'kill -TERM "$run" 2>/dev/null' TERM
+trap 'kill -HUP "$run" 2>/dev/null' HUP
+trap : INT
 status=0
-workflow/scripts/run_snakemake.sh "${arguments[@]}" || status=$?
+wait "$run" || status=$?
+# A signal ends the waiting, not the run.
+while kill -0 "$run" 2>/dev/null; do
+    status=0
+    wait "$run" || status=$?
+done
+((status < 128)) || exit "$status"
 report=$(find_report)
-if [[ $report && $status != 0 && ! $report -nt $started ]]; then
+# The lock is written when a run begins.
+if [[ $report && $status != 0 && ! $report -nt .snakemake/vcsbench.lock ]]; then
     echo "The report was not written anew. That of an earlier run: $PWD/$report"
 elif [[ $report ]]; then
     echo "Report: $PWD/$report"

@@ -7,6 +7,7 @@ from vcsbench.report.page import build_page
 from vcsbench.report.results import read_results
 from vcsbench.rulelog import logged
 from vcsbench.study import load_study
+from vcsbench.wholefile import write_sealed
 
 snakemake: Any
 
@@ -17,4 +18,4 @@ with logged(snakemake.log[0]):
     results = read_results(
         study, Path("results"), definitions, params.expectations, params.baselines
     )
-    Path(snakemake.output[0]).write_text(build_page(results), encoding="utf-8")
+    write_sealed(snakemake.output[0], build_page(results))

@@ -1,6 +1,5 @@
 """Write one table of a study, from its measurements or from its published numbers."""
 
-from pathlib import Path
 from typing import Any
 
 from vcsbench.frames import value_order, write_frame
@@ -9,6 +8,7 @@ from vcsbench.measurements import read_measurements
 from vcsbench.published import read_published
 from vcsbench.rulelog import logged
 from vcsbench.tables import make_table
+from vcsbench.wholefile import write_sealed
 
 snakemake: Any
 
@@ -26,7 +26,7 @@ def main() -> None:
     write_frame(table, snakemake.output.csv)
     records = table.to_dict("records")
     text = to_markdown(name, params.definition, records, order, params.caveats)
-    Path(snakemake.output.markdown).write_text(text, encoding="utf-8")
+    write_sealed(snakemake.output.markdown, text)
 
 
 with logged(snakemake.log[0]):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import shlex
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from vcsbench import running
 from vcsbench.errors import UserError
 from vcsbench.measure import cell as measuring
 from vcsbench.measure.access import ACCESS
@@ -17,7 +18,7 @@ from vcsbench.measure.lock import machine_lock
 from vcsbench.measure.steps import STEPS
 from vcsbench.measure.work import KINDS
 from vcsbench.plan import Plan
-from vcsbench.repositories.place import Place
+from vcsbench.runfolder import abandoned_places, remove_abandoned, run_folder
 
 
 def find(plan: Plan, name: str) -> tuple[str, str]:
@@ -38,8 +39,8 @@ def find(plan: Plan, name: str) -> tuple[str, str]:
 def show(plan: Plan, study: str, path: str, number: int) -> str:
     """What a round of a cell does, as text."""
     spec = plan.spec(study, path)
-    with tempfile.TemporaryDirectory(prefix="vcsbench-") as folder:
-        cell = _cell(plan, study, path, number, Path(folder))
+    with run_folder(plan.config.root) as folder:
+        cell = _cell(plan, study, path, number, folder)
         cell.argv = cell.command(cell.repository, cell.label["tree"], cell.target)
         lines = [("cell", f"{study}/{path}, round {number} (copy {cell.copy})")]
         lines.append(("times", shlex.join(cell.argv)))
@@ -65,8 +66,8 @@ def show(plan: Plan, study: str, path: str, number: int) -> str:
 
 def run(plan: Plan, study: str, path: str, number: int) -> str:
     """Run a round of a cell once; returns its times and its certificate as text, and keeps no result."""
-    with machine_lock() as lock, tempfile.TemporaryDirectory(prefix="vcsbench-") as folder:
-        exported, context = _cell(plan, study, path, number, Path(folder)).measure(lock)
+    with machine_lock() as lock, run_folder(plan.config.root) as folder:
+        exported, context = _cell(plan, study, path, number, folder).measure(lock)
     result = json.loads(exported)["results"][0]
     times = result.get("times") or [
         run["time_wall_clock"]["value"] for run in result["measurements"]
@@ -85,25 +86,30 @@ def run(plan: Plan, study: str, path: str, number: int) -> str:
 
 def clean(plan: Plan) -> list[str]:
     """Remove what vcsbench made for this checkout: its folders on the storages and in the scratch folder,
-    and results/. Returns what was removed."""
-    folders = [*plan.config["storages"].values(), plan.config["scratch"]]
-    places = [Place(folder, plan.config.root) for folder in dict.fromkeys(folders)]
-    removed = [place.path for place in places if place.path.exists()]
-    for place in places:
-        place.remove()
-    said = [f"removed {path}" for path in removed if not path.exists()]
-    said += [
-        f"{path} is left: it has files that vcsbench did not make"
-        for path in removed
-        if path.exists()
-    ]
-    results = plan.config.root / "results"
-    if results.is_symlink():
-        said.append(f"removed the link {results}; {results.resolve()} is left")
-        results.unlink()
-    elif results.exists():
-        shutil.rmtree(results)
-        said.append(f"removed {results}")
+    what killed measurements left, and results/; and the folders of checkouts that are no more, as of this
+    one before it was moved. Returns what was removed. A UserError while a run is at work."""
+    root = plan.config.root
+    lock = running.begin(root)
+    try:
+        said = [f"removed {path}" for path in remove_abandoned(root, [])]
+        here = plan.places()
+        for place in [*here, *(gone for one in here for gone in abandoned_places(one.storage))]:
+            if place.path.exists():
+                place.remove()
+                said.append(
+                    f"{place.path} is left: it has files that vcsbench did not make"
+                    if place.path.exists()
+                    else f"removed {place.path}"
+                )
+        results = root / "results"
+        if results.is_symlink():
+            said.append(f"removed the link {results}; {results.resolve()} is left")
+            results.unlink()
+        elif results.exists():
+            shutil.rmtree(results)
+            said.append(f"removed {results}")
+    finally:
+        os.close(lock)
     return said or ["there is nothing to remove"]
 
 

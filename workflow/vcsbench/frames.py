@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from vcsbench.errors import UserError
+from vcsbench.wholefile import write_sealed
 
 
 def read_frame(path: str | Path, numbers: Collection[str] = ()) -> pd.DataFrame:
@@ -35,8 +36,8 @@ def _as_numbers(column: pd.Series, path: str | Path) -> pd.Series:
 
 
 def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
-    """Write a CSV file: UTF-8, LF, numbers unrounded, nothing for a missing value."""
-    frame.to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
+    """Write a CSV file, sealed: UTF-8, LF, numbers unrounded, nothing for a missing value."""
+    write_sealed(path, frame.to_csv(index=False, lineterminator="\n"))
 
 
 def value_order(axes: Mapping[str, list[str] | str], frame: pd.DataFrame) -> dict[str, list[str]]:

@@ -129,12 +129,17 @@ class Plan:
         """The exports that a study's measurements are made of: all of its rounds, or when the workflow
         has failed, those that there are."""
         wanted = [
-            f"results/cells/{study}/{cell.path}/round{number}.json"
+            export
             for cell in self.grids[study]
             if not cell.skip
-            for number in range(1, self.config["rounds"] + 1)
+            for export in self.exports_of(cell)
         ]
         return unfinished.only_fresh(wanted, self.spec_digest) if unfinished.wanted() else wanted
+
+    def exports_of(self, cell: Cell) -> list[str]:
+        """The exports of all rounds of a cell."""
+        folder = f"results/cells/{cell.study}/{cell.path}"
+        return [f"{folder}/round{number}.json" for number in range(1, self.config["rounds"] + 1)]
 
     def is_fresh(self, wildcards: Any) -> bool:
         """Whether a cell-round has a result, measured as its spec says now."""
@@ -148,6 +153,15 @@ class Plan:
     def spec_digest(self, study: str, path: str) -> str:
         """A digest of the spec; "" for a cell that is not measured."""
         return str(self.spec(study, path)["spec_digest"]) if (study, path) in self.by_path else ""
+
+    def is_measured(self, storage: str) -> bool:
+        """Whether all cell-rounds on a storage have a result, measured as their spec says now."""
+        return all(
+            unfinished.is_fresh(self.config.root / export, self.spec_digest)
+            for cell in self.all_cells
+            if self.storage_of(cell.axes) == storage
+            for export in self.exports_of(cell)
+        )
 
     def position(self, wildcards: Any) -> int:
         """Where a cell-round stands in the whole run; one that is asked for by hand comes last."""
@@ -216,6 +230,11 @@ class Plan:
     def place(self, storage: str) -> Place:
         """vcsbench's folder on a storage."""
         return Place(self.config["storages"][storage], self.config.root)
+
+    def places(self) -> list[Place]:
+        """vcsbench's folders on all storages and in the scratch folder."""
+        folders = [*self.config["storages"].values(), self.config["scratch"]]
+        return [Place(folder, self.config.root) for folder in dict.fromkeys(folders)]
 
     def scratch(self) -> Place:
         """vcsbench's folder in the scratch folder."""

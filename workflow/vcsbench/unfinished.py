@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from vcsbench import running
 
 # Set for the second Snakemake only.
 VARIABLE = "VCSBENCH_PARTIAL"
@@ -30,20 +34,42 @@ def only_fresh(exports: Sequence[str], digest_of: Callable[[str, str], str]) -> 
 
 def is_fresh(export: Path, digest_of: Callable[[str, str], str]) -> bool:
     """Whether an export exists and was measured as the configuration says now."""
+    measured = measured_as(export)
+    return measured is not None and measured[2] == digest_of(measured[0], measured[1])
+
+
+def export_of(path: Path) -> Path:
+    """The export that a file of a cell-round belongs to: itself, or that beside its context."""
+    return path.with_name(f"{path.name.split('.')[0]}.json")
+
+
+def measured_as(export: Path) -> tuple[str, str, str] | None:
+    """The study, the cell and the digest of the spec that an export was measured as; None where the
+    export or its context is missing or not whole."""
+    context = export.with_name(f"{export.stem}.context.json")
     try:
-        context = json.loads(export.with_name(f"{export.stem}.context.json").read_text())
-    except (OSError, ValueError):
-        return False
-    return export.exists() and context["spec_digest"] == digest_of(
-        context["study"], context["cell"]
-    )
+        return _measured_as(export, export.stat().st_ctime_ns, context, context.stat().st_ctime_ns)
+    except OSError:
+        return None
+
+
+@cache
+def _measured_as(export: Path, _: int, context: Path, __: int) -> tuple[str, str, str] | None:
+    content = export.read_bytes()
+    try:
+        said = json.loads(context.read_bytes())
+        if said["export_sha256"] != hashlib.sha256(content).hexdigest():
+            return None
+        return said["study"], said["cell"], said["spec_digest"]
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def report_what_there_is(root: Path, config: Mapping[str, Any], snakefile: str) -> None:
     """Make the reports with the cells that were measured; says where they are."""
-    if wanted() or not any(root.glob("results/cells/*/**/round*.json")):
+    if running.interrupted or wanted() or not any(root.glob("results/cells/*/**/round*.json")):
         return
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+    with tempfile.NamedTemporaryFile("w", suffix=".json", dir=root / ".snakemake") as file:
         json.dump(config, file)
         file.flush()
         command = [

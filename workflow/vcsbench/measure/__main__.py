@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import signal
 import sys
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from vcsbench import judgement
 from vcsbench.errors import UserError
 from vcsbench.measure import cell
 from vcsbench.measure.hooks import Abandoned
+from vcsbench.orphans import end_when_told, end_with_workflow
 from vcsbench.wholefile import write_json, write_whole
 
 
@@ -26,7 +27,8 @@ def main(
 ) -> int:
     """Measure and write both files, the export last: where it is, everything is. Returns the exit code."""
     limits = judgement.unpack(thresholds)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
+    end_when_told()
+    end_with_workflow()
     try:
         exported, described = cell.run(json.loads(spec), Path(record), int(number), limits)
     except UserError as error:
@@ -36,6 +38,7 @@ def main(
         print("the workflow has ended, and this measurement with it", file=sys.stderr)
         return 1
     described |= {"order": int(order), "seed": int(seed)}
+    described |= {"export_sha256": hashlib.sha256(exported).hexdigest()}
     write_json(context, described)
     write_whole(export, exported)
     return 0

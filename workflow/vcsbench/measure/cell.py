@@ -9,7 +9,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import urllib.parse
 from contextlib import ExitStack
 from pathlib import Path
@@ -31,6 +30,7 @@ from vcsbench.measure.work.capture import Captured, capture, unread
 from vcsbench.measure.work.neutral import Neutral
 from vcsbench.repositories.labels import EMPTY, FOLDER, copy_of, read_label, withdraw
 from vcsbench.repositories.place import Place
+from vcsbench.runfolder import run_folder
 
 # Shards of the copy that are looked at before it is measured: 2,000 files where they are not packed.
 LOOKED_AT = 2
@@ -289,6 +289,6 @@ def run(
 
     Returns hyperfine's export, byte for byte, and the context. A UserError says why it failed.
     """
-    with machine_lock() as lock, tempfile.TemporaryDirectory(prefix="vcsbench-") as folder:
+    with machine_lock() as lock, run_folder(os.getcwd()) as folder:
         storage = json.loads(record.read_text())
-        return CellRound(spec, storage, number, Path(folder), thresholds).measure(lock)
+        return CellRound(spec, storage, number, folder, thresholds).measure(lock)

@@ -1,0 +1,339 @@
+"""After a kill -9, Ctrl-C and the like: nothing runs on, and the next run carries on by itself."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from project import Project, make_project, needs, servers_of
+from vcsbench import running
+
+pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine", "make")
+
+STUDY = "fsfs-san-2014"
+PART = {"command": "log", "ra": "svn", "format": "f7", "packing": "nopack", "config": "slow"}
+RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
+# As a user has asked for: servers gone, too.
+LIMIT_S = 5.0
+
+
+class Run(subprocess.Popen[str]):
+    """A run of `make report`'s script, or of Snakemake itself, in a session of its own."""
+
+    def __init__(self, project: Project, *arguments: str, plain: bool = False) -> None:
+        self.project = project
+        self.log = project.path / "said"
+        script = [str(project.path / "workflow/scripts/make_report.sh"), "--cores", "2"]
+        command = project.command() if plain else [*script, "--configfile", str(project.config)]
+        with self.log.open("w") as log:
+            super().__init__(
+                [*command, *arguments],
+                cwd=project.path,
+                env=environment(project),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                text=True,
+            )
+
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def tell(self, number: int) -> float:
+        """Send a signal to the foreground process group, as a terminal does; seconds until all is over."""
+        begun = time.monotonic()
+        os.killpg(self.pid, number)
+        self.wait(60)
+        wait_for(lambda: not working(self.project), 60)
+        return time.monotonic() - begun
+
+
+def environment(project: Project) -> dict[str, str]:
+    """With a folder of stand-ins in front, and the tools of this Python's environment."""
+    path = f"{project.path / 'fakes'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    clean = {name: value for name, value in os.environ.items() if name != running.MARK}
+    return {**clean, "PATH": path}
+
+
+def working(project: Project) -> list[int]:
+    """The processes that a run of the project started and that live."""
+    return [pid for pid in running.marked(project.path) if not is_zombie(pid)]
+
+
+def is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("Z")
+    except OSError:
+        return True
+
+
+def wait_for(condition: Callable[[], Any], limit_s: float = 120) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, f"nothing happened for {limit_s} s"
+        time.sleep(0.02)
+
+
+def slow_program(project: Project, name: str, seconds: float, when: str = "") -> Path:
+    """Put a program in front of the real one that takes its time once, if its command line has the word
+    `when`; the file that says that it has begun."""
+    fakes, real = project.path / "fakes", shutil.which(name)
+    fakes.mkdir(exist_ok=True)
+    begun = fakes / f"{name}.begun"
+    test = f'case " $* " in *" {when} "*) ;; *) exec {real} "$@";; esac\n' if when else ""
+    script = f'#!/bin/bash\n{test}[ ! -e {begun} ] || exec {real} "$@"\n'
+    script += f'echo $$ >{begun}\nsleep {seconds}\nexec {real} "$@"\n'
+    (fakes / name).write_text(script)
+    (fakes / name).chmod(0o755)
+    return begun
+
+
+@pytest.fixture
+def tiny(project: Project) -> Iterator[Project]:
+    project.configure(repositories=RUBY, rounds=2, copies=1, grid={STUDY: {"include": [PART]}})
+    yield project
+    running.end_marked(project.path)
+
+
+def finishes(project: Project) -> str:
+    """The next run ends well; what it said."""
+    run = Run(project)
+    assert run.wait(300) == 0, run.said()
+    assert "Traceback" not in run.said()
+    assert len(project.exports()) == 6
+    assert (project.path / f"results/failures/{STUDY}.csv").read_text().count("\n") == 1
+    assert f"Report: {project.path}/reports/{STUDY}.html" in run.said()
+    assert not working(project) and servers_of(project) == []
+    assert not list((project.path / ".snakemake/locks").glob("*"))
+    assert run_folders(project) == []
+    return run.said()
+
+
+def run_folders(project: Project) -> list[Path]:
+    from vcsbench.runfolder import _prefix
+
+    return list(Path("/tmp").glob(f"{_prefix(project.path)}*"))
+
+
+# What runs for long, and what it is called with: a load, a copy's verification, a timed command.
+MOMENTS = {
+    "load": ("svnadmin", "load"),
+    "verify": ("svnadmin", "verify"),
+    "cell": ("svn", "log"),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_in_time(tiny: Project, number: int, moment: str) -> None:
+    begun = slow_program(tiny, MOMENTS[moment][0], 100, MOMENTS[moment][1])
+    run = Run(tiny)
+    wait_for(begun.exists)
+
+    assert run.tell(number) < LIMIT_S
+
+    assert run.returncode not in (0, None)
+    assert servers_of(tiny) == []
+    assert "the run was ended" in run.said() and "Traceback" not in run.said(), run.said()
+    if (number, moment) in ((signal.SIGINT, "cell"), (signal.SIGTERM, "load")):
+        shutil.rmtree(tiny.path / "fakes")
+        finishes(tiny)
+
+
+def test_ctrl_c_twice(tiny: Project) -> None:
+    begun = slow_program(tiny, "svn", 100, "log")
+    run = Run(tiny)
+    wait_for(begun.exists)
+    os.killpg(run.pid, signal.SIGINT)
+    time.sleep(0.1)
+    assert run.tell(signal.SIGINT) < LIMIT_S
+    assert run.returncode != 0 and servers_of(tiny) == []
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_ctrl_c_of_snakemake_itself(tiny: Project, moment: str) -> None:
+    begun = slow_program(tiny, MOMENTS[moment][0], 100, MOMENTS[moment][1])
+    run = Run(tiny, plain=True)
+    wait_for(begun.exists)
+    assert run.tell(signal.SIGINT) < LIMIT_S + 2  # Python's and Snakemake's own ending included
+    assert run.returncode != 0 and servers_of(tiny) == []
+    assert "the report is made of what there is" not in run.said()
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_what_it_started_ends_with_a_snakemake_that_is_killed(
+    tiny: Project, moment: str, plain: bool
+) -> None:
+    begun = slow_program(tiny, MOMENTS[moment][0], 100, MOMENTS[moment][1])
+    run = Run(tiny, plain=plain)
+    wait_for(begun.exists)
+    os.kill(run.pid if plain else snakemake_of(tiny), signal.SIGKILL)
+    wait_for(lambda: not working(tiny), 10)
+    run.wait(20)
+    assert servers_of(tiny) == []
+
+
+def snakemake_of(project: Project) -> int:
+    """The Snakemake that a run of the project has started."""
+    for pid in working(project):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if any(word.endswith(b"/snakemake") for word in words[:2]):
+            return pid
+    raise AssertionError("no Snakemake runs")
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_after_a_kill_of_everything_the_next_run_carries_on(tiny: Project, plain: bool) -> None:
+    run = Run(tiny, plain=plain)
+    wait_for(lambda: len(tiny.exports()) >= 2)
+    kill_all(tiny, run)
+    before = tiny.exports()
+    assert list((tiny.path / ".snakemake/locks").glob("*")), "a lock is left"
+    if plain:
+        done = tiny.snakemake()
+        assert done.returncode == 0, done.stdout
+    else:
+        finishes(tiny)
+    after = tiny.exports()
+    assert {path: after[path] for path in before} == before, "what was whole is not measured again"
+    assert len(after) == 6
+
+
+def kill_all(project: Project, run: Run) -> None:
+    """kill -9 of all that is of a run, as far as it can be seen in one moment."""
+    for pid in [run.pid, *in_session(run.pid), *running.marked(project.path)]:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    run.wait()
+
+
+def in_session(session: int) -> list[int]:
+    found = []
+    for entry in os.scandir("/proc"):
+        with suppress(OSError):
+            if entry.name.isdigit() and os.getsid(int(entry.name)) == session:
+                found.append(int(entry.name))
+    return found
+
+
+def test_two_at_once_the_second_says_so_and_the_first_goes_on(tiny: Project) -> None:
+    begun = slow_program(tiny, "svnadmin", 12, "load")
+    first = Run(tiny)
+    wait_for(begun.exists)
+    for plain in (False, True):
+        command = (
+            tiny.command()
+            if plain
+            else [str(tiny.path / "workflow/scripts/make_report.sh"), "--cores", "2"]
+        )
+        second = subprocess.run(
+            command, cwd=tiny.path, env=environment(tiny), capture_output=True, text=True
+        )
+        said = second.stdout + second.stderr
+        assert second.returncode != 0 and "another run is at work" in said, said
+        assert "Traceback" not in said
+    looked = subprocess.run(
+        tiny.command("-n"), cwd=tiny.path, env=environment(tiny), capture_output=True, text=True
+    )
+    assert looked.returncode == 0, "looking is no run"
+    assert first.wait(300) == 0, first.said()
+    assert len(tiny.exports()) == 6
+
+
+def test_clean_after_a_kill_leaves_nothing(tiny: Project) -> None:
+    begun = slow_program(tiny, "svn", 100, "log")
+    run = Run(tiny)
+    wait_for(begun.exists)
+    kill_all(tiny, run)
+    assert run_folders(tiny), "the kill left one"
+    clean(tiny)
+    assert not working(tiny) and servers_of(tiny) == [] and run_folders(tiny) == []
+    assert not list((tiny.path / "storage").iterdir())
+    assert not list((tiny.path / "scratch").iterdir())
+
+
+def clean(project: Project) -> None:
+    command = [sys.executable, "-m", "vcsbench", "clean", "--configfile", str(project.config)]
+    path = {**os.environ, "PYTHONPATH": str(project.path / "workflow")}
+    done = subprocess.run(command, env=path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_checkout_that_was_moved(project: Project) -> None:
+    # The storage stays where it is, and is a user's folder.
+    for outside in make_project():
+        storage = outside.path / "storage"
+        (storage / "mine").write_text("mine")
+        project.configure(
+            repositories=RUBY,
+            rounds=1,
+            copies=1,
+            storages={"disk": str(storage)},
+            scratch=str(outside.path / "scratch"),
+            grid={STUDY: {"include": [{**PART, "cache": "hot-os"}]}},
+        )
+        assert project.snakemake().returncode == 0
+        (old,) = storage.glob("vcsbench-*")
+        exports = project.exports()
+        moved = outside.path / "moved"
+        shutil.copytree(project.path, moved, symlinks=True)
+        shutil.rmtree(project.path)
+        there = Project.__new__(Project)
+        there.path, there.config = moved, moved / "test.yaml"
+        try:
+            done = there.snakemake()
+            assert done.returncode == 0 and there.exports() == exports, done.stdout
+            clean(there)
+        finally:
+            project.path.mkdir()
+        assert not old.exists(), "that of a folder that is no more is removed"
+        assert [path.name for path in storage.iterdir()] == ["mine"]
+
+
+@pytest.mark.slow
+def test_killed_again_and_again_at_random_moments(project: Project) -> None:
+    dice = random.Random(os.environ.get("VCSBENCH_SEED", "1"))
+    part = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow"}
+    project.configure(repositories=RUBY, rounds=2, copies=2, grid={STUDY: {"include": [part]}})
+    whole: dict[str, int] = {}
+    for _ in range(12):
+        run = Run(project)
+        # The first kills come while it prepares, the later ones in cells, tables and the report.
+        with suppress(subprocess.TimeoutExpired):
+            run.wait(dice.uniform(1.5, 12))
+        victims = [run.pid, *in_session(run.pid), *running.marked(project.path)]
+        if dice.random() < 0.5:
+            victims = dice.sample(victims, dice.randrange(1, len(victims) + 1))
+        for pid in victims:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            run.wait(dice.uniform(0, 3))
+        kill_all(project, run)
+        after = project.exports()
+        assert {path: after.get(path) for path in whole} == whole, "measured twice, or lost"
+        whole = {path: at for path, at in after.items() if is_whole(project, path)}
+    last = Run(project)
+    assert last.wait(400) == 0, last.said()
+    assert "Traceback" not in last.said() and not working(project) and not servers_of(project)
+    after = project.exports()
+    assert {path: after[path] for path in whole} == whole
+    assert len(after) == len(list((project.path / "results/cells").rglob("*.context.json")))
+
+
+def is_whole(project: Project, export: str) -> bool:
+    from vcsbench.unfinished import measured_as
+
+    return measured_as(project.path / "results/cells" / export) is not None

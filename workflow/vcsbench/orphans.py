@@ -1,0 +1,51 @@
+"""A job ends with the workflow that wanted it, also where that is killed with -9."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+
+from vcsbench.measure import processes
+
+# The rule's shell, and Snakemake.
+WATCHED = 2
+GRACE_S = 2.0
+
+
+def end_when_told() -> None:
+    """SIGTERM, Ctrl-C and a terminal that closes raise SystemExit, so that what was started is ended."""
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(name) != signal.SIG_IGN:
+            signal.signal(
+                name, lambda number, _: sys.exit(f"ended by {signal.Signals(number).name}")
+            )
+
+
+def end_with_workflow() -> None:
+    """From now on this process, and all that it started, ends when one of the processes does that wanted
+    its work. It gets a SIGTERM first."""
+    fds = []
+    for pid in processes.ancestors(WATCHED):
+        try:
+            fds.append(os.pidfd_open(pid))
+        except ProcessLookupError:
+            os.kill(os.getpid(), signal.SIGTERM)
+    threading.Thread(target=_watch, args=(fds,), daemon=True).start()
+
+
+def _watch(fds: list[int]) -> None:
+    select.select(fds, [], [])
+    with suppress(OSError):
+        print("the workflow has ended, and this job with it", file=sys.stderr, flush=True)
+    started = processes.family(os.getpid())[1:]
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE_S)
+    for pid in {*started, *processes.family(os.getpid())[1:]}:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+    os._exit(1)
