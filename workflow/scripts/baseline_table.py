@@ -7,7 +7,7 @@ from vcsbench import against
 from vcsbench.frames import value_order, write_frame
 from vcsbench.markdown import to_markdown
 from vcsbench.rulelog import logged
-from vcsbench.wholefile import write_json
+from vcsbench.wholefile import write_json, write_sealed
 
 snakemake: Any
 
@@ -31,7 +31,7 @@ def main() -> None:
     records = table.to_dict("records")
     text = to_markdown(name, definition, records, order, params.caveats)
     text += "\n" + "\n\n".join(notes) + "\n"
-    Path(snakemake.output.markdown).write_text(text, encoding="utf-8")
+    write_sealed(snakemake.output.markdown, text)
 
 
 with logged(snakemake.log[0]):
