@@ -32,8 +32,8 @@ def mend(root: Path) -> list[str]:
     computed = _sealed_files(root) if broken else []
     for path in [*(root / name for name in broken), *computed]:
         path.unlink(missing_ok=True)
-    for path in broken:
-        note_of(root, path).unlink(missing_ok=True)  # nothing is known of it
+    for name in broken:
+        note_of(root, name).unlink(missing_ok=True)  # nothing is known of it
     _forget_marks(root)
     if broken:
         some = ", ".join(sorted(broken)[:NAMED]) + (", ..." if len(broken) > NAMED else "")
