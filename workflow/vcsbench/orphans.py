@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -15,6 +16,7 @@ from vcsbench.measure import processes
 # The rule's shell, and Snakemake.
 WATCHED = 2
 GRACE_S = 2.0
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def end_when_told() -> None:
@@ -36,6 +38,15 @@ def end_with_workflow() -> None:
         except ProcessLookupError:
             os.kill(os.getpid(), signal.SIGTERM)
     threading.Thread(target=_watch, args=(fds,), daemon=True).start()
+
+
+def stop_workflow() -> None:
+    """Have the Snakemake that wants this job start no other one."""
+    for pid in processes.ancestors(WATCHED + 1):
+        if any(word.endswith("snakemake") for word in processes.command_line(pid)[:4]):
+            with suppress(OSError):
+                os.kill(pid, signal.SIGTERM)
+            return
 
 
 def _watch(fds: list[int]) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from vcsbench import judgement
 from vcsbench.errors import UserError
 from vcsbench.measure import cell
 from vcsbench.measure.hooks import Abandoned
-from vcsbench.orphans import end_when_told, end_with_workflow
+from vcsbench.orphans import FULL, end_when_told, end_with_workflow, stop_workflow
 from vcsbench.wholefile import write_json, write_whole
 
 
@@ -31,17 +34,35 @@ def main(
     end_with_workflow()
     try:
         exported, described = cell.run(json.loads(spec), Path(record), int(number), limits)
+        described |= {"order": int(order), "seed": int(seed)}
+        described |= {"export_sha256": hashlib.sha256(exported).hexdigest()}
+        write_json(context, described)
+        write_whole(export, exported)
     except UserError as error:
-        print(error, file=sys.stderr)
-        return 1
+        return fail(str(error))
     except Abandoned:
-        print("the workflow has ended, and this measurement with it", file=sys.stderr)
-        return 1
-    described |= {"order": int(order), "seed": int(seed)}
-    described |= {"export_sha256": hashlib.sha256(exported).hexdigest()}
-    write_json(context, described)
-    write_whole(export, exported)
+        return fail("the workflow has ended, and this measurement with it")
+    except OSError as error:
+        # shutil's says it in words only.
+        why = [os.strerror(number) for number in FULL if os.strerror(number) in str(error)]
+        if not why:
+            raise
+        return fail(f"{error.filename or tempfile.gettempdir()}: {why[0]}")
     return 0
+
+
+def fail(sentence: str) -> int:
+    """Say why there is no result. On a full disk no other cell would have one: the run ends."""
+    full = any(os.strerror(number) in sentence for number in FULL)
+    if full:
+        sentence += "; the run ends here: free some space and run again"
+    # The log may lie on the disk that is full.
+    for file in (sys.stderr, *[sys.stdout] * full):
+        with suppress(OSError):
+            print(sentence, file=file, flush=True)
+    if full:
+        stop_workflow()
+    return 1
 
 
 if __name__ == "__main__":
