@@ -65,7 +65,7 @@ def test_compared_cells_are_absent_with_either_side(broken: Element) -> None:
 
 def test_quality_lists_failures_skips_and_flags(broken: Element) -> None:
     quality = broken.by_id("quality")
-    failures, rounds, skips, flags, _done = (
+    _, failures, rounds, skips, flags, _done = (
         table.all("tbody")[0] for table in quality.all("table")
     )
     reason, cells = failures.all("tr")[0].all("td")
