@@ -87,7 +87,7 @@ def requests_in(log: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = write_page(make_files(tmp_path_factory.mktemp("study"), skip=default_grid))
+    path = write_page(make_files(tmp_path_factory.mktemp("study"), skip=default_grid, twins=1))
     path.write_text(path.read_text().replace("</body>\n</html>", f"{MEASURE}</body></html>"))
     return path
 

@@ -13,6 +13,7 @@ from vcsbench.advice.recommend import advise
 from vcsbench.definitions import read_findings
 from vcsbench.frames import value_order, write_frame
 from vcsbench.measurements import collect, failures, measurements, read_grid, read_measurements
+from vcsbench.noise import noise_table
 from vcsbench.published import read_published
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results, read_records, read_results
@@ -51,6 +52,8 @@ def make_files(root: Path, **options: Any) -> SyntheticStudy:
     write_frame(failures(collected), folder / "failures" / f"{study.name}.csv")
     frame = read_measurements(path)
     _write_tables(study, frame, folder / "tables" / study.name)
+    (folder / "noise").mkdir()
+    write_frame(noise_table(frame, axes), folder / "noise" / f"{study.name}.csv")
     published = _published(study, axes)
     _write_tables(study, published, folder / "published" / study.name)
     defined = read_findings(DEFINITIONS, study.name, axes)

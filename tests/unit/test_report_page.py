@@ -21,7 +21,7 @@ SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold", "hot-svn"]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> SyntheticStudy:
-    return make_files(tmp_path_factory.mktemp("whole"), skip=default_grid)
+    return make_files(tmp_path_factory.mktemp("whole"), skip=default_grid, twins=1)
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +55,8 @@ def test_sections_stand_in_order_and_are_linked(tree: Element) -> None:
 
 def test_summary_says_what_where_and_when(tree: Element) -> None:
     assert tree.all("p", class_="summary")[0].text == (
-        "72 cells in 5 rounds of log and export on ruby at workstation, "
-        "21 November 2026, 07:00\N{EN DASH}07:05 UTC."
+        "72 cells, 18 of them twice, in 5 rounds of log and export on ruby at workstation, "
+        "21 November 2026, 07:00\N{EN DASH}07:07 UTC."
     )
 
 

@@ -21,6 +21,7 @@ rule report:
         baselines=lambda wildcards: EXPECTED.baseline_tables(wildcards.study),
         published=lambda wildcards: inputs.published_tables(wildcards.study),
         findings="results/findings/{study}.csv",
+        noise="results/noise/{study}.csv",
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
         code=[*REPORTING, *inputs.code("flags", "samework", "against", "baselines", "twins")],

@@ -17,6 +17,7 @@ from vcsbench.report.charts.panels import ChartGroup
 from vcsbench.report.charts.ratios import ratio_charts
 from vcsbench.report.grids import Layout, layout_of
 from vcsbench.report.marks import LEGEND
+from vcsbench.report.noise import noise_rows, noise_sentence
 from vcsbench.report.results import Results
 from vcsbench.report.sections import Download, table_sections, value_order
 from vcsbench.report.setting import Setting, summarise
@@ -58,6 +59,8 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         "marks": LEGEND,
         "class_of": colours.class_of,
         "charts": charts,
+        "noise": noise_rows(results.noise),
+        "noise_said": noise_sentence(results.noise),
         "failures": results.failures,
         "failure_reasons": quality.by_reason(results.failures, "reason"),
         "skips": quality.by_reason(results.grid, "skip"),

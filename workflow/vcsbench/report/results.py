@@ -44,6 +44,7 @@ class Results:
     tables: dict[str, Records] = field(default_factory=dict)
     published: dict[str, Records] = field(default_factory=dict)
     findings: Records = field(default_factory=list)
+    noise: Records = field(default_factory=list)
     definitions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     expectations: Records = field(default_factory=list)
     expected: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -105,6 +106,7 @@ def read_results(
         published={
             table: read_records(folder / f"{path}.csv") for table, path in published.items()
         },
+        noise=read_records(folder / "noise" / f"{name}.csv"),
         findings=read_records(folder / "findings" / f"{name}.csv"),
         definitions={finding["id"]: finding for finding in read_yaml(definitions).get(name, [])},
         expectations=read_records(folder / "expectations" / f"{name}.csv"),
