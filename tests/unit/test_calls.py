@@ -28,9 +28,9 @@ def test_the_words():
     assert call(-0.2) == "slower"
     assert call(0.0) == "no difference shown"
     assert call(0.0, spread=0.1) == "too noisy to say"
-    assert call(0.2, n=4) == "too few rounds"
-    assert call(0.2, n=1) == "too few rounds"
-    assert call(0.2, floor=math.nan) == "noise unknown"
+    assert call(0.2, n=4) == "too noisy to say"
+    assert call(0.2, n=1) == "too noisy to say"
+    assert call(0.2, floor=math.nan) == "too noisy to say"
     assert call_all([ratio_interval([])], [1.01], 10) == [""]
 
 

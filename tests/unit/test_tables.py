@@ -177,12 +177,12 @@ def test_only_rounds_of_both_make_a_pair():
     frame = frame_with({"f6": [2.0] * 6, "f7": [1.0] * 6})
     frame = frame[~((frame["format"] == "f7") & (frame["round"] <= 2))]
     row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
-    assert (row["n"], row["flags"]) == (4, "low-n")
+    assert (row["n"], row["flags"]) == (4, "noise-unknown low-n")
 
 
 def test_five_rounds_are_enough():
     frame = frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5})
-    assert row_of(table_of(frame, FORMATS, FORMAT_ONLY))["flags"] == ""
+    assert row_of(table_of(frame, FORMATS, FORMAT_ONLY))["flags"] == "noise-unknown"
     few = frame[frame["round"] < 5]
     assert row_of(table_of(few, FORMATS, FORMAT_ONLY))["flags"] == "low-n"
     assert set(table_of(few, ELAPSED, FORMAT_ONLY)["flags"]) == {"low-n"}
@@ -199,7 +199,7 @@ def test_runs_with_a_false_label_leave_the_table():
     frame["flags"] = ["warm", "disturbed", "", "", "", ""] * 2
     row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
     assert (row["n"], row["value"], row["ratio"]) == (5, 100, pytest.approx(2))
-    assert row["flags"] == "disturbed"
+    assert row["flags"] == "disturbed noise-unknown"
 
 
 def test_a_cell_of_which_nothing_is_left_has_no_row():
@@ -212,7 +212,9 @@ def test_a_cell_of_which_nothing_is_left_has_no_row():
 def test_flags_of_both_cells_are_joined():
     frame = frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5})
     frame["flags"] = ["off-10", "", "", "", "", "short off-20", "", "", "", "odd"]
-    assert row_of(table_of(frame, FORMATS, FORMAT_ONLY))["flags"] == "short off-20 odd"
+    assert (
+        row_of(table_of(frame, FORMATS, FORMAT_ONLY))["flags"] == "short off-20 noise-unknown odd"
+    )
 
 
 def test_numbers_from_different_hosts_are_not_divided():
@@ -228,7 +230,11 @@ def test_rounds_that_share_a_host_still_make_a_ratio():
     frame = frame_with({"f6": [2.0, 2.0, 20.0, 20.0, 20.0], "f7": [1.0, 1.0, 10.0, 10.0, 10.0]})
     frame["host"] = np.where(frame["round"] < 3, "fast", "slow")
     row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
-    assert (row["ratio"], row["n"], row["flags"]) == (pytest.approx(2), 5, "hosts-differ")
+    assert (row["ratio"], row["n"], row["flags"]) == (
+        pytest.approx(2),
+        5,
+        "hosts-differ noise-unknown",
+    )
     assert math.isnan(row["value"])
     levels = table_of(frame, ELAPSED, FORMAT_ONLY)
     assert levels["value"].isna().all()

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench import baselines, flags, samework
-from vcsbench.calls import NOTABLE_PCT, with_calls
+from vcsbench.calls import NOTABLE_PCT, with_calls, with_unknown_noise
 from vcsbench.frames import in_order
 from vcsbench.intervals import CONFIDENCE, Estimate, unpaired_ratio
 from vcsbench.measurements import read_measurements
@@ -179,7 +179,7 @@ def make_table(
     rows = [_row(pair) for pair in found]
     table = pd.DataFrame(rows, columns=[*axes, "value", *STATISTICS, "noise_floor"])
     # Its degrees of freedom are taken to be the least that Welch's can be: calls err towards none.
-    table = in_order(with_calls(table, notable_pct), order, axes)
+    table = in_order(with_calls(with_unknown_noise(table), notable_pct), order, axes)
     table = table.assign(table=table_name(baseline), baseline=baseline, candidate=baselines.NOW)
     columns = ["table", *axes, "baseline", "candidate", "value", *STATISTICS, *JUDGED]
     return table[columns].reset_index(drop=True)

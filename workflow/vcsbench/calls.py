@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from vcsbench import flags
 from vcsbench.intervals import ENOUGH_ROUNDS, Estimate, detectable, t_quantile
 
 # The chance of a false call that is allowed of a single comparison, and of any in a whole table.
@@ -29,17 +30,14 @@ FASTER = "faster"
 SLOWER = "slower"
 NOT_SHOWN = "no difference shown"
 TOO_NOISY = "too noisy to say"
-TOO_FEW = "too few rounds"
-UNKNOWN = "noise unknown"
 
 MEANINGS = {
     FASTER: "the candidate took less time: the interval excludes 1 after Holm's correction for all "
     "comparisons of the table, and the ratio exceeds the noise floor",
     SLOWER: "the candidate took more time, in the same sense",
     NOT_SHOWN: "a difference worth noting (`notable_pct`) would have been seen, and was not",
-    TOO_NOISY: "even a difference worth noting might not have been seen: measure more rounds",
-    TOO_FEW: f"under {ENOUGH_ROUNDS} rounds nothing is called a difference",
-    UNKNOWN: "no cell of this class was measured twice, so its noise floor is not known",
+    TOO_NOISY: "even a difference worth noting might not have been seen: measure more rounds; so under "
+    f"{ENOUGH_ROUNDS} rounds, and where the noise floor is not known",
 }
 
 
@@ -71,16 +69,25 @@ def with_calls(table: pd.DataFrame, notable_pct: float) -> pd.DataFrame:
     calls = np.select(
         [
             ~np.isfinite(mean),
-            n < ENOUGH_ROUNDS,
-            np.isnan(floor),
+            (n < ENOUGH_ROUNDS) | np.isnan(floor),
             called & (mean > 0),
             called,
             smallest <= math.log1p(notable_pct / 100),
         ],
-        ["", TOO_FEW, UNKNOWN, FASTER, SLOWER, NOT_SHOWN],
+        ["", TOO_NOISY, FASTER, SLOWER, NOT_SHOWN],
         TOO_NOISY,
     )
     return table.assign(call=calls, detectable=np.exp(smallest))
+
+
+def with_unknown_noise(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with the flag `noise-unknown` where a ratio has no noise floor."""
+    unknown = table["noise_floor"].isna() & table["ratio"].notna()
+    words = [
+        flags.joined([*own.split(), "noise-unknown"]) if without else own
+        for own, without in zip(table["flags"], unknown, strict=True)
+    ]
+    return table.assign(flags=words)
 
 
 def call_all(

@@ -204,6 +204,10 @@ FLAGS: dict[str, Flag] = {
         "cleared, or where the command wrote to.",
         "Measure as then, or save a new baseline.",
     ),
+    "noise-unknown": Flag(
+        "No cell of this class was measured twice, so what identical cells differ by is not known.",
+        "Set `twins` to 1 or more; only the twins are measured.",
+    ),
     "low-n": Flag(
         "Fewer than 5 rounds: an interval says little.",
         "Raise `rounds`; only the new ones are measured.",

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench import buildlabels, flags, samework
-from vcsbench.calls import NOTABLE_PCT, with_calls
+from vcsbench.calls import NOTABLE_PCT, with_calls, with_unknown_noise
 from vcsbench.frames import in_order
 from vcsbench.intervals import ENOUGH_ROUNDS, Estimate, ratio_interval
 from vcsbench.noise import Floors, floors
@@ -49,7 +49,8 @@ def make_table(
             table = table.assign(flags=buildlabels.same_binaries(table, frame, kept))
         if is_measured(frame):
             floor = _noise_floors(table, floors(frame, axes), compare)
-            table = with_calls(table.assign(noise_floor=floor), notable_pct)
+            table = with_unknown_noise(table.assign(noise_floor=floor))
+            table = with_calls(table, notable_pct)
         order = {**order, "candidate": compare["candidates"]}
         table = in_order(table, order, [*kept, "candidate"])
     else:
