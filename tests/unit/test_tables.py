@@ -184,7 +184,7 @@ def test_five_rounds_are_enough():
     frame = frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5})
     assert row_of(table_of(frame, FORMATS, FORMAT_ONLY))["flags"] == "noise-unknown"
     few = frame[frame["round"] < 5]
-    assert row_of(table_of(few, FORMATS, FORMAT_ONLY))["flags"] == "low-n"
+    assert row_of(table_of(few, FORMATS, FORMAT_ONLY))["flags"] == "noise-unknown low-n"
     assert set(table_of(few, ELAPSED, FORMAT_ONLY)["flags"]) == {"low-n"}
 
 
