@@ -16,11 +16,11 @@ ONE_CELL = {axis: values[:1] for axis, values in AXES.items()}
 CELL = "log/http/ruby/f6/nopack/slow/cold"
 
 
-def collected(study, rounds=None, exports=None):
+def collected(study, rounds=None, exports=None, **thresholds):
     axes, grid = read_grid(study.grid)
     logs = study.results / "logs" / "cells" / study.name
     found = [path for path in exports or study.exports if Path(path).exists()]
-    return collect(axes, grid, rounds or study.rounds, found, logs)
+    return collect(axes, grid, rounds or study.rounds, found, logs, thresholds)
 
 
 def edit(path, change):
@@ -208,6 +208,23 @@ def test_marks_of_deviation(tmp_path):
 def test_short_is_the_cells_median(tmp_path):
     assert flags_for(tmp_path / "short", [0.19, 0.19, 0.205]) == ["short", "short", "short"]
     assert flags_for(tmp_path / "long", [0.201, 0.201, 0.185]) == ["", "", ""]
+
+
+def test_short_and_saturated_have_thresholds(tmp_path):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=1, noise=0, drift=0, seconds=lambda _: 0.3)
+
+    def busy(context):
+        context["host"]["cores"] = 1
+        context["runs"][0]["certificate"]["server_cpu_s"] = 9.0
+
+    edit(study.context(CELL, 1), busy)
+
+    def found(**thresholds):
+        return measurements(collected(study, **thresholds))["flags"].tolist()
+
+    assert found() == ["saturated"]
+    assert found(short_s=0.31) == ["saturated short"] and found(short_s=0.3) == ["saturated"]
+    assert found(saturated_share=1000) == [""]
 
 
 def test_a_cells_median_is_that_of_a_machine(tmp_path):

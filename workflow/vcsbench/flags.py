@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# A cell whose median is below this is short: starting the client is a good part of it.
-SHORT_S = 0.2
-# Client and server together take this share of all cores.
-SATURATED_SHARE = 0.9
-
 
 @dataclass(frozen=True)
 class Flag:
@@ -151,7 +146,7 @@ FLAGS: dict[str, Flag] = {
         "Cool the machine, take another frequency governor, or raise the container's quota.",
     ),
     "saturated": Flag(
-        "Client and server together kept nearly all cores busy.",
+        "Client and server together kept nearly all cores busy (threshold `saturated_share`).",
         "Read the time as that of this machine, not of the server alone.",
     ),
     "mean-cpu": Flag(
@@ -159,7 +154,7 @@ FLAGS: dict[str, Flag] = {
         "Set `runs: 1`, or use hyperfine 2 or later.",
     ),
     "short": Flag(
-        f"The cell's median is under {SHORT_S} s, so starting the client is a good part of it.",
+        "The cell's median is under the threshold `short_s`: starting the client is a good part of it.",
         "Take a larger scale before reading much into small differences.",
     ),
     "off-10": Flag(

@@ -27,6 +27,8 @@ THRESHOLDS: dict[str, float] = {
     "others_cpu_pct": 10,
     "steal_pct": 2,
     "cpu_floor_s": 0.05,
+    "saturated_share": 0.9,
+    "short_s": 0.2,
 }
 MIB = 1 << 20
 # All that judge() can say: what a context says of these is said anew.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,14 +22,17 @@ NUMBERS = ("round", "run", *TIMES, "scale")
 # What the context of a cell-round would say of a run that it has nothing of.
 UNCERTIFIED: dict[str, Any] = {"certificate": {}}
 FAILURES = ("cell", "round", "reason")
+# What off-10 and off-20 say by their names, as the published tables define them; no thresholds to set.
+OFF = {"off-10": 0.1, "off-20": 0.2}
 
 
 @dataclass
 class Collected:
     """A study's runs, a dict each with the columns of the measurements; and its failures, a dict
-    each with cell, round, reason."""
+    each with cell, round, reason; and the thresholds that its runs are judged by."""
 
     axes: list[str]
+    thresholds: Mapping[str, float]
     runs: list[dict[str, Any]] = field(default_factory=list)
     failures: list[dict[str, Any]] = field(default_factory=list)
 
@@ -54,11 +58,11 @@ def collect(
     """Read the exports, round<n>.json in a folder that ends with the cell's path, and the context
     beside each. What the grid does not skip and no export has is a failure, for the reason that the
     cell-round's log gives: `logs` is the folder with <cell>/round<n>.log. The certificates are judged
-    anew, by `thresholds`; other flags of a context are kept.
+    anew, by `thresholds` (defaults for what they do not name); other flags of a context are kept.
 
     Raises a UserError where an export is in no schema that is known.
     """
-    collected = Collected(list(axes))
+    collected = Collected(list(axes), {**judgement.THRESHOLDS, **thresholds})
     found = {_key(Path(path), len(axes)): Path(path) for path in exports}
     for cell in grid:
         if cell["skip"]:
@@ -67,11 +71,7 @@ def collect(
         for number in range(1, rounds + 1):
             log = Path(logs) / path / f"round{number}.log"
             export = found.get((path, number))
-            reason = (
-                _why_missing(log)
-                if export is None
-                else _read(export, cell, number, thresholds, collected)
-            )
+            reason = _why_missing(log) if export is None else _read(export, cell, number, collected)
             if reason:
                 collected.failures.append({"cell": path, "round": number, "reason": reason})
     return collected
@@ -93,7 +93,7 @@ def measurements(collected: Collected) -> pd.DataFrame:
     frame = pd.DataFrame(collected.runs, columns=[*first, *certified, *last], dtype=object)
     frame = frame.astype(dict.fromkeys(TIMES, float))
     if not frame.empty:
-        frame["flags"] = _flags(frame)
+        frame["flags"] = _flags(frame, collected.thresholds["short_s"])
     return frame
 
 
@@ -115,7 +115,6 @@ def _read(
     export: Path,
     cell: Mapping[str, str],
     number: int,
-    thresholds: Mapping[str, float],
     collected: Collected,
 ) -> str:
     """Add the runs of an export; returns why it is none, or ""."""
@@ -131,16 +130,17 @@ def _read(
     if codes:
         return f"the command ended with {', '.join(sorted(map(str, codes)))}, which is not 0"
     axes = {axis: cell[axis] for axis in collected.axes}
+    limits = collected.thresholds
     about = _about(context)
     certified: list[dict[str, Any]] = context.get("runs", [])
     for index, run in enumerate(runs):
         seen = certified[index] if index < len(certified) else UNCERTIFIED
         certificate = judgement.with_times(seen.get("certificate", {}), run)
         kept = [word for word in seen.get("flags", []) if word not in judgement.JUDGED]
-        words = [*judgement.judge(certificate, axes, thresholds), *kept, *context.get("flags", [])]
+        words = [*judgement.judge(certificate, axes, limits), *kept, *context.get("flags", [])]
         words += ["mean-cpu"] * run.mean_cpu
         words += buildlabels.judge(context)
-        words += ["saturated"] * _is_saturated(run, seen, context)
+        words += ["saturated"] * _is_saturated(run, seen, context, limits["saturated_share"])
         words += ["other-output"] * samework.wrote_otherwise(seen, context)
         collected.runs.append(
             {
@@ -171,11 +171,11 @@ def _client_peak(run: hyperfine_export.Run, certificate: Mapping[str, Any]) -> d
 
 
 def _is_saturated(
-    run: hyperfine_export.Run, seen: Mapping[str, Any], context: Mapping[str, Any]
+    run: hyperfine_export.Run, seen: Mapping[str, Any], context: Mapping[str, Any], limit: float
 ) -> bool:
     busy_s = [run.user_s, run.system_s, seen.get("certificate", {}).get("server_cpu_s")]
     share = sum(seconds or 0.0 for seconds in busy_s) / run.elapsed_s
-    return bool(share > flags.SATURATED_SHARE * context["host"]["cores"])
+    return bool(share > limit * context["host"]["cores"])
 
 
 def _about(context: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,22 +215,19 @@ def _why_missing(log: Path) -> str:
     return said[-1] if said else "it was not measured: the workflow ended before its turn"
 
 
-def _flags(frame: pd.DataFrame) -> pd.Series:
+def _flags(frame: pd.DataFrame, short_s: float) -> pd.Series:
     """The runs' own flags with those that follow from a cell's median over its usable runs."""
     usable = [flags.FALSE_LABEL.isdisjoint(words) for words in frame["flags"]]
     elapsed = frame["elapsed_s"].where(pd.Series(usable, index=frame.index))
     median = elapsed.groupby([frame["cell"], frame["host"]]).transform("median")
     deviation = (elapsed / median - 1).abs()
-    short = median < flags.SHORT_S
-    computed = zip(
-        frame["flags"], _work(frame), short, deviation > 0.1, deviation > 0.2, strict=True
-    )
+    short = median < short_s
+    off = {word: deviation > limit for word, limit in OFF.items()}
+    computed = zip(frame["flags"], _work(frame), short, *off.values(), strict=True)
     return pd.Series(
         [
-            flags.joined(
-                [*own, *work, *["short"] * is_short, *["off-10"] * off_10, *["off-20"] * off_20]
-            )
-            for own, work, is_short, off_10, off_20 in computed
+            flags.joined([*own, *work, *["short"] * is_short, *itertools.compress(off, is_off)])
+            for own, work, is_short, *is_off in computed
         ],
         index=frame.index,
     )
