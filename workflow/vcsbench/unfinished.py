@@ -17,6 +17,21 @@ from vcsbench import running
 
 # Set for the second Snakemake only.
 VARIABLE = "VCSBENCH_PARTIAL"
+# All that run after the cells.
+RULES = (
+    "all",
+    "grid",
+    "measurements",
+    "noise",
+    "table",
+    "published_table",
+    "findings",
+    "baseline_table",
+    "expectations",
+    "advice",
+    "report",
+    "index",
+)
 
 
 def wanted() -> bool:
@@ -83,20 +98,7 @@ def report_what_there_is(root: Path, config: Mapping[str, Any], snakefile: str) 
             "--nolock",
         ]
         # Nothing else may run: a cell that failed is for the next run.
-        rules = [
-            "all",
-            "grid",
-            "measurements",
-            "table",
-            "published_table",
-            "findings",
-            "baseline_table",
-            "expectations",
-            "advice",
-            "report",
-            "index",
-        ]
-        command += ["--quiet", "all", "--configfile", file.name, "--allowed-rules", *rules]
+        command += ["--quiet", "all", "--configfile", file.name, "--allowed-rules", *RULES]
         done = subprocess.run(command, env={**os.environ, VARIABLE: "1"})
     if done.returncode == 0:
         print(
