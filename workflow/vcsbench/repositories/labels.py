@@ -13,7 +13,7 @@ FOLDER = "repositories"
 # What a cold client is run against, so that its own files are not what a cold run times.
 EMPTY = "empty"
 # What a label keeps for looking after its copy, and no result needs.
-BOOKKEEPING = ("sample", "state", "digest")
+BOOKKEEPING = ("state", "digest")
 
 
 def copy_of(place: Path, name: str, copy: int) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,9 +28,6 @@ from vcsbench.wholefile import write_json
 
 # What is not to stay while copies are made.
 WORK = "making"
-# Asking for the residency of 100,000 files takes a second, and loads their inodes.
-SAMPLED_FILES = 500
-LARGE_BYTES = 1 << 20
 ELSEWHERE = "lower `copies` or the scale, or name another folder in `storages`"
 # A copy, its label, and a label that was being written.
 _COPY = re.compile(r"\.?[A-Za-z0-9][\w.-]*\.f\d+\.(?:no)?pack\.\d+(?:\.json(?:\.new)?)?")
@@ -181,15 +177,6 @@ def _label(
         "bytes": sum(file.size for file in copying.files),
         "tree": loaded["tree"],
         "notes": loaded["notes"],
-        "sample": _sample(copying),
         "digest": found.digest,
         "state": found.state,
     }
-
-
-def _sample(copying: Copying) -> list[str]:
-    """The files whose residency in the cache is asked: the large ones, and some of the others."""
-    large = [file.name for file in copying.files if file.size >= LARGE_BYTES]
-    small = [file.name for file in copying.files if 0 < file.size < LARGE_BYTES]
-    chosen = random.Random(0).sample(small, min(SAMPLED_FILES, len(small)))
-    return sorted(large + chosen)
