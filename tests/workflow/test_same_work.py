@@ -14,6 +14,7 @@ import pytest
 
 from project import Project, needs
 from vcsbench.machine import Machine
+from vcsbench.repositories import state
 from vcsbench.repositories.labels import label_of
 
 pytestmark = needs("svn", "svnadmin", "svnmucc", "hyperfine")
@@ -134,8 +135,8 @@ def copy_of(project: Project, fmt: str) -> Path:
 
 def unnoticed(copy: Path) -> None:
     """Leave the copy as if nobody had written to it."""
-    moment = json.loads(label_of(copy).read_text())["current_mtime_ns"]
-    os.utime(copy / "db" / "current", ns=(moment, moment))
+    label = json.loads(label_of(copy).read_text())
+    label_of(copy).write_text(json.dumps({**label, "state": state.take(copy)}))
 
 
 def youngest(copy: Path) -> int:
