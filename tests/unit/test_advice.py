@@ -10,6 +10,8 @@ import pytest
 
 from unit.synthetic import WORK
 from vcsbench.advice.recommend import advise
+from vcsbench.calls import FASTER, NOT_SHOWN, TOO_NOISY
+from vcsbench.twins import class_of
 
 ORDER = {
     "command": ["log", "export"],
@@ -24,15 +26,20 @@ ONE = {"command": ["log"], "repo": ["ruby"], "cache": ["cold"], "config": ["slow
 
 def measured(seconds, rounds=5, noise=0.005, drift=0.0, seed=1, **values):
     """Measurements of all combinations of ORDER's values, or of `values`, that take `seconds` of
-    their axes, times exp(N(0, noise)) and, in all cells alike, exp(-drift * round)."""
+    their axes, times exp(N(0, noise)) and, in all cells alike, exp(-drift * round). The last cell of
+    each class has a twin, with the same noise."""
     random = np.random.default_rng(seed)
     wanted = {**ORDER, **values}
+    points = [
+        dict(zip(wanted, point, strict=True)) for point in itertools.product(*wanted.values())
+    ]
+    cells = [("/".join(axes.values()), axes) for axes in points]
+    last = {class_of(axes): (f"{cell}~2", axes) for cell, axes in cells}
     rows = []
     for number in range(1, rounds + 1):
-        for point in itertools.product(*wanted.values()):
-            axes = dict(zip(wanted, point, strict=True))
+        for cell, axes in [*cells, *last.values()]:
             elapsed = seconds(axes) * math.exp(random.normal(0, noise) - drift * number)
-            rows.append({**axes, "round": number, "elapsed_s": elapsed})
+            rows.append({"cell": cell, **axes, "round": number, "elapsed_s": elapsed})
     return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.1, host="here", flags="", work=WORK)
 
 
@@ -82,7 +89,7 @@ def test_the_fastest_is_recommended_with_what_it_gains():
     assert item["slowest"]["axes"] == {"ra": "http", "format": "f6"}
     assert item["slowest"]["comparison"]["ratio"] == pytest.approx(1 / 0.3, rel=0.01)
     assert item["tied"] == []
-    times = frame.query("ra == 'file' and format == 'f7'")["elapsed_s"]
+    times = frame[frame["cell"] == "log/file/ruby/f7/slow/cold"]["elapsed_s"]
     assert (item["fastest"]["min_s"], item["fastest"]["max_s"]) == (times.min(), times.max())
 
 
@@ -114,25 +121,65 @@ def test_drift_over_rounds_hides_no_difference():
     assert item["fastest"]["max_s"] > 2 * item["fastest"]["min_s"]
 
 
-def test_what_lies_within_the_spread_is_not_recommended():
+def test_what_is_too_noisy_to_say_is_not_recommended():
     item = only(measured(factors(f7=0.98), noise=0.05, **ONE, ra=["svn"]))
     assert not item["confident"]
     assert item["choice"] == {}
     assert item["sentences"][0] == (
-        "No difference shown between f7 and f6, all with svn, config slow: nothing is recommended."
+        "Too noisy to tell f6 from f7, all with svn, config slow: nothing is recommended."
     )
-    assert effect_of(item, "format")["sentence"] == "format: no difference shown between f7 and f6."
+    assert effect_of(item, "format")["sentence"] == "format: too noisy to tell f6 from f7."
+    assert item["tied"] == [{"axes": {"format": "f7"}, "call": TOO_NOISY}]
 
 
-def test_one_contrary_round_is_spread_enough():
-    # The interval excludes 1, but in one of ten rounds it was the other way round.
-    frame = measured(factors(f7=0.5), rounds=10, noise=0.001, **ONE, ra=["svn"])
-    frame.loc[(frame["format"] == "f7") & (frame["round"] == 4), "elapsed_s"] = 1.1
-    item = only(frame)
+def within_a_floor_of(floor, f7):
+    """A frame without any noise but that twins differ by `floor`."""
+    frame = measured(factors(f7=f7), noise=0, **ONE, ra=["svn"])
+    frame.loc[frame["cell"].str.endswith("~2"), "elapsed_s"] *= floor
+    return frame
+
+
+def test_what_the_noise_floor_covers_is_not_recommended():
+    # 3 % faster in each and every round, where identical cells differ by 5 %.
+    item = only(within_a_floor_of(1.05, 0.97))
+    assert (item["confident"], item["choice"]) == (False, {})
     (comparison,) = effect_of(item, "format")["comparisons"]
-    assert comparison["low"] > 1 > comparison["smallest"]
-    assert not comparison["shown"]
+    assert comparison["low"] > 1.03
+    assert comparison["noise_floor"] == pytest.approx(1.05)
+    assert comparison["call"] == NOT_SHOWN
+    assert item["sentences"][0].startswith("No difference shown between f7 and f6, all with svn")
+    # The same where they differ by 2 %.
+    assert only(within_a_floor_of(1.02, 0.97))["choice"] == {"format": "f7"}
+
+
+def test_what_is_worth_noting_decides_between_none_shown_and_noise():
+    frame = within_a_floor_of(1.05, 0.97)
+    (item,) = advise(frame, ORDER, {}, notable_pct=4)["recommendations"]
+    assert item["tied"] == [{"axes": {"format": "f6"}, "call": TOO_NOISY}]
+
+
+def test_without_twins_nothing_is_recommended():
+    frame = measured(factors(f7=0.5), **ONE, ra=["svn"])
+    item = only(frame[~frame["cell"].str.endswith("~2")])
     assert not item["confident"]
+    assert item["sentences"][-1].endswith(
+        "to know the noise of the comparisons: set `twins` to 1 or more."
+    )
+
+
+def test_comparisons_of_a_block_are_one_family():
+    # By itself each difference is significant at 1 %, but not among so many.
+    def runner_up(formats):
+        frame = measured(factors(), rounds=6, noise=0, **{**ONE, "ra": ["svn"], "format": formats})
+        slower = frame["format"] != formats[0]
+        frame.loc[slower & (frame["round"] % 2 == 0), "elapsed_s"] = 1.01
+        frame.loc[slower & (frame["round"] % 2 == 1), "elapsed_s"] = 1.03
+        (item,) = advise(frame, {**ORDER, "format": formats}, {})["recommendations"]
+        return item["runner_up"]["comparison"]
+
+    alone, among = runner_up(["f6", "f7"]), runner_up([f"f{i}" for i in range(10, 34)])
+    assert (alone["low"], alone["noise_floor"]) == (among["low"], among["noise_floor"])
+    assert (alone["call"], among["call"]) == (FASTER, NOT_SHOWN)
 
 
 def test_rounds_that_agree_are_not_enough():
@@ -149,7 +196,7 @@ def test_of_equals_only_what_they_have_in_common_is_recommended():
     item = only(measured(factors(f7=0.5, http=1.5), noise=0.02, **ONE))
     assert item["choice"] == {"format": "f7"}
     assert len(item["tied"]) == 1
-    assert {item["fastest"]["axes"]["ra"], item["tied"][0]["ra"]} == {"svn", "file"}
+    assert {item["fastest"]["axes"]["ra"], item["tied"][0]["axes"]["ra"]} == {"svn", "file"}
     effect = effect_of(item, "ra")
     assert sorted(effect["fastest"]) == ["file", "svn"]
     assert "no difference shown between" in effect["sentence"]
@@ -221,7 +268,7 @@ def test_summary_has_a_sentence_per_axis():
 def test_repositories_are_told_apart():
     order = {**ORDER, "repo": ["ruby", "bsd"]}
     frame = measured(factors(f7=0.5), **{**ONE, "repo": ["ruby", "bsd"]}, ra=["svn"])
-    frame.loc[frame["repo"] == "bsd", "elapsed_s"] = [1.0] * 10
+    frame.loc[frame["repo"] == "bsd", "elapsed_s"] = 1.0
     advice = advise(frame, order, {})
     assert [(item["repo"], item["confident"]) for item in advice["recommendations"]] == [
         *[("ruby", True), ("bsd", False)]

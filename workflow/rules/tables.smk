@@ -124,5 +124,6 @@ rule advice:
     params:
         axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
         caveats=inputs.caveats_of,
+        notable_pct=PLAN.config["notable_pct"],
     script:
         "../scripts/advice.py"

@@ -14,6 +14,8 @@ snakemake: Any
 with logged(snakemake.log[0]):
     frame = read_measurements(snakemake.input.measurements)
     order = value_order(snakemake.params.axes, frame)
-    advice = {"study": snakemake.wildcards.study} | advise(frame, order, snakemake.params.caveats)
+    params = snakemake.params
+    made = advise(frame, order, params.caveats, params.notable_pct)
+    advice = {"study": snakemake.wildcards.study} | made
     text = json.dumps(advice, indent=1, ensure_ascii=False, allow_nan=False)
     write_sealed(snakemake.output[0], text + "\n")

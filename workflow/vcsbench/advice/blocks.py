@@ -1,32 +1,36 @@
-"""A block's choices compared: paired by round, and said to differ only beyond the spread."""
+"""A block's choices compared: paired by round, and called as those of a table are."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from vcsbench import samework
+from vcsbench.calls import call_all
 from vcsbench.grid import BLOCK_AXES
-from vcsbench.intervals import ENOUGH_ROUNDS, ratio_interval
+from vcsbench.intervals import ENOUGH_ROUNDS, Estimate, ratio_interval
+from vcsbench.noise import Floors
 
 Point = tuple[str, ...]  # one value for each axis that there is a choice of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # two of the same numbers are still two
 class Comparison:
     """How many times as fast as something else: the paired ratio, its interval, and its spread, the
-    smallest and the largest round. `shown` where interval and spread both lie above 1."""
+    smallest and the largest of `n` rounds. `noise_floor` is that of the cells compared, a ratio of at
+    least 1, None where it is not known; `call` one of calls.MEANINGS, "" until `called`."""
 
     ratio: float
     low: float
     high: float
     smallest: float
     largest: float
-    shown: bool
+    n: int
+    noise_floor: float | None
+    call: str = ""
 
 
 class Block:
@@ -37,7 +41,9 @@ class Block:
     not do what most did are in `other_work`, each with what differs.
     """
 
-    def __init__(self, rows: pd.DataFrame, order: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, rows: pd.DataFrame, order: Mapping[str, Sequence[str]], floors: Floors
+    ) -> None:
         """Take the block's rows of reduction.by_round; `order` has all axes and their values."""
         choices = [axis for axis in order if axis not in BLOCK_AXES]
         found = {axis: set(rows[axis]) - {""} for axis in choices}
@@ -46,12 +52,15 @@ class Block:
         self.order = order
         self.hosts = sorted(set(rows["host"]))
         self.rounds = sorted(set(rows["round"]))
+        self.floors: dict[Point, float] = {}
+        self.made: dict[tuple[tuple[Point, Point], ...], Comparison] = {}
         seconds: dict[Point, dict[float, float]] = {}
         works: dict[Point, str] = {}
         for row in rows.to_dict("records"):
             point = tuple(row[axis] for axis in self.names)
             seconds.setdefault(point, {})[row["round"]] = row["elapsed_s"]
             works[point] = row["work"]
+            self.floors[point] = floors.of({axis: row[axis] for axis in order})
         alike = samework.alike(works)
         self.other_work = {p: _why_other(p, works, alike) for p in seconds if p not in alike}
         self.left_out = [p for p, times in seconds.items() if len(times) < len(self.rounds)]
@@ -76,22 +85,22 @@ class Block:
         return ""
 
     def ranked(self) -> list[Point]:
-        """The choices, the fastest median first."""
-        return sorted(self.seconds, key=lambda point: (median(self.seconds[point]), point))
+        """The choices, the fastest first: by the geometric mean over the rounds, as they are compared."""
+        return sorted(self.seconds, key=lambda p: (math.fsum(map(math.log, self.seconds[p])), p))
 
     def compare(self, fast: Point, slow: Point) -> Comparison:
-        """Two choices."""
-        return _compare([self._logs(fast, slow)])
+        """Two choices, not called yet; the same comparison each time."""
+        return self._compare(((fast, slow),))
 
     def compare_values(self, axis: str, fast: str, slow: str) -> Comparison | None:
         """Two values of an axis, over all choices that are the same otherwise; None without any."""
-        matches = [
+        matches = tuple(
             (point, other)
             for point in self.seconds
             if point[self.names.index(axis)] == fast
             and (other := self._with(point, axis, slow)) in self.seconds
-        ]
-        return _compare([self._logs(*match) for match in matches]) if matches else None
+        )
+        return self._compare(matches) if matches else None
 
     def values(self, axis: str) -> list[str]:
         """The values of an axis, the fastest first, over the choices that all of them have."""
@@ -106,9 +115,35 @@ class Block:
         index = self.names.index(axis)
         return (*point[:index], value, *point[index + 1 :])
 
-    def _logs(self, fast: Point, slow: Point) -> list[float]:
-        pairs = zip(self.seconds[fast], self.seconds[slow], strict=True)
-        return [math.log(slower / faster) for faster, slower in pairs]
+    def _compare(self, matches: tuple[tuple[Point, Point], ...]) -> Comparison:
+        """Matching pairs: geometric means within rounds, then over them."""
+        if matches in self.made:
+            return self.made[matches]
+        logs = [
+            [math.log(s / f) for f, s in zip(self.seconds[fast], self.seconds[slow], strict=True)]
+            for fast, slow in matches
+        ]
+        per_round = [math.fsum(column) / len(logs) for column in zip(*logs, strict=True)]
+        estimate = ratio_interval(per_round)
+        floors = [self.floors[point] for pair in matches for point in pair]
+        self.made[matches] = Comparison(
+            ratio=estimate.value,
+            low=estimate.low,
+            high=estimate.high,
+            smallest=math.exp(min(per_round)),
+            largest=math.exp(max(per_round)),
+            n=estimate.n,
+            noise_floor=None if any(map(math.isnan, floors)) else max(floors),
+        )
+        return self.made[matches]
+
+
+def called(comparisons: Sequence[Comparison], notable_pct: float) -> list[Comparison]:
+    """The comparisons with their calls; together they are one family."""
+    estimates = [Estimate(c.ratio, c.low, c.high, c.n) for c in comparisons]
+    floors = [math.nan if c.noise_floor is None else c.noise_floor for c in comparisons]
+    words = call_all(estimates, floors, notable_pct)
+    return [replace(c, call=word) for c, word in zip(comparisons, words, strict=True)]
 
 
 def _why_other(point: Point, works: Mapping[Point, str], alike: set[Point]) -> str:
@@ -120,18 +155,3 @@ def _why_other(point: Point, works: Mapping[Point, str], alike: set[Point]) -> s
     # It is not alike, so one of those that are known did something else.
     other = next(works[p] for p in known if works[p] != works[point])
     return samework.difference(works[point], other)
-
-
-def _compare(logs: Sequence[Sequence[float]]) -> Comparison:
-    """Matching pairs, a logarithm per round each: geometric means within rounds, then over them."""
-    per_round = [math.fsum(column) / len(logs) for column in zip(*logs, strict=True)]
-    estimate = ratio_interval(per_round)
-    smallest, largest = math.exp(min(per_round)), math.exp(max(per_round))
-    return Comparison(
-        ratio=estimate.value,
-        low=estimate.low,
-        high=estimate.high,
-        smallest=smallest,
-        largest=largest,
-        shown=estimate.low > 1 and smallest > 1,
-    )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vcsbench.calls import FASTER, NOT_SHOWN, SLOWER, TOO_NOISY
 from vcsbench.report.words import enumeration, significant
 
 # Values that say which axis they are of.
@@ -32,24 +33,57 @@ def overall(item: Mapping[str, Any]) -> str:
         if next_one["axes"] == slowest["axes"]:
             return f"{winner}, {second} {choice(next_one['axes'])}."
         return f"{winner}, {second} the next, {choice(next_one['axes'])}, and {last}."
-    names = [choice(axes) for axes in (fastest["axes"], *item["tied"])]
-    said = " and ".join(names) if len(names) == 2 else "; ".join(names)
-    if len(names) > NAMED:
-        said = f"the {len(names)} fastest choices"
+    untold = _untold(
+        choice(fastest["axes"]), [(choice(t["axes"]), t["call"]) for t in item["tied"]]
+    )
+    untold = untold[0].upper() + untold[1:]
     if not item["choice"]:
-        return f"No difference shown between {said}{within}: nothing is recommended."
-    return f"{winner}, {last}. No difference shown between {said}."
+        return f"{untold}{within}: nothing is recommended."
+    if slowest["comparison"]["call"] == FASTER:
+        winner += f", {last}"
+    return f"{winner}. {untold}."
 
 
 def axis(name: str, comparisons: Sequence[Mapping[str, Any]]) -> str:
     """What the values of an axis make of it, others equal: the fastest against each of the rest."""
     fastest = comparisons[0]["faster"]
-    faster = [f"{_times(c)} {c['slower']}" for c in comparisons if c["shown"]]
-    others = [c["slower"] for c in comparisons if not c["shown"]]
+    faster = [f"{_times(c)} {c['slower']}" for c in comparisons if c["call"] == FASTER]
     parts = [f"{fastest} is {enumeration(faster)}"] if faster else []
-    if others:
-        parts.append(f"no difference shown between {enumeration([fastest, *others])}")
-    return f"{name}: {'; '.join(parts)}."
+    untold = _untold(fastest, [(c["slower"], c["call"]) for c in comparisons])
+    return f"{name}: {'; '.join([*parts, *([untold] if untold else [])])}."
+
+
+def _untold(best: str, others: Sequence[tuple[str, str]]) -> str:
+    """What the best is not told from, of others with their calls; "" if there is none."""
+    parts = []
+    for words, wanted, joint in (
+        ("no difference shown between", NOT_SHOWN, "and"),
+        ("too noisy to tell", TOO_NOISY, "from"),
+        ("elsewhere", SLOWER, "is not faster than"),
+    ):
+        names = [name for name, call in others if call == wanted]
+        several = f"{len(names)} others" if len(names) > NAMED else _joined(names, joint)
+        if names:
+            parts.append(f"{words} {best} {joint} {several}")
+    return "; ".join(parts)
+
+
+def _joined(names: Sequence[str], joint: str) -> str:
+    # Choices of several words, with commas among them, are told apart by semicolons.
+    if any(" " in name for name in names):
+        return "; ".join(names)
+    return enumeration(names)
+
+
+def unknown_noise(unknown: int, comparisons: int) -> list[str]:
+    """That comparisons have no noise floor, and what to do about it."""
+    if not unknown:
+        return []
+    which = "the" if unknown == comparisons else f"{unknown} of the {comparisons}"
+    return [
+        f"Too few cells were measured twice to know the noise of {which} comparisons: "
+        "set `twins` to 1 or more."
+    ]
 
 
 def other_work(found: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -69,6 +103,7 @@ class Call:
 
     value: str
     ratio: float
+    noisy: bool  # whether it is too noisy to say of one of its values
     command: str
     cache: str
 
@@ -76,17 +111,21 @@ class Call:
 def over_blocks(name: str, calls: Sequence[Call]) -> str:
     """What an axis makes of all blocks, in a sentence."""
     parts = []
-    for value in dict.fromkeys(call.value for call in calls):
-        agreeing = [call for call in calls if call.value == value]
+    for value, noisy in dict.fromkeys(_kind(call) for call in calls):
+        agreeing = [call for call in calls if _kind(call) == (value, noisy)]
         where = "everything" if len(agreeing) == len(calls) else _where(agreeing)
-        if value:
-            ratios = sorted(call.ratio for call in agreeing)
-            span = dict.fromkeys(significant(ratio) for ratio in (ratios[0], ratios[-1]))
-            times = f"{' to '.join(span)} times as fast as the next"
-            parts.append(f"{value} is fastest for {where}, {times}")
-        else:
-            parts.append(f"no difference shown for {where}")
+        if not value:
+            parts.append(f"{TOO_NOISY if noisy else NOT_SHOWN} for {where}")
+            continue
+        ratios = sorted(call.ratio for call in agreeing)
+        span = dict.fromkeys(significant(ratio) for ratio in (ratios[0], ratios[-1]))
+        times = f"{' to '.join(span)} times as fast as the next"
+        parts.append(f"{value} is fastest for {where}, {times}")
     return f"{name}: {'; '.join(parts)}."
+
+
+def _kind(call: Call) -> tuple[str, bool]:
+    return call.value, call.noisy and not call.value
 
 
 def _where(calls: Sequence[Call]) -> str:
