@@ -123,14 +123,14 @@ def test_ticks_suit_the_scale() -> None:
         assert all(domain[0] <= tick <= domain[1] for tick in ticks)
 
 
-def test_drift_is_relative_to_each_cells_median() -> None:
+def test_drift_is_each_blocks_relative_to_its_cells_medians() -> None:
     group = drift_charts(runs(), ORDER)
     points = group.charts[0].spec["data"]["values"]
     single = [p for p in points if "pct" in p]
-    medians = {(p["panel"], p["round"]): p["median"] for p in points if "median" in p}
+    blocks = {(p["panel"], p["round"]): p for p in points if "drift" in p}
     assert len(single) == 48
-    assert medians["log cold", 1] == 9.1
-    assert medians["log cold", 2] == 0
+    assert [blocks["log cold", number]["drift"] for number in (1, 2, 3)] == [9.1, 0, -9.1]
+    assert {p["cells"] for p in blocks.values()} == {4}
     assert list(dict.fromkeys(p["panel"] for p in single)) == [
         "log cold",
         "log hot-os",
@@ -138,6 +138,52 @@ def test_drift_is_relative_to_each_cells_median() -> None:
         "export hot-os",
     ]
     assert "log cold" in drawn(group.charts[0].spec)
+
+
+def test_a_blocks_drift_is_a_geometric_mean_over_runs_that_count() -> None:
+    rows = [
+        {
+            **{"cell": cell, "command": "log", "cache": "cold", "round": number, "flags": ""},
+            "elapsed_s": seconds,
+            "started_at": f"2026-11-21T0{number}:0{minute}:00Z",
+        }
+        for minute, cell, times in ((5, "a", [4.0, 1.0, 1.0]), (3, "b", [30.0, 30.0, 15.0]))
+        for number, seconds in enumerate(times, 1)
+    ]
+    false = {**rows[0], "cell": "c", "elapsed_s": 99.0, "flags": "warm"}
+    points = drift_charts([*rows, false], ORDER).charts[0].spec["data"]["values"]
+    assert {p["cell"] for p in points if "pct" in p} == {"a", "b"}
+    blocks = [p for p in points if "drift" in p]
+    assert [p["drift"] for p in blocks] == [100, 0, -29.3]  # sqrt(4 x 1), 1, sqrt(1 x 0.5)
+    assert (blocks[0]["block"], blocks[0]["started"]) == ("log cold", "2026-11-21T01:03:00Z")
+
+
+def test_thirty_blocks_have_a_panel_each_and_repositories_a_line() -> None:
+    order = {
+        **ORDER,
+        "command": [f"c{i:02}" for i in range(10)],
+        "cache": ["cold", "hot", "hotter"],
+    }
+    rows = [
+        {
+            **{"cell": f"{command}/{repo}/{cache}", "command": command, "repo": repo},
+            **{"cache": cache, "round": number, "elapsed_s": 1.0 + number * (repo == "bsd")},
+        }
+        for command in order["command"]
+        for cache in order["cache"]
+        for repo in ("ruby", "bsd")
+        for number in (1, 2, 3)
+    ]
+    spec = drift_charts(rows, order).charts[0].spec
+    blocks = [p for p in spec["data"]["values"] if "drift" in p]
+    assert len({p["panel"] for p in blocks}) == 30
+    assert {p["block"] for p in blocks if p["panel"] == "c03 hot"} == {
+        "c03 hot ruby",
+        "c03 hot bsd",
+    }
+    assert {p["drift"] for p in blocks if p["line"] == "ruby"} == {0}
+    picture = drawn(spec)
+    assert "c09 hotter" in picture and ">bsd<" in picture
 
 
 def test_one_round_has_no_drift_and_nothing_measured_no_chart() -> None:

@@ -1,11 +1,13 @@
-"""Drift: how elapsed times move from round to round."""
+"""Drift: how the blocks' elapsed times move from round to round."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vcsbench import flags
 from vcsbench.report.charts.panels import (
     GREY,
     HUES,
@@ -14,63 +16,113 @@ from vcsbench.report.charts.panels import (
     ChartGroup,
     PointList,
     Record,
+    distinct,
     name_of,
     panels,
 )
 from vcsbench.report.grids import Layout
 
-READING = """Per cent above or below the cell's median: a point is a run, the line their median.
-Where it falls from left to right, runs got faster from round to round, as cold ones do where
-something below this system keeps what they read."""
+READING = """Per cent above or below each cell's own median: the line is a block's geometric mean over its
+cells in a round, a grey point a run. A slow fall over the rounds of cold cells is what caches below this
+system do: they keep what earlier rounds read, and cannot be emptied from here (cold is guest-cold). What
+the cells of a block share in a round cancels in the comparisons, which are paired by round."""
+
+PANEL_AXES = ("command", "cache")
 
 
 def drift_charts(measurements: Sequence[Record], order: Mapping[str, Sequence[str]]) -> ChartGroup:
-    """How elapsed times move from round to round, relative to each cell's median, with a panel per
-    command and cache state; no chart with fewer than two rounds."""
-    axes = tuple(axis for axis in ("command", "cache") if axis in order)
-    if len({row["round"] for row in measurements}) < 2:
+    """How elapsed times move from round to round, relative to each cell's median: a panel per command
+    and cache state, in it a line per block (one for each repository and machine).
+
+    Runs with a false label are left out; there is no chart with fewer than two rounds.
+    """
+    axes = tuple(axis for axis in PANEL_AXES if axis in order)
+    usable = [row for row in measurements if not flags.has_false_label(row.get("flags") or "")]
+    if len({row["round"] for row in usable}) < 2:
         return ChartGroup("Drift over the rounds", READING, [])
-    cells: dict[tuple[str, str], list[Record]] = {}
-    for row in measurements:  # of each machine by itself
-        cells.setdefault((row["cell"], row.get("host", "")), []).append(row)
     rank = Layout((), axes, (), order).sort_key(axes)
-    points = []
-    for rows in sorted(
-        cells.values(), key=lambda rows: rank(tuple(rows[0][axis] for axis in axes))
-    ):
+    usable.sort(key=lambda row: rank(tuple(row[axis] for axis in axes)))
+    cells: dict[tuple[str, str], list[Record]] = {}
+    for row in usable:  # of each machine by itself
+        cells.setdefault((row["cell"], row.get("host", "")), []).append(row)
+    several = [key for key in ("repo", "host") if len({row.get(key, "") for row in usable}) > 1]
+    runs = []
+    for rows in cells.values():
         middle = statistics.median(row["elapsed_s"] for row in rows)
-        points += [
+        runs += [
             {
                 "panel": name_of(row, axes) or "all cells",
+                "line": name_of(row, several),
                 "round": row["round"],
-                "pct": round(100 * (row["elapsed_s"] / middle - 1), 1),
+                "log": math.log(row["elapsed_s"] / middle),
                 "cell": row["cell"],
+                "started": row.get("started_at") or "",
             }
             for row in rows
         ]
-    chart = Chart("chart-drift", "", _drift_spec(points))
-    return ChartGroup("Drift over the rounds", READING, [chart])
+    spec = _drift_spec(_run_points(runs), _block_points(runs))
+    return ChartGroup("Drift over the rounds", READING, [Chart("chart-drift", "", spec)])
 
 
-def _drift_spec(points: PointList) -> dict[str, Any]:
+def _run_points(runs: PointList) -> PointList:
+    if len(runs) > MANY_POINTS:
+        return []
+    return [
+        {
+            **{key: run[key] for key in ("panel", "round", "cell", "started")},
+            "pct": _percent(run["log"]),
+        }
+        for run in runs
+    ]
+
+
+def _block_points(runs: PointList) -> PointList:
+    """A point per block and round, with when its first cell began."""
+    groups: dict[tuple[str, str, int], PointList] = {}
+    for run in runs:
+        groups.setdefault((run["panel"], run["line"], run["round"]), []).append(run)
+    return [
+        {
+            "panel": panel,
+            "line": line,
+            "block": f"{panel} {line}".strip(),
+            "round": number,
+            "drift": _percent(statistics.fmean(run["log"] for run in of_block)),
+            "cells": len({run["cell"] for run in of_block}),
+            "started": min(run["started"] for run in of_block),
+        }
+        for (panel, line, number), of_block in groups.items()
+    ]
+
+
+def _percent(log: float) -> float:
+    return round(100 * math.expm1(log), 1)
+
+
+def _drift_spec(runs: PointList, blocks: PointList) -> dict[str, Any]:
     import altair as alt
 
-    groups: dict[tuple[str, int], list[float]] = {}
-    for point in points:
-        groups.setdefault((point["panel"], point["round"]), []).append(point["pct"])
-    middles = [
-        {"panel": panel, "round": number, "median": round(statistics.median(values), 1)}
-        for (panel, number), values in groups.items()
-    ]
-    shown = points if len(points) <= MANY_POINTS else []
-    rounds = sorted({point["round"] for point in points})
+    rounds = sorted({point["round"] for point in blocks})
     axis = alt.Axis(values=rounds if len(rounds) <= 12 else alt.Undefined, format="d", grid=False)
     x = alt.X("round:Q", title="round", scale=alt.Scale(nice=False, padding=8), axis=axis)
     y: dict[str, Any] = {"title": None, "axis": alt.Axis(tickCount=5, format="+d")}
     zero = alt.Chart().mark_rule(color=GREY, strokeDash=[2, 2]).encode(y=alt.datum(0))
-    dots = alt.Chart().mark_circle(size=16, opacity=0.4, color=GREY)
-    dots = dots.encode(x=x, y=alt.Y("pct:Q", **y), tooltip=["cell:N", "round:Q", "pct:Q"])
+    dots = alt.Chart().mark_circle(size=14, opacity=0.3, color=GREY)
+    dots = dots.encode(
+        x=x, y=alt.Y("pct:Q", **y), tooltip=["cell:N", "round:Q", "pct:Q", "started:N"]
+    )
     dots = dots.transform_filter("isValid(datum.pct)")
-    line = alt.Chart().mark_line(color=HUES[1], strokeWidth=2)
-    line = line.encode(x=x, y=alt.Y("median:Q", **y)).transform_filter("isValid(datum.median)")
-    return panels(alt.layer(zero, dots, line), shown + middles, 110, independent=False)
+    names = distinct(blocks, "line")
+    colour = (
+        alt.Color("line:N", title=None, scale=alt.Scale(domain=names, range=list(HUES)))
+        if len(names) > 1
+        else alt.value(HUES[1])
+    )
+    line = alt.Chart().mark_line(strokeWidth=2, point={"size": 36, "filled": True})
+    line = line.encode(
+        x=x,
+        y=alt.Y("drift:Q", **y),
+        color=colour,
+        tooltip=["block:N", "round:Q", "drift:Q", "cells:Q", "started:N"],
+    ).transform_filter("isValid(datum.drift)")
+    return panels(alt.layer(zero, dots, line), runs + blocks, 110, independent=False)
