@@ -88,12 +88,36 @@ def test_what_the_user_put_into_our_folder_stays(tmp_path: Path) -> None:
     place.make("repositories")  # and it is still ours
 
 
-def test_a_place_that_was_only_begun_is_taken_up(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "one")
-    place.path.mkdir()
-    (place.path / f".{MARKER}.new").write_text("{")
+@pytest.mark.parametrize("left", [{}, {f".{MARKER}.new": b"{"}, {MARKER: b""}, {MARKER: bytes(20)}])
+def test_a_place_that_was_only_begun_is_taken_up(tmp_path: Path, left: dict[str, bytes]) -> None:
+    def begin() -> Place:
+        place = Place(tmp_path, tmp_path / "one")
+        place.path.mkdir()
+        for name, content in left.items():
+            (place.path / name).write_bytes(content)
+        return place
+
+    begin().remove()
+    assert list(tmp_path.iterdir()) == []
+    place = begin()
+    place.remove("repositories", "ruby")
     place.make("repositories")
-    place.remove("repositories")
+    assert json.loads((place.path / MARKER).read_text())["owner"] == place.owner
+    place.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_link_or_a_marker_of_anothers_is_not_taken_up(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "one")
+    (tmp_path / "mine").mkdir()
+    place.path.symlink_to(tmp_path / "mine")
+    refused(place.make, "vcsbench did not make it")
+    refused(place.remove, "vcsbench did not make it")
+    place.path.unlink()
+    place.path.mkdir()
+    (place.path / MARKER).write_text("{}")
+    refused(place.make, "vcsbench did not make it")
+    assert (place.path / MARKER).read_text() == "{}"
 
 
 def test_a_storage_that_is_missing_or_read_only(tmp_path: Path) -> None:

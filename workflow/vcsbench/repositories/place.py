@@ -55,11 +55,9 @@ class Place:
         try:
             self.path.mkdir(mode=0o755)
         except FileExistsError:
-            # Ours, or made by a run that ended before it wrote the marker; never a link, nor somebody's.
-            if not self._is_own_folder() or not {MARKER, *os.listdir(self.path)} <= _BEGUN:
+            if not self._is_begun():
                 return
-        if not (self.path / MARKER).exists():
-            write_json(self.path / MARKER, {"owner": self.owner})
+        write_json(self.path / MARKER, {"owner": self.owner})
 
     def check_open(self) -> None:
         """A UserError where the user whom root's servers run as cannot enter the place."""
@@ -85,8 +83,9 @@ class Place:
             self._remove(self.path.joinpath(*name))
         if not below:
             try:
-                if os.listdir(self.path) == [MARKER]:
-                    (self.path / MARKER).unlink()
+                if set(os.listdir(self.path)) <= _BEGUN:
+                    for file in _BEGUN:
+                        (self.path / file).unlink(missing_ok=True)
                     self.path.rmdir()
             except OSError as error:
                 raise UserError(f"{self.path}: cannot be removed: {error.strerror}") from None
@@ -106,6 +105,16 @@ class Place:
         there = os.lstat(self.path)
         return stat.S_ISDIR(there.st_mode) and there.st_uid == os.geteuid()
 
+    def _is_begun(self) -> bool:
+        """Whether a run made the place that ended before its marker was written; never a link, nor what is
+        somebody's."""
+        if not self._is_own_folder() or not set(os.listdir(self.path)) <= _BEGUN:
+            return False
+        marker = self.path / MARKER
+        return not os.path.lexists(marker) or (
+            marker.is_file() and not marker.read_bytes().strip(b"\0")
+        )
+
     def _check(self, below: Sequence[str] = ()) -> None:
         """A UserError where the place, or a folder on the way to what is in it, is not ours."""
         try:
@@ -113,7 +122,7 @@ class Place:
         except (OSError, ValueError):
             marker = {}
         owner = marker.get("owner") if isinstance(marker, dict) else None
-        if not self._is_own_folder() or owner != self.owner:
+        if not self._is_own_folder() or (owner != self.owner and not self._is_begun()):
             raise UserError(
                 f"{self.path}: is in the way: vcsbench did not make it, and will not touch it; "
                 f"move it elsewhere"
