@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from project import Project, needs
+from vcsbench.unfinished import export_of, measured_as
 
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),
@@ -35,14 +37,111 @@ def small(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_full_disk_ends_the_run_with_one_sentence(project: Project, small: Path) -> None:
-    fill = ["dd", "if=/dev/zero", f"of={small / 'mine'}", "bs=4k", "count=255"]
-    subprocess.run(fill, stderr=subprocess.DEVNULL, check=True)
+    mine = fill(small, 4096)
     done = project.snakemake()
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
     assert "No space left on device; the run ends here: free some space" in done.stdout
     assert done.stdout.count("Error in rule cell:") == 1, "no other cell is tried"
     assert project.exports() == {}
-    (small / "mine").unlink()
+    mine.unlink()
     again = project.snakemake()
     assert again.returncode == 0 and len(project.exports()) == 6, again.stdout
     assert not list(small.glob("vcsbench-*"))
+
+
+@pytest.fixture
+def disk(project: Project) -> Iterator[Path]:
+    """A small disk of the user's."""
+    path = project.path / "disk"
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m,mode=755", "tmpfs", path], check=True)
+    yield path
+    subprocess.run(["umount", path], check=True)
+
+
+def fill(disk: Path, leave: int) -> Path:
+    """Take all of a disk but so many bytes."""
+    there = os.statvfs(disk)
+    mine = disk / "mine"
+    with mine.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, there.f_bavail * there.f_frsize - leave)
+    return mine
+
+
+def report(project: Project) -> subprocess.CompletedProcess[str]:
+    """What `make report` runs."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        [project.path / "workflow/scripts/make_report.sh", *project.command()[3:]],
+        cwd=project.path,
+        env={**os.environ, "PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
+
+
+def halves(project: Project) -> list[Path]:
+    """Exports and contexts that are no pair of a whole result, and files that were only begun."""
+    cells = project.path / "results/cells"
+    found = [p for p in cells.rglob("*.json") if measured_as(export_of(p)) is None]
+    return [*found, *(project.path / "results").rglob(".*.new")]
+
+
+# What is left of the disk: nothing, and so little that the run begins and does not end.
+@pytest.mark.parametrize("leave", [pytest.param(8192, marks=pytest.mark.slow), 300_000])
+def test_results_on_a_disk_that_is_full(project: Project, disk: Path, leave: int) -> None:
+    (disk / "results").mkdir()
+    (project.path / "results").symlink_to(disk / "results")
+    project.configure(repositories=RUBY, rounds=2, copies=1, grid={STUDY: {"include": [PART]}})
+    first = project.snakemake(
+        f"results/cells/{STUDY}/log/svn/ruby/f7/nopack/slow/hot-os/round1.json"
+    )
+    assert first.returncode == 0, first.stdout
+    before = project.exports()
+    assert len(before) == 1
+    mine = fill(disk, leave)
+
+    done = report(project)
+
+    assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
+    said = [line for line in done.stdout.splitlines() if "free some space" in line]
+    assert any(str(project.path / "results") in line for line in said), done.stdout
+    assert halves(project) == [], "nothing wrong stays"
+    after = project.exports()
+    assert {path: after.get(path) for path in before} == before
+    mine.unlink()
+    again = report(project)
+    assert again.returncode == 0 and "Traceback" not in again.stdout, again.stdout
+    last = project.exports()
+    assert {path: last.get(path) for path in after} == after and len(last) == 6
+    assert (project.path / f"results/failures/{STUDY}.csv").read_text().count("\n") == 1
+    assert (project.path / "results").is_symlink()
+
+
+def test_a_storage_that_is_full_when_a_target_is_written(project: Project, disk: Path) -> None:
+    part = {**PART, "command": "export", "cache": "hot-os"}
+    project.configure(
+        repositories={"ruby": {**RUBY["ruby"], "scale": 0.01}},
+        rounds=2,
+        copies=1,
+        storages={"disk": str(disk)},
+        targets="storage",
+        grid={STUDY: {"include": [part]}},
+    )
+    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    mine = fill(disk, 20_000)
+
+    done = report(project)
+
+    assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
+    (said, *_) = [line for line in done.stdout.splitlines() if line.startswith("svn exits")]
+    assert str(disk) in said and "No space left on device" in said, said
+    assert said.endswith("; the run ends here: free some space and run again"), said
+    assert done.stdout.count("Error in rule cell:") == 1, "no other cell is tried"
+    assert project.exports() == {} and halves(project) == []
+    assert not list(disk.glob("vcsbench-*/targets/*"))
+    mine.unlink()
+    again = report(project)
+    assert again.returncode == 0 and len(project.exports()) == 2, again.stdout
