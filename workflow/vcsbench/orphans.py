@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import select
@@ -9,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 
 from vcsbench.measure import processes
@@ -54,9 +56,15 @@ def _watch(fds: list[int]) -> None:
     with suppress(OSError):
         print("the workflow has ended, and this job with it", file=sys.stderr, flush=True)
     started = processes.family(os.getpid())[1:]
+    # What is asked to end ends its own children only, and this thread with itself.
+    atexit.register(_kill, started)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE_S)
-    for pid in {*started, *processes.family(os.getpid())[1:]}:
+    _kill({*started, *processes.family(os.getpid())[1:]})
+    os._exit(1)
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
-    os._exit(1)

@@ -72,11 +72,10 @@ def family(pid: int) -> list[int]:
     """A process and all its descendants."""
     found = [pid]
     for parent in found:
-        try:
-            text = Path(f"/proc/{parent}/task/{parent}/children").read_text()
-        except OSError:
-            continue
-        found.extend(int(child) for child in text.split())
+        # The kernel lists what each thread has started.
+        for children in Path(f"/proc/{parent}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                found.extend(int(child) for child in children.read_text().split())
     return found
 
 
