@@ -111,6 +111,7 @@ def test_columns_and_values(tmp_path, schema):
             *["client", "client_version", "server", "server_version", "binaries"],
             "copy",
             "order",
+            "seed",
             "scale",
             "host",
             "started_at",
@@ -120,6 +121,7 @@ def test_columns_and_values(tmp_path, schema):
     row = frame.iloc[1]
     assert row["cell"] == "log/svn/ruby/f6/nopack/slow/cold"
     assert (row["ra"], row["round"], row["run"], row["copy"]) == ("svn", 2, 1, 2)
+    assert (row["order"], row["seed"]) == (1, 1)
     assert row["user_s"] == pytest.approx(row["elapsed_s"] / 2)
     assert (row["server_cpu_s"], row["host"], row["scale"]) == (0.2, "workstation", 0.1304)
 

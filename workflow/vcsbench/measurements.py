@@ -81,12 +81,13 @@ def measurements(collected: Collected) -> pd.DataFrame:
     """A row per run: cell, the axes, round, run, elapsed_s, user_s, system_s, server_cpu_s,
     client_peak_memory_bytes, what the certificate adds, work (what the run did, as JSON: text
     that is equal where the work is; "" if nothing tells), client, client_version, server,
-    server_version, binaries (buildlabels.columns), copy, order, scale, host, started_at, flags
-    (words separated by spaces)."""
+    server_version, binaries (buildlabels.columns), copy, order (the
+    position among all cell-rounds), seed (what that order was drawn from), scale, host, started_at,
+    flags (words separated by spaces)."""
     first = ["cell", *collected.axes, "round", "run"]
     first += ["elapsed_s", "user_s", "system_s", "server_cpu_s", "client_peak_memory_bytes"]
     last = ["work", "client", "client_version", "server", "server_version", "binaries"]
-    last += ["copy", "order", "scale", "host", "started_at", "flags"]
+    last += ["copy", "order", "seed", "scale", "host", "started_at", "flags"]
     seen = dict.fromkeys(name for run in collected.runs for name in run)
     certified = [name for name in seen if name not in first and name not in last]
     # As objects: a process id stays a whole number where another run has none.
@@ -183,6 +184,7 @@ def _about(context: Mapping[str, Any]) -> dict[str, Any]:
         **buildlabels.columns(context),
         "copy": context.get("copy"),
         "order": context.get("order"),
+        "seed": context.get("seed"),
         "scale": context.get("repository", {}).get("scale"),
         "host": host_of(context),
         "started_at": context.get("started_at", ""),

@@ -114,7 +114,12 @@ def _drift_spec(runs: PointList, blocks: PointList) -> dict[str, Any]:
     dots = dots.transform_filter("isValid(datum.pct)")
     names = distinct(blocks, "line")
     colour = (
-        alt.Color("line:N", title=None, scale=alt.Scale(domain=names, range=list(HUES)))
+        alt.Color(
+            "line:N",
+            title=None,
+            scale=alt.Scale(domain=names, range=list(HUES)),
+            legend=alt.Legend(orient="top"),
+        )
         if len(names) > 1
         else alt.value(HUES[1])
     )
