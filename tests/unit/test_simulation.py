@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ def simulation():
     del sys.modules["simulation"]
 
 
-@pytest.mark.parametrize("drift", [False, True])
+@pytest.mark.parametrize("drift", ["none", "rounds", "blocks"])
 def test_intervals_hold_the_truth_and_slowdowns_are_called(simulation, drift):
     found = simulation.outcome(simulation.Case(10, 1, drift, experiments=150))
     assert 0.91 <= found.coverage <= 0.985
@@ -48,6 +49,35 @@ def test_what_it_judges_is_what_a_table_of_one_experiment_says(simulation):
     whole = make_table(frame, "simulated", simulation.DEFINITION, order)
     pd.testing.assert_frame_equal(rows[list(whole)], whole)
     assert "slower" in set(whole["call"])
+
+
+def test_drift_within_a_block_follows_the_places_of_its_cells(simulation, monkeypatch):
+    case = simulation.Case(6, 2, "blocks", experiments=3)
+    monkeypatch.setattr(simulation, "NOISE", 0.0)
+    frame = simulation.measurements(case, 1.0, simulation.np.random.default_rng(1))
+    logs = simulation.np.log(frame["elapsed_s"])
+    for _, block in logs.groupby([frame["repo"], frame["command"], frame["round"]]):
+        steps = sorted(block - block.max(), reverse=True)
+        wanted = simulation.WITHIN_BLOCK * simulation.np.arange(len(block)) / (len(block) - 1)
+        assert steps == pytest.approx(list(wanted))
+    first = frame.loc[logs.groupby([frame["repo"], frame["round"]]).idxmax(), "cell"]
+    assert first.nunique() > 5  # the order is another in each round
+
+
+def test_limits_that_are_not_kept_are_said(simulation):
+    kept = simulation.Outcome(0.95, 0.001, 0.01, 0.95)
+    case = simulation.Case(10, 1)
+    assert simulation.broken(case, kept) == []
+    for name, value in (
+        ("coverage", 0.92),
+        ("coverage", 0.98),
+        ("false_calls", 0.006),
+        ("power", 0.89),
+    ):
+        found = dataclasses.replace(kept, **{name: value})
+        assert len(simulation.broken(case, found)) == 1
+        assert simulation.document([(case, found)]).endswith("| no |")
+    assert simulation.document([(case, kept)]).endswith("| yes |")
 
 
 def test_the_document_has_its_table(simulation):
