@@ -160,7 +160,9 @@ def test_caches_that_are_not_cleared(bench: Bench) -> None:
             found, seen = bench.measure(f"{FILE}/cold")
     finally:
         bench.configure()
-    assert {"warm", "no-reads"} <= set(found) and seen["resident_before"] > 0.3
+    assert "warm" in found and seen["resident_before"] > 0.3
+    # Where others empty the caches meanwhile, it does read.
+    assert ("no-reads" in found) == (not seen["client_read_bytes"])
     assert seen["cache_cleared_by"] == "evict"
 
 
