@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -134,8 +135,21 @@ MOMENTS = {
 }
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def slow(*values: Any) -> Any:
+    """A case that `make test` leaves out."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def cheap(first: Iterable[Any], second: Iterable[Any], keep: list[tuple[Any, Any]]) -> list[Any]:
+    """All pairs, of which `make test` runs those to keep."""
+    pairs = itertools.product(first, second)
+    return [pair if pair in keep else slow(*pair) for pair in pairs]
+
+
+@pytest.mark.parametrize(
+    ("number", "moment"),
+    cheap((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), MOMENTS, keep=[(signal.SIGINT, "cell")]),
+)
 def test_a_signal_ends_it_in_time(tiny: Project, number: int, moment: str) -> None:
     begun = slow_program(tiny, MOMENTS[moment][0], 100, MOMENTS[moment][1])
     run = Run(tiny)
@@ -151,6 +165,7 @@ def test_a_signal_ends_it_in_time(tiny: Project, number: int, moment: str) -> No
         finishes(tiny)
 
 
+@pytest.mark.slow
 def test_ctrl_c_twice(tiny: Project) -> None:
     begun = slow_program(tiny, "svn", 100, "log")
     run = Run(tiny)
@@ -161,7 +176,7 @@ def test_ctrl_c_twice(tiny: Project) -> None:
     assert run.returncode != 0 and servers_of(tiny) == []
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", [slow("load"), slow("verify"), "cell"])
 def test_ctrl_c_of_snakemake_itself(tiny: Project, moment: str) -> None:
     begun = slow_program(tiny, MOMENTS[moment][0], 100, MOMENTS[moment][1])
     run = Run(tiny, plain=True)
@@ -171,8 +186,9 @@ def test_ctrl_c_of_snakemake_itself(tiny: Project, moment: str) -> None:
     assert "the report is made of what there is" not in run.said()
 
 
-@pytest.mark.parametrize("plain", [False, True])
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    ("plain", "moment"), cheap((False, True), MOMENTS, keep=[(True, "verify")])
+)
 def test_what_it_started_ends_with_a_snakemake_that_is_killed(
     tiny: Project, moment: str, plain: bool
 ) -> None:
@@ -194,7 +210,7 @@ def snakemake_of(project: Project) -> int:
     raise AssertionError("no Snakemake runs")
 
 
-@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("plain", [False, slow(True)])
 def test_after_a_kill_of_everything_the_next_run_carries_on(tiny: Project, plain: bool) -> None:
     run = Run(tiny, plain=plain)
     wait_for(lambda: len(tiny.exports()) >= 2)

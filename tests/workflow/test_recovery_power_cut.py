@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,6 +68,11 @@ def damage(path: Path, how: str) -> None:
     at = path.stat()
     DAMAGES[how](path)
     os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns))
+
+
+def slow(how: str) -> Any:
+    """A case that `make test` leaves out."""
+    return pytest.param(how, marks=pytest.mark.slow)
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +147,7 @@ def test_what_is_whole_stays(run_once: Project) -> None:
     assert mine.exists()
 
 
-@pytest.mark.parametrize("how", ["empty", "line", "nul"])
+@pytest.mark.parametrize("how", [*map(slow, ["empty", "line"]), "nul"])
 def test_all_of_it_at_once_is_made_again_without_a_measurement(run_once: Project, how: str) -> None:
     before, exports = derived(run_once), run_once.exports()
     for kind, path in KINDS.items():
@@ -154,7 +160,7 @@ def test_all_of_it_at_once_is_made_again_without_a_measurement(run_once: Project
     assert (run_once.path / KINDS["report"]).read_text().rstrip().endswith("</html>")
 
 
-@pytest.mark.parametrize("how", ["half", "nul"])
+@pytest.mark.parametrize("how", ["half", slow("nul")])
 def test_a_half_written_result_is_measured_again_and_no_other(run_once: Project, how: str) -> None:
     before = run_once.exports()
     other = f"{CELL}.context.json".replace("/f7/", "/f6/")
@@ -171,7 +177,7 @@ def test_a_half_written_result_is_measured_again_and_no_other(run_once: Project,
     assert (run_once.path / f"results/failures/{STUDY}.csv").read_text().count("\n") == 1
 
 
-@pytest.mark.parametrize("how", ["empty", "half", "nul"])
+@pytest.mark.parametrize("how", [*map(slow, ["empty", "half"]), "nul"])
 def test_notes_of_snakemakes_that_are_torn(run_once: Project, how: str) -> None:
     before, exports = derived(run_once), run_once.exports()
     for path in (run_once.path / ".snakemake").rglob("*"):
@@ -204,7 +210,7 @@ def test_a_change_is_seen_though_snakemakes_notes_are_lost(run_once: Project) ->
     assert all(at != before[path] for path, at in run_once.exports().items())
 
 
-@pytest.mark.parametrize("how", ["empty", "half", "nul"])
+@pytest.mark.parametrize("how", [*map(slow, ["empty", "half"]), "nul"])
 def test_a_label_beside_a_copy(run_once: Project, how: str) -> None:
     exports = run_once.exports()
     (label,) = (run_once.path / "storage").glob("vcsbench-*/repositories/ruby.f7.nopack.2.json")
