@@ -72,6 +72,7 @@ CHANGES: list[Callable[[Path], object]] = [
 ]
 
 
+@pytest.mark.slow
 def test_every_change_of_a_copy_is_noticed_and_just_that_copy_made_again(project: Project) -> None:
     project.configure(**KEYS)
     assert project.snakemake().returncode == 0
