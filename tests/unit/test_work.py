@@ -14,6 +14,7 @@ import pytest
 
 from project import needs
 from vcsbench.errors import UserError
+from vcsbench.measure import processes
 from vcsbench.measure.hooks import Abandoned
 from vcsbench.measure.work import KINDS, neutral, tree
 from vcsbench.measure.work.capture import capture
@@ -230,6 +231,15 @@ def test_a_captured_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"took longer than 0\.2 s .*time_limit_s"):
         run_capture(tmp_path, "sleep", "60", limit_s=0.2)
     assert time.monotonic() - begun < 20
+
+
+def test_a_captured_run_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    with pytest.raises(UserError, match="took longer"):
+        run_capture(tmp_path, "sh", "-c", "sleep 61.25; true", limit_s=0.2)
+    assert time.monotonic() - begun < 20, "the sleep had the pipe open"
+    pids = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+    assert ["sleep", "61.25"] not in map(processes.command_line, pids)
 
 
 def test_a_captured_run_ends_with_the_workflow(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -51,6 +52,7 @@ def capture(
             stdout=subprocess.PIPE,
             stderr=errors,
             env=environment,
+            process_group=0,  # ended together with what it runs
         )
     assert process.stdout
     watchdog = _Watchdog(process.pid, watched, limit_s)
@@ -64,7 +66,7 @@ def capture(
         counted = processes.io_bytes([process.pid])
     finally:
         process.stdout.close()
-        process.kill()
+        _end(process.pid)
         peak.join()
         process.wait()
         watchdog.join()
@@ -87,6 +89,7 @@ class _Watchdog(threading.Thread):
 
     def __init__(self, pid: int, watched: Sequence[int], limit_s: float) -> None:
         super().__init__(daemon=True)
+        self.pid = pid
         self.process = os.pidfd_open(pid)
         self.watched = list(watched)
         self.limit_s = limit_s
@@ -98,8 +101,14 @@ class _Watchdog(threading.Thread):
         self.abandoned = any(fd in ready for fd in self.watched)
         self.late = not ready
         if self.late or self.abandoned:
-            signal.pidfd_send_signal(self.process, signal.SIGKILL)
+            _end(self.pid)
         os.close(self.process)
+
+
+def _end(group: int) -> None:
+    """End a command that is not waited for yet, and what it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
 
 
 def unread(output: IO[bytes], _neutral: Neutral) -> Fingerprint:
