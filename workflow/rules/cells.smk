@@ -39,3 +39,10 @@ rule cell:
 # A report is made of what there is when something has failed: nothing is measured for it.
 onerror:
     unfinished.report_what_there_is(ROOT, config, workflow.main_snakefile)
+
+
+onsuccess:
+    if PLAN.only_copies_were_made():
+        unfinished.report_what_was_passed_over(
+            ROOT, config, workflow.main_snakefile, workflow.dag_settings.targets
+        )

@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import json
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -35,6 +36,8 @@ class Plan:
         self, raw: Mapping[str, Any], root: Path, files: Sequence[Path], deployed: bool = False
     ) -> None:
         self.config: Config = load_config(raw, root, files)
+        self.began = time.time()
+        self.all_fresh = True
         self.machine = Machine(deployed=deployed)
         self.sources: dict[str, Source] = {}
         self.revisions: dict[str, int] = {}
@@ -144,7 +147,14 @@ class Plan:
     def is_fresh(self, wildcards: Any) -> bool:
         """Whether a cell-round has a result, measured as its spec says now."""
         folder = self.config.root / "results" / "cells" / wildcards.study / wildcards.cell
-        return unfinished.is_fresh(folder / f"round{wildcards.round}.json", self.spec_digest)
+        fresh = unfinished.is_fresh(folder / f"round{wildcards.round}.json", self.spec_digest)
+        self.all_fresh &= fresh
+        return fresh
+
+    def only_copies_were_made(self) -> bool:
+        """Whether this run has made copies and measured nothing."""
+        records = (self.config.root / "results" / "repositories").glob("*.json")
+        return self.all_fresh and any(path.stat().st_mtime >= self.began for path in records)
 
     def spec_json(self, study: str, path: str) -> str:
         """The spec as JSON, as the measuring process takes it."""

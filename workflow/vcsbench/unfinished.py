@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,24 @@ def report_what_there_is(root: Path, config: Mapping[str, Any], snakefile: str) 
     """Make the reports with the cells that were measured; says where they are."""
     if running.interrupted or wanted() or not any(root.glob("results/cells/*/**/round*.json")):
         return
+    if _make(root, config, snakefile) == 0:
+        print(
+            "Something failed; the report is made of what there is: reports/index.html",
+            file=sys.stderr,
+        )
+
+
+def report_what_was_passed_over(
+    root: Path, config: Mapping[str, Any], snakefile: str, targets: Collection[str]
+) -> None:
+    """After a run that only made copies, make the reports: Snakemake looks at no job behind one that
+    runs if what lies between them is `ancient`, and so passes over tables that are missing or stale."""
+    if not targets and not wanted() and _make(root, config, snakefile) != 0:
+        print("The copies are made; run again for the report", file=sys.stderr)
+
+
+def _make(root: Path, config: Mapping[str, Any], snakefile: str) -> int:
+    """Make the reports of the cells that were measured as the configuration says; the exit code."""
     with tempfile.NamedTemporaryFile("w", suffix=".json", dir=root / ".snakemake") as file:
         json.dump(config, file)
         file.flush()
@@ -99,9 +117,4 @@ def report_what_there_is(root: Path, config: Mapping[str, Any], snakefile: str) 
         ]
         # Nothing else may run: a cell that failed is for the next run.
         command += ["--quiet", "all", "--configfile", file.name, "--allowed-rules", *RULES]
-        done = subprocess.run(command, env={**os.environ, VARIABLE: "1"})
-    if done.returncode == 0:
-        print(
-            "Something failed; the report is made of what there is: reports/index.html",
-            file=sys.stderr,
-        )
+        return subprocess.run(command, env={**os.environ, VARIABLE: "1"}).returncode
