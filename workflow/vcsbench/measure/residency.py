@@ -13,7 +13,7 @@ from pathlib import Path
 
 # All files are asked up to this number (how long they take: benchmarks/residency.py); of more, every
 # second, third, ... one.
-FILES_AT_MOST = 100_000
+FILES_AT_MOST = 50_000
 # Folders asked at the same time: most of a cold file's time is the device's, which reads its inode.
 AT_ONCE = 4
 CACHESTAT = 451  # the same number on every architecture; Linux 6.5
