@@ -78,6 +78,15 @@ def needs(*programs: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
 
 
+def fill(folder: Path, left: int) -> Path:
+    """Take all of a folder's disk but so many bytes; the file that does."""
+    there = os.statvfs(folder)
+    hog = folder / "mine"
+    with hog.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, there.f_bavail * there.f_frsize - left)
+    return hog
+
+
 def make_project() -> Iterator[Project]:
     """Make a project below /var/tmp, which is no tmpfs and open to the servers' user."""
     # pytest's own temporary folder may be entered by its owner only.

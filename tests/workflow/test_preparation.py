@@ -163,15 +163,6 @@ def disk(project: Project, tmp_path: Path) -> Iterator[Callable[[str], Path]]:
         subprocess.run(["umount", path], check=True)
 
 
-def fill(folder: Path, left: int) -> Path:
-    """Leave so many bytes free."""
-    there = os.statvfs(folder)
-    hog = folder / "mine"
-    with hog.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, there.f_bavail * there.f_frsize - left)
-    return hog
-
-
 @pytest.mark.parametrize("where", ["scratch", "storage"])
 def test_a_disk_that_fills_up_meanwhile_is_one_sentence_and_the_next_run_carries_on(
     project: Project, disk: Callable[[str], Path], where: str

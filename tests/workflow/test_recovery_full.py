@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from project import Project, needs
+from project import Project, fill, needs
 from vcsbench.unfinished import export_of, measured_as
 
 pytestmark = [
@@ -57,15 +57,6 @@ def disk(project: Project) -> Iterator[Path]:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m,mode=755", "tmpfs", path], check=True)
     yield path
     subprocess.run(["umount", path], check=True)
-
-
-def fill(disk: Path, leave: int) -> Path:
-    """Take all of a disk but so many bytes."""
-    there = os.statvfs(disk)
-    mine = disk / "mine"
-    with mine.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, there.f_bavail * there.f_frsize - leave)
-    return mine
 
 
 def report(project: Project) -> subprocess.CompletedProcess[str]:

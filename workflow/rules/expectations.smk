@@ -1,6 +1,6 @@
 # What is measured now against saved baselines; expectations of a user's own, judged by the code of the
 # findings; and the target `check`.
-AGAINST = ["against", "baselines"]
+AGAINST = ["against", "baselines", "measure/identity"]
 
 
 rule baseline_table:

@@ -9,7 +9,7 @@ rule measurements:
         exports=lambda wildcards: PLAN.cell_files(wildcards.study),
         code=inputs.code(
             *("measurements", "buildlabels", "hyperfine_export", "judgement", "flags", "frames"),
-            "samework",
+            *("samework", "measure/identity"),
         ),
     output:
         measurements=report(

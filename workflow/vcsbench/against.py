@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vcsbench import baselines, flags, samework
+from vcsbench import baselines, flags, samework, twins
 from vcsbench.calls import NOTABLE_PCT, with_calls, with_unknown_noise
 from vcsbench.frames import in_order
 from vcsbench.intervals import CONFIDENCE, Estimate, unpaired_ratio
@@ -147,12 +147,9 @@ def _key(row: Mapping[Any, Any], axes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _paths(frame: pd.DataFrame, axes: Sequence[str]) -> dict[tuple[str, ...], str]:
-    """The path of each cell, its own and not that of a twin: the shortest of those with its axes."""
-    found: dict[tuple[str, ...], str] = {}
-    for row in frame[["cell", *axes]].drop_duplicates().to_dict("records"):
-        key = _key(row, axes)
-        found[key] = min(found.get(key, row["cell"]), row["cell"], key=len)
-    return found
+    """The path of each cell, its own and not that of a twin."""
+    rows: list[dict[Any, Any]] = frame[["cell", *axes]].drop_duplicates().to_dict("records")
+    return {_key(row, axes): row["cell"] for row in twins.originals(rows)}
 
 
 def _times(rounds: pd.DataFrame, axes: Sequence[str]) -> dict[tuple[str, ...], list[float]]:

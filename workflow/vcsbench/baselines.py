@@ -17,6 +17,7 @@ from typing import Any
 
 from vcsbench import __version__
 from vcsbench.errors import UserError
+from vcsbench.measure.identity import full_name
 from vcsbench.wholefile import write_json, write_whole
 
 FOLDER = Path("baselines")
@@ -120,7 +121,7 @@ def about(study: str, rows: Iterable[Mapping[Any, Any]], results: Path) -> dict[
         "last": times[-1] if times else "",
         "rounds": len({number for _, number in contexts}),
         "seeds": _distinct(context.get("seed") for context in every),
-        "hosts": {_host(context): context["host"] for context in every},
+        "hosts": {full_name(context["host"]): context["host"] for context in every},
         **_changeable(every),
         "cells": {cell: meaning(context) for (cell, _), context in contexts.items()},
     }
@@ -138,11 +139,6 @@ def _context(study: str, key: tuple[str, int], started_at: str, results: Path) -
             f"{path}: was measured after the measurements were written; `make report` writes them anew"
         )
     return context
-
-
-def _host(context: Mapping[str, Any]) -> str:
-    host = context["host"]
-    return "#".join(filter(None, [str(host["name"]), host.get("id")]))
 
 
 def meaning(context: Mapping[str, Any]) -> dict[str, Any]:

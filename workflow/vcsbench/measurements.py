@@ -15,6 +15,7 @@ import pandas as pd
 from vcsbench import buildlabels, flags, hyperfine_export, judgement, samework
 from vcsbench.errors import UserError
 from vcsbench.frames import read_frame
+from vcsbench.measure.identity import full_name
 
 # The columns that hold numbers whatever the study; a certificate may add more.
 TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
@@ -186,15 +187,9 @@ def _about(context: Mapping[str, Any]) -> dict[str, Any]:
         "order": context.get("order"),
         "seed": context.get("seed"),
         "scale": context.get("repository", {}).get("scale"),
-        "host": host_of(context),
+        "host": full_name(context["host"]),
         "started_at": context.get("started_at", ""),
     }
-
-
-def host_of(context: Mapping[str, Any]) -> str:
-    """The machine of a context: its name, and what tells it from others of that name."""
-    host = context["host"]
-    return "#".join(filter(None, [str(host["name"]), host.get("id")]))
 
 
 def _as_text(work: Mapping[str, Any] | None) -> str:

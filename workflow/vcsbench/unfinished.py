@@ -106,15 +106,9 @@ def _make(root: Path, config: Mapping[str, Any], snakefile: str) -> int:
         json.dump(config, file)
         file.flush()
         command = [
-            sys.executable,
-            "-m",
-            "snakemake",
-            "--snakefile",
-            snakefile,
-            "--cores",
-            "1",
-            "--nolock",
+            *(sys.executable, "-m", "snakemake", "--snakefile", snakefile, "--cores", "1"),
+            *("--nolock", "--quiet", "all", "--configfile", file.name),
+            # Nothing else may run: a cell that failed is for the next run.
+            *("--allowed-rules", *RULES),
         ]
-        # Nothing else may run: a cell that failed is for the next run.
-        command += ["--quiet", "all", "--configfile", file.name, "--allowed-rules", *RULES]
         return subprocess.run(command, env={**os.environ, VARIABLE: "1"}).returncode

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 MEMORY = Path("/sys/devices/system/memory")
 # The second where there is no systemd.
@@ -18,6 +20,12 @@ def identity(name: str, cpu: str) -> str:
     """
     parts = [name, _machine_id(), cpu, str(os.cpu_count()), str(_memory_bytes())]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
+
+
+def full_name(host: Mapping[str, Any]) -> str:
+    """What the measurements call the machine of a context: its name, and what tells it from others of
+    that name."""
+    return "#".join(filter(None, [str(host["name"]), host.get("id")]))
 
 
 def _machine_id() -> str:

@@ -34,15 +34,19 @@ class Variant:
         return f"{self.repo}.{self.format}.{self.packing}"
 
 
-def is_whole(place: Path, variant: Variant, copy: int, shards: int | None = None) -> bool:
-    """Whether a copy is there, as it was made, and made from the variant's source as it is now.
+def is_whole(place: Path, variant: Variant, copy: int) -> bool:
+    """Whether a copy is there, as it was made, and made from the variant's source as it is now."""
+    path = copy_of(place, variant.name, copy)
+    return _is_whole(path, said_of(path), variant)
 
-    `shards` bounds what is looked at (state.changed).
-    """
-    label = said_of(copy_of(place, variant.name, copy))
-    if label.get("identity") != variant.identity:
-        return False
-    return bool(read_label(copy_of(place, variant.name, copy), shards))
+
+def _is_whole(
+    copy: Path, label: dict[str, Any], variant: Variant, shards: int | None = None
+) -> bool:
+    """The same of a copy with its label; `shards` bounds what is looked at (state.changed)."""
+    return label.get("identity") == variant.identity and not state.changed(
+        copy, label["state"], shards
+    )
 
 
 def missing(
@@ -56,7 +60,7 @@ def missing(
     return [
         (variant, copy)
         for (variant, copy), label in zip(wanted, labels, strict=True)
-        if not is_whole(place, variant, copy, _shards(label, share))
+        if not _is_whole(copy_of(place, variant.name, copy), label, variant, _shards(label, share))
     ]
 
 
