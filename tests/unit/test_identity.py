@@ -12,7 +12,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The files of a machine with 4 blocks of 128 MiB."""
     for number in range(4):
         (tmp_path / f"memory{number}").mkdir()
-        (tmp_path / f"memory{number}" / "online").write_text("1\n")
     (tmp_path / "block_size_bytes").write_text("8000000\n")
     (tmp_path / "machine-id").write_text("0123456789abcdef\n")
     monkeypatch.setattr(identity, "MEMORY", tmp_path)
@@ -36,7 +35,7 @@ def test_other_parts_make_another_machine(machine: Path, monkeypatch: pytest.Mon
     found = {identity.identity("localhost", "A processor")}
     found.add(identity.identity("localhost", "Another processor"))
     found.add(identity.identity("otherhost", "A processor"))
-    (machine / "memory3" / "online").write_text("0\n")
+    (machine / "memory3").rmdir()
     found.add(identity.identity("localhost", "A processor"))
     monkeypatch.setattr(identity.os, "cpu_count", lambda: 4711)
     found.add(identity.identity("localhost", "A processor"))

@@ -10,6 +10,7 @@ from vcsbench import flags, hyperfine_export
 from vcsbench.errors import UserError
 from vcsbench.frames import write_frame
 from vcsbench.measurements import collect, failures, measurements, read_grid, read_measurements
+from vcsbench.report import quality
 
 EXPORTS = Path(__file__).parent / "data" / "hyperfine"
 ONE_CELL = {axis: values[:1] for axis, values in AXES.items()}
@@ -108,7 +109,7 @@ def test_columns_and_values(tmp_path, schema):
             *("device_read_bytes", "client_read_bytes", "window_s", "swapped_in_pages"),
             *("steal_pct", "waiting_s", "client_peak_memory_run"),
             "work",
-            *["client", "client_version", "server", "server_version", "binaries"],
+            *["client", "client_version", "server", "server_version", "binaries", "set_aside"],
             "copy",
             "order",
             "seed",
@@ -332,3 +333,17 @@ def test_every_flag_is_explained():
         assert flag.says.endswith("."), word
         assert flag.advice.endswith("."), word
     assert flags.joined(["x", "off-10", "short", "off-20", "short"]) == "short off-20 x"
+
+
+def test_attempts_that_were_set_aside_are_named_and_counted(tmp_path):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=3)
+    attempts = [
+        {"runs": [{"flags": flagged}]} for flagged in (["short", "cold-reads"], ["cold-reads"])
+    ]
+    context = Path(study.exports[1]).with_name("round2.context.json")
+    edit(context, lambda content: content.update(set_aside=attempts))
+    frame = measurements(collected(study))
+    assert list(frame["set_aside"]) == ["", "cold-reads, cold-reads", ""]
+    assert quality.set_aside(frame.to_dict("records")) == [
+        quality.SetAside("cold-reads", "A hot run read from the device.", 1, (CELL,))
+    ]

@@ -58,11 +58,13 @@ class Bench:
         targets = [f"{target}.json" for target in where.values()]
         done = self.project.snakemake(*targets, environment={"PATH": path})
         assert done.returncode == 0, done.stdout + "".join(map(self.log, where.values()))
-        runs = {
-            cell: json.loads((self.project.path / f"{target}.context.json").read_text())["runs"][0]
-            for cell, target in where.items()
-        }
+        runs = {cell: self.context(cell)["runs"][0] for cell in cells}
         return {cell: (run["flags"], run["certificate"]) for cell, run in runs.items()}
+
+    def context(self, cell: str) -> dict[str, Any]:
+        """The context of a cell's last round."""
+        path = f"results/cells/{STUDY}/log/{cell}/round{self.rounds}.context.json"
+        return json.loads((self.project.path / path).read_text())
 
     def measure(self, cell: str) -> tuple[list[str], dict[str, Any]]:
         """The flags and the certificate of one more round of a cell."""
@@ -164,6 +166,35 @@ def test_caches_that_are_not_cleared(bench: Bench) -> None:
     # Where others empty the caches meanwhile, it does read.
     assert ("no-reads" in found) == (not seen["client_read_bytes"])
     assert seen["cache_cleared_by"] == "evict"
+
+
+EVICT = """
+import glob
+if number {when}:
+    for path in glob.glob({files!r}, recursive=True):
+        if os.path.isfile(path):
+            fd = os.open(path, os.O_RDONLY)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+"""
+
+
+@pytest.mark.parametrize(("when", "attempts"), [("== 2", 2), (">= 2", 3)])
+def test_a_hot_run_whose_pages_were_taken_away_is_measured_again(
+    bench: Bench, when: str, attempts: int
+) -> None:
+    body = EVICT.format(when=when, files=f"{bench.repositories}/**")
+    bench.configure(thresholds={"read_floor_mib": 0})
+    try:
+        with bench.program("svn", client(bench, body)):
+            found, seen = bench.measure(f"{FILE}/hot-os")
+    finally:
+        bench.configure()
+    aside = bench.context(f"{FILE}/hot-os")["set_aside"]
+    # The one that warms up, and the timed one, of each attempt.
+    assert (bench.project.path / "count").stat().st_size == 2 * attempts
+    assert len(aside) == attempts - 1 and all(attempt["results"][0]["times"] for attempt in aside)
+    assert all("cold-reads" in run["flags"] for attempt in aside for run in attempt["runs"])
+    assert ("cold-reads" in found) == (attempts == 3) == (seen["client_read_bytes"] > 0)
 
 
 def test_a_server_that_is_kept_alive_behind_our_back(bench: Bench) -> None:

@@ -32,7 +32,10 @@ rule cell:
     params:
         spec=lambda wildcards: PLAN.spec_json(wildcards.study, wildcards.cell),
     shell:
-        "python -m vcsbench.measure {params.spec:q} {input.copies:q} {wildcards.round} {resources.order}"
+        # Its bytecode is kept, apart from the sources where those may have none: else each cell-round compiles
+        # it anew.
+        "PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=.snakemake/vcsbench-bytecode"
+        " python -m vcsbench.measure {params.spec:q} {input.copies:q} {wildcards.round} {resources.order}"
         " {resources.seed} {resources.thresholds:q} {output.export:q} {output.context:q} 2> {log:q}"
 
 

@@ -82,13 +82,14 @@ def measurements(collected: Collected) -> pd.DataFrame:
     """A row per run: cell, the axes, round, run, elapsed_s, user_s, system_s, server_cpu_s,
     client_peak_memory_bytes, what the certificate adds, work (what the run did, as JSON: text
     that is equal where the work is; "" if nothing tells), client, client_version, server,
-    server_version, binaries (buildlabels.columns), copy, order (the
-    position among all cell-rounds), seed (what that order was drawn from), scale, host, started_at,
-    flags (words separated by spaces)."""
+    server_version, binaries (buildlabels.columns), set_aside (the false labels of the attempts before
+    this one, with a comma between attempts; "" mostly), copy, order (the position among all
+    cell-rounds), seed (what that order was drawn from), scale, host, started_at, flags (words
+    separated by spaces)."""
     first = ["cell", *collected.axes, "round", "run"]
     first += ["elapsed_s", "user_s", "system_s", "server_cpu_s", "client_peak_memory_bytes"]
     last = ["work", "client", "client_version", "server", "server_version", "binaries"]
-    last += ["copy", "order", "seed", "scale", "host", "started_at", "flags"]
+    last += ["set_aside", "copy", "order", "seed", "scale", "host", "started_at", "flags"]
     seen = dict.fromkeys(name for run in collected.runs for name in run)
     certified = [name for name in seen if name not in first and name not in last]
     # As objects: a process id stays a whole number where another run has none.
@@ -183,6 +184,7 @@ def _is_saturated(
 def _about(context: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **buildlabels.columns(context),
+        "set_aside": ", ".join(map(_false_labels, context.get("set_aside", []))),
         "copy": context.get("copy"),
         "order": context.get("order"),
         "seed": context.get("seed"),
@@ -190,6 +192,11 @@ def _about(context: Mapping[str, Any]) -> dict[str, Any]:
         "host": full_name(context["host"]),
         "started_at": context.get("started_at", ""),
     }
+
+
+def _false_labels(attempt: Mapping[str, Any]) -> str:
+    said = flags.joined(word for run in attempt["runs"] for word in run["flags"])
+    return " ".join(word for word in said.split() if word in flags.FALSE_LABEL)
 
 
 def _as_text(work: Mapping[str, Any] | None) -> str:

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
     """The context of a cell-round, as its file has it."""
     spec, state = cell.spec, cell.spec["state"]
-    known = versions(_version_commands(cell))
+    asked = ask_versions(_version_commands(cell))
+    machine = {"host": host(), "storage": storage(spec["storage"]["name"], cell.place)}
+    libraries = _libraries(cell)
+    known = versions(asked)
     return {
         **{key: spec[key] for key in ("study", "cell", "spec_digest", "axes")},
         "round": cell.number,
@@ -38,11 +41,10 @@ def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
         "warmup": state["warmup"],
         "server": _server(cell),
         "server_files": _files(Path(spec["servers"]), ACCESS[spec["axes"].get("ra", "")].files),
-        "host": host(),
+        **machine,
         "targets": spec["targets"],
-        "storage": storage(spec["storage"]["name"], cell.place),
         "versions": known,
-        "build": _build(cell, known),
+        "build": _build(cell, known, libraries),
         "repository": {
             **spec["repository"],
             **{k: v for k, v in cell.label.items() if k not in BOOKKEEPING},
@@ -51,6 +53,12 @@ def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
         "work": _work(cell),
         "layout": cell.layout,
         "thresholds": cell.thresholds,
+        # hyperfine's with the hooks in it, of the attempt that counts.
+        "took": {
+            "hyperfine_s": round(cell.hyperfine.took_s, 6),
+            "hooks_s": round(cell.hooks.took_s, 6),
+        },
+        "set_aside": cell.set_aside,
         "runs": cell.runs,
         "flags": _flags(cell),
     }
@@ -75,14 +83,20 @@ def _work(cell: CellRound) -> dict[str, Any]:
     return {"kind": cell.spec["work"], "captured_io": cell.captured.io}
 
 
-def _build(cell: CellRound, known: Mapping[str, str]) -> dict[str, Any]:
+def _libraries(cell: CellRound) -> list[str] | None:
+    """The libraries that the client had loaded in the run whose end was seen, or loads in one more."""
+    if not os.path.basename(cell.argv[0]).startswith("svn"):
+        return None
+    seen = cell.captured and cell.captured.libraries
+    return seen or loaded.by_client(cell.bench.touch, cell.bench.environment, cell.run)
+
+
+def _build(
+    cell: CellRound, known: Mapping[str, str], libraries: list[str] | None
+) -> dict[str, Any]:
     """The binaries that ran: of each side the program, its version as it reports it, Subversion's
     libraries that it had loaded, and where those of the build belong."""
     program = cell.argv[0]
-    is_subversion = os.path.basename(program).startswith("svn")
-    libraries = None
-    if is_subversion:
-        libraries = loaded.by_client(cell.bench.touch, cell.bench.environment, cell.run)
     described: dict[str, Any] = {
         "name": cell.spec["axes"].get("build", ""),
         "client": _side(program, known[os.path.basename(program)], cell.client, libraries),
@@ -180,12 +194,16 @@ def storage(name: str, path: Path) -> dict[str, Any]:
     }
 
 
-def versions(programs: dict[str, list[str]]) -> dict[str, str]:
-    """The versions of programs, given the command line that prints each; asked at the same time."""
-    asked = {
+def ask_versions(programs: Mapping[str, Sequence[str]]) -> dict[str, subprocess.Popen[str]]:
+    """Programs at work, given the command line by which each prints its version."""
+    return {
         name: subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         for name, argv in programs.items()
     }
+
+
+def versions(asked: Mapping[str, subprocess.Popen[str]]) -> dict[str, str]:
+    """The versions that programs have printed, and our own."""
     found = {"vcsbench": __version__, "python": platform.python_version()}
     for name, process in asked.items():
         said = process.communicate()[0].strip().splitlines()

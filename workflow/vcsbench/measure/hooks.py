@@ -21,7 +21,8 @@ class Abandoned(Exception):
 
 
 class Hooks:
-    """Named pipes in `folder`; `answer_to(name)` is called for each hook that hyperfine runs.
+    """Named pipes in `folder`; `answer_to(name)` is called for each hook that hyperfine runs, which takes
+    `took_s` in all.
 
     The watched ancestors (the rule's shell, and Snakemake) end the cell when they end, kill -9 included.
     """
@@ -30,6 +31,7 @@ class Hooks:
         self.folder = folder
         self.answer_to = answer_to
         self.error: BaseException | None = None
+        self.took_s = 0.0
         for name in ("ask", "answer"):
             os.mkfifo(folder / name)
         # Read and write: opening never blocks, and the pipe never ends.
@@ -70,9 +72,11 @@ class Hooks:
             raise self.error
 
     def _reply(self, name: str) -> None:
+        began = time.monotonic()
         try:
             self.answer_to(name)
         except Exception as error:
             # hyperfine ends when its hook fails; what went wrong is raised then.
             self.error = error
+        self.took_s += time.monotonic() - began
         os.write(self.answer, b"failed\n" if self.error else b"done\n")

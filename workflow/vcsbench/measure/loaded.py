@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from vcsbench.measure import processes
@@ -35,13 +36,16 @@ def by_client(
 
 def by_server(pid: int) -> list[str]:
     """The libraries that a running server and its children have mapped."""
-    found: list[str] = []
+    texts = []
     for member in processes.family(pid):
-        try:
-            found += SUBVERSION.findall(Path(f"/proc/{member}/maps").read_text(errors="replace"))
-        except OSError:
-            continue
-    return _resolved(found)
+        with suppress(OSError):
+            texts.append(Path(f"/proc/{member}/maps").read_text(errors="replace"))
+    return mapped("".join(texts))
+
+
+def mapped(maps: str) -> list[str]:
+    """The libraries of what /proc/PID/maps says."""
+    return _resolved(SUBVERSION.findall(maps))
 
 
 def _resolved(paths: Iterable[str]) -> list[str]:

@@ -72,11 +72,19 @@ def family(pid: int) -> list[int]:
     """A process and all its descendants."""
     found = [pid]
     for parent in found:
-        # The kernel lists what each thread has started.
-        for children in Path(f"/proc/{parent}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
-                found.extend(int(child) for child in children.read_text().split())
+        with contextlib.suppress(OSError):
+            # The kernel lists what each thread has started.
+            for thread in os.listdir(f"/proc/{parent}/task"):
+                found.extend(_children(parent, thread))
     return found
+
+
+def _children(pid: int, thread: str) -> list[int]:
+    try:
+        with open(f"/proc/{pid}/task/{thread}/children") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []
 
 
 def listens(pid: int, port: int, children: bool = True) -> bool:

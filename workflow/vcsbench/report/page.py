@@ -66,6 +66,7 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         "skips": quality.by_reason(results.grid, "skip"),
         "work_done": quality.work_done(results.measurements),
         "flagged": quality.flagged(results.measurements),
+        "set_aside": quality.set_aside(results.measurements),
         "caveats": quality.caveats(results.study.commands, commands_of(results)),
         "limits": quality.limits(results.study.axes, setting.guests),
         "raw": raw_download(results),

@@ -70,6 +70,29 @@ def flagged(measurements: Iterable[Record]) -> list[Flagged]:
 
 
 @dataclass(frozen=True)
+class SetAside:
+    """Attempts that were set aside for a false label: the label's flag with its sentence, how many
+    cell-rounds were measured again for it, and in which cells."""
+
+    flag: str
+    sentence: str
+    rounds: int
+    cells: tuple[str, ...]
+
+
+def set_aside(measurements: Iterable[Record]) -> list[SetAside]:
+    """Why cell-rounds were measured again within their round, the most frequent first."""
+    found: dict[str, dict[tuple[str, Any], None]] = {}
+    for row in measurements:
+        for flag in str(row.get("set_aside") or "").replace(",", "").split():
+            found.setdefault(flag, {})[row["cell"], row["round"]] = None
+    return [
+        SetAside(flag, FLAGS[flag].says, len(rounds), tuple(dict.fromkeys(c for c, _ in rounds)))
+        for flag, rounds in sorted(found.items(), key=lambda item: -len(item[1]))
+    ]
+
+
+@dataclass(frozen=True)
 class Done:
     """What most runs of a command on a repository did, and how many did that and how many did not;
     "" where as many did something else, or nothing tells."""

@@ -14,21 +14,22 @@ from pathlib import Path
 from typing import IO
 
 from vcsbench.errors import UserError
-from vcsbench.measure import processes
+from vcsbench.measure import loaded, processes
+from vcsbench.measure.ending import Ending
 from vcsbench.measure.hooks import Abandoned
-from vcsbench.measure.peak import Peak
 from vcsbench.measure.work import Fingerprint, Reader
 from vcsbench.measure.work.neutral import Neutral
 
 
 @dataclass
 class Captured:
-    """What a run did, the bytes that it read and wrote as the kernel counts them, and its peak memory (None
-    where it could not be followed)."""
+    """What a run did, the bytes that it read and wrote as the kernel counts them, its peak memory and the
+    libraries of Subversion that it had loaded (None where it could not be followed, or loads none)."""
 
     work: Fingerprint
     io: dict[str, int]
     peak_bytes: int | None = None
+    libraries: list[str] | None = None
 
 
 def capture(
@@ -55,19 +56,19 @@ def capture(
             process_group=0,  # ended together with what it runs
         )
     assert process.stdout
+    ending = Ending(process.pid)  # at once: what a wrapper has started before is not seen
     watchdog = _Watchdog(process.pid, watched, limit_s)
     watchdog.start()
-    peak = Peak(process.pid)
     try:
         work = read(process.stdout, neutral)
-        peak.join()  # it sees the end first: its stops are not to be taken for that
+        ending.join()  # it sees the end first: its stops are not to be taken for that
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         # It has ended, and what the kernel knows of it can still be asked.
         counted = processes.io_bytes([process.pid])
     finally:
         process.stdout.close()
         _end(process.pid)
-        peak.join()
+        ending.join()
         process.wait()
         watchdog.join()
     if watchdog.abandoned:
@@ -80,7 +81,7 @@ def capture(
     if process.returncode != 0:
         said = " ".join(processes.last_lines(log, 3)) or "it said nothing"
         raise UserError(f"{os.path.basename(argv[0])} exits with {process.returncode}: {said}")
-    return Captured(work, counted, peak.bytes)
+    return Captured(work, counted, ending.peak_bytes, loaded.mapped(ending.maps) or None)
 
 
 class _Watchdog(threading.Thread):

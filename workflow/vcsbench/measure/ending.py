@@ -1,7 +1,8 @@
-"""The peak memory of a program, read in the moment in which it ends.
+"""What the kernel knows of a program in the moment in which it ends: its peak memory, and the files that it
+has mapped.
 
-What a parent is told of it (getrusage) holds the size of the process that started the program, too. So the
-program is stopped where it exits (ptrace), and asked.
+What a parent is told of memory (getrusage) holds the size of the process that started the program, too. So
+the program is stopped where it exits (ptrace), and asked.
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ _libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c
 _libc.ptrace.restype = ctypes.c_long
 
 
-class Peak(threading.Thread):
-    """Follows a child of this process to its end; then `bytes` is the highest resident size of it, or of the
-    largest of the processes that it started; None where the system allows no tracing."""
+class Ending(threading.Thread):
+    """Follows a child of this process to its end; then `peak_bytes` is the highest resident size of it, or of
+    the largest of the processes that it started, and `maps` what all of these had mapped, as /proc/PID/maps
+    has it; None and "" where the system allows no tracing."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
         self.pid = pid
-        self.bytes: int | None = None
+        self.peak_bytes: int | None = None
+        self.maps = ""
         self.ready = threading.Event()
         self.start()
         self.ready.wait()
@@ -50,7 +53,10 @@ class Peak(threading.Thread):
     def _stopped(self, pid: int, status: int) -> None:
         event = status >> 16
         if event == EXIT_EVENT:
-            self.bytes = max(self.bytes or 0, _highest(pid)) or None
+            status_lines = _read(pid, "status").splitlines()
+            highest = (int(line.split()[1]) << 10 for line in status_lines if "VmHWM" in line)
+            self.peak_bytes = max([self.peak_bytes or 0, *highest]) or None
+            self.maps += _read(pid, "maps")
             # Let go of it: its end is its parent's to see.
             _ptrace(DETACH, pid, 0)
         else:
@@ -58,12 +64,12 @@ class Peak(threading.Thread):
             _ptrace(CONT, pid, 0 if event else os.WSTOPSIG(status))
 
 
-def _highest(pid: int) -> int:
+def _read(pid: int, name: str) -> str:
     try:
-        with open(f"/proc/{pid}/status") as file:
-            return next((int(line.split()[1]) << 10 for line in file if "VmHWM" in line), 0)
+        with open(f"/proc/{pid}/{name}", errors="replace") as file:
+            return file.read()
     except OSError:
-        return 0
+        return ""
 
 
 def _ptrace(request: int, pid: int, data: int) -> bool:

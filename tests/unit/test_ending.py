@@ -1,30 +1,49 @@
-"""The peak memory of a program, whatever the memory of the process that started it."""
+"""What a program was when it ended: its peak memory, whatever that of the process that started it, and what
+it had mapped."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
 
-from vcsbench.measure.peak import Peak
+from project import needs
+from vcsbench.measure import loaded
+from vcsbench.measure.ending import Ending
 
 MIB = 1 << 20
 EAT = "a = bytearray({0} << 20)\na[::4096] = b'x' * len(a[::4096])\n"
 
 
-def peak_of(argv: list[str], **options: object) -> tuple[int, int]:
-    """The exit code of a command and its peak."""
+def ended(argv: list[str]) -> tuple[int, Ending]:
+    """The exit code of a command, and what was seen of its end."""
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         assert process.stdout
-        peak = Peak(process.pid)
+        ending = Ending(process.pid)
         process.stdout.read()
-        peak.join(20)
-        assert not peak.is_alive()
+        ending.join(20)
+        assert not ending.is_alive()
         code = process.wait()
-    if peak.bytes is None:
+    if ending.peak_bytes is None:
         pytest.skip("this system allows no tracing")
-    return code, peak.bytes
+    return code, ending
+
+
+def peak_of(argv: list[str]) -> tuple[int, int]:
+    """The exit code of a command and its peak."""
+    code, ending = ended(argv)
+    assert ending.peak_bytes
+    return code, ending.peak_bytes
+
+
+@needs("svn")
+def test_the_libraries_of_a_program_are_seen_through_a_wrapper() -> None:
+    code, ending = ended(["sh", "-c", "sleep 0.2; svn --version --quiet; exit 4"])
+    names = [os.path.basename(path) for path in loaded.mapped(ending.maps)]
+    assert code == 4 and any(name.startswith("libsvn_client") for name in names)
+    assert len(set(names)) == len(names)
 
 
 def test_a_small_program_of_a_large_parent_is_small() -> None:
@@ -48,7 +67,7 @@ def test_of_a_program_and_what_it_starts_the_largest_counts() -> None:
 
 def test_a_program_that_is_killed_is_let_go() -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
-        peak = Peak(process.pid)
+        ending = Ending(process.pid)
         process.kill()
-        peak.join(20)
-        assert not peak.is_alive() and process.wait() == -9
+        ending.join(20)
+        assert not ending.is_alive() and process.wait() == -9

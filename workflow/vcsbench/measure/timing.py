@@ -1,0 +1,71 @@
+"""hyperfine: the call of it that times a command, with the hooks that it runs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from vcsbench.measure import processes
+from vcsbench.measure.hooks import Hooks
+from vcsbench.measure.programs import Programs
+
+
+class Hyperfine:
+    """Times a command: `warmup` runs that do not count and `runs` that do. `folder` takes its export
+    (export.json) and its log. `pid` is that of its process, `took_s` how long it ran, hooks included."""
+
+    def __init__(
+        self, folder: Path, hooks: Hooks, argv: Sequence[str], warmup: int, runs: int
+    ) -> None:
+        self.hooks = hooks
+        self.export = folder / "export.json"
+        self.log = folder / "hyperfine.log"
+        self.pid = 0
+        self.took_s = 0.0
+        self.command = [
+            Programs().get("hyperfine"),
+            "-N",
+            *("--style", "basic"),
+            *("--warmup", str(warmup)),
+            *("--runs", str(runs)),
+            *("--setup", hooks.command("setup")),
+            *("--prepare", hooks.command("prepare")),
+            *("--cleanup", hooks.command("cleanup")),
+            *("--export-json", str(self.export)),
+            shlex.join(argv),
+        ]
+
+    def time(self, environment: Mapping[str, str], limit_s: float, lock: int) -> str:
+        """Run it, and answer its hooks; no run may take longer than `limit_s`. Returns "", or what it said
+        at last where it failed. `lock` is a descriptor that its processes hold open."""
+        began, self.hooks.took_s = time.monotonic(), 0.0
+        with self.log.open("wb") as output:
+            process = subprocess.Popen(
+                processes.tied(self.command),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                process_group=0,  # ended together with what it runs
+                pass_fds=[lock],
+            )
+            self.pid = process.pid
+            try:
+                self.hooks.serve(process.pid, limit_s)
+            finally:
+                _end(process)
+        self.took_s = time.monotonic() - began
+        return " | ".join(processes.last_lines(self.log, 2)) if process.returncode else ""
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        try:
+            process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
