@@ -7,12 +7,15 @@ cell-round, and Snakemake's own records of them. Only the times are made up.
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import math
 import random
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
+from pathlib import Path
 from typing import Any
 
 from rows import ROOT, run
@@ -46,8 +49,10 @@ FACTORS = {"f7": 0.5, "f8": 0.6, "pack": 0.8, "fast": 0.9, "cold": 3.0, "file": 
 def faked_project(rounds: int, record: bool = True) -> Iterator[tuple[Project, int]]:
     """A project of GRID on SMALL with so many rounds, whose cell-rounds have results; and how many they
     are. See make_results()."""
-    with contextmanager(make_project)() as project:
-        project.configure(repositories=SMALL, rounds=rounds, copies=1, grid=GRID)
+    # Loaded in RAM, as by default: on a disk, that alone takes a minute.
+    scratch = tempfile.TemporaryDirectory(prefix="vcsbench-", dir="/dev/shm")
+    with contextmanager(make_project)() as project, scratch as folder:
+        project.configure(repositories=SMALL, rounds=rounds, copies=1, grid=GRID, scratch=folder)
         yield project, make_results(project, record)
 
 
@@ -70,12 +75,19 @@ def make_results(project: Project, record: bool = True) -> int:
                 made = _derived(*measured, plan.by_path[study, path].axes, numbers)
                 made[1].update(cell=path, round=number, order=order)
                 made[1]["spec_digest"] = plan.spec_digest(study, path)
-                for content, end in zip(made, ("", ".context"), strict=True):
-                    (folder / f"round{number}{end}.json").write_text(json.dumps(content))
+                write(folder / f"round{number}", *made)
     if record:
         touch = project.command("--touch", "--forcerun", "cell", "--until", "cell", "-q", "all")[3:]
         run([sys.executable, ROOT / "benchmarks" / "touch.py", *touch], project.path)
     return len(plan.order)
+
+
+def write(stem: Path, export: dict[str, Any], context: dict[str, Any]) -> None:
+    """Both files of a cell-round, bound to each other: others are taken for torn and measured anew."""
+    content = json.dumps(export).encode()
+    stem.with_suffix(".json").write_bytes(content)
+    context["export_sha256"] = hashlib.sha256(content).hexdigest()
+    stem.with_suffix(".context.json").write_text(json.dumps(context))
 
 
 def _derived(

@@ -8,6 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from vcsbench import unfinished
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
@@ -50,3 +52,11 @@ def test_every_benchmark_is_run(bench: ModuleType) -> None:
     }
     assert "graph" in found
     assert found <= set(bench.SCRIPTS)
+
+
+def test_a_faked_cell_round_is_taken_for_measured(bench: ModuleType, tmp_path: Path) -> None:
+    """Else the workflow removes it and measures it, and the benchmark takes hours."""
+    faked = importlib.import_module("faked")
+    said = {"study": "s", "cell": "log/f7", "spec_digest": "d", "export_sha256": "of another"}
+    faked.write(tmp_path / "round1", {"results": []}, said)
+    assert unfinished.measured_as(tmp_path / "round1.json") == ("s", "log/f7", "d")
