@@ -250,11 +250,14 @@ def digests(build: Build, machine: Machine, argv: str, server: str) -> dict[str,
     and of the Subversion libraries where each side has its own.
 
     A conda environment has none: what it was made from is in its folder's name, and an environment that
-    Snakemake deploys is a reason to measure anew by itself.
+    Snakemake deploys is a reason to measure anew by itself. Asked once for each pair of sides.
     """
     client = program_of(argv) if _is_known(build.client, machine, build) else ""
     kind = server if _is_known(build.server, machine, build) else ""
-    return binaries(build.client, client, build.server, kind)
+    asked = (build.client, client, build.server, kind)
+    if asked not in machine.digested:
+        machine.digested[asked] = binaries(*asked)
+    return machine.digested[asked]
 
 
 def _is_known(programs: Programs, machine: Machine, build: Build) -> bool:

@@ -7,6 +7,7 @@ import shutil
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 # Where httpd and its modules are; the first that exists counts. Debian's first, then Fedora's and BSD's.
 HTTPD = ("/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/local/sbin/httpd")
@@ -37,6 +38,8 @@ class Machine:
     deployed: bool = False
     mounts: list[Mount] = field(default_factory=lambda: read_mounts())
     found: dict[str, bool] = field(default_factory=dict)
+    # By client's and server's programs: a digest of all files is the same for hundreds of cells.
+    digested: dict[tuple[Any, ...], dict[str, str]] = field(default_factory=dict)
 
     @cached_property
     def httpd(self) -> str:
