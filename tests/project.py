@@ -62,6 +62,11 @@ class Project:
             env={**os.environ, **(environment or {})},
         )
 
+    def measure(self, study: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Snakemake up to a study's measurements: its tables and its report, which take longer than a
+        small project's cells, are left out."""
+        return self.snakemake(measurements_of(study), *arguments)
+
     def exports(self) -> dict[str, int]:
         """The exports of all cells and when each was written."""
         cells = self.path / "results" / "cells"
@@ -70,6 +75,11 @@ class Project:
             for path in cells.rglob("round*.json")
             if not path.name.endswith(".context.json")
         }
+
+
+def measurements_of(study: str) -> str:
+    """The target that measures all cells of a study, and makes no table and no report."""
+    return f"results/measurements/{study}.csv"
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:

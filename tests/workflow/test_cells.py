@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from project import Project, needs, servers_of
+from project import Project, measurements_of, needs, servers_of
 from vcsbench.machine import Machine, can_drop_caches
 
 pytestmark = [
@@ -27,6 +27,7 @@ pytestmark = [
 STUDY = "fsfs-san-2014"
 # Just over a shard, so that there is something to pack.
 RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0222, "seed": 1}}
+TINY = {"ruby": {**RUBY["ruby"], "scale": 0.0005}}
 ALL = {
     "include": [
         {"command": "log", "format": "f7", "packing": "pack", "config": "slow"},
@@ -129,34 +130,36 @@ def test_an_edit_of_a_server_configuration_measures_exactly_its_cells(measured: 
     before = measured.exports()
     args = measured.path / "config" / "servers" / "fast" / "svnserve.args"
     args.write_text(args.read_text().replace("1024", "512"))
-    assert measured.snakemake().returncode == 0
+    assert measured.measure(STUDY).returncode == 0
     changed = {path for path, at in measured.exports().items() if before[path] != at}
     assert changed == {p for p in before if "/svn/" in p and "/fast/" in p} and len(changed) == 2
 
 
-def test_more_rounds_and_another_axis_value_measure_only_what_is_new(measured: Project) -> None:
-    before = measured.exports()
-    grid = {"include": [*ALL["include"], F8]}
-    measured.configure(repositories=RUBY, rounds=2, copies=2, grid={STUDY: grid})
-    done = measured.snakemake("-n")
+def test_more_rounds_and_another_axis_value_measure_only_what_is_new(project: Project) -> None:
+    part = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow"}
+    keys = {"repositories": TINY, "copies": 2}
+    project.configure(**keys, rounds=1, grid={STUDY: {"include": [part]}})
+    assert project.measure(STUDY).returncode == 0
+    before = project.exports()
+    assert len(before) == 9
+    project.configure(**keys, rounds=2, grid={STUDY: {"include": [part, F8]}})
+    done = project.snakemake("-n")
     assert rerun(done.stdout) == len(before) + 2, done.stdout
     wanted = f"results/cells/{STUDY}/log/file/ruby/f8/nopack/slow/hot-os/round2.json"
-    assert measured.snakemake(wanted).returncode == 0
-    after = measured.exports()
+    assert project.snakemake(wanted).returncode == 0
+    after = project.exports()
     assert {path: after[path] for path in before} == before
-    assert context(measured, "log/file/ruby/f8/nopack/slow/hot-os", 2)["copy"] == 2
+    assert context(project, "log/file/ruby/f8/nopack/slow/hot-os", 2)["copy"] == 2
 
 
 def test_another_source_makes_copies_and_every_cell_anew_in_one_run(project: Project) -> None:
     grid = {STUDY: {"include": [F8]}}
     tiny = {"ruby": {**RUBY["ruby"], "scale": 0.001}}
     project.configure(repositories=tiny, rounds=1, copies=1, grid=grid)
-    assert project.snakemake().returncode == 0
+    assert project.measure(STUDY).returncode == 0
     before = context(project, "log/file/ruby/f8/nopack/slow/hot-os")["repository"]
-    project.configure(
-        repositories={"ruby": {**tiny["ruby"], "scale": 0.0005}}, rounds=1, copies=1, grid=grid
-    )
-    assert project.snakemake().returncode == 0
+    project.configure(repositories=TINY, rounds=1, copies=1, grid=grid)
+    assert project.measure(STUDY).returncode == 0
     after = context(project, "log/file/ruby/f8/nopack/slow/hot-os")["repository"]
     assert (before["youngest"], after["youngest"]) == (46, 23)
 
@@ -165,17 +168,17 @@ def test_copies_that_vanished_are_made_again_and_only_what_is_new_is_measured(
     project: Project,
 ) -> None:
     keys = {
-        "repositories": {"ruby": {**RUBY["ruby"], "scale": 0.0005}},
+        "repositories": TINY,
         "copies": 1,
         "grid": {STUDY: {"include": [F8]}},
     }
     project.configure(rounds=1, **keys)
-    assert project.snakemake().returncode == 0
+    assert project.measure(STUDY).returncode == 0
     before = project.exports()
     for folder in ("storage", "scratch"):
         subprocess.run(f"rm -rf {project.path / folder}/*", shell=True, check=True)
     project.configure(rounds=2, **keys)
-    done = project.snakemake()
+    done = project.measure(STUDY)
     assert done.returncode == 0 and "copies have vanished or were changed" in done.stdout
     after = project.exports()
     assert {path: after[path] for path in before} == before and len(after) == 2
@@ -195,7 +198,7 @@ def test_cold_is_slower_than_hot_and_hot_server_caches_are_faster(project: Proje
         "config": "fast",
     }
     project.configure(repositories=RUBY, rounds=3, copies=1, grid={STUDY: {"include": [part]}})
-    done = project.snakemake()
+    done = project.measure(STUDY)
     assert done.returncode == 0, done.stdout
     median = {
         c: statistics.median(elapsed(project, p, n) for n in (1, 2, 3)) for c, p in cells.items()
@@ -251,7 +254,7 @@ def test_a_run_over_the_time_limit_fails_with_that_sentence(project: Project) ->
     project.configure(
         repositories=tiny, rounds=1, copies=1, time_limit_s=0.001, grid={STUDY: {"include": [part]}}
     )
-    done = project.snakemake()
+    done = project.measure(STUDY)
     assert done.returncode != 0 and project.exports() == {}
     log = (
         project.path
@@ -268,7 +271,10 @@ def test_killed_workflow_leaves_nothing_that_measures(project: Project) -> None:
     tiny = {"ruby": {**RUBY["ruby"], "scale": 0.002}}
     project.configure(repositories=tiny, rounds=20, copies=1, grid={STUDY: {"include": [part]}})
     running = subprocess.Popen(
-        project.command(), cwd=project.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        project.command(measurements_of(STUDY)),
+        cwd=project.path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 120
     while len(project.exports()) < 3 and time.monotonic() < deadline:

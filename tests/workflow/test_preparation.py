@@ -115,7 +115,7 @@ def test_a_copy_changed_while_the_workflow_runs_fails_its_cells_and_is_made_agai
     environment = {**os.environ, "PYTHONPATH": str(project.path / "workflow")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 1 and "the copy has vanished or was changed" in done.stderr
-    done = project.snakemake()
+    done = project.measure(STUDY)
     assert done.returncode == 0 and len(project.exports()) == 2, done.stdout
 
 
@@ -189,7 +189,7 @@ def test_a_disk_that_fills_up_meanwhile_is_one_sentence_and_the_next_run_carries
         f"with open({str(hog)!r}, 'wb') as file:\n"
         "    os.posix_fallocate(file.fileno(), 0, there.f_bavail * there.f_frsize - 300_000)\n"
     )
-    done = project.snakemake()
+    done = project.measure(STUDY)
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
     said = done.stdout
     assert f"{full}/vcsbench-" in said and "is full; free some space, or " in said, said
@@ -200,7 +200,7 @@ def test_a_disk_that_fills_up_meanwhile_is_one_sentence_and_the_next_run_carries
     assert not (project.path / "results/repositories/disk.json").exists()
     hog.unlink()
     target.write_text(text)
-    done = project.snakemake()
+    done = project.measure(STUDY)
     assert done.returncode == 0, done.stdout
     assert len(project.exports()) == 4
 
@@ -213,7 +213,7 @@ def test_a_storage_that_turns_read_only_is_one_sentence(
     assert project.snakemake("results/repositories/disk.json").returncode == 0
     shutil.rmtree(copy_of(project, "ruby.f7.nopack.1"))
     subprocess.run(["mount", "-o", "remount,ro", path], check=True)
-    done = project.snakemake()
+    done = project.measure(STUDY)
     assert done.returncode != 0 and "Traceback" not in done.stdout
     assert "is read-only; mount it so that it can be written to, or " in done.stdout, done.stdout
     subprocess.run(["mount", "-o", "remount,rw", path], check=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from project import Project, fill, needs
+from project import Project, fill, measurements_of, needs
 from vcsbench.unfinished import export_of, measured_as
 
 pytestmark = [
@@ -38,13 +38,13 @@ def small(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_a_full_disk_ends_the_run_with_one_sentence(project: Project, small: Path) -> None:
     mine = fill(small, 4096)
-    done = project.snakemake()
+    done = project.measure(STUDY)
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
     assert "No space left on device; the run ends here: free some space" in done.stdout
     assert done.stdout.count("Error in rule cell:") == 1, "no other cell is tried"
     assert project.exports() == {}
     mine.unlink()
-    again = project.snakemake()
+    again = project.measure(STUDY)
     assert again.returncode == 0 and len(project.exports()) == 6, again.stdout
     assert not list(small.glob("vcsbench-*"))
 
@@ -59,11 +59,11 @@ def disk(project: Project) -> Iterator[Path]:
     subprocess.run(["umount", path], check=True)
 
 
-def report(project: Project) -> subprocess.CompletedProcess[str]:
-    """What `make report` runs."""
+def report(project: Project, *targets: str) -> subprocess.CompletedProcess[str]:
+    """What `make report` runs; without its report if there are targets."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return subprocess.run(
-        [project.path / "workflow/scripts/make_report.sh", *project.command()[3:]],
+        [project.path / "workflow/scripts/make_report.sh", *project.command(*targets)[3:]],
         cwd=project.path,
         env={**os.environ, "PATH": path},
         stdout=subprocess.PIPE,
@@ -124,7 +124,7 @@ def test_a_storage_that_is_full_when_a_target_is_written(project: Project, disk:
     assert project.snakemake("results/repositories/disk.json").returncode == 0
     mine = fill(disk, 20_000)
 
-    done = report(project)
+    done = report(project, measurements_of(STUDY))
 
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
     (said, *_) = [line for line in done.stdout.splitlines() if line.startswith("svn exits")]
@@ -134,5 +134,5 @@ def test_a_storage_that_is_full_when_a_target_is_written(project: Project, disk:
     assert project.exports() == {} and halves(project) == []
     assert not list(disk.glob("vcsbench-*/targets/*"))
     mine.unlink()
-    again = report(project)
+    again = report(project, measurements_of(STUDY))
     assert again.returncode == 0 and len(project.exports()) == 2, again.stdout

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from project import Project, make_project, needs, servers_of
+from project import Project, make_project, measurements_of, needs, servers_of
 from vcsbench import running
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine", "make")
@@ -25,6 +25,8 @@ pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine", "make")
 STUDY = "fsfs-san-2014"
 PART = {"command": "log", "ra": "svn", "format": "f7", "packing": "nopack", "config": "slow"}
 RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
+# What is killed needs no report to be made of it.
+CELLS = measurements_of(STUDY)
 # As a user has asked for: servers gone, too.
 LIMIT_S = 5.0
 
@@ -32,14 +34,15 @@ LIMIT_S = 5.0
 class Run(subprocess.Popen[str]):
     """A run of `make report`'s script, or of Snakemake itself, in a session of its own."""
 
-    def __init__(self, project: Project, *arguments: str, plain: bool = False) -> None:
+    def __init__(self, project: Project, *targets: str, plain: bool = False) -> None:
         self.project = project
         self.log = project.path / "said"
-        script = [str(project.path / "workflow/scripts/make_report.sh"), "--cores", "2"]
-        command = project.command() if plain else [*script, "--configfile", str(project.config)]
+        command = project.command(*targets)
+        if not plain:
+            command[:3] = [str(project.path / "workflow/scripts/make_report.sh")]
         with self.log.open("w") as log:
             super().__init__(
-                [*command, *arguments],
+                command,
                 cwd=project.path,
                 env=environment(project),
                 stdout=log,
@@ -86,7 +89,7 @@ def wait_for(condition: Callable[[], Any], limit_s: float = 120) -> None:
         time.sleep(0.02)
 
 
-def slow_program(project: Project, name: str, seconds: float, when: str = "") -> Path:
+def slow_program(project: Project, name: str, when: str = "", wait: str = "sleep 100") -> Path:
     """Put a program in front of the real one that takes its time once, if its command line has the word
     `when`; the file that says that it has begun."""
     fakes, real = project.path / "fakes", shutil.which(name)
@@ -94,7 +97,7 @@ def slow_program(project: Project, name: str, seconds: float, when: str = "") ->
     begun = fakes / f"{name}.begun"
     test = f'case " $* " in *" {when} "*) ;; *) exec {real} "$@";; esac\n' if when else ""
     script = f'#!/bin/bash\n{test}[ ! -e {begun} ] || exec {real} "$@"\n'
-    script += f'echo $$ >{begun}\nsleep {seconds}\nexec {real} "$@"\n'
+    script += f'echo $$ >{begun}\n{wait}\nexec {real} "$@"\n'
     (fakes / name).write_text(script)
     (fakes / name).chmod(0o755)
     return begun
@@ -151,8 +154,8 @@ def cheap(first: Iterable[Any], second: Iterable[Any], keep: list[tuple[Any, Any
     cheap((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), MOMENTS, keep=[(signal.SIGINT, "cell")]),
 )
 def test_a_signal_ends_it_in_time(tiny: Project, number: int, moment: str) -> None:
-    begun = slow_program(tiny, MOMENTS[moment][0], 100, MOMENTS[moment][1])
-    run = Run(tiny)
+    begun = slow_program(tiny, MOMENTS[moment][0], MOMENTS[moment][1])
+    run = Run(tiny, CELLS)
     wait_for(begun.exists)
 
     assert run.tell(number) < LIMIT_S
@@ -167,8 +170,8 @@ def test_a_signal_ends_it_in_time(tiny: Project, number: int, moment: str) -> No
 
 @pytest.mark.slow
 def test_ctrl_c_twice(tiny: Project) -> None:
-    begun = slow_program(tiny, "svn", 100, "log")
-    run = Run(tiny)
+    begun = slow_program(tiny, "svn", "log")
+    run = Run(tiny, CELLS)
     wait_for(begun.exists)
     os.killpg(run.pid, signal.SIGINT)
     time.sleep(0.1)
@@ -178,8 +181,8 @@ def test_ctrl_c_twice(tiny: Project) -> None:
 
 @pytest.mark.parametrize("moment", [slow("load"), slow("verify"), "cell"])
 def test_ctrl_c_of_snakemake_itself(tiny: Project, moment: str) -> None:
-    begun = slow_program(tiny, MOMENTS[moment][0], 100, MOMENTS[moment][1])
-    run = Run(tiny, plain=True)
+    begun = slow_program(tiny, MOMENTS[moment][0], MOMENTS[moment][1])
+    run = Run(tiny, CELLS, plain=True)
     wait_for(begun.exists)
     assert run.tell(signal.SIGINT) < LIMIT_S + 2  # Python's and Snakemake's own ending included
     assert run.returncode != 0 and servers_of(tiny) == []
@@ -192,8 +195,8 @@ def test_ctrl_c_of_snakemake_itself(tiny: Project, moment: str) -> None:
 def test_what_it_started_ends_with_a_snakemake_that_is_killed(
     tiny: Project, moment: str, plain: bool
 ) -> None:
-    begun = slow_program(tiny, MOMENTS[moment][0], 100, MOMENTS[moment][1])
-    run = Run(tiny, plain=plain)
+    begun = slow_program(tiny, MOMENTS[moment][0], MOMENTS[moment][1])
+    run = Run(tiny, CELLS, plain=plain)
     wait_for(begun.exists)
     os.kill(run.pid if plain else snakemake_of(tiny), signal.SIGKILL)
     wait_for(lambda: not working(tiny), 10)
@@ -212,13 +215,13 @@ def snakemake_of(project: Project) -> int:
 
 @pytest.mark.parametrize("plain", [False, slow(True)])
 def test_after_a_kill_of_everything_the_next_run_carries_on(tiny: Project, plain: bool) -> None:
-    run = Run(tiny, plain=plain)
+    run = Run(tiny, CELLS, plain=plain)
     wait_for(lambda: len(tiny.exports()) >= 2)
     kill_all(tiny, run)
     before = tiny.exports()
     assert list((tiny.path / ".snakemake/locks").glob("*")), "a lock is left"
     if plain:
-        done = tiny.snakemake()
+        done = tiny.measure(STUDY)
         assert done.returncode == 0, done.stdout
     else:
         finishes(tiny)
@@ -245,8 +248,10 @@ def in_session(session: int) -> list[int]:
 
 
 def test_two_at_once_the_second_says_so_and_the_first_goes_on(tiny: Project) -> None:
-    begun = slow_program(tiny, "svnadmin", 12, "load")
-    first = Run(tiny)
+    goes_on = tiny.path / "goes on"
+    wait = f"until [ -e '{goes_on}' ]; do sleep 0.1; done"
+    begun = slow_program(tiny, "svnadmin", "load", wait)
+    first = Run(tiny, CELLS)
     wait_for(begun.exists)
     for plain in (False, True):
         command = (
@@ -264,13 +269,14 @@ def test_two_at_once_the_second_says_so_and_the_first_goes_on(tiny: Project) -> 
         tiny.command("-n"), cwd=tiny.path, env=environment(tiny), capture_output=True, text=True
     )
     assert looked.returncode == 0, "looking is no run"
+    goes_on.touch()
     assert first.wait(300) == 0, first.said()
     assert len(tiny.exports()) == 6
 
 
 def test_clean_after_a_kill_leaves_nothing(tiny: Project) -> None:
-    begun = slow_program(tiny, "svn", 100, "log")
-    run = Run(tiny)
+    begun = slow_program(tiny, "svn", "log")
+    run = Run(tiny, CELLS)
     wait_for(begun.exists)
     kill_all(tiny, run)
     assert run_folders(tiny), "the kill left one"
@@ -300,7 +306,7 @@ def test_a_checkout_that_was_moved(project: Project) -> None:
             scratch=str(outside.path / "scratch"),
             grid={STUDY: {"include": [{**PART, "cache": "hot-os"}]}},
         )
-        assert project.snakemake().returncode == 0
+        assert project.measure(STUDY).returncode == 0
         (old,) = storage.glob("vcsbench-*")
         exports = project.exports()
         moved = outside.path / "moved"
@@ -309,7 +315,7 @@ def test_a_checkout_that_was_moved(project: Project) -> None:
         there = Project.__new__(Project)
         there.path, there.config = moved, moved / "test.yaml"
         try:
-            done = there.snakemake()
+            done = there.measure(STUDY)
             assert done.returncode == 0 and there.exports() == exports, done.stdout
             clean(there)
         finally:

@@ -167,7 +167,7 @@ def test_a_half_written_result_is_measured_again_and_no_other(run_once: Project,
     other = f"{CELL}.context.json".replace("/f7/", "/f6/")
     damage(run_once.path / f"{CELL}.json", how)
     damage(run_once.path / other, how)
-    done = run_once.snakemake()
+    done = run_once.measure(STUDY)
     assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
     after = run_once.exports()
     changed = {path for path, at in after.items() if before[path] != at}
@@ -204,7 +204,7 @@ def test_a_change_is_seen_though_snakemakes_notes_are_lost(run_once: Project) ->
     was = args.read_text()
     args.write_text(was + "--memory-cache-size 17\n")
     try:
-        done = run_once.snakemake()
+        done = run_once.measure(STUDY)
     finally:
         args.write_text(was)
     assert done.returncode == 0, done.stdout

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from git_histories import FILE, SUBMODULE, Commit, make_git
-from project import Project, needs
+from project import Project, measurements_of, needs
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
 
@@ -22,10 +22,10 @@ PART = {
 }
 
 
-def measure(project: Project, path: Path) -> str:
+def measure(project: Project, path: Path, *targets: str) -> str:
     """Let the workflow measure one cell of a repository; returns what it said, or nothing."""
     project.configure(repository=str(path), rounds=1, copies=1, grid={STUDY: {"include": [PART]}})
-    done = project.snakemake()
+    done = project.snakemake(*targets)
     return "" if done.returncode == 0 else done.stdout
 
 
@@ -61,7 +61,7 @@ def test_a_damaged_delta_is_refused_and_says_where(project: Project) -> None:
     third = dump.index(b"\nRevision-number: 3\n") + 1
     at = dump.index(b"line 9", third)
     file.write_bytes(dump[:at] + b"l" + b"\xc4" + dump[at + 2 :])
-    said = measure(project, file)
+    said = measure(project, file, measurements_of(STUDY))
     assert f"(revision 3 of {file}, at byte {third:,} of the stream)" in said, said
     assert "hecksum mismatch" in said
     assert project.exports() == {}
