@@ -1,4 +1,6 @@
-"""The README's "to add a ..." recipes hold: each addition is made in its one place, and is measured."""
+"""The README's "to add a ..." recipes hold: each addition is made in its one place, and is measured.
+
+The tests make their additions in one project, one after the other, and a report has them all at last."""
 
 from __future__ import annotations
 
@@ -7,11 +9,12 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from project import Project, needs
+from project import Project, measurements_of, needs
 
 pytestmark = needs("svn", "svnserve", "hyperfine")
 
@@ -20,6 +23,7 @@ SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "se
 PART = {
     "command": "log",
     "ra": "svn",
+    "repo": "ruby",
     "format": "f7",
     "packing": "nopack",
     "config": "slow",
@@ -34,26 +38,47 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def measured(project: Project, part: dict[str, str], **keys: object) -> list[str]:
-    """Measure a part of the grid; returns the cells that have a result."""
-    grid = {STUDY: {"include": [{**PART, **part}]}}
-    project.configure(**{"repositories": SMALL, "rounds": 1, "copies": 1, "grid": grid, **keys})
-    done = project.snakemake()
-    assert done.returncode == 0, done.stdout
-    return [str(Path(path).parent) for path in project.exports()]
+class Extended:
+    """A project with the additions so far, and the grid's parts and the repositories that have them."""
+
+    def __init__(self, project: Project) -> None:
+        self.path = project.path
+        self.project = project
+        self.parts: list[dict[str, Any]] = []
+        self.repositories: dict[str, Any] = dict(SMALL)
+
+    def run(self, *targets: str, **keys: Any) -> list[str]:
+        """Run the workflow; returns the cells that have got a result."""
+        before = self.project.exports()
+        self.project.configure(**{"rounds": 1, "copies": 1, **keys})
+        done = self.project.snakemake(*targets)
+        assert done.returncode == 0, done.stdout
+        after = self.project.exports()
+        return [str(Path(path).parent) for path, at in after.items() if before.get(path) != at]
+
+    def measure(self, part: dict[str, Any], target: str = measurements_of(STUDY)) -> list[str]:
+        """Measure a part of the grid; returns the cells that have got a result."""
+        self.parts.append({**PART, **part})
+        grid = {STUDY: {"include": self.parts[-1:]}}
+        return self.run(target, repositories=self.repositories, grid=grid)
 
 
-def study_file(project: Project) -> Path:
+@pytest.fixture(scope="module")
+def project(shared_project: Project) -> Extended:
+    return Extended(shared_project)
+
+
+def study_file(project: Extended) -> Path:
     return project.path / "config" / "studies" / f"{STUDY}.yaml"
 
 
-def test_a_command(project: Project) -> None:
+def test_a_command(project: Extended) -> None:
     path = study_file(project)
     edit(path, "  command: [log,", "  command: [list, log,")
     entry = 'commands:\n  list:\n    argv: "{svn} list -R {url}"\n    work: text\n'
     edit(path, "commands:\n", entry)
     cell = f"{STUDY}/list/svn/ruby/f7/nopack/slow/hot-os"
-    assert measured(project, {"command": "list"}) == [cell]
+    assert project.measure({"command": "list"}) == [cell]
     context = project.path / "results" / "cells" / cell / "round1.context.json"
     listed = subprocess.run(
         ["svn", "list", "-R", "file://" + json.loads(context.read_text())["repository"]["path"]],
@@ -64,29 +89,29 @@ def test_a_command(project: Project) -> None:
     assert did["lines"] == listed.count(b"\n") > 10 and did["bytes"] == len(listed)
 
 
-def test_a_server_configuration(project: Project) -> None:
+def test_a_server_configuration(project: Extended) -> None:
     servers = project.path / "config" / "servers"
     shutil.copytree(servers / "slow", servers / "tiny-cache")
     (servers / "tiny-cache" / "svnserve.args").write_text("--threads --memory-cache-size 1\n")
-    assert measured(project, {"config": "tiny-cache"})
+    assert project.measure({"config": "tiny-cache"})
 
 
-def test_a_protocol(project: Project) -> None:
+def test_a_protocol(project: Extended) -> None:
     access = project.path / "workflow" / "vcsbench" / "measure" / "access.py"
     entry = '    "svn-again": Access("svn", ("svnserve.args", "client"), "svnserve", _svnserve),\n'
     edit(access, "ACCESS = {\n", "ACCESS = {\n" + entry)
     edit(study_file(project), "  ra: [http,", "  ra: [svn-again, http,")
-    assert measured(project, {"ra": "svn-again"})
+    assert project.measure({"ra": "svn-again"})
 
 
-def test_a_build(project: Project) -> None:
+def test_a_build(project: Extended) -> None:
     folder = project.path / "mine" / "bin"
     folder.mkdir(parents=True)
     for name in ("svn", "svnserve"):
         (folder / name).symlink_to(str(shutil.which(name)))
-    cells = measured(
-        project,
-        {},
+    cells = project.run(
+        measurements_of("builds"),
+        repositories=SMALL,
         studies=["builds"],
         builds={"system": {}, "mine": {"prefix": "mine"}},
         grid={"builds": {"include": [PART]}},
@@ -95,15 +120,15 @@ def test_a_build(project: Project) -> None:
     assert sorted(cells) == [f"{path}/mine", f"{path}/system"]
 
 
-def test_a_cache_state(project: Project) -> None:
+def test_a_cache_state(project: Extended) -> None:
     states = project.path / "workflow" / "vcsbench" / "measure" / "states.py"
     entry = '    "once": CacheState(setup=("start-server",), prepare=(), warmup=1),\n'
     edit(states, "STATES = {\n", "STATES = {\n" + entry)
     edit(study_file(project), "  cache: [cold,", "  cache: [once, cold,")
-    assert measured(project, {"cache": "once"})
+    assert project.measure({"cache": "once"})
 
 
-def test_a_repository_source(project: Project) -> None:
+def test_a_repository_source(project: Extended) -> None:
     folder = project.path / "workflow" / "vcsbench" / "sources"
     (folder / "halved.py").write_text(
         '''"""A generated history of half the scale."""
@@ -131,11 +156,11 @@ class HalvedSource(GeneratedSource):
     schema = project.path / "workflow" / "schemas" / "config.schema.yaml"
     edit(schema, "enum: [generated, git,", "enum: [halved, generated, git,")
     definition = {"source": "halved", "profile": "ruby", "scale": 0.001, "seed": 1}
-    cells = measured(project, {"repo": "half"}, repositories={"half": definition})
-    assert cells == [f"{STUDY}/log/svn/half/f7/nopack/slow/hot-os"]
+    project.repositories["half"] = definition
+    assert project.measure({"repo": "half"}) == [f"{STUDY}/log/svn/half/f7/nopack/slow/hot-os"]
 
 
-def test_a_table(project: Project) -> None:
+def test_a_table(project: Extended) -> None:
     table = {
         "compare": {"axis": "config", "baseline": "slow", "candidates": ["medium"]},
         "rows": ["ra", "repo", "packing", "format"],
@@ -147,21 +172,38 @@ def test_a_table(project: Project) -> None:
         "tables:\n",
         f"tables:\n  slow-vs-medium: {yaml.safe_dump(table, default_flow_style=True)}",
     )
-    measured(project, {"config": ["slow", "medium"]})  # type: ignore[dict-item]
-    with (project.path / "results" / "tables" / STUDY / "slow-vs-medium.csv").open() as file:
+    path = f"results/tables/{STUDY}/slow-vs-medium.csv"
+    project.measure({"config": ["slow", "medium"]}, path)
+    with (project.path / path).open() as file:
         rows = list(csv.DictReader(file))
     assert [(row["baseline"], row["candidate"]) for row in rows] == [("slow", "medium")]
-    assert "slow-vs-medium" in (project.path / "reports" / f"{STUDY}.html").read_text()
 
 
-@pytest.mark.parametrize("published", [False, True])
-def test_a_study(project: Project, published: bool) -> None:
+def test_studies_with_and_without_published_numbers(project: Extended) -> None:
     study = yaml.safe_load(study_file(project).read_text())
-    study["title"] = "Another study"
-    if not published:
-        del study["published"]
-    (study_file(project).parent / "another.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-    grid = {"another": {"include": [PART]}}
-    cells = measured(project, {}, studies=["another"], grid=grid)
-    assert cells == ["another/log/svn/ruby/f7/nopack/slow/hot-os"]
-    assert "Another study" in (project.path / "reports" / "another.html").read_text()
+    study["tables"] = {name: study["tables"][name] for name in ("elapsed", "f6-vs-f7")}
+    unpublished = {key: value for key, value in study.items() if key != "published"}
+    titles = {"another": "Another study", "a-third": "A third study"}
+    for (name, title), content in zip(titles.items(), (study, unpublished), strict=True):
+        text = yaml.safe_dump({**content, "title": title}, sort_keys=False)
+        (study_file(project).parent / f"{name}.yaml").write_text(text)
+    grid = {name: {"include": [PART]} for name in titles}
+    cells = project.run(studies=list(titles), repositories=SMALL, grid=grid)
+    assert set(cells) == {f"{name}/log/svn/ruby/f7/nopack/slow/hot-os" for name in titles}
+    for name, title in titles.items():
+        assert title in (project.path / "reports" / f"{name}.html").read_text()
+
+
+def test_a_report_has_what_was_added(project: Extended) -> None:
+    if not project.parts:
+        pytest.skip("nothing was added")
+    project.run(repositories=project.repositories, grid={STUDY: {"include": project.parts}})
+    with (project.path / measurements_of(STUDY)).open() as file:
+        found = list(csv.DictReader(file))
+    report = (project.path / "reports" / f"{STUDY}.html").read_text()
+    for part in project.parts:
+        for axis, value in part.items():
+            for name in value if isinstance(value, list) else [value]:
+                assert name in {row[axis] for row in found} and name in report
+    added = study_file(project).read_text()
+    assert ("slow-vs-medium" in report) == ("slow-vs-medium" in added)
