@@ -47,6 +47,9 @@ KINDS = {
 }
 
 
+WRITTEN = ("results", "reports", ".snakemake")
+
+
 def at_a_line_end(path: Path) -> None:
     """What looks most like a whole file."""
     lines = path.read_bytes().splitlines(keepends=True)
@@ -84,18 +87,30 @@ def whole(shared_project: Project) -> Project:
     )
     done = shared_project.snakemake()
     assert done.returncode == 0, done.stdout
-    for name in ("results", "reports", ".snakemake", "storage"):
+    for name in (*WRITTEN, "storage"):
         shutil.copytree(shared_project.path / name, shared_project.path / "kept" / name)
     return shared_project
+
+
+def put_back(project: Project, *names: str) -> None:
+    """Make folders of the project what they were after the run."""
+    for name in names:
+        shutil.rmtree(project.path / name)
+        shutil.copytree(project.path / "kept" / name, project.path / name)
+
+
+@pytest.fixture
+def mended(whole: Project) -> Iterator[Project]:
+    """The same project, as it was after the run, for what leaves its storage alone."""
+    yield whole
+    put_back(whole, *WRITTEN)
 
 
 @pytest.fixture
 def run_once(whole: Project) -> Iterator[Project]:
     """The same project, as it was after the run."""
     yield whole
-    for name in ("results", "reports", ".snakemake", "storage"):
-        shutil.rmtree(whole.path / name)
-        shutil.copytree(whole.path / "kept" / name, whole.path / name)
+    put_back(whole, *WRITTEN, "storage")
 
 
 def derived(project: Project) -> dict[str, str]:
@@ -111,14 +126,14 @@ def derived(project: Project) -> dict[str, str]:
 
 @pytest.mark.parametrize("how", DAMAGES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_half_written_file_of_any_kind_is_seen(run_once: Project, kind: str, how: str) -> None:
-    path = run_once.path / KINDS[kind]
+def test_a_half_written_file_of_any_kind_is_seen(mended: Project, kind: str, how: str) -> None:
+    path = mended.path / KINDS[kind]
     before = path.read_bytes()
     damage(path, how)
 
     if path.read_bytes() == before:
         pytest.skip("so small that the damage changes nothing")
-    made_again = mend(run_once.path)
+    made_again = mend(mended.path)
 
     assert KINDS[kind] in made_again
     assert not path.exists()
@@ -127,10 +142,10 @@ def test_a_half_written_file_of_any_kind_is_seen(run_once: Project, kind: str, h
 
 
 @pytest.mark.parametrize("how", ["empty", "half", "nul"])
-def test_a_half_written_seal_is_seen(run_once: Project, how: str) -> None:
-    table = run_once.path / KINDS["table"]
+def test_a_half_written_seal_is_seen(mended: Project, how: str) -> None:
+    table = mended.path / KINDS["table"]
     damage(table.with_name(f".{table.name}.sha256"), how)
-    assert mend(run_once.path) == [KINDS["table"]]
+    assert mend(mended.path) == [KINDS["table"]]
 
 
 def test_what_was_made_from_it_is_made_again_too(run_once: Project) -> None:
@@ -141,10 +156,10 @@ def test_what_was_made_from_it_is_made_again_too(run_once: Project) -> None:
     assert derived(run_once) == before
 
 
-def test_what_is_whole_stays(run_once: Project) -> None:
-    mine = run_once.path / "reports" / "mine.html"
+def test_what_is_whole_stays(mended: Project) -> None:
+    mine = mended.path / "reports" / "mine.html"
     mine.write_text("<p>half a page of the user's")
-    assert mend(run_once.path) == []
+    assert mend(mended.path) == []
     assert mine.exists()
 
 
