@@ -95,4 +95,4 @@ def main(scale: float, storage: str, repeats: int) -> None:
 
 if __name__ == "__main__":
     given = [*sys.argv[1:], "", "", ""]
-    main(float(given[0] or 0.0652), given[1] or "/var/tmp", int(given[2] or 5))
+    main(float(given[0] or 0.0652), given[1] or "/var/tmp", int(given[2] or 3))
