@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from vcsbench import against
+from vcsbench import against, baselines
 from vcsbench.frames import value_order, write_frame
 from vcsbench.markdown import to_markdown
 from vcsbench.rulelog import logged
@@ -24,10 +24,7 @@ def main() -> None:
     write_frame(table, snakemake.output.csv)
     notes = against.notes(baseline, before, now, found)
     write_json(snakemake.output.notes, notes)
-    name, definition = (
-        against.table_name(baseline),
-        against.definition(params.tables, baseline),
-    )
+    name, definition = baselines.table_name(baseline), against.definition(params.tables, baseline)
     records = table.to_dict("records")
     text = to_markdown(name, definition, records, order, params.caveats)
     text += "\n" + "\n\n".join(notes) + "\n"

@@ -159,11 +159,6 @@ def _times(rounds: pd.DataFrame, axes: Sequence[str]) -> dict[tuple[str, ...], l
     return times
 
 
-def table_name(baseline: str) -> str:
-    """`before-upgrade-vs-now`."""
-    return f"{baseline}-vs-{baselines.NOW}"
-
-
 def make_table(
     baseline: str,
     found: Sequence[Pair],
@@ -177,7 +172,9 @@ def make_table(
     table = pd.DataFrame(rows, columns=[*axes, "value", *STATISTICS, "noise_floor"])
     # Its degrees of freedom are taken to be the least that Welch's can be: calls err towards none.
     table = in_order(with_calls(with_unknown_noise(table), notable_pct), order, axes)
-    table = table.assign(table=table_name(baseline), baseline=baseline, candidate=baselines.NOW)
+    table = table.assign(
+        table=baselines.table_name(baseline), baseline=baseline, candidate=baselines.NOW
+    )
     columns = ["table", *axes, "baseline", "candidate", "value", *STATISTICS, *JUDGED]
     return table[columns].reset_index(drop=True)
 

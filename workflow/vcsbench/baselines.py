@@ -28,6 +28,11 @@ NOW = "now"
 MEANING = {"other-command": "command", "other-repository": "repository", "other-method": "method"}
 
 
+def table_name(baseline: str) -> str:
+    """`before-upgrade-vs-now`."""
+    return f"{baseline}-vs-{NOW}"
+
+
 def csv_of(name: str, study: str) -> Path:
     """The saved measurements of a study."""
     return FOLDER / name / f"{study}.csv"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from vcsbench import against
+from vcsbench.baselines import table_name
 from vcsbench.errors import UserError
 from vcsbench.study import Study
 from vcsbench.validation import read_yaml
@@ -92,7 +92,7 @@ def read_results(
     `definitions`; what is missing is left empty. `expected` are the user's expectations, `baselines`
     the names of those that have a table."""
     name = study.name
-    compared = {against.table_name(b): against.definition(study.tables, b) for b in baselines}
+    compared = _compared(study, baselines)
     study = replace(study, tables={**study.tables, **compared})
     tables = {table: f"tables/{name}/{table}" for table in study.tables}
     published = {table: f"published/{name}/{table}" for table in study.tables}
@@ -116,6 +116,15 @@ def read_results(
         notes={table: _read_json(folder / f"{tables[table]}.json") or [] for table in compared},
         texts=dict(_texts(folder, [*tables.values(), f"measurements/{name}"])),
     )
+
+
+def _compared(study: Study, baselines: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The definitions of the baselines' tables, by name."""
+    if not baselines:
+        return {}
+    from vcsbench import against  # imports pandas, which nothing else of a page needs
+
+    return {table_name(b): against.definition(study.tables, b) for b in baselines}
 
 
 def _contexts(folder: Path, measurements: Iterable[Record]) -> Iterator[Mapping[str, Any]]:

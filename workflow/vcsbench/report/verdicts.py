@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vcsbench.against import table_name
+from vcsbench.baselines import table_name
 from vcsbench.report import words
 from vcsbench.report.grids import Point
 from vcsbench.report.sections import TableSection
