@@ -223,7 +223,9 @@ def test_a_change_is_seen_though_snakemakes_notes_are_lost(run_once: Project) ->
     finally:
         args.write_text(was)
     assert done.returncode == 0, done.stdout
-    assert all(at != before[path] for path, at in run_once.exports().items())
+    after = run_once.exports()
+    assert after.keys() == before.keys(), done.stdout
+    assert all(at > before[path] for path, at in after.items()), done.stdout
 
 
 @pytest.mark.parametrize("how", [*map(slow, ["empty", "half"]), "nul"])

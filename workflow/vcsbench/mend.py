@@ -58,7 +58,7 @@ def settle(plan: Plan) -> None:
                 and measured[2] != plan.spec_digest(measured[0], measured[1])
                 and not note_of(root, export).exists()
             ):
-                os.utime(path, (0, 0))  # older than the copies, so Snakemake makes it anew
+                os.utime(path, (1, 1))  # older than the copies, so Snakemake makes it anew
 
 
 def _stand_in(plan: Plan, storage: str) -> None:
