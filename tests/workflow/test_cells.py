@@ -6,9 +6,11 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -208,6 +210,32 @@ def test_cold_is_slower_than_hot_and_hot_server_caches_are_faster(project: Proje
         context(project, cells["hot-svn"])["runs"][0]["certificate"]["server_age_s"]
         > median["hot-os"]
     )
+
+
+WATCHER = """#!{python}
+import os, sys
+pid = os.getppid()
+while b"\\0snakemake\\0" not in open(f"/proc/{{pid}}/cmdline", "rb").read():
+    pid = int(open(f"/proc/{{pid}}/stat").read().rpartition(") ")[2].split()[1])
+with open(__file__ + ".threads", "a") as file:
+    file.write(f"{{len(os.listdir(f'/proc/{{pid}}/task'))}}\\n")
+os.execv({svn!r}, [{svn!r}, *sys.argv[1:]])
+"""
+
+
+def test_snakemake_starts_nothing_that_runs_beside_the_cells(
+    project: Project, tmp_path: Path
+) -> None:
+    watcher, told = tmp_path / "svn", tmp_path / "svn.threads"
+    watcher.write_text(WATCHER.format(python=sys.executable, svn=shutil.which("svn")))
+    watcher.chmod(0o755)
+    tiny = {"ruby": {**RUBY["ruby"], "scale": 0.0005}}
+    project.configure(repositories=tiny, rounds=6, copies=1, grid={STUDY: {"include": [F8]}})
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = project.snakemake(measurements_of(STUDY), environment=path)
+    assert done.returncode == 0, done.stdout
+    threads = [int(line) for line in told.read_text().split()]
+    assert len(threads) >= 12 and max(threads) == threads[0], "no more than in the first cell"
 
 
 def test_a_cell_that_fails_fails_alone_and_is_repeated(project: Project) -> None:

@@ -32,11 +32,18 @@ rule cell:
     params:
         spec=lambda wildcards: PLAN.spec_json(wildcards.study, wildcards.cell),
     shell:
-        # Its bytecode is kept, apart from the sources where those may have none: else each cell-round compiles
-        # it anew.
+        # Its bytecode is kept, apart from the sources, where the environment forbids it there: else each
+        # cell-round compiles it anew. -S: it needs the standard library only.
         "PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=.snakemake/vcsbench-bytecode"
-        " python -m vcsbench.measure {params.spec:q} {input.copies:q} {wildcards.round} {resources.order}"
+        " python -S -m vcsbench.measure {params.spec:q} {input.copies:q} {wildcards.round} {resources.order}"
         " {resources.seed} {resources.thresholds:q} {output.export:q} {output.context:q} 2> {log:q}"
+
+
+# Snakemake counts the jobs of the last second by a timer for each of them, and each timer that ends begins
+# another: after a hundred cell-rounds they take a tenth of a core from what is timed. The limit is for clusters.
+onstart:
+    if workflow.local_exec:
+        workflow.scheduler.job_rate_limiter = None
 
 
 # A report is made of what there is when something has failed: nothing is measured for it.

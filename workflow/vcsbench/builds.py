@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ class Build:
 
     def spec(self) -> dict[str, dict[str, str]]:
         """The build as a cell's spec has it: how to find the programs of each side."""
-        return {"client": asdict(self.client), "server": asdict(self.server)}
+        return {"client": self.client._asdict(), "server": self.server._asdict()}
 
 
 # What a cell without the axis is measured with.

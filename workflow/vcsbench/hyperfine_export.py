@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vcsbench.errors import UserError
 
@@ -24,8 +23,7 @@ UNITS = {
 }
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """One timed run: seconds, bytes, the exit code (None if a signal ended the command).
 
     With `mean_cpu`, user and system time are the means over the export's runs. `peak_memory_bytes`

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 # Where httpd and its modules are; the first that exists counts. Debian's first, then Fedora's and BSD's.
 HTTPD = ("/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/local/sbin/httpd")
@@ -21,8 +20,7 @@ DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 IN_MEMORY = ("tmpfs", "ramfs")
 
 
-@dataclass(frozen=True)
-class Mount:
+class Mount(NamedTuple):
     """A mounted file system: its device as the kernel names it, its mount point and type."""
 
     device: str
@@ -30,16 +28,16 @@ class Mount:
     filesystem: str
 
 
-@dataclass(frozen=True)
 class Machine:
     """The programs and rights found here. `programs` come from the PATH, or from an environment that
     Snakemake deploys (`deployed`), which has Subversion and hyperfine but no httpd."""
 
-    deployed: bool = False
-    mounts: list[Mount] = field(default_factory=lambda: read_mounts())
-    found: dict[str, bool] = field(default_factory=dict)
-    # By client's and server's programs: a digest of all files is the same for hundreds of cells.
-    digested: dict[tuple[Any, ...], dict[str, str]] = field(default_factory=dict)
+    def __init__(self, deployed: bool = False, mounts: list[Mount] | None = None) -> None:
+        self.deployed = deployed
+        self.mounts = read_mounts() if mounts is None else mounts
+        self.found: dict[str, bool] = {}
+        # By client's and server's programs: a digest of all files is the same for hundreds of cells.
+        self.digested: dict[tuple[Any, ...], dict[str, str]] = {}
 
     @cached_property
     def httpd(self) -> str:

@@ -66,4 +66,9 @@ def fail(sentence: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    code = main(*sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(
+        code
+    )  # nothing is left to do, and to take an interpreter apart takes as long as to start it

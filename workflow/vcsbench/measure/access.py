@@ -6,8 +6,8 @@ import os
 import shlex
 import string
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.measure.programs import Programs
@@ -16,8 +16,7 @@ from vcsbench.measure.servers import HOST, Server
 HTTPD_CONF = Path(__file__).with_name("httpd.conf")
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """One value of the axis `ra`.
 
     `scheme` begins its URLs, `files` are those of config/servers/<config> that it uses, `server` is

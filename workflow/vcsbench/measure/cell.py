@@ -8,14 +8,14 @@ import os
 import shutil
 import subprocess
 import urllib.parse
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 from vcsbench import hyperfine_export, judgement
 from vcsbench.errors import UserError
-from vcsbench.measure import context
+from vcsbench.measure import context, versions
 from vcsbench.measure.access import ACCESS, read_arguments
 from vcsbench.measure.certificate import Witness
 from vcsbench.measure.hooks import Hooks
@@ -100,14 +100,21 @@ class CellRound:
         return self.hyperfine.export.read_bytes(), described
 
     def _start(self, stack: ExitStack) -> None:
-        """Start the server: the timed command has to name its port. Meanwhile the binaries are digested."""
-        server = self.server.programs if self.server else self.client
-        with ThreadPoolExecutor(1) as beside:
-            unchanged = beside.submit(check_unchanged, self.spec["binaries"], self.client, server)
-            if self.server:
-                stack.callback(self.server.stop)
-                self.server.start()
-        unchanged.result()
+        """Start the server: the timed command has to name its port. The programs are looked at meanwhile."""
+        asked: dict[str, Popen[str]] = {}
+
+        def look() -> None:
+            server = self.server.programs if self.server else self.client
+            check_unchanged(self.spec["binaries"], self.client, server)
+            program = self.command(self.repository, self.label["tree"], self.target)[0]
+            asked.update(versions.ask(program, self.server))
+
+        if self.server:
+            stack.callback(self.server.stop)
+            self.server.start(meanwhile=look)
+        else:
+            look()
+        self.versions = versions.told(asked)
 
     def _check_copy(self) -> dict[str, Any]:
         # Caches that are to be cold are cleared after this; what it reads is little, and hot ones are warm.

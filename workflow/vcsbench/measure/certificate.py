@@ -9,10 +9,9 @@ import datetime
 import hashlib
 import os
 import time
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vcsbench.measure import counters, processes, residency, strangers
 from vcsbench.measure.counters import Counters
@@ -20,8 +19,7 @@ from vcsbench.measure.processes import Usage
 from vcsbench.measure.servers import Server
 
 
-@dataclass(frozen=True)
-class Served:
+class Served(NamedTuple):
     """The server at one moment: which process it is, its family, and what that has used so far.
 
     `ended` changes when a process of the family ends; pid 0 when the server does not run.
@@ -31,7 +29,7 @@ class Served:
     start_ticks: int = 0
     family: tuple[int, ...] = ()
     ended: int = 0
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
 
     @property
     def instance(self) -> tuple[int, int]:
@@ -39,8 +37,7 @@ class Served:
         return self.pid, self.start_ticks
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """What was counted at one moment, for the client's side (hyperfine and what it has run), the server
     and the machine."""
 

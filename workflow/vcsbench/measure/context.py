@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import datetime
 import os
-import platform
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vcsbench import __version__
 from vcsbench.machine import Machine
 from vcsbench.measure import loaded
 from vcsbench.measure.access import ACCESS
@@ -26,10 +23,6 @@ if TYPE_CHECKING:
 def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
     """The context of a cell-round, as its file has it."""
     spec, state = cell.spec, cell.spec["state"]
-    asked = ask_versions(_version_commands(cell))
-    machine = {"host": host(), "storage": storage(spec["storage"]["name"], cell.place)}
-    libraries = _libraries(cell)
-    known = versions(asked)
     return {
         **{key: spec[key] for key in ("study", "cell", "spec_digest", "axes")},
         "round": cell.number,
@@ -41,10 +34,11 @@ def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
         "warmup": state["warmup"],
         "server": _server(cell),
         "server_files": _files(Path(spec["servers"]), ACCESS[spec["axes"].get("ra", "")].files),
-        **machine,
+        "host": host(),
         "targets": spec["targets"],
-        "versions": known,
-        "build": _build(cell, known, libraries),
+        "storage": storage(spec["storage"]["name"], cell.place),
+        "versions": cell.versions,
+        "build": _build(cell, _libraries(cell)),
         "repository": {
             **spec["repository"],
             **{k: v for k, v in cell.label.items() if k not in BOOKKEEPING},
@@ -91,20 +85,18 @@ def _libraries(cell: CellRound) -> list[str] | None:
     return seen or loaded.by_client(cell.bench.touch, cell.bench.environment, cell.run)
 
 
-def _build(
-    cell: CellRound, known: Mapping[str, str], libraries: list[str] | None
-) -> dict[str, Any]:
+def _build(cell: CellRound, libraries: list[str] | None) -> dict[str, Any]:
     """The binaries that ran: of each side the program, its version as it reports it, Subversion's
     libraries that it had loaded, and where those of the build belong."""
     program = cell.argv[0]
     described: dict[str, Any] = {
         "name": cell.spec["axes"].get("build", ""),
-        "client": _side(program, known[os.path.basename(program)], cell.client, libraries),
+        "client": _side(program, cell.versions[os.path.basename(program)], cell.client, libraries),
         "server": None,
     }
     server = cell.server
     if server and server.pid:
-        version = known[server.kind]
+        version = cell.versions[server.kind]
         if server.kind == "httpd":
             found = re.search(r"\bSVN/([\w.-]+)", server.greet())
             version = found[1] if found else ""
@@ -138,16 +130,6 @@ def _files(folder: Path, names: Sequence[str]) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text(errors="replace") for path in files}
 
 
-def _version_commands(cell: CellRound) -> dict[str, list[str]]:
-    client = os.path.basename(cell.argv[0])
-    asked = {"hyperfine": [Programs().get("hyperfine"), "--version"]}
-    asked[client] = [cell.argv[0], "--version", *(["--quiet"] if client.startswith("svn") else [])]
-    if cell.server:
-        quiet = ["-v"] if cell.server.kind == "httpd" else ["--version", "--quiet"]
-        asked[cell.server.kind] = [cell.server.argv[0], *quiet]
-    return asked
-
-
 def _flags(cell: CellRound) -> list[str]:
     packed = cell.spec["axes"].get("packing") == "pack"
     flags = {
@@ -160,13 +142,13 @@ def _flags(cell: CellRound) -> list[str]:
 def host() -> dict[str, Any]:
     """The machine: name, identity, kernel, processor, cores, memory in bytes, hypervisor, clock source."""
     # Slurm's nodes may share a host name.
-    name = os.environ.get("SLURMD_NODENAME") or platform.node()
+    name = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
     cpu = _read("/proc/cpuinfo")
     memory = _read("/proc/meminfo").split()
     return {
         "name": name,
         "id": identity(name, _field(cpu, "model name")),
-        "kernel": platform.release(),
+        "kernel": os.uname().release,
         "os": _os_name(),
         "cpu": _field(cpu, "model name"),
         "cores": len(os.sched_getaffinity(0)),
@@ -192,24 +174,6 @@ def storage(name: str, path: Path) -> dict[str, Any]:
         "device": mount.device,
         "rotational": {"1": True, "0": False}.get(rotational),
     }
-
-
-def ask_versions(programs: Mapping[str, Sequence[str]]) -> dict[str, subprocess.Popen[str]]:
-    """Programs at work, given the command line by which each prints its version."""
-    return {
-        name: subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        for name, argv in programs.items()
-    }
-
-
-def versions(asked: Mapping[str, subprocess.Popen[str]]) -> dict[str, str]:
-    """The versions that programs have printed, and our own."""
-    found = {"vcsbench": __version__, "python": platform.python_version()}
-    for name, process in asked.items():
-        said = process.communicate()[0].strip().splitlines()
-        words = said[0].replace("Apache/", "").split() if said else []
-        found[name] = next((word for word in words if word[:1].isdigit()), "")
-    return found
 
 
 def _os_name() -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import glob
 import os
 import time
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Of /proc/stat's first line: user, nice, system, irq, softirq. Guests' time is in user and nice.
@@ -16,8 +15,7 @@ BUSY = (0, 1, 2, 5, 6)
 STEAL = 7
 
 
-@dataclass(frozen=True)
-class Counters:
+class Counters(NamedTuple):
     """The machine's counters at one moment; None, or no entry, where it has no such counter.
 
     `device` has the bytes read from and written to the storage's block device by everybody, `pressure`

@@ -49,4 +49,4 @@ def mapped(maps: str) -> list[str]:
 
 
 def _resolved(paths: Iterable[str]) -> list[str]:
-    return sorted({os.path.realpath(path) for path in paths})
+    return sorted({os.path.realpath(path) for path in set(paths)})

@@ -10,9 +10,8 @@ import signal as signals
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 # Servers need no rights: run by root, they run as this user.
 UNPRIVILEGED = "nobody"
@@ -87,27 +86,29 @@ def _children(pid: int, thread: str) -> list[int]:
         return []
 
 
-def listens(pid: int, port: int, children: bool = True) -> bool:
-    """Whether a process listens on a TCP port, or one of its descendants (unless without `children`)."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+def listeners(pid: int, port: int) -> list[int]:
+    """Those that listen on a TCP port, of a process and all its descendants."""
+    held = {member: _sockets(member) for member in family(pid)}
+    if not any(held.values()):
+        return []  # the table of all connections takes milliseconds to read
+    with open("/proc/net/tcp") as table:
+        rows = [line.split() for line in table.readlines()[1:]]
     # The local address ends with the port in hexadecimal, 0A is LISTEN, the tenth field is the inode.
     inodes = {row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"}
     wanted = {f"socket:[{inode}]" for inode in inodes}
-    members = family(pid) if children else [pid]
-    return any(wanted & _open_files(member) for member in members) if wanted else False
+    return [member for member, sockets in held.items() if wanted & sockets]
 
 
-def _open_files(pid: int) -> set[str]:
+def _sockets(pid: int) -> set[str]:
     found = set()
     with contextlib.suppress(OSError):
         for entry in os.scandir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
                 found.add(os.readlink(entry.path))
-    return found
+    return {link for link in found if link.startswith("socket:")}
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(NamedTuple):
     """What processes, and children that they have waited for, have used: CPU seconds; bytes that went
     through their reads and writes (`rchar`, `wchar`), and to and from devices (`read_bytes`,
     `write_bytes`; written ones when they became dirty)."""

@@ -7,9 +7,9 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.machine import HTTPD, Machine
@@ -29,15 +29,16 @@ MODULES = (
 SCRIPT_BYTES = 1 << 16
 
 
-@dataclass(frozen=True)
-class Programs:
+class _Places(NamedTuple):
+    prefix: str = ""
+    library_path: str = ""
+
+
+class Programs(_Places):
     """The programs below `prefix`, or those on the PATH where it is "".
 
     `library_path` is what LD_LIBRARY_PATH is for them (folders with colons between).
     """
-
-    prefix: str = ""
-    library_path: str = ""
 
     def find(self, name: str) -> str:
         """The path of a program, or "" where there is none."""

@@ -7,21 +7,25 @@ import errno
 import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 # All files are asked up to this number (how long they take: benchmarks/residency.py); of more, every
 # second, third, ... one.
 FILES_AT_MOST = 50_000
 # Folders asked at the same time: most of a cold file's time is the device's, which reads its inode.
 AT_ONCE = 4
+THREADS_FROM = 1_000
 CACHESTAT = 451  # the same number on every architecture; Linux 6.5
 PAGE = mmap.PAGESIZE
 
 
-@dataclass(frozen=True)
-class Residency:
+# A folder with the names of its files; what _of_folder() finds of them.
+_Files = tuple[str, list[str]]
+_Found = tuple[int, int, int]
+
+
+class Residency(NamedTuple):
     """`share` (0 to 1) of the bytes of the `asked` files that is in memory, and the bytes of their pages
     that are; of `files` in all. `pages_bytes` is scaled up where not all were asked."""
 
@@ -72,13 +76,24 @@ def ask(repository: Path, at_most: int = FILES_AT_MOST) -> Residency | None:
         start = (start - len(names)) % step  # every step-th of all, not of each folder
     pages = _pages()
     try:
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            found = list(pool.map(lambda some: _of_folder(some[0], some[1], pages), chosen))
+        found = list(_mapped(lambda some: _of_folder(some[0], some[1], pages), chosen))
     except OSError:
         return None
     size, resident, held = (sum(column) for column in zip(*found, strict=True))
     asked = sum(len(names) for _, names in chosen)
     return Residency(resident / size, held * step, count, asked) if size else None
+
+
+def _mapped(ask: Callable[[_Files], _Found], folders: Sequence[_Files]) -> Iterator[_Found]:
+    if sum(len(names) for _, names in folders) < THREADS_FROM:
+        yield from map(ask, folders)
+        return
+    from concurrent.futures import (
+        ThreadPoolExecutor,
+    )  # to import it takes as long as a small repository
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from pool.map(ask, folders)
 
 
 def _folders(folder: str) -> Iterator[tuple[str, list[str]]]:

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,7 @@ class Server:
         self.argv: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
+        self.listeners: list[int] = []
         self.output = run / "output"
         processes.own(run)
 
@@ -57,8 +59,9 @@ class Server:
         """The server's pid; 0 when it does not run."""
         return self.process.pid if self.process and self.process.poll() is None else 0
 
-    def start(self) -> None:
+    def start(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Start the server and wait until it answers; a UserError with its last words if it does not.
+        `meanwhile` is done while it starts.
 
         The port stays the same over all starts, because the timed command names it; only the first
         start takes another one where somebody was faster.
@@ -78,6 +81,7 @@ class Server:
                     cwd=self.run,
                     env={**os.environ, MARKER: str(self.run)},
                 )
+            meanwhile()
             if self._answers():
                 self.starts += 1
                 return self._check_options()
@@ -114,15 +118,15 @@ class Server:
         deadline = time.monotonic() + START_LIMIT_S
         while self.pid and time.monotonic() < deadline:
             # Another program may have taken the port, and would answer as well.
-            if not processes.listens(self.pid, self.port):
-                time.sleep(0.002)
-                continue
-            return bool(self.greet()) and bool(self.pid)
+            self.listeners = processes.listeners(self.pid, self.port)
+            if self.listeners:
+                return bool(self.greet()) and bool(self.pid)
+            time.sleep(0.002)
         return False
 
     def _check_options(self) -> None:
         reported = processes.command_line(self.pid)
-        if not processes.listens(self.pid, self.port, children=False):
+        if self.pid not in self.listeners:
             raise UserError(
                 f"{self.argv[0]}: is a wrapper that starts {self.kind} and stays before it; it has to end "
                 f'with `exec ... "$@"`, so that the server is this process'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.measure.clearing import clear
@@ -15,8 +15,7 @@ from vcsbench.measure.servers import Server
 TOUCH_LIMIT_S = 60
 
 
-@dataclass
-class Bench:
+class Bench(NamedTuple):
     """What the steps of one cell work on.
 
     `server` is None where the command reads the repository itself. `touch` is the timed command

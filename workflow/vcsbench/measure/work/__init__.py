@@ -7,8 +7,7 @@ in its key `work` which of these kinds is its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import IO
+from typing import IO, NamedTuple
 
 from vcsbench.measure.work import dump, log, printed
 from vcsbench.measure.work.neutral import Neutral
@@ -22,8 +21,7 @@ Reader = Callable[[IO[bytes], Neutral], Fingerprint]
 PRINTED = "what the first of the runs that do not count prints"
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """How it is told what a command did; `says` that in words.
 
     `read` reads what it prints, to the end and in constant memory; None where the tree that it wrote

@@ -9,9 +9,8 @@ import subprocess
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.measure import loaded, processes
@@ -21,8 +20,7 @@ from vcsbench.measure.work import Fingerprint, Reader
 from vcsbench.measure.work.neutral import Neutral
 
 
-@dataclass
-class Captured:
+class Captured(NamedTuple):
     """What a run did, the bytes that it read and wrote as the kernel counts them, its peak memory and the
     libraries of Subversion that it had loaded (None where it could not be followed, or loads none)."""
 

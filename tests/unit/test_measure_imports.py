@@ -1,0 +1,27 @@
+"""The process of a cell-round starts fast: it is started for each of thousands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+from project import ROOT
+
+# Each takes several milliseconds of every cell-round, or hundreds.
+SLOW = ("pandas", "numpy", "altair", "yaml", "dataclasses", "inspect", "logging", "platform")
+
+
+def test_what_measures_imports_nothing_slow() -> None:
+    program = "import json, sys, vcsbench.measure.__main__; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    modules = json.loads(done.stdout)
+    assert "vcsbench.measure.cell" in modules
+    assert not set(SLOW) & set(modules)
