@@ -212,9 +212,16 @@ def test_notes_of_snakemakes_that_are_torn(run_once: Project, how: str) -> None:
     assert "Nothing to be done" in run_once.snakemake().stdout
 
 
-def test_a_change_is_seen_though_snakemakes_notes_are_lost(run_once: Project) -> None:
+@pytest.mark.parametrize("gone", ["nothing", "a copy", "all on storage and scratch"])
+def test_a_change_is_seen_though_snakemakes_notes_are_lost(run_once: Project, gone: str) -> None:
     before = run_once.exports()
     shutil.rmtree(run_once.path / ".snakemake")
+    if gone == "a copy":
+        (copy,) = (run_once.path / "storage").glob("vcsbench-*/repositories/ruby.f7.nopack.2")
+        shutil.rmtree(copy)
+    if gone == "all on storage and scratch":
+        for place in (*run_once.path.glob("storage/*"), *run_once.path.glob("scratch/*")):
+            shutil.rmtree(place)
     args = run_once.path / "config" / "servers" / "slow" / "svnserve.args"
     was = args.read_text()
     args.write_text(was + "--memory-cache-size 17\n")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcsbench import runfolder, unfinished, wholefile
+from vcsbench.repositories import copies
 
 if TYPE_CHECKING:
     from vcsbench.plan import Plan
@@ -62,20 +63,36 @@ def settle(plan: Plan) -> None:
 
 
 def _stand_in(plan: Plan, storage: str) -> None:
-    """Where the record of the copies was lost, put one there that says nothing. If it were missing, every
-    cell would be measured anew; it is made again when a cell is to be measured."""
+    """Where the record of the copies was lost, put one there that says nothing; so too where the copies
+    themselves were, or were changed, and Snakemake has lost what it noted of them and could not tell. If it
+    were missing, every cell would be measured anew; it is made again when a cell is to be measured."""
     root, record = plan.config.root, f"results/repositories/{storage}.json"
     path = root / record
-    if not (root / DEAR[0]).exists() or (path.exists() and json.loads(path.read_bytes())):
+    if not (root / DEAR[0]).exists() or (_says_something(path) and not _is_untold(plan, storage)):
         return
     path.parent.mkdir(exist_ok=True)
     wholefile.write_json(path, {})
     note_of(root, record).unlink(missing_ok=True)
     if plan.is_measured(storage):
         return
+    for repo in plan.repositories(storage):
+        loaded = root / "results" / "loaded" / f"{repo}.json"
+        if plan.loaded(repo) != copies.moment(loaded):
+            loaded.unlink(missing_ok=True)
     mark = note_of(root, record, "incomplete")
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.write_text(json.dumps({"external_jobid": None}))
+
+
+def _says_something(record: Path) -> bool:
+    return record.exists() and bool(json.loads(record.read_bytes()))
+
+
+def _is_untold(plan: Plan, storage: str) -> bool:
+    """Whether copies are not as their record says, and Snakemake has no note of the record that tells it."""
+    record = plan.config.root / "results" / "repositories" / f"{storage}.json"
+    noted = note_of(plan.config.root, f"results/repositories/{storage}.json").exists()
+    return not noted and plan.made(storage) != copies.moment(record)
 
 
 def _broken_files(root: Path) -> Iterator[str]:
