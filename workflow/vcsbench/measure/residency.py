@@ -88,9 +88,8 @@ def _mapped(ask: Callable[[_Files], _Found], folders: Sequence[_Files]) -> Itera
     if sum(len(names) for _, names in folders) < THREADS_FROM:
         yield from map(ask, folders)
         return
-    from concurrent.futures import (
-        ThreadPoolExecutor,
-    )  # to import it takes as long as a small repository
+    # To import it takes as long as to ask a small repository.
+    from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield from pool.map(ask, folders)

@@ -59,7 +59,9 @@ class Hyperfine:
             finally:
                 _end(process)
         self.took_s = time.monotonic() - began
-        return " | ".join(processes.last_lines(self.log, 2)) if process.returncode else ""
+        if process.returncode == 0:
+            return ""
+        return " | ".join(processes.last_lines(self.log, 2)) or "hyperfine said nothing"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
