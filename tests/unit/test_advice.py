@@ -265,6 +265,33 @@ def test_summary_has_a_sentence_per_axis():
     assert everywhere[0].startswith("format: f7 is fastest for everything, ")
 
 
+def test_where_it_is_the_other_way_round_is_said():
+    def seconds(axes):
+        if axes["config"] == "slow":
+            return 1.0
+        return 1.5 if axes["ra"] == "file" else 0.4
+
+    advice = advice_of(measured(seconds, **{**ONE, "config": ["slow", "fast"]}))
+    (item,) = advice["recommendations"]
+    assert effect_of(item, "config")["comparisons"][0]["but_for"] == [{"ra": "file"}]
+    assert "the next (but slower for file)." in advice["summary"][-1]
+    assert effect_of(item, "config")["sentence"].endswith("as fast as slow (but slower for file).")
+
+    def for_one_choice(axes):
+        slower = (axes["config"], axes["ra"], axes["format"]) == ("fast", "file", "f7")
+        return 1.5 if slower else 0.4 if axes["config"] == "fast" else 1.0
+
+    frame = measured(for_one_choice, **{**ONE, "config": ["slow", "fast"]})
+    assert "(but slower for file f7)" in effect_of(only(frame), "config")["sentence"]
+
+
+def test_a_choice_of_some_blocks_only_is_not_called_everything():
+    frame = measured(factors(fast=0.5), ra=["svn"], format=["f6"], config=["slow", "fast"])
+    frame = frame[(frame["config"] == "slow") | (frame["command"] == "log")]
+    (sentence,) = advice_of(frame)["summary"]
+    assert sentence.startswith("config: fast is fastest for log (cold, hot-os), ")
+
+
 def test_repositories_are_told_apart():
     order = {**ORDER, "repo": ["ruby", "bsd"]}
     frame = measured(factors(f7=0.5), **{**ONE, "repo": ["ruby", "bsd"]}, ra=["svn"])

@@ -94,13 +94,33 @@ class Block:
 
     def compare_values(self, axis: str, fast: str, slow: str) -> Comparison | None:
         """Two values of an axis, over all choices that are the same otherwise; None without any."""
-        matches = tuple(
+        matches = self._matches(axis, fast, slow)
+        return self._compare(matches) if matches else None
+
+    def reversed_for(self, axis: str, fast: str, slow: str) -> list[dict[str, str]]:
+        """Where it is the other way round, told from noise: the values of another axis, as axis and value,
+        if it is so for all choices with them and for no others; else these choices."""
+        matches = self._matches(axis, fast, slow)
+        found = [point for point, other in matches if self._is_slower(point, other)]
+        rest = [name for name in self.names if name != axis]
+        for name in rest if found else []:
+            index = self.names.index(name)
+            values = {point[index] for point in found}
+            if all(point in found for point, _ in matches if point[index] in values):
+                return [{name: value} for value in self.order[name] if value in values]
+        return [{name: point[self.names.index(name)] for name in rest} for point in found]
+
+    def _matches(self, axis: str, fast: str, slow: str) -> tuple[tuple[Point, Point], ...]:
+        return tuple(
             (point, other)
             for point in self.seconds
             if point[self.names.index(axis)] == fast
             and (other := self._with(point, axis, slow)) in self.seconds
         )
-        return self._compare(matches) if matches else None
+
+    def _is_slower(self, point: Point, other: Point) -> bool:
+        found = self.compare(point, other)
+        return found.high < 1 and found.ratio * (found.noise_floor or 1.0) < 1
 
     def values(self, axis: str) -> list[str]:
         """The values of an axis, the fastest first, over the choices that all of them have."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
 from typing import Any
@@ -105,7 +105,9 @@ def _compared(item: Item, block: Block, notable_pct: float) -> list[str]:
     for name, point in (("runner_up", others[0]), ("slowest", others[-1])):
         item[name] = {**_timed(block, point), "comparison": asdict(against[point])}
     item["tied"] = [{"axes": _axes(block, p), "call": against[p].call} for p in tied]
-    item["axes"] = _effects((axis, fast, slow, made[c]) for axis, fast, slow, c in values)
+    item["axes"] = _effects(
+        [(axis, fast, slow, made[c]) for axis, fast, slow, c in values], block.reversed_for
+    )
     said = [sentences.overall(item), *(effect["sentence"] for effect in item["axes"])]
     return said + sentences.unknown_noise(sum(c.noise_floor is None for c in family), len(family))
 
@@ -122,11 +124,15 @@ def _compared_values(block: Block) -> list[tuple[str, str, str, Comparison]]:
     return found
 
 
-def _effects(values: Iterable[tuple[str, str, str, Comparison]]) -> list[Item]:
+def _effects(
+    values: Iterable[tuple[str, str, str, Comparison]],
+    reversed_for: Callable[[str, str, str], list[dict[str, str]]],
+) -> list[Item]:
     """The effect of each axis, of its comparisons when they are called."""
     by_axis: dict[str, list[Item]] = {}
     for axis, fastest, value, comparison in values:
         made = {"faster": fastest, "slower": value, **asdict(comparison)}
+        made["but_for"] = reversed_for(axis, fastest, value) if comparison.call == FASTER else []
         by_axis.setdefault(axis, []).append(made)
     return [
         {
@@ -161,12 +167,14 @@ def _summary(items: Sequence[Item], axes: Iterable[str], several_repos: bool) ->
         for effect in item.get("axes", []):
             made = effect["comparisons"]
             slower = [c["ratio"] for c in made if c["call"] == FASTER]
+            but_for = [axes for c in made for axes in c["but_for"]]
             call = sentences.Call(
                 value=" or ".join(effect["fastest"]) if slower else "",
                 ratio=min(slower, default=1.0),
                 noisy=any(c["call"] == TOO_NOISY for c in made),
                 command=f"{command} of {item['repo']}" if several_repos else command,
                 cache=item.get("cache", ""),
+                but_for=tuple(dict.fromkeys(map(sentences.choice, but_for))),
             )
             calls[effect["axis"]].append(call)
-    return [sentences.over_blocks(axis, made) for axis, made in calls.items() if made]
+    return [sentences.over_blocks(axis, made, len(items)) for axis, made in calls.items() if made]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,10 +47,19 @@ def overall(item: Mapping[str, Any]) -> str:
 def axis(name: str, comparisons: Sequence[Mapping[str, Any]]) -> str:
     """What the values of an axis make of it, others equal: the fastest against each of the rest."""
     fastest = comparisons[0]["faster"]
-    faster = [f"{_times(c)} {c['slower']}" for c in comparisons if c["call"] == FASTER]
+    faster = [
+        f"{_times(c)} {c['slower']}{_but(map(choice, c['but_for']))}"
+        for c in comparisons
+        if c["call"] == FASTER
+    ]
     parts = [f"{fastest} is {enumeration(faster)}"] if faster else []
     untold = _untold(fastest, [(c["slower"], c["call"]) for c in comparisons])
     return f"{name}: {'; '.join([*parts, *([untold] if untold else [])])}."
+
+
+def _but(exceptions: Iterable[str]) -> str:
+    names = list(exceptions)
+    return f" (but slower for {enumeration(names)})" if names else ""
 
 
 def _untold(best: str, others: Sequence[tuple[str, str]]) -> str:
@@ -106,21 +115,23 @@ class Call:
     noisy: bool  # whether it is too noisy to say of one of its values
     command: str
     cache: str
+    but_for: tuple[str, ...] = ()  # the choices for which it is the other way round
 
 
-def over_blocks(name: str, calls: Sequence[Call]) -> str:
-    """What an axis makes of all blocks, in a sentence."""
+def over_blocks(name: str, calls: Sequence[Call], blocks: int) -> str:
+    """What an axis makes of all `blocks`, in a sentence; `calls` are of those that have a choice of it."""
     parts = []
     for value, noisy in dict.fromkeys(_kind(call) for call in calls):
         agreeing = [call for call in calls if _kind(call) == (value, noisy)]
-        where = "everything" if len(agreeing) == len(calls) else _where(agreeing)
+        where = "everything" if len(agreeing) == blocks else _where(agreeing)
         if not value:
             parts.append(f"{TOO_NOISY if noisy else NOT_SHOWN} for {where}")
             continue
         ratios = sorted(call.ratio for call in agreeing)
         span = dict.fromkeys(significant(ratio) for ratio in (ratios[0], ratios[-1]))
         times = f"{' to '.join(span)} times as fast as the next"
-        parts.append(f"{value} is fastest for {where}, {times}")
+        but = _but(dict.fromkeys(name for call in agreeing for name in call.but_for))
+        parts.append(f"{value} is fastest for {where}, {times}{but}")
     return f"{name}: {'; '.join(parts)}."
 
 
