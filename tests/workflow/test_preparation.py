@@ -34,10 +34,12 @@ def copy_of(project: Project, name: str) -> Path:
     return next((project.path / "storage").glob(f"vcsbench-*/repositories/{name}"))
 
 
-def inodes(project: Project) -> dict[str, int]:
-    """By copy, what tells whether it was made again."""
+def inodes(project: Project) -> dict[str, tuple[int, int]]:
+    """By copy, what tells whether it was made again: an inode, which may be the old one's, and its time."""
     found = (project.path / "storage").glob("vcsbench-*/repositories/*/db/current")
-    return {path.parent.parent.name: path.stat().st_ino for path in found}
+    return {
+        path.parent.parent.name: (path.stat().st_ino, path.stat().st_ctime_ns) for path in found
+    }
 
 
 def flip(copy: Path) -> None:

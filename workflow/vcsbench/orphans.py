@@ -23,11 +23,22 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 def end_when_told() -> None:
     """SIGTERM, Ctrl-C and a terminal that closes raise SystemExit, so that what was started is ended."""
+    sys.unraisablehook = _tell_again
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(name) != signal.SIG_IGN:
             signal.signal(
                 name, lambda number, _: sys.exit(f"ended by {signal.Signals(number).name}")
             )
+
+
+def _tell_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Where a signal comes while an object is taken apart, Python drops what its handler raises: it comes
+    once more."""
+    if isinstance(unraisable.exc_value, SystemExit):
+        # Not at once: what is raised in here is dropped, too.
+        threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def end_with_workflow() -> None:
