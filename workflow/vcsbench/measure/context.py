@@ -13,6 +13,7 @@ from vcsbench.machine import Machine
 from vcsbench.measure import loaded
 from vcsbench.measure.access import ACCESS
 from vcsbench.measure.identity import identity
+from vcsbench.measure.kernelfile import read
 from vcsbench.measure.programs import Programs, joined_digest
 from vcsbench.repositories.labels import BOOKKEEPING
 
@@ -143,8 +144,8 @@ def host() -> dict[str, Any]:
     """The machine: name, identity, kernel, processor, cores, memory in bytes, hypervisor, clock source."""
     # Slurm's nodes may share a host name.
     name = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
-    cpu = _read("/proc/cpuinfo")
-    memory = _read("/proc/meminfo").split()
+    cpu = read("/proc/cpuinfo")
+    memory = read("/proc/meminfo").split()
     return {
         "name": name,
         "id": identity(name, _field(cpu, "model name")),
@@ -154,8 +155,8 @@ def host() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": int(memory[1]) * 1024 if memory else None,
         "virtualized": _hypervisor(cpu),
-        "clock_source": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "clock_source": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "load": os.getloadavg()[0],
     }
 
@@ -166,7 +167,7 @@ def storage(name: str, path: Path) -> dict[str, Any]:
     device = os.stat(path).st_dev
     block = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
     # A partition's queue is its disk's.
-    rotational = _read(str(block / "queue/rotational")) or _read(str(block / "../queue/rotational"))
+    rotational = read(block / "queue/rotational") or read(block / "../queue/rotational")
     return {
         "name": name,
         "path": str(path),
@@ -177,23 +178,16 @@ def storage(name: str, path: Path) -> dict[str, Any]:
 
 
 def _os_name() -> str:
-    lines = _read("/etc/os-release").splitlines()
+    lines = read("/etc/os-release").splitlines()
     return next((line[13:-1] for line in lines if line.startswith('PRETTY_NAME="')), "")
 
 
 def _hypervisor(cpu: str) -> str:
     if "hypervisor" not in _field(cpu, "flags").split():
         return ""
-    return _read("/sys/class/dmi/id/sys_vendor") or "yes"
+    return read("/sys/class/dmi/id/sys_vendor") or "yes"
 
 
 def _field(text: str, name: str) -> str:
     lines = (line.partition(":") for line in text.splitlines())
     return next((value.strip() for key, _, value in lines if key.strip() == name), "")
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(errors="replace").strip()
-    except OSError:
-        return ""

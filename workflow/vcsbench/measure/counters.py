@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vcsbench.measure.kernelfile import read
+
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Of /proc/stat's first line: user, nice, system, irq, softirq. Guests' time is in user and nice.
 BUSY = (0, 1, 2, 5, 6)
@@ -38,7 +40,7 @@ def count(storage: Path) -> Counters:
     swapped = _numbers("/proc/vmstat", ("pswpin", "pswpout"))
     return Counters(
         moment_s=time.monotonic(),
-        ticks=tuple(int(n) for n in _read("/proc/stat").split("\n", 1)[0].split()[1:]),
+        ticks=tuple(int(n) for n in read("/proc/stat").split("\n", 1)[0].split()[1:]),
         swapped_in=swapped.get("pswpin", 0),
         swapped_out=swapped.get("pswpout", 0),
         pressure={what: n for what in ("cpu", "memory", "io") if (n := _stalled(what)) is not None},
@@ -81,21 +83,21 @@ def setting() -> dict[str, Any]:
     return {
         "load_before": os.getloadavg()[0],
         "memory_available_bytes": None if available is None else available * 1024,
-        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "clock_source": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "clock_source": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     }
 
 
 def device_bytes(path: Path) -> tuple[int, int] | None:
     """Bytes read from and written to the block device that holds `path`; None where it has none."""
     device = os.stat(path).st_dev
-    fields = _read(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat").split()
+    fields = read(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat").split()
     return (int(fields[2]) * 512, int(fields[6]) * 512) if fields else None
 
 
 def _stalled(what: str) -> int | None:
     # "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", then the same of "full".
-    first = _read(f"/proc/pressure/{what}").split("\n", 1)[0]
+    first = read(f"/proc/pressure/{what}").split("\n", 1)[0]
     return int(first.rpartition("total=")[2]) if first else None
 
 
@@ -106,27 +108,19 @@ def _throttle_files() -> tuple[str, ...]:
 
 def _throttled() -> int | None:
     files = _throttle_files()
-    return sum(int(_read(file) or 0) for file in files) if files else None
+    return sum(int(read(file) or 0) for file in files) if files else None
 
 
 @cache
 def _own_group() -> str:
-    name = _read("/proc/self/cgroup").rpartition("::")[2].split("\n", 1)[0]
+    name = read("/proc/self/cgroup").rpartition("::")[2].split("\n", 1)[0]
     return f"/sys/fs/cgroup{name}/cpu.stat"
 
 
 def _numbers(path: str, names: tuple[str, ...]) -> dict[str, int]:
-    pairs = (line.split()[:2] for line in _read(path).splitlines() if line.startswith(names))
+    pairs = (line.split()[:2] for line in read(path).splitlines() if line.startswith(names))
     return {name: int(value) for name, value in pairs if name in names}
 
 
 def _difference(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None else after - before
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path) as file:
-            return file.read().strip()
-    except OSError:
-        return ""

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vcsbench.measure.kernelfile import read
+
 MEMORY = Path("/sys/devices/system/memory")
 # The second where there is no systemd.
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
@@ -29,7 +31,7 @@ def full_name(host: Mapping[str, Any]) -> str:
 
 
 def _machine_id() -> str:
-    return next(filter(None, map(_read, MACHINE_IDS)), "")
+    return next(filter(None, map(read, MACHINE_IDS)), "")
 
 
 def _memory_bytes() -> int:
@@ -38,19 +40,12 @@ def _memory_bytes() -> int:
     try:
         # Its hundreds of blocks are counted by name: to ask each whether it is online takes as long as the
         # start of a server.
-        size = int(_read(MEMORY / "block_size_bytes"), 16)
+        size = int(read(MEMORY / "block_size_bytes"), 16)
         blocks = sum(name.removeprefix("memory").isdigit() for name in os.listdir(MEMORY))
         if size and blocks:
             return size * blocks
     except (OSError, ValueError):
         pass
-    words = _read(Path("/proc/meminfo")).split()
+    words = read(Path("/proc/meminfo")).split()
     gibibytes = -(-int(words[1]) // (1 << 20)) if len(words) > 1 else 0
     return gibibytes << 30
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace").strip()
-    except OSError:
-        return ""

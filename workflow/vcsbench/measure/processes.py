@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from vcsbench.measure.kernelfile import read
+
 # Servers need no rights: run by root, they run as this user.
 UNPRIVILEGED = "nobody"
 
@@ -74,16 +76,8 @@ def family(pid: int) -> list[int]:
         with contextlib.suppress(OSError):
             # The kernel lists what each thread has started.
             for thread in os.listdir(f"/proc/{parent}/task"):
-                found.extend(_children(parent, thread))
+                found.extend(map(int, read(f"/proc/{parent}/task/{thread}/children").split()))
     return found
-
-
-def _children(pid: int, thread: str) -> list[int]:
-    try:
-        with open(f"/proc/{pid}/task/{thread}/children") as file:
-            return [int(child) for child in file.read().split()]
-    except OSError:
-        return []
 
 
 def listeners(pid: int, port: int) -> list[int]:
