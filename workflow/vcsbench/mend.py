@@ -68,7 +68,9 @@ def _stand_in(plan: Plan, storage: str) -> None:
     were missing, every cell would be measured anew; it is made again when a cell is to be measured."""
     root, record = plan.config.root, f"results/repositories/{storage}.json"
     path = root / record
-    if not (root / DEAR[0]).exists() or (_says_something(path) and not _is_untold(plan, storage)):
+    made = copies.moment(path)
+    as_recorded = made and (note_of(root, record).exists() or plan.made(storage) == made)
+    if as_recorded or not (root / DEAR[0]).exists():
         return
     path.parent.mkdir(exist_ok=True)
     wholefile.write_json(path, {})
@@ -82,17 +84,6 @@ def _stand_in(plan: Plan, storage: str) -> None:
     mark = note_of(root, record, "incomplete")
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.write_text(json.dumps({"external_jobid": None}))
-
-
-def _says_something(record: Path) -> bool:
-    return record.exists() and bool(json.loads(record.read_bytes()))
-
-
-def _is_untold(plan: Plan, storage: str) -> bool:
-    """Whether copies are not as their record says, and Snakemake has no note of the record that tells it."""
-    record = plan.config.root / "results" / "repositories" / f"{storage}.json"
-    noted = note_of(plan.config.root, f"results/repositories/{storage}.json").exists()
-    return not noted and plan.made(storage) != copies.moment(record)
 
 
 def _broken_files(root: Path) -> Iterator[str]:
