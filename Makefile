@@ -48,7 +48,7 @@ check: ## Measure, report, and fail unless all your expectations hold; REPO= as 
 .PHONY: baseline
 baseline: ## Save what was measured as a baseline; NAME=before-upgrade, STUDY=... for one only
 	$(setup)
-	$(run) env PYTHONPATH=workflow python -m vcsbench.baselines "$$NAME" "$$STUDY"
+	$(run) env PYTHONPATH=workflow python -m vcsbench.compare.baselines "$$NAME" "$$STUDY"
 
 .PHONY: published
 published: ## Compute the published studies' tables from their published numbers

@@ -16,10 +16,10 @@ sys.path.insert(0, str(ROOT / "workflow"))
 os.environ.update(PYTHONPATH=str(ROOT / "workflow"))
 
 from vcsbench.errors import UserError
-from vcsbench.inputs import Expected
-from vcsbench.mend import mend, settle
-from vcsbench.plan import Plan
-from vcsbench.running import begin_here
+from vcsbench.run.inputs import Expected
+from vcsbench.run.recovery import mend, settle
+from vcsbench.plan.plan import Plan
+from vcsbench.run.lock import begin_here
 
 
 configfile: "config/config.yaml"

@@ -26,9 +26,9 @@ sys.path.insert(0, str(ROOT / "workflow"))
 from rows import Row, show  # noqa: E402
 
 from vcsbench import sources  # noqa: E402
-from vcsbench.repositories import fsfs  # noqa: E402
-from vcsbench.repositories.interleave import Copying, make_copies  # noqa: E402
-from vcsbench.repositories.load import load  # noqa: E402
+from vcsbench.subjects.repository import fsfs  # noqa: E402
+from vcsbench.subjects.repository.interleave import Copying, make_copies  # noqa: E402
+from vcsbench.subjects.repository.load import load  # noqa: E402
 
 VARIANTS = [(fmt, packing) for fmt in ("f6", "f7") for packing in ("nopack", "pack")]
 COPIES = 3

@@ -23,9 +23,9 @@ from rows import ROOT, run
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow")]
 
 from project import Project, make_project  # noqa: E402
-from vcsbench.config import merge  # noqa: E402
-from vcsbench.plan import Plan  # noqa: E402
-from vcsbench.validation import read_yaml  # noqa: E402
+from vcsbench.config.configuration import merge  # noqa: E402
+from vcsbench.config.validation import read_yaml  # noqa: E402
+from vcsbench.plan.plan import Plan  # noqa: E402
 
 STUDY = "fsfs-san-2014"
 # Just over a shard, so that there is something to pack, and no packed cell is skipped.

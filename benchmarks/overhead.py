@@ -23,7 +23,7 @@ from rows import ROOT, Row, run, seconds, show
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow")]
 
 from project import Project, make_project  # noqa: E402
-from vcsbench.measure.access import ACCESS  # noqa: E402
+from vcsbench.axes.ra import ACCESS  # noqa: E402
 from vcsbench.measure.servers import Server  # noqa: E402
 
 STUDY = "fsfs-san-2014"

@@ -25,11 +25,11 @@ sys.path.insert(0, str(ROOT / "workflow"))
 from rows import Row, show  # noqa: E402
 
 from vcsbench import sources  # noqa: E402
-from vcsbench.repositories import fsfs  # noqa: E402
-from vcsbench.repositories.copies import Variant  # noqa: E402
-from vcsbench.repositories.load import load  # noqa: E402
-from vcsbench.repositories.making import make_missing  # noqa: E402
-from vcsbench.repositories.place import Place  # noqa: E402
+from vcsbench.storages.place import Place  # noqa: E402
+from vcsbench.subjects.repository import fsfs  # noqa: E402
+from vcsbench.subjects.repository.copies import Variant  # noqa: E402
+from vcsbench.subjects.repository.load import load  # noqa: E402
+from vcsbench.subjects.repository.making import make_missing  # noqa: E402
 
 FORMATS = ("f6", "f7")
 VARIANTS = [(fmt, packing) for fmt in FORMATS for packing in ("nopack", "pack")]

@@ -21,8 +21,8 @@ sys.path[:0] = [str(ROOT / "workflow")]
 from rows import Row, seconds, show  # noqa: E402
 
 from vcsbench.machine import can_drop_caches  # noqa: E402
-from vcsbench.measure import residency  # noqa: E402
 from vcsbench.measure.clearing import clear  # noqa: E402
+from vcsbench.measure.meters import residency  # noqa: E402
 
 LIMIT_S = 2.0
 # Shares: others may use the machine meanwhile.

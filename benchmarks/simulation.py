@@ -20,8 +20,8 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
 
-from vcsbench.calls import NOTABLE_PCT, with_calls
-from vcsbench.tables import make_table
+from vcsbench.compare.decisions import NOTABLE_PCT, with_calls
+from vcsbench.compare.tables import make_table
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "statistics.md"
 BEGIN, END = "<!-- simulation -->", "<!-- end of simulation -->"

@@ -8,17 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from unit.synthetic import SyntheticStudy, make_study
-from vcsbench import findings, markdown
 from vcsbench.advice.recommend import advise
-from vcsbench.definitions import read_findings
-from vcsbench.frames import value_order, write_frame
-from vcsbench.measurements import collect, failures, measurements, read_grid, read_measurements
-from vcsbench.noise import noise_table
-from vcsbench.published import read_published
+from vcsbench.compare import findings
+from vcsbench.compare.noise import noise_table
+from vcsbench.compare.published import read_published
+from vcsbench.compare.tables import make_table
+from vcsbench.config.definitions import read_findings
+from vcsbench.config.study import Study, load_study
+from vcsbench.evidence.frames import value_order, write_frame
+from vcsbench.evidence.measurements import (
+    collect,
+    failures,
+    measurements,
+    read_grid,
+    read_measurements,
+)
+from vcsbench.report import markdown
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results, read_records, read_results
-from vcsbench.study import Study, load_study
-from vcsbench.tables import make_table
 
 CONFIG = Path(__file__).parents[2] / "config"
 DEFINITIONS = CONFIG / "published" / "findings.yaml"

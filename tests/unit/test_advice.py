@@ -10,8 +10,8 @@ import pytest
 
 from unit.synthetic import WORK
 from vcsbench.advice.recommend import advise
-from vcsbench.calls import FASTER, NOT_SHOWN, TOO_NOISY
-from vcsbench.twins import class_of
+from vcsbench.compare.decisions import FASTER, NOT_SHOWN, TOO_NOISY
+from vcsbench.plan.twins import class_of
 
 ORDER = {
     "command": ["log", "export"],

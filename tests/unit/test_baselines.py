@@ -18,13 +18,13 @@ from scipy import stats
 from unit.html_tree import parse
 from unit.report_files import default_study, make_files
 from unit.synthetic import FACTORS, SyntheticStudy, make_study
-from vcsbench import against, baselines, tables
+from vcsbench.compare import against, baselines, tables
+from vcsbench.compare.evaluation import Basis
+from vcsbench.compare.expectations import judged
+from vcsbench.compare.intervals import ratio_interval, unpaired_ratio
 from vcsbench.errors import UserError
-from vcsbench.evaluation import Basis
-from vcsbench.expectations import judged
-from vcsbench.frames import write_frame
-from vcsbench.intervals import ratio_interval, unpaired_ratio
-from vcsbench.measurements import collect, measurements, read_grid
+from vcsbench.evidence.frames import write_frame
+from vcsbench.evidence.measurements import collect, measurements, read_grid
 from vcsbench.report.page import build_page
 from vcsbench.report.results import read_results
 

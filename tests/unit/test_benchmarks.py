@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from vcsbench import unfinished
+from vcsbench.plan import fresh as unfinished
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

@@ -15,16 +15,17 @@ import pandas as pd
 import pytest
 
 from project import needs
-from vcsbench import buildlabels
-from vcsbench.builds import ON_PATH, Build, digests, read_builds, why_lacking
+from vcsbench import processes
+from vcsbench.axes.build import ON_PATH, Build, digests, read_builds, why_lacking
+from vcsbench.axes.ra import ACCESS
+from vcsbench.config.study import Study
 from vcsbench.errors import UserError
+from vcsbench.evidence import buildlabels
 from vcsbench.machine import Machine
-from vcsbench.measure import loaded, processes
-from vcsbench.measure.access import ACCESS
-from vcsbench.measure.programs import Programs, check_unchanged, digest
+from vcsbench.measure.meters import loaded
 from vcsbench.measure.servers import Server
+from vcsbench.programs import Programs, check_unchanged, digest
 from vcsbench.report import builds
-from vcsbench.study import Study
 
 SLOW = Path(__file__).parents[2] / "config" / "servers" / "slow"
 LOG = "{svn} log {url}"
@@ -152,7 +153,7 @@ def test_what_makes_cells_stale_is_each_sides_own(folder: Path) -> None:
     build = read(folder, x={"client": {"prefix": str(a)}, "server": {"prefix": str(b)}})["x"]
 
     def now() -> dict[str, str]:
-        from vcsbench.measure import programs
+        from vcsbench import programs
 
         programs._file_digest.cache_clear()  # each start of the workflow looks anew
         return digests(build, Machine(), LOG, "svnserve")
@@ -173,7 +174,7 @@ def test_what_makes_cells_stale_is_each_sides_own(folder: Path) -> None:
 
 
 def test_a_wrappers_digest_is_also_that_of_what_it_runs(tmp_path: Path) -> None:
-    from vcsbench.measure import programs
+    from vcsbench import programs
 
     real = tmp_path / "real"
     real.write_bytes(b"one")
@@ -258,7 +259,7 @@ def context(**client: Any) -> dict[str, Any]:
 
 
 def test_libraries_from_elsewhere_make_a_false_label() -> None:
-    from vcsbench.flags import has_false_label
+    from vcsbench.evidence.flags import has_false_label
 
     own, other = ["/x/lib/libsvn_fs-1.so"], ["/x/lib/libsvn_fs-1.so", "/usr/lib/libsvn_ra-1.so"]
     assert buildlabels.judge(context(libraries=own)) == []

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from vcsbench.calls import call_all, with_calls
-from vcsbench.intervals import Estimate, ratio_interval
+from vcsbench.compare.decisions import call_all, with_calls
+from vcsbench.compare.intervals import Estimate, ratio_interval
 
 
 def estimate(mean, spread=0.01, n=5):

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from vcsbench import processes
+from vcsbench.axes.cache import STATES, describe
 from vcsbench.machine import can_drop_caches
-from vcsbench.measure import counters, processes, residency, strangers
 from vcsbench.measure.clearing import clear
-from vcsbench.measure.states import STATES, describe
+from vcsbench.measure.meters import counters, residency, strangers
 
 MIB = 1 << 20
 

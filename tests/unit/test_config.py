@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from vcsbench.config import load_config, merge, own_repository
+from vcsbench.config.configuration import load_config, merge, own_repository
+from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.validation import read_yaml
 
 ROOT = Path(__file__).parent.parent.parent
 DEFAULT = ROOT / "config" / "config.yaml"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from vcsbench import configdocs
+from vcsbench.config import documentation as configdocs
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent.parent
 def test_config_readme_is_up_to_date() -> None:
     committed = (ROOT / "config" / "README.md").read_text()
     assert committed == configdocs.document(), (
-        "run python -m vcsbench.configdocs > config/README.md"
+        "run python -m vcsbench.config.documentation > config/README.md"
     )
 
 

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from project import needs
-from vcsbench.measure import loaded
-from vcsbench.measure.ending import Ending
+from vcsbench.measure.meters import loaded
+from vcsbench.measure.meters.ending import Ending
 
 MIB = 1 << 20
 EAT = "a = bytearray({0} << 20)\na[::4096] = b'x' * len(a[::4096])\n"

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 from unit.synthetic import WORK
-from vcsbench import check
-from vcsbench.definitions import read_expectations, read_findings
+from vcsbench.compare import check
+from vcsbench.compare.evaluation import Basis
+from vcsbench.compare.expectations import COLUMNS, judged, unmeasured
+from vcsbench.config.definitions import read_expectations, read_findings
+from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
-from vcsbench.evaluation import Basis
-from vcsbench.expectations import COLUMNS, judged, unmeasured
-from vcsbench.study import load_study
 
 CONFIG = Path(__file__).parents[2] / "config"
 AXES = {"command": ["log", "export"], "repo": None, "cache": ["cold", "hot"]}

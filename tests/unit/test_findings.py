@@ -9,12 +9,12 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import WORK
-from vcsbench.definitions import read_findings
+from vcsbench.compare.evaluation import Basis, holds
+from vcsbench.compare.findings import verdicts
+from vcsbench.compare.published import read_published
+from vcsbench.config.definitions import read_findings
+from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
-from vcsbench.evaluation import Basis, holds
-from vcsbench.findings import verdicts
-from vcsbench.published import read_published
-from vcsbench.study import load_study
 
 CONFIG = Path(__file__).parents[2] / "config"
 FINDINGS = CONFIG / "published" / "findings.yaml"

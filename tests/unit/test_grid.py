@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from vcsbench.builds import ON_PATH, why_lacking
-from vcsbench.config import Config, load_config, merge
+from vcsbench.axes.build import ON_PATH, why_lacking
+from vcsbench.config.configuration import Config, load_config, merge
+from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.grid import Cell, make_grid, run_order
 from vcsbench.machine import Machine, Mount, lacks_journal, why_never_cold
-from vcsbench.validation import read_yaml
+from vcsbench.plan.grid import Cell, make_grid, run_order
 
 ROOT = Path(__file__).parent.parent.parent
 DEFAULT = ROOT / "config" / "config.yaml"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from vcsbench import flags
-from vcsbench.hyperfine_export import Run
-from vcsbench.judgement import JUDGED, THRESHOLDS, judge, pack, unpack, with_times
+from vcsbench.evidence import flags
+from vcsbench.evidence.hyperfine_export import Run
+from vcsbench.evidence.judgement import JUDGED, THRESHOLDS, judge, pack, unpack, with_times
 
 ROOT = Path(__file__).parent.parent.parent
 MIB = 1 << 20

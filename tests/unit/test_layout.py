@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from vcsbench import sources
-from vcsbench.repositories import fsfs, layout
-from vcsbench.repositories.extents import Extent, first_extent
-from vcsbench.repositories.interleave import Copying, interleave
-from vcsbench.repositories.load import load
+from vcsbench.subjects.repository import fsfs, layout
+from vcsbench.subjects.repository.extents import Extent, first_extent
+from vcsbench.subjects.repository.interleave import Copying, interleave
+from vcsbench.subjects.repository.load import load
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 

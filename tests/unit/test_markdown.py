@@ -3,8 +3,8 @@
 import pandas as pd
 
 from unit.synthetic import WORK
-from vcsbench.markdown import to_markdown
-from vcsbench.tables import make_table
+from vcsbench.compare.tables import make_table
+from vcsbench.report.markdown import to_markdown
 
 ORDER = {
     "command": ["log", "null-export"],

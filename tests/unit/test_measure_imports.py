@@ -14,7 +14,7 @@ SLOW = ("pandas", "numpy", "altair", "yaml", "dataclasses", "inspect", "logging"
 
 
 def test_what_measures_imports_nothing_slow() -> None:
-    program = "import json, sys, vcsbench.measure.__main__; print(json.dumps(sorted(sys.modules)))"
+    program = "import json, sys, vcsbench.run.cell; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-S", "-c", program],
         env={**os.environ, "PYTHONPATH": str(ROOT / "workflow")},

@@ -6,10 +6,16 @@ from pathlib import Path
 import pytest
 
 from unit.synthetic import AXES, make_study
-from vcsbench import flags, hyperfine_export
 from vcsbench.errors import UserError
-from vcsbench.frames import write_frame
-from vcsbench.measurements import collect, failures, measurements, read_grid, read_measurements
+from vcsbench.evidence import flags, hyperfine_export
+from vcsbench.evidence.frames import write_frame
+from vcsbench.evidence.measurements import (
+    collect,
+    failures,
+    measurements,
+    read_grid,
+    read_measurements,
+)
 from vcsbench.report import quality
 
 EXPORTS = Path(__file__).parent / "data" / "hyperfine"

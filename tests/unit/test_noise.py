@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from vcsbench.noise import floors, noise_table
+from vcsbench.compare.noise import floors, noise_table
 
 AXES = ["command", "ra", "format", "cache"]
 

@@ -10,7 +10,7 @@ from project import ROOT
 
 PROGRAM = """
 import os, signal, time, weakref
-from vcsbench.orphans import end_when_told
+from vcsbench.run.orphans import end_when_told
 
 end_when_told()
 class Taken: pass

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from vcsbench.errors import UserError
-from vcsbench.repositories import loading
-from vcsbench.repositories.place import MARKER, Place
+from vcsbench.storages.place import MARKER, Place
+from vcsbench.subjects.repository import loading
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount")
@@ -156,7 +156,7 @@ def test_the_storage_may_be_the_root_folder(tmp_path: Path) -> None:
         folder.mkdir()
     act = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from vcsbench.repositories.place import Place\n"
+        "from vcsbench.storages.place import Place\n"
         "place = Place('/', '/checkout')\n"
         "for name in ('repositories', 'loading'): (place.make(name) / 'file').write_text('x')\n"
         "print(place.path)\n"

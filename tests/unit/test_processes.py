@@ -6,7 +6,7 @@ import os
 import subprocess
 import threading
 
-from vcsbench.measure import processes
+from vcsbench import processes
 
 
 def test_a_family_has_what_other_threads_have_started() -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from vcsbench.compare.published import read_published
+from vcsbench.compare.tables import JUDGED, STATISTICS, make_table
+from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
-from vcsbench.frames import value_order, write_frame
-from vcsbench.published import read_published
-from vcsbench.study import load_study
-from vcsbench.tables import JUDGED, STATISTICS, make_table
+from vcsbench.evidence.frames import value_order, write_frame
 
 CONFIG = Path(__file__).parents[2] / "config"
 PUBLISHED = CONFIG / "published"

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vcsbench.report.expected import expected_rows
-from vcsbench.report.grids import (
-    Grid,
-    Point,
-    layout_of,
-    make_grids,
-    matching,
-    with_numbers,
-)
+from vcsbench.report.grids import Grid, Point, layout_of, make_grids, matching, with_numbers
 from vcsbench.report.points import is_difference, keys_of, measured_points
 
 ORDER = {

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from vcsbench.report import words
+from vcsbench import words
 
 MINUS = "\N{MINUS SIGN}"
 

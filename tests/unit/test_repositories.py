@@ -12,15 +12,15 @@ import pytest
 
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.repositories import copies, fsfs
-from vcsbench.repositories.interleave import Copying, interleave, make_copies
-from vcsbench.repositories.labels import copy_of, label_of
-from vcsbench.repositories.load import load
-from vcsbench.repositories.making import make_missing
-from vcsbench.repositories.place import Place
-from vcsbench.repositories.room import choose_place
 from vcsbench.sources import Estimate
 from vcsbench.sources.generated import GeneratedSource
+from vcsbench.storages.place import Place
+from vcsbench.subjects.repository import copies, fsfs
+from vcsbench.subjects.repository.interleave import Copying, interleave, make_copies
+from vcsbench.subjects.repository.labels import copy_of, label_of
+from vcsbench.subjects.repository.load import load
+from vcsbench.subjects.repository.making import make_missing
+from vcsbench.subjects.repository.room import choose_place
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -161,7 +161,7 @@ def test_a_copy_that_differs_is_noticed(
         path.write_bytes(content)
         return digests
 
-    monkeypatch.setattr("vcsbench.repositories.interleave.interleave", damaged)
+    monkeypatch.setattr("vcsbench.subjects.repository.interleave.interleave", damaged)
     with pytest.raises(OSError, match="is not the same as"):
         make_copies([Copying(source, tmp_path / "a", fsfs.files(source))], tmp_path, 0, 1)
 
@@ -208,7 +208,7 @@ def test_a_copy_that_somebody_committed_to_is_noticed(loaded: Path, tmp_path: Pa
 def test_room_is_asked_for_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch, storage = Place(tmp_path, "/a"), Place(tmp_path, "/b")
     free = {scratch.path: 10 << 30, storage.path: 10 << 30}
-    monkeypatch.setattr("vcsbench.repositories.room.free_bytes", lambda path: free[path])
+    monkeypatch.setattr("vcsbench.subjects.repository.room.free_bytes", lambda path: free[path])
     small = Estimate(revisions=0, dump_bytes=0, repository_bytes=1 << 30, files=0, tree_bytes=0)
     assert choose_place(small, 2, 3, scratch, storage) is scratch
     free[scratch.path] = 1 << 30

@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from fakes import Fakes
-from vcsbench import running
 from vcsbench.errors import UserError
+from vcsbench.run import lock as running
 
 ROOT = Path(__file__).parents[2]
 RUN = "workflow/scripts/run_snakemake.sh"

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from unit.synthetic import SAME_WORK, make_study
-from vcsbench import samework
 from vcsbench.advice.recommend import advise
-from vcsbench.findings import verdicts
-from vcsbench.frames import value_order, write_frame
-from vcsbench.markdown import to_markdown
-from vcsbench.measurements import collect, measurements, read_grid, read_measurements
+from vcsbench.compare.findings import verdicts
+from vcsbench.compare.tables import make_table
+from vcsbench.evidence import samework
+from vcsbench.evidence.frames import value_order, write_frame
+from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.report import quality
-from vcsbench.tables import make_table
+from vcsbench.report.markdown import to_markdown
 
 AXES = {
     "command": ["log"],

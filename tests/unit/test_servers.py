@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from vcsbench import processes
+from vcsbench.axes.ra import ACCESS
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
-from vcsbench.measure import processes, servers
-from vcsbench.measure.access import ACCESS
+from vcsbench.measure import servers
 from vcsbench.measure.servers import HOST, Server, free_port
 
 SLOW = Path(__file__).parent.parent.parent / "config" / "servers" / "slow"
@@ -124,7 +125,7 @@ def test_a_server_dies_with_its_owner(folder: Path, ra: str) -> None:
 import sys, time
 sys.path.insert(0, {str(SLOW.parent.parent.parent / "workflow")!r})
 from pathlib import Path
-from vcsbench.measure.access import ACCESS
+from vcsbench.axes.ra import ACCESS
 from vcsbench.measure.servers import Server
 folder, slow = Path({str(folder)!r}), Path({str(SLOW)!r})
 server = Server(ACCESS[{ra!r}], folder / "root", slow, folder / "run")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from vcsbench.tables import make_table
+from vcsbench.compare.tables import make_table
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "simulation.py"
 

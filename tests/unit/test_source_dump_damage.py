@@ -13,7 +13,7 @@ import pytest
 
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.repositories.load import load
+from vcsbench.subjects.repository.load import load
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vcsbench.repositories import fsfs, state
+from vcsbench.subjects.repository import fsfs, state
 
 pytestmark = pytest.mark.skipif(not shutil.which("svn"), reason="not installed: svn")
 

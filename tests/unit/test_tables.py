@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import AXES, WORK, known_seconds, make_study
-from vcsbench.frames import value_order, write_frame
-from vcsbench.measurements import collect, measurements, read_grid, read_measurements
-from vcsbench.tables import make_table
+from vcsbench.compare.tables import make_table
+from vcsbench.evidence.frames import value_order, write_frame
+from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 
 FORMATS = {
     "compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]},

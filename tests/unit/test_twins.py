@@ -8,9 +8,9 @@ import pytest
 from unit.synthetic import make_study
 from unit.test_grid import STUDY, cells, config
 from unit.test_tables import AXES, ELAPSED, FORMATS, frame_of, table_of
-from vcsbench.grid import make_grid, run_order
-from vcsbench.measurements import collect, read_grid
-from vcsbench.twins import class_of, is_twin, original_of, twin_of
+from vcsbench.evidence.measurements import collect, read_grid
+from vcsbench.plan.grid import make_grid, run_order
+from vcsbench.plan.twins import class_of, is_twin, original_of, twin_of
 
 LOG = {"command": "log", "format": ["f6", "f7"], "config": "slow", "cache": ["cold", "hot-os"]}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from vcsbench import unfinished
+from vcsbench.plan import fresh as unfinished
 
 RULES = Path(__file__).parents[2] / "workflow" / "rules"
 # What prepares and measures, and targets of a user's own.

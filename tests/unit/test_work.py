@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from project import needs
+from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.measure import processes
 from vcsbench.measure.hooks import Abandoned
 from vcsbench.measure.work import KINDS, neutral, tree
 from vcsbench.measure.work.capture import capture

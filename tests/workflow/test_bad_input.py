@@ -123,7 +123,7 @@ def test_a_storage_that_the_servers_user_cannot_enter(project: Project) -> None:
 
 
 def test_what_is_in_the_way_is_left_alone(project: Project) -> None:
-    from vcsbench.repositories.place import Place
+    from vcsbench.storages.place import Place
 
     place = Place(project.path / "storage", project.path)
     (place.path / "repositories").mkdir(parents=True)

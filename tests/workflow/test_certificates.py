@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from project import Project, needs, servers_of
-from vcsbench import flags
+from vcsbench.evidence import flags
 from vcsbench.machine import Machine, can_drop_caches
 
 pytestmark = [

@@ -132,7 +132,7 @@ def test_the_target_of_snakemake(shared_project: Project, own: Path) -> None:
 def save(project: Project, name: str) -> subprocess.CompletedProcess[str]:
     """What `make baseline NAME=...` does once everything is set up."""
     return subprocess.run(
-        [sys.executable, "-m", "vcsbench.baselines", name],
+        [sys.executable, "-m", "vcsbench.compare.baselines", name],
         cwd=project.path,
         env={**os.environ, "PYTHONPATH": "workflow"},
         capture_output=True,

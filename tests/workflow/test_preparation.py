@@ -130,7 +130,7 @@ def test_a_device_that_returns_other_bytes_is_seen_before_copies_are_made_from_i
     # No time changes when a device does this, so the label is given the times of a file written to.
     flip(good)
     sys.path.insert(0, str(project.path / "workflow"))
-    from vcsbench.repositories import state
+    from vcsbench.subjects.repository import state
 
     label = good.with_name(f"{good.name}.json")
     label.write_text(json.dumps({**json.loads(label.read_text()), "state": state.take(good)}))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from project import Project, fill, measurements_of, needs
-from vcsbench.unfinished import export_of, measured_as
+from vcsbench.plan.fresh import export_of, measured_as
 
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),

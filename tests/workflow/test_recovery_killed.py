@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from project import Project, make_project, measurements_of, needs, servers_of
-from vcsbench import running
+from vcsbench.run import lock as running
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine", "make")
 
@@ -125,7 +125,7 @@ def finishes(project: Project) -> str:
 
 
 def run_folders(project: Project) -> list[Path]:
-    from vcsbench.runfolder import _prefix
+    from vcsbench.storages.runfolder import _prefix
 
     return list(Path("/tmp").glob(f"{_prefix(project.path)}*"))
 
@@ -356,6 +356,6 @@ def test_killed_again_and_again_at_random_moments(project: Project) -> None:
 
 
 def is_whole(project: Project, export: str) -> bool:
-    from vcsbench.unfinished import measured_as
+    from vcsbench.plan.fresh import measured_as
 
     return measured_as(project.path / "results/cells" / export) is not None

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from project import Project, needs
-from vcsbench.mend import mend, note_of
+from vcsbench.run.recovery import mend, note_of
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine")
 

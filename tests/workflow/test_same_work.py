@@ -14,8 +14,8 @@ import pytest
 
 from project import Project, needs
 from vcsbench.machine import Machine
-from vcsbench.repositories import state
-from vcsbench.repositories.labels import label_of
+from vcsbench.subjects.repository import state
+from vcsbench.subjects.repository.labels import label_of
 
 pytestmark = needs("svn", "svnadmin", "svnmucc", "hyperfine")
 

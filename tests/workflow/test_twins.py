@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from project import Project, needs
-from vcsbench import calls
-from vcsbench.twins import SUFFIX, is_twin, original_of
+from vcsbench.compare import decisions as calls
+from vcsbench.plan.twins import SUFFIX, is_twin, original_of
 
 pytestmark = needs("svn", "svnadmin", "svnserve", "hyperfine")
 

@@ -1,5 +1,6 @@
 # The cells: one hyperfine export per cell and round, and its context beside it.
-from vcsbench import judgement, unfinished
+from vcsbench.evidence import judgement
+from vcsbench.plan import fresh as unfinished
 
 
 rule cell:
@@ -35,7 +36,7 @@ rule cell:
         # Its bytecode is kept, apart from the sources, where the environment forbids it there: else each
         # cell-round compiles it anew. -S: it needs the standard library only.
         "PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=.snakemake/vcsbench-bytecode"
-        " python -S -m vcsbench.measure {params.spec:q} {input.copies:q} {wildcards.round} {resources.order}"
+        " python -S -m vcsbench.run.cell {params.spec:q} {input.copies:q} {wildcards.round} {resources.order}"
         " {resources.seed} {resources.thresholds:q} {output.export:q} {output.context:q} 2> {log:q}"
 
 

@@ -1,6 +1,5 @@
 # What is measured now against saved baselines; expectations of a user's own, judged by the code of the
 # findings; and the target `check`.
-AGAINST = ["against", "baselines", "measure/identity"]
 
 
 rule baseline_table:
@@ -9,7 +8,7 @@ rule baseline_table:
         measurements="results/measurements/{study}.csv",
         saved="baselines/{baseline}/{study}.csv",
         about="baselines/{baseline}/{study}.json",
-        code=inputs.code(*AGAINST, *TABULATING),
+        code=inputs.code("baseline_table"),
     output:
         csv=report(
             "results/tables/{study}/{baseline}-vs-now.csv",
@@ -26,6 +25,7 @@ rule baseline_table:
         "../../envs/python.yaml"
     params:
         axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
+        order=lambda wildcards: inputs.order_of(wildcards, PLAN.config),
         tables=inputs.tables_of,
         caveats=inputs.caveats_of,
         notable_pct=PLAN.config["notable_pct"],
@@ -38,7 +38,7 @@ rule expectations:
         measurements="results/measurements/{study}.csv",
         grid="results/grid/{study}.csv",
         baselines=lambda wildcards: EXPECTED.baseline_files(wildcards.study),
-        code=inputs.code("expectations", *JUDGING, *JUDGED),
+        code=inputs.code("expectations"),
     output:
         report(
             "results/expectations/{study}.csv",
@@ -53,6 +53,7 @@ rule expectations:
         "../../envs/python.yaml"
     params:
         axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
+        order=lambda wildcards: inputs.order_of(wildcards, PLAN.config),
         expectations=lambda wildcards: EXPECTED.of(wildcards.study),
         baselines=lambda wildcards: EXPECTED.baselines(wildcards.study),
     script:
@@ -62,7 +63,7 @@ rule expectations:
 rule checks:
     input:
         verdicts=expand("results/expectations/{study}.csv", study=PLAN.config.studies),
-        code=inputs.code("expectations", "findings", "frames"),
+        code=inputs.code("checks"),
     output:
         "results/check.csv",
     log:
@@ -84,4 +85,4 @@ rule check:
     conda:
         "../../envs/python.yaml"
     shell:
-        "python -m vcsbench.check {input:q} 2>&1 | tee {log:q}"
+        "python -m vcsbench.compare.check {input:q} 2>&1 | tee {log:q}"

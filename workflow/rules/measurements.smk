@@ -1,5 +1,5 @@
 # Measurements: a row per timed run of a study; and its failures, a row per round without a result.
-from vcsbench import inputs
+from vcsbench.run import inputs
 
 
 rule measurements:
@@ -7,10 +7,7 @@ rule measurements:
         grid="results/grid/{study}.csv",
         # The context beside each is read, too: one job writes both.
         exports=lambda wildcards: PLAN.cell_files(wildcards.study),
-        code=inputs.code(
-            *("measurements", "buildlabels", "hyperfine_export", "judgement", "flags", "frames"),
-            *("samework", "measure/identity"),
-        ),
+        code=inputs.code("measurements"),
     output:
         measurements=report(
             "results/measurements/{study}.csv",

@@ -1,11 +1,10 @@
 # The reports: a page per study, with all that it needs inside, and an index of those in the folder.
 
-# What the pages are made by and from: an edit of it makes them anew, and measures nothing.
-REPORTING = sorted(
+# What the pages are made from: an edit of it makes them anew, and measures nothing.
+LOOKS = sorted(
     str(path)
-    for folder in ("workflow/vcsbench/report", "workflow/report")
-    for path in Path(folder).rglob("*.*")
-    if path.suffix in (".py", ".jinja", ".css", ".js")
+    for path in Path("workflow/report").rglob("*.*")
+    if path.suffix in (".jinja", ".css", ".js")
 )
 
 
@@ -24,7 +23,7 @@ rule report:
         noise="results/noise/{study}.csv",
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
-        code=[*REPORTING, *inputs.code("flags", "samework", "against", "baselines", "twins")],
+        code=[*inputs.code("report"), *LOOKS],
     output:
         report(
             "reports/{study}.html",
@@ -41,6 +40,7 @@ rule report:
         "../../envs/python.yaml"
     params:
         expectations=lambda wildcards: EXPECTED.of(wildcards.study),
+        order=lambda wildcards: inputs.order_of(wildcards, PLAN.config),
         builds=lambda wildcards: inputs.builds_of(wildcards, PLAN.config.builds),
         baselines=lambda wildcards: EXPECTED.baselines(wildcards.study),
     script:
@@ -50,7 +50,7 @@ rule report:
 rule index:
     input:
         reports=expand("reports/{study}.html", study=PLAN.config.studies),
-        code=inputs.code("report/index", "report/page"),
+        code=inputs.code("index"),
         looks=["workflow/report/index.html.jinja", "workflow/report/style.css"],
     output:
         "reports/index.html",

@@ -1,15 +1,10 @@
 # Tables, findings and advice: from the measurements, and the first two from published numbers alike.
-REDUCING = ["reduction", "twins", "buildlabels", "samework", "intervals", "flags", "frames"]
-JUDGED = [*REDUCING, "noise", "calls"]
-TABULATING = ["tables", *JUDGED, "markdown", "report/grids", "report/words", "report/marks"]
-JUDGING = ["findings", "evaluation", "published", "definitions", "against", "baselines", "tables"]
-ADVISING = ["advice/recommend", "advice/blocks", "advice/sentences"]
 
 
 rule noise:
     input:
         measurements="results/measurements/{study}.csv",
-        code=inputs.code(*JUDGED),
+        code=inputs.code("noise"),
     output:
         report(
             "results/noise/{study}.csv",
@@ -24,6 +19,7 @@ rule noise:
         "../../envs/python.yaml"
     params:
         axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
+        order=lambda wildcards: inputs.order_of(wildcards, PLAN.config),
     script:
         "../scripts/noise.py"
 
@@ -31,7 +27,7 @@ rule noise:
 rule table:
     input:
         measurements="results/measurements/{study}.csv",
-        code=inputs.code(*TABULATING),
+        code=inputs.code("table"),
     output:
         csv=report(
             "results/tables/{study}/{table}.csv",
@@ -49,6 +45,7 @@ rule table:
         "../../envs/python.yaml"
     params:
         axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
+        order=lambda wildcards: inputs.order_of(wildcards, PLAN.config),
         definition=lambda wildcards: inputs.definition_of(wildcards, PLAN.config.builds),
         caveats=inputs.caveats_of,
         notable_pct=PLAN.config["notable_pct"],
@@ -59,7 +56,7 @@ rule table:
 use rule table as published_table with:
     input:
         published=inputs.published_numbers,
-        code=inputs.code("published", *TABULATING),
+        code=inputs.code("table"),
     output:
         csv="results/published/{study}/{table}.csv",
         markdown="results/published/{study}/{table}.md",
@@ -90,7 +87,7 @@ rule findings:
             if wildcards.study in PLAN.config.studies
             else []
         ),
-        code=inputs.code(*JUDGING, *JUDGED),
+        code=inputs.code("findings"),
     output:
         report(
             "results/findings/{study}.csv",
@@ -105,6 +102,7 @@ rule findings:
         "../../envs/python.yaml"
     params:
         axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
+        order=lambda wildcards: inputs.order_of(wildcards, PLAN.config),
         findings=inputs.findings_of,
         published_scale=inputs.published_scale_of,
     script:
@@ -114,7 +112,7 @@ rule findings:
 rule advice:
     input:
         measurements="results/measurements/{study}.csv",
-        code=inputs.code(*ADVISING, *JUDGED, "report/words"),
+        code=inputs.code("advice"),
     output:
         "results/advice/{study}.json",
     log:
@@ -123,6 +121,7 @@ rule advice:
         "../../envs/python.yaml"
     params:
         axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
+        order=lambda wildcards: inputs.order_of(wildcards, PLAN.config),
         caveats=inputs.caveats_of,
         notable_pct=PLAN.config["notable_pct"],
     script:

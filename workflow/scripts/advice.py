@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from vcsbench.advice.recommend import advise
-from vcsbench.frames import value_order
-from vcsbench.measurements import read_measurements
-from vcsbench.rulelog import logged
+from vcsbench.evidence.frames import value_order
+from vcsbench.evidence.measurements import read_measurements
+from vcsbench.run.rulelog import logged
 from vcsbench.wholefile import write_sealed
 
 snakemake: Any

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from vcsbench import against, baselines
-from vcsbench.frames import value_order, write_frame
-from vcsbench.markdown import to_markdown
-from vcsbench.rulelog import logged
+from vcsbench.compare import against, baselines
+from vcsbench.evidence.frames import value_order, write_frame
+from vcsbench.report.markdown import to_markdown
+from vcsbench.run.rulelog import logged
 from vcsbench.wholefile import write_json, write_sealed
 
 snakemake: Any

@@ -10,4 +10,4 @@ if ! workflow/scripts/make_report.sh all results/check.csv "$@"; then
     echo "Nothing was checked: what went wrong is said above." >&2
     exit 1
 fi
-PYTHONPATH=workflow exec python -m vcsbench.check results/check.csv
+PYTHONPATH=workflow exec python -m vcsbench.compare.check results/check.csv

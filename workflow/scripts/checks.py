@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from vcsbench.expectations import COLUMNS, unmeasured
-from vcsbench.frames import read_frame, write_frame
-from vcsbench.rulelog import logged
+from vcsbench.compare.expectations import COLUMNS, unmeasured
+from vcsbench.evidence.frames import read_frame, write_frame
+from vcsbench.run.rulelog import logged
 
 snakemake: Any
 

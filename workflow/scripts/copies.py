@@ -5,13 +5,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from vcsbench.repositories import layout, loading
-from vcsbench.repositories.copies import Variant
-from vcsbench.repositories.labels import copy_of
-from vcsbench.repositories.load import say
-from vcsbench.repositories.making import make_missing
-from vcsbench.repositories.place import Place
-from vcsbench.rulelog import logged
+from vcsbench.run.rulelog import logged
+from vcsbench.storages.place import Place
+from vcsbench.subjects.repository import layout, loading
+from vcsbench.subjects.repository.copies import Variant
+from vcsbench.subjects.repository.labels import copy_of
+from vcsbench.subjects.repository.load import say
+from vcsbench.subjects.repository.making import make_missing
 from vcsbench.wholefile import write_json
 
 snakemake: Any

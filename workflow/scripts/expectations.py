@@ -4,12 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vcsbench import against
-from vcsbench.expectations import judged
-from vcsbench.findings import basis_of
-from vcsbench.frames import write_frame
-from vcsbench.measurements import read_grid, read_measurements
-from vcsbench.rulelog import logged
+from vcsbench.compare import against
+from vcsbench.compare.expectations import judged
+from vcsbench.compare.findings import basis_of
+from vcsbench.evidence.frames import write_frame
+from vcsbench.evidence.measurements import read_grid, read_measurements
+from vcsbench.run.rulelog import logged
 
 snakemake: Any
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from vcsbench.findings import basis_of, verdicts
-from vcsbench.frames import write_frame
-from vcsbench.measurements import read_grid, read_measurements
-from vcsbench.published import read_published
-from vcsbench.rulelog import logged
+from vcsbench.compare.findings import basis_of, verdicts
+from vcsbench.compare.published import read_published
+from vcsbench.evidence.frames import write_frame
+from vcsbench.evidence.measurements import read_grid, read_measurements
+from vcsbench.run.rulelog import logged
 
 snakemake: Any
 

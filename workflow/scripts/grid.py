@@ -4,7 +4,7 @@ import csv
 import io
 from typing import Any
 
-from vcsbench.rulelog import logged
+from vcsbench.run.rulelog import logged
 from vcsbench.wholefile import write_sealed
 
 snakemake: Any

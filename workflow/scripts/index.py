@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.report.index import build_index, read_entries
-from vcsbench.rulelog import logged
+from vcsbench.run.rulelog import logged
 from vcsbench.wholefile import write_sealed
 
 snakemake: Any

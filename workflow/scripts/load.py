@@ -4,11 +4,12 @@ import os
 from typing import Any
 
 from vcsbench import sources
-from vcsbench.repositories import full, loading
-from vcsbench.repositories.load import load
-from vcsbench.repositories.place import Place
-from vcsbench.repositories.room import choose_place
-from vcsbench.rulelog import logged
+from vcsbench.run.rulelog import logged
+from vcsbench.storages import full
+from vcsbench.storages.place import Place
+from vcsbench.subjects.repository import loading
+from vcsbench.subjects.repository.load import load
+from vcsbench.subjects.repository.room import choose_place
 from vcsbench.wholefile import write_json
 
 snakemake: Any

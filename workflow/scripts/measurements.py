@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from vcsbench.frames import write_frame
-from vcsbench.measurements import collect, failures, measurements, read_grid
-from vcsbench.rulelog import logged
+from vcsbench.evidence.frames import write_frame
+from vcsbench.evidence.measurements import collect, failures, measurements, read_grid
+from vcsbench.run.rulelog import logged
 
 snakemake: Any
 

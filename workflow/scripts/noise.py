@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from vcsbench.frames import write_frame
-from vcsbench.measurements import read_measurements
-from vcsbench.noise import noise_table
-from vcsbench.rulelog import logged
+from vcsbench.compare.noise import noise_table
+from vcsbench.evidence.frames import write_frame
+from vcsbench.evidence.measurements import read_measurements
+from vcsbench.run.rulelog import logged
 
 snakemake: Any
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from vcsbench.config.study import load_study
 from vcsbench.report.page import build_page
 from vcsbench.report.results import read_results
-from vcsbench.rulelog import logged
-from vcsbench.study import load_study
+from vcsbench.run.rulelog import logged
 from vcsbench.wholefile import write_sealed
 
 snakemake: Any

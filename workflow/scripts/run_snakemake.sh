@@ -3,4 +3,4 @@
 # starts (workflow/vcsbench/supervise.py). usage: run_snakemake.sh [ARGUMENT]...  Exits as Snakemake does.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-PYTHONPATH=workflow exec python3 -m vcsbench.supervise "$@"
+PYTHONPATH=workflow exec python3 -m vcsbench.run.supervise "$@"

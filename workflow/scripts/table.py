@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from vcsbench.frames import value_order, write_frame
-from vcsbench.markdown import to_markdown
-from vcsbench.measurements import read_measurements
-from vcsbench.published import read_published
-from vcsbench.rulelog import logged
-from vcsbench.tables import make_table
+from vcsbench.compare.published import read_published
+from vcsbench.compare.tables import make_table
+from vcsbench.evidence.frames import value_order, write_frame
+from vcsbench.evidence.measurements import read_measurements
+from vcsbench.report.markdown import to_markdown
+from vcsbench.run.rulelog import logged
 from vcsbench.wholefile import write_sealed
 
 snakemake: Any

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from vcsbench import byhand
-from vcsbench.config import merge
+from vcsbench.config.configuration import merge
+from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.plan import Plan
-from vcsbench.validation import read_yaml
+from vcsbench.plan.plan import Plan
+from vcsbench.run import byhand
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from vcsbench import samework
-from vcsbench.calls import call_all
-from vcsbench.grid import BLOCK_AXES
-from vcsbench.intervals import ENOUGH_ROUNDS, Estimate, ratio_interval
-from vcsbench.noise import Floors
+from vcsbench.compare.decisions import call_all
+from vcsbench.compare.intervals import ENOUGH_ROUNDS, Estimate, ratio_interval
+from vcsbench.compare.noise import Floors
+from vcsbench.evidence import samework
+from vcsbench.plan.grid import BLOCK_AXES
 
 Point = tuple[str, ...]  # one value for each axis that there is a choice of
 

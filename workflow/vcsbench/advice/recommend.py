@@ -11,11 +11,11 @@ import pandas as pd
 
 from vcsbench.advice import sentences
 from vcsbench.advice.blocks import Block, Comparison, Point, called
-from vcsbench.calls import FASTER, NOTABLE_PCT, TOO_NOISY
-from vcsbench.frames import in_order
-from vcsbench.grid import BLOCK_AXES
-from vcsbench.noise import floors
-from vcsbench.reduction import by_round
+from vcsbench.compare.decisions import FASTER, NOTABLE_PCT, TOO_NOISY
+from vcsbench.compare.noise import floors
+from vcsbench.compare.reduction import by_round
+from vcsbench.evidence.frames import in_order
+from vcsbench.plan.grid import BLOCK_AXES
 
 Item = dict[str, Any]
 

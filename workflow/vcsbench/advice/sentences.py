@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vcsbench.calls import FASTER, NOT_SHOWN, SLOWER, TOO_NOISY
-from vcsbench.report.words import enumeration, significant
+from vcsbench.compare.decisions import FASTER, NOT_SHOWN, SLOWER, TOO_NOISY
+from vcsbench.words import enumeration, significant
 
 # Values that say which axis they are of.
 SPEAKING = ("ra", "format", "packing")

@@ -13,14 +13,13 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
-from vcsbench import hyperfine_export, judgement
+from vcsbench.axes.ra import ACCESS, read_arguments
 from vcsbench.errors import UserError
+from vcsbench.evidence import hyperfine_export, judgement
 from vcsbench.measure import context, versions
-from vcsbench.measure.access import ACCESS, read_arguments
 from vcsbench.measure.certificate import Witness
 from vcsbench.measure.hooks import Hooks
 from vcsbench.measure.lock import machine_lock
-from vcsbench.measure.programs import Programs, check_unchanged
 from vcsbench.measure.servers import HOST, Server
 from vcsbench.measure.steps import Bench
 from vcsbench.measure.template import fill
@@ -28,9 +27,10 @@ from vcsbench.measure.timing import Hyperfine
 from vcsbench.measure.work import KINDS, Fingerprint, tree
 from vcsbench.measure.work.capture import Captured, capture, unread
 from vcsbench.measure.work.neutral import Neutral
-from vcsbench.repositories.labels import EMPTY, FOLDER, copy_of, read_label, withdraw
-from vcsbench.repositories.place import Place
-from vcsbench.runfolder import run_folder
+from vcsbench.programs import Programs, check_unchanged
+from vcsbench.storages.place import Place
+from vcsbench.storages.runfolder import run_folder
+from vcsbench.subjects.repository.labels import EMPTY, FOLDER, copy_of, read_label, withdraw
 
 # Shards of the copy that are looked at before it is measured: 2,000 files where they are not packed.
 LOOKED_AT = 2
@@ -41,7 +41,7 @@ AGAIN_AT_MOST = 2
 
 
 class CellRound:
-    """One round of a cell. `spec` is what vcsbench.specs makes of the configuration, `record` what the
+    """One round of a cell. `spec` is what vcsbench.plan.recipe makes of the configuration, `record` what the
     rule that copies wrote of the storage, `run` a private folder; `thresholds` judge the runs, and are no
     part of what is measured."""
 

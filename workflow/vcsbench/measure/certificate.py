@@ -1,6 +1,6 @@
 """The certificates of a cell's runs: what was seen before, during and after each of them.
 
-Nothing is judged here: vcsbench.judgement does that, as often as its thresholds change.
+Nothing is judged here: vcsbench.evidence.judgement does that, as often as its thresholds change.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vcsbench.measure import counters, processes, residency, strangers
-from vcsbench.measure.counters import Counters
-from vcsbench.measure.processes import Usage
+from vcsbench import processes
+from vcsbench.measure.meters import counters, residency, strangers
+from vcsbench.measure.meters.counters import Counters
 from vcsbench.measure.servers import Server
+from vcsbench.processes import Usage
 
 
 class Served(NamedTuple):

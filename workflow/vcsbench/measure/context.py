@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vcsbench.axes.ra import ACCESS
+from vcsbench.kernelfile import read
 from vcsbench.machine import Machine
-from vcsbench.measure import loaded
-from vcsbench.measure.access import ACCESS
 from vcsbench.measure.identity import identity
-from vcsbench.measure.kernelfile import read
-from vcsbench.measure.programs import Programs, joined_digest
-from vcsbench.repositories.labels import BOOKKEEPING
+from vcsbench.measure.meters import loaded
+from vcsbench.programs import Programs, joined_digest
+from vcsbench.subjects.repository.labels import BOOKKEEPING
 
 if TYPE_CHECKING:
     from vcsbench.measure.cell import CellRound

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.measure import processes
 
-HOOK = Path(__file__).with_name("hook.sh")
+HOOK = Path(__file__).with_name("hooks.sh")
 
 
 class Abandoned(Exception):

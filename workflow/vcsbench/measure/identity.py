@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vcsbench.measure.kernelfile import read
+from vcsbench.kernelfile import read
 
 MEMORY = Path("/sys/devices/system/memory")
 # The second where there is no systemd.

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.measure import processes
-from vcsbench.measure.programs import Programs
-from vcsbench.measure.strangers import MARKER
+from vcsbench.measure.meters.strangers import MARKER
+from vcsbench.programs import Programs
 
 if TYPE_CHECKING:
-    from vcsbench.measure.access import Access
+    from vcsbench.axes.ra import Access
 
 HOST = "127.0.0.1"
 ON_PATH = Programs()

@@ -10,9 +10,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from vcsbench.measure import processes
+from vcsbench import processes
 from vcsbench.measure.hooks import Hooks
-from vcsbench.measure.programs import Programs
+from vcsbench.programs import Programs
 
 
 class Hyperfine:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from vcsbench import __version__
-from vcsbench.measure.programs import Programs
+from vcsbench.programs import Programs
 
 if TYPE_CHECKING:
     from vcsbench.measure.servers import Server

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from vcsbench.report.words import percentage
+from vcsbench.words import percentage
 
 # The factors at which the next step begins. Each is about twice the effect of the one before, so
 # that 10 % shows and 10 times does not drown it; the last step is for all that is larger.

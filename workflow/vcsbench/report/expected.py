@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vcsbench.flags import FALSE_LABEL
-from vcsbench.twins import originals
+from vcsbench.evidence.flags import FALSE_LABEL
+from vcsbench.plan.twins import originals
 
 Record = Mapping[str, Any]
 

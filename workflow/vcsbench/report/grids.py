@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vcsbench.report import words
+from vcsbench import words
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
-from vcsbench.report import words
+from vcsbench import words
 from vcsbench.report.page import ASSETS, render
 
 # A page's facts stand at its beginning, before its style.

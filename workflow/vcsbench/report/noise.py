@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vcsbench.report import words
-from vcsbench.twins import CLASS_AXES
+from vcsbench import words
+from vcsbench.plan.twins import CLASS_AXES
 
 Record = Mapping[str, Any]
 

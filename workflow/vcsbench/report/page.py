@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vcsbench.report import builds, colours, quality, words
+from vcsbench import words
+from vcsbench.plan.twins import is_twin, original_of, originals
+from vcsbench.report import builds, colours, quality
 from vcsbench.report import setting as settings
 from vcsbench.report.charts.drift import drift_charts
 from vcsbench.report.charts.elapsed import elapsed_charts
@@ -22,7 +24,6 @@ from vcsbench.report.results import Results
 from vcsbench.report.sections import Download, table_sections, value_order
 from vcsbench.report.setting import Setting, summarise
 from vcsbench.report.verdicts import verdicts
-from vcsbench.twins import is_twin, original_of, originals
 
 ASSETS = Path(__file__).parents[2] / "report"
 

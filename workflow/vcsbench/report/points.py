@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vcsbench.report import colours, words
+from vcsbench import words
+from vcsbench.evidence.samework import OTHER, UNKNOWN
+from vcsbench.report import colours
 from vcsbench.report.expected import Expected, Record
 from vcsbench.report.grids import Point
 from vcsbench.report.marks import JUDGED, LOW_N, MARKS
-from vcsbench.samework import OTHER, UNKNOWN
 
 
 def measured_points(

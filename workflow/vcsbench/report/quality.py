@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vcsbench import samework
-from vcsbench.flags import FLAGS, Flag, has_false_label
+from vcsbench.evidence import samework
+from vcsbench.evidence.flags import FLAGS, Flag, has_false_label
 
 Record = Mapping[str, Any]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from vcsbench.baselines import table_name
+from vcsbench.compare.baselines import table_name
+from vcsbench.config.study import Study
+from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.study import Study
-from vcsbench.validation import read_yaml
 
 Record = Mapping[str, Any]
 Records = list[dict[str, Any]]
@@ -122,7 +122,7 @@ def _compared(study: Study, baselines: Sequence[str]) -> dict[str, dict[str, Any
     """The definitions of the baselines' tables, by name."""
     if not baselines:
         return {}
-    from vcsbench import against  # imports pandas, which nothing else of a page needs
+    from vcsbench.compare import against  # imports pandas, which nothing else of a page needs
 
     return {table_name(b): against.definition(study.tables, b) for b in baselines}
 

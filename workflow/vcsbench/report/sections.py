@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vcsbench.report import words
+from vcsbench import words
+from vcsbench.evidence.samework import by_reason
 from vcsbench.report.expected import expected_rows
 from vcsbench.report.grids import Grid, Layout, layout_of, make_grids, matching, with_numbers
 from vcsbench.report.points import measured_points, published_points
 from vcsbench.report.results import Results
-from vcsbench.samework import by_reason
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from vcsbench.report import words
+from vcsbench import words
 
 
 @dataclass

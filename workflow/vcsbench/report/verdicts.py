@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vcsbench.baselines import table_name
-from vcsbench.report import words
+from vcsbench import words
+from vcsbench.compare.baselines import table_name
 from vcsbench.report.grids import Point
 from vcsbench.report.sections import TableSection
 

@@ -1,6 +1,6 @@
 """What a command did, read from what it printed or wrote: its fingerprint.
 
-Cells are compared only where their fingerprints are equal (vcsbench.samework). A study's command says
+Cells are compared only where these are equal (vcsbench.evidence.samework). A study's command says
 in its key `work` which of these kinds is its own.
 """
 

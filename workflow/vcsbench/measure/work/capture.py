@@ -12,10 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.measure import loaded, processes
-from vcsbench.measure.ending import Ending
 from vcsbench.measure.hooks import Abandoned
+from vcsbench.measure.meters import loaded
+from vcsbench.measure.meters.ending import Ending
 from vcsbench.measure.work import Fingerprint, Reader
 from vcsbench.measure.work.neutral import Neutral
 

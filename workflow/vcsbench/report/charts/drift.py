@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vcsbench import flags
+from vcsbench.evidence import flags
 from vcsbench.report.charts.panels import (
     GREY,
     HUES,

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from vcsbench.report import words
+from vcsbench import words
 from vcsbench.report.charts.panels import (
     HUES,
     MANY_POINTS,

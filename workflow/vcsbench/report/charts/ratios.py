@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vcsbench.report import words
+from vcsbench import words
 from vcsbench.report.charts.panels import (
     GREY,
     HUES,

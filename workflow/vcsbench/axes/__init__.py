@@ -1,0 +1,1 @@
+"""The axes of the grids, a file each."""

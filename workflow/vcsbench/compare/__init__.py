@@ -1,0 +1,1 @@
+"""Comparisons: noise, intervals, decisions, tables, findings, expectations, baselines."""

@@ -1,0 +1,1 @@
+"""The configuration, studies, findings and expectations as files: read, checked, documented."""

@@ -1,0 +1,1 @@
+"""Exports and contexts read into measurements, and judged."""

@@ -1,0 +1,249 @@
+"""Measurements: a row for each timed run of a study, from the cells' exports and contexts."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vcsbench.errors import UserError
+from vcsbench.evidence import buildlabels, flags, hyperfine_export, judgement, samework
+from vcsbench.evidence.frames import read_frame
+from vcsbench.measure.identity import full_name
+
+# The columns that hold numbers whatever the study; a certificate may add more.
+TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
+NUMBERS = ("round", "run", *TIMES, "scale")
+# What the context of a cell-round would say of a run that it has nothing of.
+UNCERTIFIED: dict[str, Any] = {"certificate": {}}
+FAILURES = ("cell", "round", "reason")
+# What off-10 and off-20 say by their names, as the published tables define them; no thresholds to set.
+OFF = {"off-10": 0.1, "off-20": 0.2}
+
+
+@dataclass
+class Collected:
+    """A study's runs, a dict each with the columns of the measurements; and its failures, a dict
+    each with cell, round, reason; and the thresholds that its runs are judged by."""
+
+    axes: list[str]
+    thresholds: Mapping[str, float]
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+
+
+def read_grid(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
+    """The axes and the rows (cell, the axes, skip) of a grid's file."""
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    cell, *axes, skip = rows[0] if rows else ("", "")
+    if (cell, skip) != ("cell", "skip"):
+        raise UserError(f"{path}: is not a grid with the columns cell, axes, skip; delete it")
+    return axes, rows
+
+
+def collect(
+    axes: Sequence[str],
+    grid: Iterable[Mapping[str, str]],
+    rounds: int,
+    exports: Iterable[str | Path],
+    logs: str | Path,
+    thresholds: Mapping[str, float] = judgement.THRESHOLDS,
+) -> Collected:
+    """Read the exports, round<n>.json in a folder that ends with the cell's path, and the context
+    beside each. What the grid does not skip and no export has is a failure, for the reason that the
+    cell-round's log gives: `logs` is the folder with <cell>/round<n>.log. The certificates are judged
+    anew, by `thresholds` (defaults for what they do not name); other flags of a context are kept.
+
+    Raises a UserError where an export is in no schema that is known.
+    """
+    collected = Collected(list(axes), {**judgement.THRESHOLDS, **thresholds})
+    found = {_key(Path(path), len(axes)): Path(path) for path in exports}
+    for cell in grid:
+        if cell["skip"]:
+            continue
+        path = cell["cell"]
+        for number in range(1, rounds + 1):
+            log = Path(logs) / path / f"round{number}.log"
+            export = found.get((path, number))
+            reason = _why_missing(log) if export is None else _read(export, cell, number, collected)
+            if reason:
+                collected.failures.append({"cell": path, "round": number, "reason": reason})
+    return collected
+
+
+def measurements(collected: Collected) -> pd.DataFrame:
+    """A row per run: cell, the axes, round, run, elapsed_s, user_s, system_s, server_cpu_s,
+    client_peak_memory_bytes, what the certificate adds, work (what the run did, as JSON: text
+    that is equal where the work is; "" if nothing tells), client, client_version, server,
+    server_version, binaries (buildlabels.columns), set_aside (the false labels of the attempts before
+    this one, with a comma between attempts; "" mostly), copy, order (the position among all
+    cell-rounds), seed (what that order was drawn from), scale, host, started_at, flags (words
+    separated by spaces)."""
+    first = ["cell", *collected.axes, "round", "run"]
+    first += ["elapsed_s", "user_s", "system_s", "server_cpu_s", "client_peak_memory_bytes"]
+    last = ["work", "client", "client_version", "server", "server_version", "binaries"]
+    last += ["set_aside", "copy", "order", "seed", "scale", "host", "started_at", "flags"]
+    seen = dict.fromkeys(name for run in collected.runs for name in run)
+    certified = [name for name in seen if name not in first and name not in last]
+    # As objects: a process id stays a whole number where another run has none.
+    frame = pd.DataFrame(collected.runs, columns=[*first, *certified, *last], dtype=object)
+    frame = frame.astype(dict.fromkeys(TIMES, float))
+    if not frame.empty:
+        frame["flags"] = _flags(frame, collected.thresholds["short_s"])
+    return frame
+
+
+def failures(collected: Collected) -> pd.DataFrame:
+    """A row per cell and round of the grid without a result: cell, round, reason."""
+    return pd.DataFrame(collected.failures, columns=list(FAILURES))
+
+
+def read_measurements(path: str | Path) -> pd.DataFrame:
+    """The file of the measurements: axes and flags as text, times as numbers."""
+    return read_frame(path, NUMBERS)
+
+
+def _key(export: Path, depth: int) -> tuple[str, int]:
+    return "/".join(export.parts[-1 - depth : -1]), int(export.stem.removeprefix("round"))
+
+
+def _read(
+    export: Path,
+    cell: Mapping[str, str],
+    number: int,
+    collected: Collected,
+) -> str:
+    """Add the runs of an export; returns why it is none, or ""."""
+    try:
+        context = json.loads(export.with_name(f"{export.stem}.context.json").read_bytes())
+        empty = not export.stat().st_size
+    except (OSError, ValueError):
+        return f"{export.name} or its context is missing or damaged; delete both and run again"
+    if empty:
+        return f"{export.name} is empty; delete it and run again"
+    runs = hyperfine_export.read(export)
+    codes = {run.exit_code for run in runs} - {0}
+    if codes:
+        return f"the command ended with {', '.join(sorted(map(str, codes)))}, which is not 0"
+    axes = {axis: cell[axis] for axis in collected.axes}
+    limits = collected.thresholds
+    about = _about(context)
+    certified: list[dict[str, Any]] = context.get("runs", [])
+    for index, run in enumerate(runs):
+        seen = certified[index] if index < len(certified) else UNCERTIFIED
+        certificate = judgement.with_times(seen.get("certificate", {}), run)
+        kept = [word for word in seen.get("flags", []) if word not in judgement.JUDGED]
+        words = [*judgement.judge(certificate, axes, limits), *kept, *context.get("flags", [])]
+        words += ["mean-cpu"] * run.mean_cpu
+        words += buildlabels.judge(context)
+        words += ["saturated"] * _is_saturated(run, seen, context, limits["saturated_share"])
+        words += ["other-output"] * samework.wrote_otherwise(seen, context)
+        collected.runs.append(
+            {
+                "cell": cell["cell"],
+                **axes,
+                "round": number,
+                "run": index + 1,
+                "elapsed_s": run.elapsed_s,
+                "user_s": run.user_s,
+                "system_s": run.system_s,
+                **_columns(certificate),
+                **_client_peak(run, certificate),
+                "work": _as_text(seen.get("work")),
+                **about,
+                "flags": words,
+            }
+        )
+    return ""
+
+
+def _client_peak(run: hyperfine_export.Run, certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """The client's own peak in the timed run where hyperfine tells it, else in an untimed one before it."""
+    untimed = certificate.get("client_peak_memory_bytes")
+    told = run.peak_memory_bytes
+    source = "timed" if told is not None else "untimed" if untimed is not None else ""
+    peak = untimed if told is None else told
+    return {"client_peak_memory_bytes": peak, "client_peak_memory_run": source}
+
+
+def _is_saturated(
+    run: hyperfine_export.Run, seen: Mapping[str, Any], context: Mapping[str, Any], limit: float
+) -> bool:
+    busy_s = [run.user_s, run.system_s, seen.get("certificate", {}).get("server_cpu_s")]
+    share = sum(seconds or 0.0 for seconds in busy_s) / run.elapsed_s
+    return bool(share > limit * context["host"]["cores"])
+
+
+def _about(context: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **buildlabels.columns(context),
+        "set_aside": ", ".join(map(_false_labels, context.get("set_aside", []))),
+        "copy": context.get("copy"),
+        "order": context.get("order"),
+        "seed": context.get("seed"),
+        "scale": context.get("repository", {}).get("scale"),
+        "host": full_name(context["host"]),
+        "started_at": context.get("started_at", ""),
+    }
+
+
+def _false_labels(attempt: Mapping[str, Any]) -> str:
+    said = flags.joined(word for run in attempt["runs"] for word in run["flags"])
+    return " ".join(word for word in said.split() if word in flags.FALSE_LABEL)
+
+
+def _as_text(work: Mapping[str, Any] | None) -> str:
+    return json.dumps(work, sort_keys=True, separators=(",", ":")) if work else ""
+
+
+def _columns(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else value
+        for name, value in certificate.items()
+    }
+
+
+def _why_missing(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        lines = []
+    said = [line.strip() for line in lines if line.strip()]
+    return said[-1] if said else "it was not measured: the workflow ended before its turn"
+
+
+def _flags(frame: pd.DataFrame, short_s: float) -> pd.Series:
+    """The runs' own flags with those that follow from a cell's median over its usable runs."""
+    usable = [flags.FALSE_LABEL.isdisjoint(words) for words in frame["flags"]]
+    elapsed = frame["elapsed_s"].where(pd.Series(usable, index=frame.index))
+    median = elapsed.groupby([frame["cell"], frame["host"]]).transform("median")
+    deviation = (elapsed / median - 1).abs()
+    short = median < short_s
+    off = {word: deviation > limit for word, limit in OFF.items()}
+    computed = zip(frame["flags"], _work(frame), short, *off.values(), strict=True)
+    return pd.Series(
+        [
+            flags.joined([*own, *work, *["short"] * is_short, *itertools.compress(off, is_off)])
+            for own, work, is_short, *is_off in computed
+        ],
+        index=frame.index,
+    )
+
+
+def _work(frame: pd.DataFrame) -> list[list[str]]:
+    """The flags of runs that did not do what most runs of their command on their repository did."""
+    keys = [axis for axis in ("command", "repo") if axis in frame]
+    groups = [part for _, part in frame.groupby(keys, dropna=False)] if keys else [frame]
+    alike = set().union(*(samework.alike(part["work"].to_dict()) for part in groups))
+    words = {
+        index: [samework.OTHER if work else samework.UNKNOWN]
+        for index, work in frame["work"].items()
+    }
+    return [[] if index in alike else words[index] for index in frame.index]

@@ -1,0 +1,1 @@
+"""What is read of the machine and of processes around a run."""

@@ -1,0 +1,126 @@
+"""What the kernel counts for the whole machine: processors, swap, pressure, throttling, the device."""
+
+from __future__ import annotations
+
+import glob
+import os
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vcsbench.kernelfile import read
+
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+# Of /proc/stat's first line: user, nice, system, irq, softirq. Guests' time is in user and nice.
+BUSY = (0, 1, 2, 5, 6)
+STEAL = 7
+
+
+class Counters(NamedTuple):
+    """The machine's counters at one moment; None, or no entry, where it has no such counter.
+
+    `device` has the bytes read from and written to the storage's block device by everybody, `pressure`
+    the microseconds in which something waited for cpu, memory, io, `throttled` how often a processor was
+    slowed down for its heat, `quota_us` how long this control group was held back by its quota.
+    """
+
+    moment_s: float
+    ticks: tuple[int, ...]
+    swapped_in: int
+    swapped_out: int
+    pressure: dict[str, int]
+    throttled: int | None
+    quota_us: int | None
+    device: tuple[int, int] | None
+
+
+def count(storage: Path) -> Counters:
+    """Read the counters now."""
+    swapped = _numbers("/proc/vmstat", ("pswpin", "pswpout"))
+    return Counters(
+        moment_s=time.monotonic(),
+        ticks=tuple(int(n) for n in read("/proc/stat").split("\n", 1)[0].split()[1:]),
+        swapped_in=swapped.get("pswpin", 0),
+        swapped_out=swapped.get("pswpout", 0),
+        pressure={what: n for what in ("cpu", "memory", "io") if (n := _stalled(what)) is not None},
+        throttled=_throttled(),
+        quota_us=_numbers(_own_group(), ("throttled_usec",)).get("throttled_usec"),
+        device=device_bytes(storage),
+    )
+
+
+def between(before: Counters, after: Counters) -> dict[str, Any]:
+    """What the machine did between two moments, as the certificate has it."""
+    window_s = after.moment_s - before.moment_s
+    ticks = [b - a for a, b in zip(before.ticks, after.ticks, strict=True)]
+    device: tuple[int | None, int | None] = (None, None)
+    if before.device and after.device:
+        device = (after.device[0] - before.device[0], after.device[1] - before.device[1])
+    pressure = {
+        f"{what}_pressure_pct": round(100e-6 * (stalled - before.pressure[what]) / window_s, 2)
+        for what, stalled in after.pressure.items()
+        if what in before.pressure
+    }
+    return {
+        "window_s": round(window_s, 6),
+        "device_read_bytes": device[0],
+        "device_write_bytes": device[1],
+        "busy_s": round(sum(ticks[i] for i in BUSY) * TICK_S, 3),
+        "steal_s": round(ticks[STEAL] * TICK_S, 3),
+        "steal_pct": round(100 * ticks[STEAL] / (sum(ticks[: STEAL + 1]) or 1), 2),
+        "swapped_in_pages": after.swapped_in - before.swapped_in,
+        "swapped_out_pages": after.swapped_out - before.swapped_out,
+        **pressure,
+        "throttled": _difference(before.throttled, after.throttled),
+        "quota_throttled_us": _difference(before.quota_us, after.quota_us),
+    }
+
+
+def setting() -> dict[str, Any]:
+    """The machine's state before a run: load, memory that is available, governor, clock source."""
+    available = _numbers("/proc/meminfo", ("MemAvailable:",)).get("MemAvailable:")
+    return {
+        "load_before": os.getloadavg()[0],
+        "memory_available_bytes": None if available is None else available * 1024,
+        "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "clock_source": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    }
+
+
+def device_bytes(path: Path) -> tuple[int, int] | None:
+    """Bytes read from and written to the block device that holds `path`; None where it has none."""
+    device = os.stat(path).st_dev
+    fields = read(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat").split()
+    return (int(fields[2]) * 512, int(fields[6]) * 512) if fields else None
+
+
+def _stalled(what: str) -> int | None:
+    # "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", then the same of "full".
+    first = read(f"/proc/pressure/{what}").split("\n", 1)[0]
+    return int(first.rpartition("total=")[2]) if first else None
+
+
+@cache
+def _throttle_files() -> tuple[str, ...]:
+    return tuple(glob.glob("/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"))
+
+
+def _throttled() -> int | None:
+    files = _throttle_files()
+    return sum(int(read(file) or 0) for file in files) if files else None
+
+
+@cache
+def _own_group() -> str:
+    name = read("/proc/self/cgroup").rpartition("::")[2].split("\n", 1)[0]
+    return f"/sys/fs/cgroup{name}/cpu.stat"
+
+
+def _numbers(path: str, names: tuple[str, ...]) -> dict[str, int]:
+    pairs = (line.split()[:2] for line in read(path).splitlines() if line.startswith(names))
+    return {name: int(value) for name, value in pairs if name in names}
+
+
+def _difference(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before

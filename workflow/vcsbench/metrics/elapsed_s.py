@@ -1,0 +1,15 @@
+"""The time from the start of a command to its end."""
+
+from vcsbench.metrics.metric import Metric
+
+METRIC = Metric(
+    name="elapsed_s",
+    title="Elapsed time",
+    unit="s",
+    reading="Elapsed time in seconds, the median of the rounds.",
+    quantity="elapsed",
+    needs=("elapsed_s",),
+    parts={"elapsed_s": lambda run: run["elapsed_s"]},
+    value=lambda part: part["elapsed_s"],
+    words=("faster", "slower"),
+)

@@ -1,0 +1,83 @@
+"""Which of vcsbench's files run when a module does: what it imports, and what that imports.
+
+Snakemake sees no edit of an imported module, so rules take these files in, and recipes have their digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+# An import statement of ours: how far it is indented, the module, and the names in it, if any.
+_IMPORT = re.compile(
+    r"^( *)(?:from (vcsbench[\w.]*) import (\([^)]*\)|[^\n(#]*)|import (vcsbench[\w.]*))",
+    re.MULTILINE,
+)
+# What only a type checker reads.
+_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULTILINE)
+
+
+def closure(*files: str | Path) -> list[Path]:
+    """The files of vcsbench that run with some Python files, in the order of their paths; with each what
+    lies beside it under its name in another language, which it reads."""
+    found: set[Path] = set()
+    waiting = [Path(file).resolve() for file in files]
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found.add(file)
+            waiting += imports(file)
+    ours = [file for file in found if file.is_relative_to(PACKAGE)]
+    return sorted(path for file in ours for path in _with_companions(file))
+
+
+def file_of(module: str) -> Path:
+    """The file of a module, by its name below vcsbench: `measure.work.log`. It need not exist."""
+    path = PACKAGE.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@cache
+def imports(file: Path) -> tuple[Path, ...]:
+    """The files that a file imports itself, with the packages that they lie in."""
+    return tuple(sorted(set(_imported(_TYPES.sub("", file.read_text(encoding="utf-8"))))))
+
+
+def _imported(text: str) -> Iterator[Path]:
+    for _, base, names, alone in _IMPORT.findall(text):
+        module = (base or alone).removeprefix("vcsbench").lstrip(".")
+        yield from _with_packages(module)
+        for name in re.findall(r"(\w+)(?: as \w+)?", names):
+            below = f"{module}.{name}".lstrip(".")
+            if file_of(below).exists():
+                yield from _with_packages(below)
+
+
+@cache
+def _with_companions(file: Path) -> tuple[Path, ...]:
+    return tuple(
+        p for p in file.parent.glob(f"{file.stem}.*") if p.suffix in (".py", ".sh", ".conf")
+    )
+
+
+def _with_packages(module: str) -> Iterator[Path]:
+    parts = module.split(".") if module else []
+    for end in range(len(parts) + 1):
+        yield file_of(".".join(parts[:end])) if end else PACKAGE / "__init__.py"
+
+
+def code_digest(files: Iterable[Path]) -> str:
+    """A digest of files of vcsbench, by their names and contents."""
+    total = hashlib.sha256()
+    for file in files:
+        total.update(f"{file.relative_to(PACKAGE)}\0{_digest(file)}\0".encode())
+    return total.hexdigest()[:16]
+
+
+@cache
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -1,0 +1,212 @@
+"""Processes that end when the process that started them ends, and what the kernel knows of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import select
+import signal as signals
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from vcsbench.kernelfile import read
+
+# Servers need no rights: run by root, they run as this user.
+UNPRIVILEGED = "nobody"
+
+
+def tied(argv: list[str], signal: str = "KILL", unprivileged: bool = False) -> list[str]:
+    """The command line that runs `argv` so that the kernel sends it `signal` when its parent dies."""
+    as_user = []
+    if unprivileged and os.geteuid() == 0:
+        user = pwd.getpwnam(UNPRIVILEGED)
+        as_user = ["--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups"]
+    return ["setpriv", "--pdeathsig", signal, *as_user, "--", *argv]
+
+
+def own(path: Path) -> None:
+    """Give a folder to the user whom the servers run as."""
+    if os.geteuid() == 0:
+        user = pwd.getpwnam(UNPRIVILEGED)
+        os.chown(path, user.pw_uid, user.pw_gid)
+
+
+def end(process: subprocess.Popen[bytes], grace_s: float = 3.0) -> None:
+    """End a process and its descendants with SIGTERM, or with SIGKILL when that does not help in time."""
+    if process.poll() is not None:
+        return
+    with contextlib.ExitStack() as stack:
+        descendants = []
+        for pid in family(process.pid)[1:]:
+            with contextlib.suppress(OSError):
+                descendants.append(os.pidfd_open(pid))
+                stack.callback(os.close, descendants[-1])
+        process.terminate()
+        try:
+            process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        for descendant in descendants:
+            with contextlib.suppress(ProcessLookupError):
+                signals.pidfd_send_signal(descendant, signals.SIGKILL)
+            select.select([descendant], [], [], grace_s)
+
+
+def ancestors(count: int) -> list[int]:
+    """The pids of up to `count` ancestors, nearest first, without init."""
+    found: list[int] = []
+    pid = os.getpid()
+    while len(found) < count:
+        pid = int(_stat(pid)[1])
+        if pid <= 1:
+            break
+        found.append(pid)
+    return found
+
+
+def family(pid: int) -> list[int]:
+    """A process and all its descendants."""
+    found = [pid]
+    for parent in found:
+        with contextlib.suppress(OSError):
+            # The kernel lists what each thread has started.
+            for thread in os.listdir(f"/proc/{parent}/task"):
+                found.extend(map(int, read(f"/proc/{parent}/task/{thread}/children").split()))
+    return found
+
+
+def listeners(pid: int, port: int) -> list[int]:
+    """Those that listen on a TCP port, of a process and all its descendants."""
+    held = {member: _sockets(member) for member in family(pid)}
+    if not any(held.values()):
+        return []  # the table of all connections takes milliseconds to read
+    with open("/proc/net/tcp") as table:
+        rows = [line.split() for line in table.readlines()[1:]]
+    # The local address ends with the port in hexadecimal, 0A is LISTEN, the tenth field is the inode.
+    inodes = {row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"}
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    return [member for member, sockets in held.items() if wanted & sockets]
+
+
+def _sockets(pid: int) -> set[str]:
+    found = set()
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(entry.path))
+    return {link for link in found if link.startswith("socket:")}
+
+
+class Usage(NamedTuple):
+    """What processes, and children that they have waited for, have used: CPU seconds; bytes that went
+    through their reads and writes (`rchar`, `wchar`), and to and from devices (`read_bytes`,
+    `write_bytes`; written ones when they became dirty)."""
+
+    cpu_s: float = 0.0
+    rchar: int = 0
+    wchar: int = 0
+    read_bytes: int = 0
+    write_bytes: int = 0
+
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            self.cpu_s - other.cpu_s,
+            self.rchar - other.rchar,
+            self.wchar - other.wchar,
+            self.read_bytes - other.read_bytes,
+            self.write_bytes - other.write_bytes,
+        )
+
+
+def usage(pids: Sequence[int]) -> Usage:
+    """What these processes have used so far."""
+    return Usage(sum(_cpu_s(pid) for pid in pids), **io_bytes(pids))
+
+
+def _cpu_s(pid: int) -> float:
+    """User and system time of a process, to the nanosecond, and of its ended children, in ticks."""
+    try:
+        # The clock id of another process: clock_getcpuclockid(3).
+        own = time.clock_gettime((~pid << 3) | 2)
+        cutime, cstime = _stat(pid)[13:15]
+    except OSError:
+        return 0.0
+    return own + (int(cutime) + int(cstime)) / os.sysconf("SC_CLK_TCK")
+
+
+def ended_children(pids: Sequence[int]) -> int:
+    """A number that grows whenever a child of these processes has ended: the faults of ended children."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            total += int(_stat(pid)[8])
+    return total
+
+
+def start_ticks(pid: int) -> int:
+    """When a process started, in ticks since boot; 0 when it has ended."""
+    try:
+        return int(_stat(pid)[19])
+    except OSError:
+        return 0
+
+
+def started_at(pid: int) -> float:
+    """When a process started, in seconds since the epoch."""
+    ticks = start_ticks(pid)
+    uptime_s = float(Path("/proc/uptime").read_text().split()[0])
+    return time.time() - uptime_s + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def command_line(pid: int) -> list[str]:
+    """The argv of a process as the kernel has it; [] when it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+    except OSError:
+        return []
+
+
+def io_bytes(pids: Sequence[int]) -> dict[str, int]:
+    """Bytes that processes, and children that they have waited for, have read and written: `rchar` and
+    `wchar` in all, `read_bytes` and `write_bytes` from and to devices."""
+    total = {"rchar": 0, "wchar": 0, "read_bytes": 0, "write_bytes": 0}
+    for pid in pids:
+        try:
+            lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+        except OSError:
+            continue
+        values = dict(line.split(": ") for line in lines)
+        for key in total:
+            total[key] += int(values[key])
+    return total
+
+
+def peak_memory_bytes(pid: int) -> int:
+    """The highest resident memory of a process and its descendants so far, summed."""
+    total = 0
+    for member in family(pid):
+        try:
+            text = Path(f"/proc/{member}/status").read_text()
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) * 1024 for line in text.splitlines() if "VmHWM" in line)
+    return total
+
+
+def _stat(pid: int) -> list[str]:
+    # The fields after the command, whose name may hold anything: state is 0, ppid 1, starttime 19.
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+
+
+def last_lines(file: IO[bytes] | Path, count: int = 5) -> list[str]:
+    """The last lines of a log."""
+    try:
+        data = file.read_bytes() if isinstance(file, Path) else file.read()
+    except OSError:
+        return []
+    return [line for line in data.decode(errors="replace").splitlines() if line.strip()][-count:]

@@ -1,0 +1,128 @@
+"""A table as GitHub Markdown: a grid for each value of the axes that it does not lay out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from vcsbench import words
+from vcsbench.evidence.flags import WITHHOLDING
+from vcsbench.evidence.samework import by_reason
+from vcsbench.report.grids import Grid, Layout, Point, layout_of, make_grids, with_numbers
+from vcsbench.report.marks import JUDGED, LEGEND, MARKS
+
+# The columns of a table that are not keys of its rows.
+FACTS = ("table", "baseline", "value", "ratio", "low", "high", "n", "flags", "withheld", *JUDGED)
+
+
+def to_markdown(
+    name: str,
+    definition: Mapping[str, Any],
+    rows: Sequence[Mapping[Any, Any]],
+    order: Mapping[str, Sequence[str]],
+    caveats: Mapping[str, str],
+) -> str:
+    """The text of a table's Markdown file.
+
+    `rows` has the columns of tables.make_table; `order` the study's axes and their values in order;
+    `caveats` a sentence for each command that has one: it stands under the command's grids.
+    """
+    layout = layout_of(definition, order)
+    grids = make_grids([_point(row, definition) for row in rows], layout)
+    blocks = [f"# {name}", reading(definition)]
+    for grid in grids:
+        blocks += _blocks(grid, definition, layout, caveats)
+    blocks += _comparisons(rows, definition)
+    used = {point.mark for grid in grids for point in grid.points}
+    blocks += [f"{mark} {says}." for mark, says in LEGEND.items() if mark in used]
+    if not grids:
+        blocks.append("There is no number for this table.")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _comparisons(rows: Sequence[Mapping[Any, Any]], definition: Mapping[str, Any]) -> list[str]:
+    """Each comparison that has a call: ratio, interval, call, noise floor."""
+    judged = [row for row in rows if row.get("call")]
+    if not judged:
+        return []
+    keys = [key for key in judged[0] if key not in FACTS]
+    lines = [
+        [*keys, "ratio", "95 % interval", "call", "noise floor", "detectable"],
+        ["---"] * len(keys) + ["---:", "---:", "---", "---:", "---:"],
+    ]
+    for row in judged:
+        interval = " to ".join(_figure(row[bound]) for bound in ("low", "high"))
+        figures = [_figure(row["ratio"]), interval if words.is_number(row["low"]) else ""]
+        ends = [_figure(row["noise_floor"]), _figure(row["detectable"])]
+        lines.append([*(str(row[key]) for key in keys), *figures, row["call"], *ends])
+    what = f"The call is of the candidate against {definition['compare']['baseline']}."
+    return [
+        "## Every comparison",
+        "\n".join(f"| {' | '.join(line)} |" for line in lines),
+        what,
+    ]
+
+
+def _figure(value: Any) -> str:
+    return words.significant(value) if words.is_number(value) else ""
+
+
+def reading(definition: Mapping[str, Any]) -> str:
+    """What the numbers of a table are, in a sentence or two."""
+    compare = definition.get("compare")
+    if not compare:
+        unit = definition.get("unit", "")
+        return f"Medians of `{definition['metric']}`{f', in {unit}' if unit else ''}."
+    x, y = compare["baseline"], " or ".join(compare["candidates"])
+    return f"100 × (elapsed {x} ÷ elapsed {y} − 1), in per cent: above 0, {y} is faster."  # noqa: RUF001
+
+
+def _point(row: Mapping[Any, Any], definition: Mapping[str, Any]) -> Point:
+    keys = {key: value for key, value in row.items() if key not in FACTS}
+    flags = str(row["flags"]).split()
+    if row["withheld"]:
+        said = " ".join(flag for flag in flags if flag in WITHHOLDING)
+        return Point(keys, "withheld", text=said, reason=row["withheld"])
+    if not words.is_number(row["value"]):
+        return Point(keys, "withheld", text=" ".join(flags))
+    mark = next((sign for flag, sign in MARKS.items() if flag in flags), "")
+    text = words.percentage(row["value"]) if definition.get("compare") else ""
+    return Point(keys, "measured", value=row["value"], text=text, mark=mark)
+
+
+def _blocks(
+    grid: Grid, definition: Mapping[str, Any], layout: Layout, caveats: Mapping[str, str]
+) -> Iterator[str]:
+    """The heading of a grid, the grid, and the caveats of its commands."""
+    if grid.title:
+        yield f"## {grid.title}"
+    if grid.constant:
+        yield ", ".join(f"{axis} {value}" for axis, value in grid.constant)
+    yield _grid(
+        grid if definition.get("compare") else with_numbers(grid, definition["unit"]), layout
+    )
+    withheld = by_reason((point.reason, point.keys) for point in grid.points if point.reason)
+    yield from (f"*Withheld: {reason} ({'; '.join(where)}).*" for reason, where in withheld.items())
+    commands = dict.fromkeys(point.keys.get("command", "") for point in grid.points)
+    yield from (f"*{caveats[command]}*" for command in commands if command in caveats)
+
+
+def _grid(grid: Grid, layout: Layout) -> str:
+    columns: list[str] = [""] * len(grid.starts)
+    for level in grid.headings:
+        spread = [heading.text for heading in level for _ in range(heading.span)]
+        columns = [f"{above} {text}".strip() for above, text in zip(columns, spread, strict=True)]
+    varying = [
+        axis for axis in layout.rows if len({point.keys.get(axis, "") for point in grid.points}) > 1
+    ]
+    lines = [[*varying, *columns], [*["---"] * len(varying), *["---:"] * len(columns)]]
+    for group in grid.groups:
+        for row in group.rows:
+            labels = [label.text for label in row.labels]
+            above = [group.title] if len(varying) > len(labels) else []
+            lines.append([*above, *labels, *(_text(point) for point in row.points)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _text(point: Point | None) -> str:
+    return f"{point.text}{point.mark}" if point else ""

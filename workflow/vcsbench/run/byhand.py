@@ -1,0 +1,134 @@
+"""One cell outside of the workflow: what it does in words, and a run of it that keeps no result."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+from vcsbench.axes.ra import ACCESS
+from vcsbench.errors import UserError
+from vcsbench.measure import cell as measuring
+from vcsbench.measure.lock import machine_lock
+from vcsbench.measure.steps import STEPS
+from vcsbench.measure.work import KINDS
+from vcsbench.plan.plan import Plan
+from vcsbench.run import lock as running
+from vcsbench.storages.runfolder import abandoned_places, remove_abandoned, run_folder
+
+
+def find(plan: Plan, name: str) -> tuple[str, str]:
+    """The study and the path of a cell that a user names; a UserError with the nearest if there is none."""
+    known = {f"{study}/{path}": (study, path) for study, path in plan.by_path}
+    name = name.removeprefix("results/cells/").strip("/")
+    found = known.get(name) or next((pair for pair in known.values() if pair[1] == name), None)
+    if found:
+        return found
+    skipped = [c for grid in plan.grids.values() for c in grid if c.skip and name.endswith(c.path)]
+    if skipped:
+        raise UserError(f"{name}: is skipped on this machine: {skipped[0].skip}")
+    near = difflib.get_close_matches(name, [*known, *(path for _, path in plan.by_path)], 3, 0.3)
+    hint = f"near it are {', '.join(near)}" if near else "results/grid has them all"
+    raise UserError(f"{name}: there is no such cell in the grid; {hint}")
+
+
+def show(plan: Plan, study: str, path: str, number: int) -> str:
+    """What a round of a cell does, as text."""
+    spec = plan.spec(study, path)
+    with run_folder(plan.config.root) as folder:
+        cell = _cell(plan, study, path, number, folder)
+        cell.argv = cell.command(cell.repository, cell.label["tree"], cell.target)
+        lines = [("cell", f"{study}/{path}, round {number} (copy {cell.copy})")]
+        lines.append(("times", shlex.join(cell.argv)))
+        if cell.server:
+            lines.append(("server", shlex.join(cell.server.access.command(cell.server))))
+        lines.append(("files", ", ".join(_files(spec))))
+        state = spec["state"]
+        lines += _steps("once", state["setup"]) + _steps("before each run", state["prepare"])
+        lines.append(
+            ("runs", f"{state['warmup']} that do not count, then {spec['runs']} timed by hyperfine")
+        )
+        lines.append(("work", f"{spec['work']}: {KINDS[spec['work']].says}"))
+        lines.append(
+            (
+                "caches",
+                f"cleared by {spec['clearing']}" if "clear-caches" in state["prepare"] else "kept",
+            )
+        )
+        lines.append(("result", f"results/cells/{study}/{path}/round{number}.json"))
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in lines)
+
+
+def run(plan: Plan, study: str, path: str, number: int) -> str:
+    """Run a round of a cell once; returns its times and its certificate as text, and keeps no result."""
+    with machine_lock() as lock, run_folder(plan.config.root) as folder:
+        exported, context = _cell(plan, study, path, number, folder).measure(lock)
+    result = json.loads(exported)["results"][0]
+    times = result.get("times") or [
+        run["time_wall_clock"]["value"] for run in result["measurements"]
+    ]
+    lines = []
+    for seconds, seen in zip(times, context["runs"], strict=True):
+        flags = " ".join(seen["flags"]) or "none"
+        lines.append(f"run {seen['run']}: {seconds:.3f} s, flags: {flags}")
+        lines += [
+            f"  {key}: {value}"
+            for key, value in seen["certificate"].items()
+            if value not in (None, "")
+        ]
+    return "\n".join(lines)
+
+
+def clean(plan: Plan) -> list[str]:
+    """Remove what vcsbench made for this checkout: its folders on the storages and in the scratch folder,
+    what killed measurements left, and results/; and the folders of checkouts that are no more, as of this
+    one before it was moved. Returns what was removed. A UserError while a run is at work."""
+    root = plan.config.root
+    lock = running.begin(root)
+    try:
+        said = [f"removed {path}" for path in remove_abandoned(root, [])]
+        here = plan.places()
+        for place in [*here, *(gone for one in here for gone in abandoned_places(one.storage))]:
+            if place.path.exists():
+                place.remove()
+                said.append(
+                    f"{place.path} is left: it has files that vcsbench did not make"
+                    if place.path.exists()
+                    else f"removed {place.path}"
+                )
+        results = root / "results"
+        if results.is_symlink():
+            said.append(f"removed the link {results}; {results.resolve()} is left")
+            results.unlink()
+        elif results.exists():
+            shutil.rmtree(results)
+            said.append(f"removed {results}")
+    finally:
+        os.close(lock)
+    return said or ["there is nothing to remove"]
+
+
+def _cell(plan: Plan, study: str, path: str, number: int, folder: Path) -> Any:
+    spec = json.loads(plan.spec_json(study, path))
+    record = plan.config.root / "results" / "repositories" / f"{spec['storage']['name']}.json"
+    if not record.exists():
+        raise UserError(
+            f"{record}: the repositories are not prepared; `snakemake --cores all {record}` does it"
+        )
+    return measuring.CellRound(
+        spec, json.loads(record.read_text()), number, folder, plan.config["thresholds"]
+    )
+
+
+def _files(spec: dict[str, Any]) -> list[str]:
+    return [f"{spec['servers']}/{name}" for name in ACCESS[spec["axes"].get("ra", "")].files]
+
+
+def _steps(when: str, steps: list[str]) -> list[tuple[str, str]]:
+    said = [f"{step}: {(STEPS[step].__doc__ or '').strip().rstrip('.')}" for step in steps]
+    return [(when if i == 0 else "", text) for i, text in enumerate(said)]

@@ -1,0 +1,1 @@
+"""The storages under test, and vcsbench's own folder on each."""

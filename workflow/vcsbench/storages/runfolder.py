@@ -1,0 +1,69 @@
+"""The private folder of a measurement, and what is left of those that were killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from vcsbench.storages.place import MARKER, Place
+
+
+@contextmanager
+def run_folder(root: str | Path) -> Iterator[Path]:
+    """A temporary folder for one measurement of the checkout `root`; its name tells whose it is."""
+    with tempfile.TemporaryDirectory(
+        prefix=f"{_prefix(root)}{os.getpid()}-", ignore_cleanup_errors=True
+    ) as folder:
+        yield Path(folder)
+
+
+def remove_abandoned(root: str | Path, places: Iterable[Place]) -> list[Path]:
+    """Remove what measurements of a checkout have left that were killed: their folders, and what their
+    commands wrote on the places. Returns what was removed."""
+    folders = [
+        (path, path.name.removeprefix(_prefix(root)).split("-")[0])
+        for path in Path(tempfile.gettempdir()).glob(f"{_prefix(root)}*")
+    ]
+    for place in places:
+        folders += [(path, path.name) for path in (place.path / "targets").glob("*")]
+    removed = []
+    for path, pid in folders:
+        if pid.isdigit() and not _is_measuring(pid) and _is_ours(path):
+            shutil.rmtree(path, ignore_errors=True)
+            removed.append(path)
+    return removed
+
+
+def abandoned_places(storage: Path) -> list[Place]:
+    """The places on a storage whose checkout is no more, as after it was moved."""
+    found = []
+    for path in storage.glob("vcsbench-*"):
+        try:
+            owner = json.loads((path / MARKER).read_text())["owner"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        place = Place(storage, owner)
+        if place.path == path and not os.path.lexists(owner):
+            found.append(place)
+    return found
+
+
+def _prefix(root: str | Path) -> str:
+    return f"{Place('/', root).path.name}-"
+
+
+def _is_measuring(pid: str) -> bool:
+    try:
+        return b"vcsbench" in Path("/proc", pid, "cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _is_ours(path: Path) -> bool:
+    # Anybody may make anything in a folder for temporary files.
+    return path.is_dir() and not path.is_symlink() and path.lstat().st_uid == os.geteuid()

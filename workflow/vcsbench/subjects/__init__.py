@@ -1,0 +1,1 @@
+"""What cells work on."""

@@ -1,0 +1,75 @@
+"""Digests of whole repositories, which do not depend on the order in which files are read."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vcsbench.subjects.repository import state
+
+CHUNK = 1 << 20
+_BITS = 1 << 128
+
+
+class Total:
+    """The sum of the digests of files: each over the file's name and bytes."""
+
+    def __init__(self) -> None:
+        self._sum = 0
+
+    def begin(self, name: str) -> hashlib.blake2b:
+        """What a file's bytes are to be given to."""
+        return hashlib.blake2b(os.fsencode(name) + b"\0", digest_size=16)
+
+    def end(self, file: hashlib.blake2b) -> None:
+        """Add a file whose bytes were given."""
+        self._sum = (self._sum + int.from_bytes(file.digest(), "big")) % _BITS
+
+    def hexdigest(self) -> str:
+        """The digest of all files that were added."""
+        return f"{self._sum:032x}"
+
+
+@dataclass(frozen=True)
+class Read:
+    """What reading all of a repository found: its digest, and its state (repositories.state) then."""
+
+    digest: str
+    state: dict[str, str]
+
+
+def read(repository: Path) -> Read:
+    """Read all files of a repository."""
+    total, seen = Total(), {}
+    for folder, entries in state.walk(repository):
+        seen[folder] = state.of_folder(entries)
+        for name, status in entries:
+            if stat.S_ISDIR(status.st_mode):
+                continue
+            relative = name if folder == "." else f"{folder}/{name}"
+            file = total.begin(relative)
+            source = os.open(os.path.join(repository, relative), os.O_RDONLY)
+            try:
+                # Most files are small: one call reads all, and there is nothing behind it.
+                left = status.st_size
+                while left > 0 and (chunk := os.read(source, min(left, CHUNK))):
+                    file.update(chunk)
+                    left -= len(chunk)
+            finally:
+                os.close(source)
+            total.end(file)
+    return Read(total.hexdigest(), seen)
+
+
+def read_all(repositories: Sequence[Path]) -> list[Read]:
+    """Read several repositories, on all cores."""
+    cores = min(len(os.sched_getaffinity(0)), len(repositories))
+    if cores < 2:
+        return [read(repository) for repository in repositories]
+    with multiprocessing.get_context("fork").Pool(cores) as pool:
+        return pool.map(read, repositories, chunksize=1)

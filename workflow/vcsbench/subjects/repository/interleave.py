@@ -1,0 +1,147 @@
+"""Copies repositories onto a storage as if they had grown there side by side, revision by revision."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import os
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vcsbench.subjects.repository import digests, state
+from vcsbench.subjects.repository.digests import CHUNK, Read, Total
+from vcsbench.subjects.repository.fsfs import File
+
+# ext4 puts a file of 16 blocks or more near its folder, and the folders of copies far from each other.
+# So large files are made in one folder for all copies, and moved: their bytes stay where they are.
+# (A server moves each revision into place from a folder of transactions, too.)
+LARGE_BYTES = 48 << 10
+
+
+@dataclass(frozen=True)
+class Copying:
+    """One copy to be made: from where, to where, and the files as fsfs.files lists them."""
+
+    source: Path
+    destination: Path
+    files: Sequence[File]
+
+
+def make_copies(
+    copyings: Sequence[Copying], work: Path, spacer_kib: float, seed: int
+) -> list[Read]:
+    """Interleave, then compare each copy's digest with its source's; OSError where they differ.
+
+    `work` is a folder on the storage for what is not to stay: the caller removes it. Returns what was
+    read of each copy.
+    """
+    expected = interleave(copyings, work, spacer_kib, seed)
+    os.sync()
+    read = digests.read_all([copying.destination for copying in copyings])
+    for copying, found in zip(copyings, read, strict=True):
+        if found.digest != expected[copying.source]:
+            raise OSError(f"{copying.destination} is not the same as {copying.source}")
+    return read
+
+
+def interleave(
+    copyings: Sequence[Copying], work: Path, spacer_kib: float, seed: int
+) -> dict[Path, str]:
+    """Make all copies at once: revision by revision, a packed shard at a time, all side by side.
+
+    With `spacer_kib`, a file of random size (0 to twice the mean) goes between any two of these
+    steps into the folder `work`, as the published study did it. Returns the digest of each source.
+    """
+    sizes = random.Random(seed)
+    for copying in copyings:
+        _make_folders(copying)
+    sources = {copying.source: _Source(copying.source) for copying in copyings}
+    step = None
+    steps = heapq.merge(*map(_steps, copyings, range(len(copyings))))
+    for number, (revision, index, file) in enumerate(steps):
+        if spacer_kib and step not in (None, (revision, index)):
+            _space(work / f"spacer{number}", round(sizes.uniform(0, 2 * spacer_kib * 1024)))
+        step = revision, index
+        copying = copyings[index]
+        sources[copying.source].copy(file, f"{copying.destination}/{file.name}", work)
+    return {path: source.total.hexdigest() for path, source in sources.items()}
+
+
+def _steps(copying: Copying, index: int) -> Iterator[tuple[int, int, File]]:
+    return ((file.revision, index, file) for file in copying.files)
+
+
+def _make_folders(copying: Copying) -> None:
+    # All folders, empty ones too: Subversion wants its db/transactions.
+    for folder, _ in state.walk(copying.source):
+        (copying.destination / folder).mkdir(parents=True, exist_ok=True)
+
+
+class _Source:
+    """A repository that is copied several times: each of its files is digested once, and small ones are
+    read once, since all copies of a revision are made one after another."""
+
+    def __init__(self, path: Path) -> None:
+        self.total = Total()
+        self._path = path
+        self._revision = -1
+        self._kept: dict[str, bytes] = {}
+        self._digested: set[str] = set()
+
+    def copy(self, file: File, destination: str, work: Path) -> None:
+        """Copy one of its files; the destination must not exist."""
+        if file.revision != self._revision:
+            self._revision = file.revision
+            self._kept.clear()
+            self._digested.clear()
+        if file.size < LARGE_BYTES:
+            _write(destination, self._small(file), file.mode)
+            return
+        made = work / "large"
+        digest = None if file.name in self._digested else self.total.begin(file.name)
+        _copy_large(self._path / file.name, made, file.mode, digest)
+        if digest is not None:
+            self.total.end(digest)
+            self._digested.add(file.name)
+        os.rename(made, destination)
+
+    def _small(self, file: File) -> bytes:
+        if file.name not in self._kept:
+            source = os.open(f"{self._path}/{file.name}", os.O_RDONLY)
+            try:
+                content = os.read(source, LARGE_BYTES)
+            finally:
+                os.close(source)
+            digest = self.total.begin(file.name)
+            digest.update(content)
+            self.total.end(digest)
+            self._kept[file.name] = content
+        return self._kept[file.name]
+
+
+def _write(path: str | Path, content: bytes, mode: int) -> None:
+    # Most files are small, so this is as few system calls as it takes.
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        while len(content) > (written := os.write(file, content)):
+            content = content[written:]
+    finally:
+        os.close(file)
+
+
+def _copy_large(source: Path, made: Path, mode: int, digest: hashlib.blake2b | None) -> None:
+    with source.open("rb", buffering=0) as reading:
+        writing = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with open(writing, "wb", buffering=CHUNK) as file:
+            while chunk := reading.read(CHUNK):
+                file.write(chunk)
+                if digest is not None:
+                    digest.update(chunk)
+
+
+def _space(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        for start in range(0, size, CHUNK):
+            file.write(os.urandom(min(CHUNK, size - start)))

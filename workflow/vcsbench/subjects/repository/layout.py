@@ -1,0 +1,209 @@
+"""Whether copies do lie interleaved: the proof by the extents of a sample of their files.
+
+A sample of steps is taken: revisions of copies that are not packed, shards of packed ones. The first
+extent of a step's file in each copy says where it lies on the device. Two copies lie together if the same
+step of both is much nearer, in the median, than two steps of one copy are to each other. Interleaved
+copies are one group of such pairs: revision 1 of all copies, then revision 2 of all. Of copies made one
+after another none lies together with another: between revision 1 of one and revision 1 of the next lie all
+revisions of a copy. Packed copies and those that are not packed are looked at each among themselves.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from vcsbench.machine import Machine
+from vcsbench.subjects.repository import fsfs
+from vcsbench.subjects.repository.extents import NotAsked, first_extent
+
+# Steps of each repository; opening a file that is not in the cache reads from the device.
+STEPS = 100
+# Two copies lie together where the same step of both is at most so much as far away as other steps of
+# one: 0.5. Interleaved, it is near 0; where one copy follows the other, it is 3.
+NEARER = 0.5
+
+# A step is ("revision", 17) or ("shard", 3).
+Step = tuple[str, int]
+# Copy, step, and the first byte of the step's file on the device.
+Place = tuple[str, Step, int]
+
+
+def prove(copies: Mapping[str, Path]) -> dict[str, Any]:
+    """What the extents of copies (by name) show.
+
+    Returns `verdict` (interleaved, partly, apart, alone, unknown), a `sentence` for reports that goes on
+    from "The copies", how many `files` were asked for, the names of the copies that lie `apart` from the
+    rest, and two medians, None where they are not known: `same_step_bytes` from a file to the same step of
+    the nearest other copy, and `other_step_bytes` to other steps of its own.
+    """
+    try:
+        places = _places(copies)
+    except NotAsked as error:
+        kind = (
+            Machine().filesystem(str(next(iter(copies.values())))).filesystem or "this file system"
+        )
+        return _said(
+            "unknown",
+            f"cannot be asked whether they lie interleaved: {kind} does not say where files lie ({error})",
+            0,
+        )
+    except OSError as error:
+        return _said("unknown", f"cannot be asked whether they lie interleaved: {error}", 0)
+    return judge(places)
+
+
+def judge(places: Sequence[Place]) -> dict[str, Any]:
+    """As prove(), from the places of files."""
+    at: dict[str, dict[str, dict[Step, int]]] = defaultdict(lambda: defaultdict(dict))
+    for copy, step, start in places:
+        at[step[0]][copy][step] = start
+    if not at:
+        return _said(
+            "unknown", "cannot be shown to lie interleaved: no file lies in an extent of its own", 0
+        )
+    if all(len(copies) == 1 for copies in at.values()):
+        return _said("alone", "are one of each kind, and have nothing to lie beside", len(places))
+    kinds = [_Kind(copies) for copies in at.values() if len(copies) > 1]
+    told = [kind for kind in kinds if kind.other]
+    if not told:
+        return _said(
+            "unknown",
+            "cannot be shown to lie interleaved: there are too few revisions",
+            len(places),
+        )
+    same = median([distance for kind in told for distance in kind.nearest()])
+    other = median([distance for kind in told for distance in kind.other.values()])
+    shown = (
+        f"the same revision or shard of the nearest other copy is {_size(same)} away, another one of the "
+        f"same copy {_size(other)} (medians of {len(places)} sampled files, by FIEMAP)"
+    )
+    groups = [group for kind in told for group in kind.groups()]
+    apart = sorted(copy for kind in told for copy in _outside(kind.groups()))
+    if not apart:
+        verdict, sentence = "interleaved", f"lie interleaved: {shown}"
+    elif all(len(group) == 1 for group in groups):
+        verdict, sentence = "apart", f"do NOT lie interleaved: {shown}"
+    else:
+        names = f"{', '.join(apart)} {'lies' if len(apart) == 1 else 'lie'} apart from the rest"
+        verdict, sentence = "partly", f"lie interleaved only in part: {names}; {shown}"
+    return _said(verdict, sentence, len(places), apart, same, other)
+
+
+class _Kind:
+    """The copies of one kind, packed or not: by copy, where each step's file begins."""
+
+    def __init__(self, at: Mapping[str, Mapping[Step, int]]) -> None:
+        self.at = at
+        # By copy, how far two different steps are from each other.
+        self.other = {
+            copy: median([abs(one - two) for one, two in combinations(starts.values(), 2)])
+            for copy, starts in at.items()
+            if len(starts) > 1
+        }
+
+    def nearest(self) -> list[int]:
+        """For each file how far it is to the same step of the nearest other copy."""
+        by_step: dict[Step, list[int]] = defaultdict(list)
+        for starts in self.at.values():
+            for step, start in starts.items():
+                by_step[step].append(start)
+        return [
+            min(abs(start - another) for another in starts[:i] + starts[i + 1 :])
+            for starts in by_step.values()
+            if len(starts) > 1
+            for i, start in enumerate(starts)
+        ]
+
+    def groups(self) -> list[set[str]]:
+        """The groups of copies that lie together, largest first."""
+        group = {copy: {copy} for copy in self.at}
+        for one, two in combinations(self.at, 2):
+            if self._together(one, two):
+                merged = group[one] | group[two]
+                group.update(dict.fromkeys(merged, merged))
+        found: list[set[str]] = []
+        for copy in sorted(self.at):
+            if group[copy] not in found:
+                found.append(group[copy])
+        return sorted(found, key=lambda members: -len(members))
+
+    def _together(self, one: str, two: str) -> bool:
+        shared = self.at[one].keys() & self.at[two].keys()
+        if not shared or one not in self.other or two not in self.other:
+            return False
+        same = median([abs(self.at[one][step] - self.at[two][step]) for step in shared])
+        return same <= NEARER * min(self.other[one], self.other[two])
+
+
+def _outside(groups: list[set[str]]) -> set[str]:
+    """The copies that are not in the largest group; all of them where no two lie together."""
+    if len(groups) > 1 and len(groups[0]) == 1:
+        return set.union(*groups)
+    return set().union(*groups[1:])
+
+
+def _size(size: float) -> str:
+    return f"{size / 2**20:,.0f} MiB" if size >= 10 << 20 else f"{size / 2**10:,.0f} KiB"
+
+
+def _said(
+    verdict: str,
+    sentence: str,
+    files: int,
+    apart: Sequence[str] = (),
+    same: float | None = None,
+    other: float | None = None,
+) -> dict[str, Any]:
+    return {
+        "verdict": verdict,
+        "sentence": sentence,
+        "files": files,
+        "apart": list(apart),
+        "same_step_bytes": same,
+        "other_step_bytes": other,
+    }
+
+
+def _places(copies: Mapping[str, Path]) -> list[Place]:
+    wanted = _sampled(copies)
+    found = []
+    for name, copy in copies.items():
+        for step, file in wanted[name]:
+            extent = first_extent(copy / file)
+            if extent:
+                found.append((name, step, extent.start))
+    return found
+
+
+def _sampled(copies: Mapping[str, Path]) -> dict[str, list[tuple[Step, str]]]:
+    """The steps of each copy and their files. Copies that share steps are asked for the same ones."""
+    sizes = {name: (fsfs.shard_size(copy) or 1 << 62) for name, copy in copies.items()}
+    packed = {name: fsfs.packed_shards(copy) for name, copy in copies.items()}
+    youngest = {name: fsfs.youngest(copy) for name, copy in copies.items()}
+    shards = _evenly(packed.values())
+    revisions = _evenly(youngest.values())
+    found: dict[str, list[tuple[Step, str]]] = {}
+    for name in copies:
+        first = packed[name] * sizes[name]
+        found[name] = [(("shard", n), f"db/revs/{n}.pack/pack") for n in shards if n < packed[name]]
+        if not packed[name]:
+            found[name] = [
+                (("revision", n), _revision_file(n, sizes[name]))
+                for n in revisions
+                if first <= n <= youngest[name]
+            ]
+    return found
+
+
+def _revision_file(number: int, shard: int) -> str:
+    return f"db/revs/{number // shard}/{number}" if shard < 1 << 62 else f"db/revs/{number}"
+
+
+def _evenly(ends: Any) -> list[int]:
+    """Numbers below each of the ends, spread evenly, not next to each other where that can be."""
+    return sorted({n for end in set(ends) for n in range(0, end, max(1, end // STEPS))})

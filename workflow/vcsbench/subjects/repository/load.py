@@ -1,0 +1,153 @@
+"""Loads a source once, into a repository per format side by side, and makes the packed ones."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from vcsbench.errors import UserError
+from vcsbench.sources import Source
+from vcsbench.storages import full
+from vcsbench.subjects.repository import fsfs
+from vcsbench.subjects.repository.interleave import Copying, interleave
+
+# Linux's default limit for a pipe of an unprivileged process.
+PIPE_BYTES = 1 << 20
+
+
+def load(source: Source, variants: Sequence[Sequence[str]], into: Path) -> dict[str, Any]:
+    """Load `source` into `into`/<format>.<packing> for each (format, packing) of `variants`.
+
+    Returns what is to be said of it: revisions, notes, tree, seconds.
+    """
+    begun = time.monotonic()
+    formats = {fmt: [p for f, p in variants if f == fmt] for fmt, _ in variants}
+    plain = {fmt: into / f"{fmt}.nopack" for fmt in formats}
+    for fmt, path in plain.items():
+        fsfs.create(path, fmt)
+    facts = _stream(source, list(plain.values()))
+    say(f"loaded {facts.revisions} revisions in {time.monotonic() - begun:.1f} s")
+    # svnadmin verify and pack use one core each.
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda fmt: _finish(plain[fmt], formats[fmt]), formats))
+    return {
+        "revisions": facts.revisions,
+        "notes": list(facts.notes),
+        "tree": source.tree(),
+        "seconds": round(time.monotonic() - begun, 1),
+    }
+
+
+def say(text: str) -> None:
+    """A line of progress for the rule's log."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class _Tee:
+    """Writes the same bytes to several pipes."""
+
+    def __init__(self, loads: list[subprocess.Popen[bytes]]) -> None:
+        self.pipes = [load.stdin for load in loads if load.stdin]
+        for pipe in self.pipes:
+            with contextlib.suppress(OSError):  # only slower
+                fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+
+    def write(self, data: bytes) -> int:
+        for pipe in self.pipes:
+            pipe.write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        for pipe in self.pipes:
+            pipe.flush()
+
+
+def _stream(source: Source, paths: list[Path]) -> Any:
+    # In memory: the disk may be full, and that is then what has to be said.
+    says = [os.fdopen(os.memfd_create(path.name), "r+b") for path in paths]
+    loads = [
+        subprocess.Popen(
+            # A user's history may hold properties that today's Subversion would not accept anew.
+            ["svnadmin", "load", "-q", "--no-flush-to-disk", "--bypass-prop-validation", path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+        )
+        for path, said in zip(paths, says, strict=True)
+    ]
+    facts = None
+    try:
+        tee: Any = _Tee(loads)
+        facts = source.write(tee)
+        tee.flush()
+    except BrokenPipeError:
+        pass  # a load ended early, and says why below
+    finally:
+        failed = _end(loads, paths, says)
+    for path, said in failed:
+        full.raise_said("\n".join(said), path)
+    if failed:
+        path, said = failed[0]
+        reached = fsfs.youngest(path)
+        place = source.place(reached + 1)
+        raise UserError(
+            f"svnadmin load into {path} failed after revision {reached}"
+            f"{f' ({place})' if place else ''}: {' '.join(said[-3:])}"
+        )
+    if not facts:
+        raise UserError("svnadmin load did not read all of the history")
+    _check_revisions(facts.revisions, paths)
+    return facts
+
+
+def _check_revisions(wanted: int, paths: list[Path]) -> None:
+    """Refuse what svnadmin load took for the end of a stream."""
+    for path in paths:
+        if (loaded := fsfs.youngest(path)) != wanted:
+            raise UserError(f"svnadmin load into {path} loaded {loaded} of {wanted} revisions")
+
+
+def _end(
+    loads: list[subprocess.Popen[bytes]], paths: list[Path], says: Sequence[BinaryIO]
+) -> list[tuple[Path, list[str]]]:
+    """Close the pipes and wait; returns each load that failed, and the lines that it said.
+
+    One that ended by itself comes first: the others were then given no more of the stream.
+    """
+    ended = [process.poll() is not None for process in loads]
+    for process in loads:
+        with contextlib.suppress(BrokenPipeError):
+            process.communicate()
+        process.wait()
+    failed = []
+    for process, path, first, file in zip(loads, paths, ended, says, strict=True):
+        with file:
+            file.seek(0)
+            said = file.read().decode(errors="replace").strip().splitlines()
+        if process.returncode != 0:
+            failed.append((not first, path, said or ["it said nothing"]))
+    return [(path, said) for _, path, said in sorted(failed)]
+
+
+def _finish(path: Path, packings: list[str]) -> None:
+    fsfs.svnadmin("verify", "-q", path)
+    if "pack" in packings:
+        packed = path.with_name(path.name.replace(".nopack", ".pack"))
+        work = path.with_name(f"{path.name}.work")
+        work.mkdir()
+        interleave([Copying(path, packed, fsfs.files(path))], work, 0, 0)
+        work.rmdir()
+        fsfs.svnadmin("pack", "-q", packed)
+        fsfs.svnadmin("verify", "-q", packed)
+        say(f"packed {fsfs.packed_shards(packed)} shards of {packed.name}")
+    if "nopack" not in packings:
+        shutil.rmtree(path)

@@ -1,0 +1,61 @@
+"""The folders into which repositories are loaded: in use, kept until the copies are made, or left over."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from vcsbench.storages.place import Place
+
+# Below a place; in it a folder for each repository.
+FOLDER = "loading"
+
+
+@contextlib.contextmanager
+def kept_if_whole(place: Place, repo: str) -> Iterator[Path]:
+    """A new folder to load a repository into, marked as in use meanwhile. It is removed if that fails,
+    however it fails: much of it may be in RAM."""
+    into = place.make(FOLDER, repo)
+    lock = os.open(into, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield into
+    except BaseException:
+        place.remove(FOLDER, repo)
+        raise
+    finally:
+        os.close(lock)
+
+
+def remove_leftovers(places: Sequence[Place], root: str | Path) -> None:
+    """Remove what killed loads left: folders that nobody loads into, and that no record of a finished load
+    names (results/loaded below `root`)."""
+    for place in places:
+        folder = place.path / FOLDER
+        found = sorted(folder.iterdir()) if folder.is_dir() else []
+        for into in found:
+            if not _is_recorded(into, root) and not _is_in_use(into):
+                place.remove(FOLDER, into.name)
+
+
+def _is_recorded(into: Path, root: str | Path) -> bool:
+    record = Path(root, "results", "loaded", f"{into.name}.json")
+    try:
+        return bool(json.loads(record.read_text())["path"] == str(into))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _is_in_use(into: Path) -> bool:
+    lock = os.open(into, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
