@@ -16,10 +16,10 @@ sys.path.insert(0, str(ROOT / "workflow"))
 os.environ.update(PYTHONPATH=str(ROOT / "workflow"))
 
 from vcsbench.errors import UserError
+from vcsbench.run.house import House
 from vcsbench.run.inputs import Expected
-from vcsbench.run.recovery import mend, settle
-from vcsbench.plan.plan import Plan
 from vcsbench.run.lock import begin_here
+from vcsbench.run.recovery import mend, settle
 
 
 configfile: "config/config.yaml"
@@ -41,15 +41,16 @@ try:
     ALONE = workflow.is_main_process and begin_here(ROOT, sys.argv[1:])
     if ALONE:
         mend(ROOT)
-    PLAN = Plan(
+    HOUSE = House(
         config,
         ROOT,
         [Path(file) for file in reversed(workflow.configfiles)],
         deployed=DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method,
     )
-    EXPECTED = Expected(PLAN.config)
+    PLAN = HOUSE.plan
+    EXPECTED = Expected(HOUSE.here)
     if ALONE:
-        settle(PLAN)
+        settle(HOUSE)
 except UserError as error:
     raise WorkflowError(str(error)) from None
 

@@ -5,12 +5,12 @@ from vcsbench.plan import fresh as unfinished
 
 rule cell:
     input:
-        # What makes a cell stale is in `spec`, the repository's identity and the code that measures too.
+        # What makes a cell stale is in `recipe`, the repository's identity and the code that measures too.
         # So copies that are made again after a reboot measure nothing anew: for a cell whose result is
-        # that of its spec, they are `ancient`. For no other: Snakemake would not look at its params in a
-        # run that makes copies. (And one input only: the scheduler looks at each of them all the time.)
-        copies=lambda wildcards: (ancient if PLAN.is_fresh(wildcards) else str)(
-            f"results/repositories/{PLAN.storage_of_cell(wildcards)}.json"
+        # that of its recipe, they are `ancient`. For no other: Snakemake would not look at its params in a
+        # run that makes copies. (And few inputs only: the scheduler looks at each of them all the time.)
+        prepared=lambda wildcards: (ancient if PLAN.is_fresh(wildcards) else list)(
+            HOUSE.records(wildcards)
         ),
         # The conda environments of the cell's build, if it is one: made anew, they are another build.
         environments=lambda wildcards: PLAN.environment_records(wildcards),
@@ -31,12 +31,12 @@ rule cell:
         # They judge what was measured: the measurements do that again, and by theirs.
         thresholds=judgement.pack(PLAN.config["thresholds"]),
     params:
-        spec=lambda wildcards: PLAN.spec_json(wildcards.study, wildcards.cell),
+        recipe=lambda wildcards: PLAN.recipe_json(wildcards.study, wildcards.cell),
     shell:
         # Its bytecode is kept, apart from the sources, where the environment forbids it there: else each
         # cell-round compiles it anew. -S: it needs the standard library only.
         "PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=.snakemake/vcsbench-bytecode"
-        " python -S -m vcsbench.run.cell {params.spec:q} {input.copies:q} {wildcards.round} {resources.order}"
+        " python -S -m vcsbench.run.cell {params.recipe:q} {wildcards.round} {resources.order}"
         " {resources.seed} {resources.thresholds:q} {output.export:q} {output.context:q} 2> {log:q}"
 
 

@@ -24,8 +24,8 @@ rule baseline_table:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
-        order=lambda wildcards: inputs.order_of(wildcards, PLAN.config),
+        axes=lambda wildcards: inputs.axes_of(wildcards),
+        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
         tables=inputs.tables_of,
         caveats=inputs.caveats_of,
         notable_pct=PLAN.config["notable_pct"],
@@ -52,8 +52,8 @@ rule expectations:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
-        order=lambda wildcards: inputs.order_of(wildcards, PLAN.config),
+        axes=lambda wildcards: inputs.axes_of(wildcards),
+        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
         expectations=lambda wildcards: EXPECTED.of(wildcards.study),
         baselines=lambda wildcards: EXPECTED.baselines(wildcards.study),
     script:

@@ -40,8 +40,8 @@ rule report:
         "../../envs/python.yaml"
     params:
         expectations=lambda wildcards: EXPECTED.of(wildcards.study),
-        order=lambda wildcards: inputs.order_of(wildcards, PLAN.config),
-        builds=lambda wildcards: inputs.builds_of(wildcards, PLAN.config.builds),
+        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
+        builds=lambda wildcards: inputs.builds_of(wildcards, HOUSE.here.builds),
         baselines=lambda wildcards: EXPECTED.baselines(wildcards.study),
     script:
         "../scripts/report.py"

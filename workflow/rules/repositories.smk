@@ -11,11 +11,11 @@ rule load:
         "../../envs/subversion.yaml"
     threads: 2
     params:
-        definition=lambda wildcards: PLAN.config.repositories[wildcards.repo],
-        identity=lambda wildcards: PLAN.sources[wildcards.repo].identity(),
-        variants=lambda wildcards: PLAN.variants_of(wildcards.repo),
+        definition=lambda wildcards: HOUSE.here.repositories[wildcards.repo],
+        identity=lambda wildcards: HOUSE.here.sources[wildcards.repo].identity(),
+        variants=lambda wildcards: HOUSE.shelf.formats(wildcards.repo),
         # Another moment where there is nothing left that copies could be made from.
-        made=lambda wildcards: PLAN.loaded(wildcards.repo),
+        made=lambda wildcards: HOUSE.shelf.loaded(wildcards.repo),
         copies=PLAN.config["copies"],
         scratch=PLAN.config["scratch"],
         storage=lambda wildcards: PLAN.config["storages"][PLAN.config["storage"]],
@@ -27,7 +27,7 @@ rule load:
 rule copies:
     input:
         loaded=lambda wildcards: expand(
-            "results/loaded/{repo}.json", repo=PLAN.repositories(wildcards.storage)
+            "results/loaded/{repo}.json", repo=HOUSE.shelf.repositories(wildcards.storage)
         ),
     output:
         "results/repositories/{storage}.json",
@@ -37,14 +37,14 @@ rule copies:
         "../../envs/subversion.yaml"
     threads: 2
     params:
-        variants=lambda wildcards: PLAN.variant_rows(wildcards.storage),
+        variants=lambda wildcards: HOUSE.shelf.rows(wildcards.storage),
         # Another moment where copies have vanished or were changed: they are made again.
-        made=lambda wildcards: PLAN.made(wildcards.storage),
+        made=lambda wildcards: HOUSE.shelf.made(wildcards.storage),
         copies=PLAN.config["copies"],
         spacer_kib=PLAN.config["spacer_kib"],
         seed=PLAN.config["seed"],
         # What was loaded is kept for these.
-        others=lambda wildcards: PLAN.other_storages(wildcards.storage),
+        others=lambda wildcards: HOUSE.shelf.others(wildcards.storage),
         storage=lambda wildcards: PLAN.config["storages"][wildcards.storage],
         root=str(ROOT),
     script:

@@ -18,8 +18,8 @@ rule noise:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
-        order=lambda wildcards: inputs.order_of(wildcards, PLAN.config),
+        axes=lambda wildcards: inputs.axes_of(wildcards),
+        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
     script:
         "../scripts/noise.py"
 
@@ -44,9 +44,9 @@ rule table:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
-        order=lambda wildcards: inputs.order_of(wildcards, PLAN.config),
-        definition=lambda wildcards: inputs.definition_of(wildcards, PLAN.config.builds),
+        axes=lambda wildcards: inputs.axes_of(wildcards),
+        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
+        definition=lambda wildcards: inputs.definition_of(wildcards, HOUSE.here),
         caveats=inputs.caveats_of,
         notable_pct=PLAN.config["notable_pct"],
     script:
@@ -101,8 +101,8 @@ rule findings:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
-        order=lambda wildcards: inputs.order_of(wildcards, PLAN.config),
+        axes=lambda wildcards: inputs.axes_of(wildcards),
+        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
         findings=inputs.findings_of,
         published_scale=inputs.published_scale_of,
     script:
@@ -120,8 +120,8 @@ rule advice:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=lambda wildcards: inputs.axes_of(wildcards, PLAN.config.builds),
-        order=lambda wildcards: inputs.order_of(wildcards, PLAN.config),
+        axes=lambda wildcards: inputs.axes_of(wildcards),
+        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
         caveats=inputs.caveats_of,
         notable_pct=PLAN.config["notable_pct"],
     script:

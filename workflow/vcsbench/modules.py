@@ -7,11 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).parent
+# What runs for every cell; and what runs for some, by the key of the recipe that names it.
+ENTRY = "run.cell"
+KINDS = {
+    "work": "measure.work",
+    "reads": "subjects",
+    "writes": "subjects",
+    "server": "measure.servers",
+}
 # An import statement of ours: how far it is indented, the module, and the names in it, if any.
 _IMPORT = re.compile(
     r"^( *)(?:from (vcsbench[\w.]*) import (\([^)]*\)|[^\n(#]*)|import (vcsbench[\w.]*))",
@@ -70,14 +79,15 @@ def _with_packages(module: str) -> Iterator[Path]:
         yield file_of(".".join(parts[:end])) if end else PACKAGE / "__init__.py"
 
 
-def code_digest(files: Iterable[Path]) -> str:
-    """A digest of files of vcsbench, by their names and contents."""
-    total = hashlib.sha256()
-    for file in files:
-        total.update(f"{file.relative_to(PACKAGE)}\0{_digest(file)}\0".encode())
-    return total.hexdigest()[:16]
+def cell_code(recipe: Mapping[str, Any]) -> str:
+    """A digest of the modules that run for a cell, and of no others; `recipe` has the keys of KINDS."""
+    named = (f"{folder}.{recipe[key]}" for key, folder in KINDS.items() if recipe[key])
+    return _digest_of((ENTRY, *named))
 
 
 @cache
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+def _digest_of(names: tuple[str, ...]) -> str:
+    total = hashlib.sha256()
+    for file in closure(*map(file_of, names)):
+        total.update(f"{file.relative_to(PACKAGE)}\0".encode() + file.read_bytes() + b"\0")
+    return total.hexdigest()[:16]

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +25,8 @@ MODULES = (
     "lib/httpd/modules",
     "lib64/httpd/modules",
 )
+# What a template names in braces is one of these, of the client's build; all else comes from the cell.
+SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync")
 # A script is read for the files that it names if it is no larger.
 SCRIPT_BYTES = 1 << 16
 
@@ -132,12 +134,24 @@ class Programs(_Places):
         return joined_digest(str(path) for path in found if not path.is_symlink())
 
 
-def binaries(client: Programs, program: str, server: Programs, kind: str) -> dict[str, str]:
-    """Digests of the client's `program` and of a server of a `kind`, and of the Subversion libraries of
+def programs_in(argv: str) -> tuple[str, ...]:
+    """The names of the programs that a command's template runs: its words of Subversion's, {svn} and the
+    like, and the first word where that is a program's own name."""
+    words = [word for word in re.findall(r"\{(\w+)\}", argv) if word in SUBVERSION]
+    first = argv.split()[0]
+    return tuple(dict.fromkeys([*([] if "{" in first else [first]), *words]))
+
+
+def binaries(
+    client: Programs, clients: Sequence[str], server: Programs, kind: str
+) -> dict[str, str]:
+    """Digests of the client's programs and of a server of a `kind`, and of the Subversion libraries of
     each side; a side without a name is left out."""
     found: dict[str, str] = {}
-    if program:
-        found |= {f"client {name}": value for name, value in client.digests(program).items()}
+    for program in clients:
+        own = program in SUBVERSION
+        theirs = client.digests(program) if own else {program: digest(Programs().find(program))}
+        found |= {f"client {name}": value for name, value in theirs.items()}
     if kind:
         theirs = server.httpd_digests() if kind == "httpd" else server.digests(kind)
         found |= {f"server {name}": value for name, value in theirs.items()}
@@ -146,12 +160,12 @@ def binaries(client: Programs, program: str, server: Programs, kind: str) -> dic
 
 def check_unchanged(known: Mapping[str, str], client: Programs, server: Programs) -> None:
     """Raise a UserError where binaries() says other than when a cell's spec was made."""
-    names = {"client": "", "server": ""}
+    names: dict[str, list[str]] = {"client": [], "server": []}
     for key in known:
         side, _, name = key.partition(" ")
         if name not in ("libraries", "mod_dav_svn"):
-            names[side] = name
-    now = binaries(client, names["client"], server, names["server"])
+            names[side].append(name)
+    now = binaries(client, names["client"], server, "".join(names["server"]))
     changed = [key for key in known if now[key] != known[key]]
     if changed:
         prefix = (client if changed[0].startswith("client") else server).prefix or "the PATH"

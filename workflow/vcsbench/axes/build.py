@@ -2,167 +2,62 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vcsbench.config.validation import dotted, read_yaml
+from vcsbench.axes.axis import Axis, Parts
+from vcsbench.config.builds import ON_PATH, Build
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
-from vcsbench.programs import PROGRAMS, Programs, binaries
+from vcsbench.programs import PROGRAMS, SUBVERSION, Programs, binaries, programs_in
 
-Where = Callable[[Sequence[Any]], str]
-SIDES = ("client", "server")
+if TYPE_CHECKING:
+    from vcsbench.axes.here import Here
+    from vcsbench.config.study import Study
+
 # What makes a conda environment (envs/setup/conda.sh).
 CONDA = ("micromamba", "mamba", "conda", "pixi")
-# Environments are made below this folder of the workflow's.
-ENVIRONMENTS = Path("results", "builds")
 
 
-@dataclass(frozen=True)
-class Build:
-    """One value of the axis. `environments` are the conda environments that it takes, by the name of
-    the folder that each is made in."""
+class BuildAxis(Axis):
+    """`builds` stands for the names in the configuration."""
 
-    client: Programs = field(default_factory=Programs)
-    server: Programs = field(default_factory=Programs)
-    environments: Mapping[str, str] = field(default_factory=dict)
-
-    def has_made(self, programs: Programs) -> bool:
-        """Whether a side's programs are in one of the conda environments."""
-        return os.path.basename(programs.prefix) in self.environments
-
-    def spec(self) -> dict[str, dict[str, str]]:
-        """The build as a cell's spec has it: how to find the programs of each side."""
-        return {"client": self.client._asdict(), "server": self.server._asdict()}
-
-
-# What a cell without the axis is measured with.
-ON_PATH = Build()
-
-
-def read_builds(definitions: Mapping[str, Any], root: Path, where: Where) -> dict[str, Build]:
-    """The builds that the configuration defines, by name.
-
-    `where` tells the file that a path of keys comes from. Raises a UserError where a build is not there.
-    """
-    reader = _Reader(definitions, root, where)
-    return {name: reader.build(name) for name in definitions}
-
-
-def environment_record(name: str, root: Path) -> str:
-    """The record of a conda environment, relative to the workflow's folder. One whose environment is gone
-    is removed, so that the rule that makes both runs again."""
-    record = ENVIRONMENTS / f"{name}.sha256"
-    if (root / record).exists() and not (root / ENVIRONMENTS / name).is_dir():
-        (root / record).unlink()
-    return str(record)
-
-
-class _Reader:
-    def __init__(self, definitions: Mapping[str, Any], root: Path, where: Where) -> None:
-        self.definitions = definitions
-        self.root = root
-        self.where = where
-
-    def build(self, name: str) -> Build:
-        definition = self.definitions[name] or {}
-        apart = [side for side in SIDES if side in definition]
-        alone = [key for key in definition if key not in SIDES]
-        if apart and alone:
-            raise self._error(
-                ["builds", name],
-                f"has `{apart[0]}` and `{alone[0]}`: where client and server differ, the places "
-                f"belong below `client` and `server`",
+    def check(self, values: list[str], study: Study, here: Here) -> None:
+        """The configuration has to have builds, and those that the study is about."""
+        where = here.config.where(["builds"])
+        if not here.builds:
+            raise UserError(
+                f"{where}: `builds` is missing, of which the study {study.name} has an axis; name at least "
+                f"one build, such as `system: {{}}`"
             )
-        if not apart:
-            programs, environments = self._place(["builds", name], definition)
-            return Build(programs, programs, environments)
-        sides, environments = {}, {}
-        for side in apart:
-            sides[side], made = self._side(["builds", name, side], definition[side])
-            environments |= made
-        return Build(**sides, environments=environments)
-
-    def _side(self, keys: list[Any], wanted: Any) -> tuple[Programs, dict[str, str]]:
-        """A side of a build: a place of its own, or the name of a build that has one."""
-        if not isinstance(wanted, str):
-            return self._place(keys, wanted)
-        if wanted not in self.definitions:
-            raise self._error(
-                keys, f"{wanted!r} is not defined; `builds` has {', '.join(self.definitions)}"
-            )
-        definition = self.definitions[wanted] or {}
-        if any(side in definition for side in SIDES):
-            raise self._error(
-                keys,
-                f"{wanted!r} has a client and a server of its own; name a place, or a build of one",
-            )
-        return self._place(["builds", wanted], definition)
-
-    def _place(
-        self, keys: list[Any], definition: Mapping[str, Any]
-    ) -> tuple[Programs, dict[str, str]]:
-        if "prefix" in definition and "conda" in definition:
-            raise self._error(keys, "has both `prefix` and `conda`; a build is in one place")
-        if "conda" in definition:
-            return self._environment([*keys, "conda"], definition["conda"])
-        libraries = self._library_path(keys, definition)
-        if "prefix" not in definition:
-            if libraries:
-                raise self._error(
-                    keys,
-                    "has `library_path` without `prefix`; name the prefix, /usr for the system's",
+        for name in values:
+            if name not in here.builds:
+                raise UserError(
+                    f"{where}: `builds.{name}` is missing; {study.name} is about a build of this name"
                 )
-            return Programs(), {}
-        keys = [*keys, "prefix"]
-        prefix = self._folder(keys, definition["prefix"])
-        programs = Programs(prefix, libraries)
-        known = ("svn", "svnserve", "svnadmin", "svnbench", "apache2", "httpd")
-        if not any(map(programs.find, known)) and not programs.mod_dav_svn:
-            raise self._error(
-                keys,
-                f"{prefix} has no svn, svnserve or any other of Subversion's programs in "
-                f"{' or '.join(PROGRAMS)}; name the folder that `make install` was told as --prefix",
-            )
-        return programs, {}
 
-    def _library_path(self, keys: list[Any], definition: Mapping[str, Any]) -> str:
-        text = definition.get("library_path", "")
-        parts = [part for part in text.split(":") if part]
-        return ":".join(self._folder([*keys, "library_path"], part) for part in parts)
+    def named(self, here: Here) -> tuple[str, list[str]]:
+        """The configured names."""
+        return "builds", list(here.builds)
 
-    def _folder(self, keys: list[Any], text: str) -> str:
-        folder = os.path.normpath(self.root / Path(text).expanduser())
-        if not os.path.isdir(folder):
-            raise self._error(
-                keys, f"{folder}: there is no such folder; build there first, or take the build out"
-            )
-        return folder
+    def defined_in(self, given: Sequence[str] | str, study: Study) -> str:
+        """The key of the configuration."""
+        return "`builds`"
 
-    def _environment(self, keys: list[Any], text: str) -> tuple[Programs, dict[str, str]]:
-        file = Path(os.path.normpath(self.root / Path(text).expanduser()))
-        if not file.is_file():
-            raise self._error(
-                keys, f"{file}: there is no such file; it is to be a conda environment's"
-            )
-        content = read_yaml(file)
-        if not isinstance(content, Mapping) or not content.get("dependencies"):
-            raise self._error(
-                keys, f"{file}: has no `dependencies`, as a conda environment's file has"
-            )
-        # Another content is another build, in another folder: so the folder's name tells what is in it.
-        stem = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)
-        name = f"{stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
-        return Programs(str(self.root / ENVIRONMENTS / name)), {name: str(file)}
+    def part(self, value: str, here: Here) -> dict[str, Any]:
+        """How to find the programs of each side: the PATH's where the axis does not apply."""
+        build = _build(value, here)
+        return {"build": {"name": value, **build.spec()}, "environments": list(build.environments)}
 
-    def _error(self, keys: Sequence[Any], text: str) -> UserError:
-        return UserError(f"{self.where(keys)}: `{dotted(keys)}`: {text}")
+    def why_not(self, value: str, parts: Parts, here: Here) -> str:
+        """What client and server run may not be there."""
+        return why_lacking(_build(value, here), here.machine, parts["argv"], parts["server"])
+
+
+AXIS = BuildAxis("build")
 
 
 def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
@@ -177,17 +72,12 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
         lacking = _lacks_httpd(build, machine)
     elif server:
         lacking = _lacks(build.server, machine, server)
-    program = program_of(argv)
-    if not lacking and program.startswith("svn"):
-        lacking = _lacks(build.client, machine, program)
+    for program in programs_in(argv):
+        side = build.client if program in SUBVERSION else ON_PATH.client
+        lacking = lacking or _lacks(side, machine, program)
     if not lacking and server and build.server.prefix:
         lacking = _closed(build.server)
     return lacking
-
-
-def program_of(argv: str) -> str:
-    """The name of the program that a command's template runs."""
-    return argv.split()[0].strip("{}")
 
 
 def _cannot_be_made(build: Build) -> str:
@@ -208,9 +98,12 @@ def _lacks(programs: Programs, machine: Machine, name: str) -> str:
         return ""
     if programs.prefix:
         return f"{programs.prefix} has no {name} in {' or '.join(PROGRAMS)}"
-    if not machine.has(name):
-        return f"{name} is not installed (Debian: subversion; conda: subversion)"
-    return ""
+    if machine.has(name):
+        return ""
+    package = (
+        "Debian: subversion; conda: subversion" if name.startswith("svn") else "put it on the PATH"
+    )
+    return f"{name} is not installed ({package})"
 
 
 def _lacks_httpd(build: Build, machine: Machine) -> str:
@@ -245,19 +138,24 @@ def _closed(programs: Programs) -> str:
     return ""
 
 
-def digests(build: Build, machine: Machine, argv: str, server: str) -> dict[str, str]:
+def binaries_of(axes: Mapping[str, str], parts: Parts, here: Here) -> dict[str, str]:
     """What shows that a cell's binaries have changed: digests of the client's and the server's programs
     and of the Subversion libraries where each side has its own.
 
     A conda environment has none: what it was made from is in its folder's name, and an environment that
     Snakemake deploys is a reason to measure anew by itself. Asked once for each pair of sides.
     """
-    client = program_of(argv) if _is_known(build.client, machine, build) else ""
-    kind = server if _is_known(build.server, machine, build) else ""
-    asked = (build.client, client, build.server, kind)
+    build, machine = _build(axes.get(AXIS.name, ""), here), here.machine
+    clients = programs_in(parts["argv"]) if _is_known(build.client, machine, build) else ()
+    kind = parts["server"] if _is_known(build.server, machine, build) else ""
+    asked = (build.client, clients, build.server, kind)
     if asked not in machine.digested:
         machine.digested[asked] = binaries(*asked)
     return machine.digested[asked]
+
+
+def _build(value: str, here: Here) -> Build:
+    return here.builds[value] if value else ON_PATH
 
 
 def _is_known(programs: Programs, machine: Machine, build: Build) -> bool:

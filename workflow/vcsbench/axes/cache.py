@@ -1,56 +1,106 @@
-"""The cache states: what happens before a run so that its caches are what its label says."""
+"""The axis `cache`: what happens before a run so that its caches are what its label says, and what that
+promises. A run is certified by the promises, never by a name."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from vcsbench.axes.axis import Axis, Parts
+from vcsbench.machine import why_never_cold
 
-@dataclass(frozen=True)
-class CacheState:
-    """The steps (see steps.py) before the first run and before each run, and how many runs warm up.
+if TYPE_CHECKING:
+    from vcsbench.axes.here import Here
 
-    The warming runs do not count; each has the same preparation as the timed one.
-    """
+COLD = """Cold means cold for this system's page cache. What a RAID controller or the disk itself keeps
+below it is out of reach; the drift over the rounds shows how much faster repeated cold runs still get."""
+GUEST_COLD = """Measured in a guest ({}): cold is guest-cold. It is cold for this system's page cache, and
+what the hypervisor, a RAID controller or the disk keeps below is out of reach; the drift over the rounds
+shows how much faster repeated cold runs still get."""
 
-    setup: tuple[str, ...]
-    prepare: tuple[str, ...]
-    warmup: int
+_COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")
 
-
-# Written pages of an earlier run are flushed before each run (sync): they would disturb it.
-STATES = {
+# `setup` are the steps (measure/steps.py) before the first run, `prepare` those before each run, `warmup` the
+# runs that do not count; each of these has the same preparation as the timed one.
+# `promises`: `os` is cold or hot; `server` is new (it has served nothing), kept (it has served the runs
+# that do not count), or nothing is promised of it. Written pages of an earlier run are flushed before each
+# run (sync): they would disturb it.
+STATES: dict[str, dict[str, Any]] = {
     # The run that warms up is discarded: it warms whatever lies below the guest.
-    "cold": CacheState(
-        setup=(),
-        prepare=(
-            "remove-target",
-            "stop-server",
-            "sync",
-            "clear-caches",
-            "start-server",
-            "touch-client",
-        ),
-        warmup=1,
-    ),
+    "cold": {
+        "setup": [],
+        "prepare": ["restore", *_COLD_STEPS],
+        "warmup": 1,
+        "promises": {"os": "cold", "server": "new"},
+    },
     # The run that warms up fills the OS cache; the server that is timed has served nothing.
-    "hot-os": CacheState(
-        setup=(),
-        prepare=("remove-target", "sync", "stop-server", "start-server"),
-        warmup=1,
-    ),
+    "hot-os": {
+        "setup": [],
+        "prepare": ["restore", "sync", "stop-server", "start-server"],
+        "warmup": 1,
+        "promises": {"os": "hot", "server": "new"},
+    },
     # The server is kept: two runs fill its caches.
-    "hot-svn": CacheState(
-        setup=("start-server",),
-        prepare=("remove-target", "sync"),
-        warmup=2,
-    ),
+    "hot-svn": {
+        "setup": ["start-server"],
+        "prepare": ["restore", "sync"],
+        "warmup": 2,
+        "promises": {"os": "hot", "server": "kept"},
+    },
+    # The run straight after a cold one, server kept.
+    "hot": {
+        "setup": [*_COLD_STEPS],
+        "prepare": ["restore", "sync"],
+        "warmup": 1,
+        "promises": {"os": "hot", "server": "kept"},
+    },
+    # A study without the axis: as it comes, after a run that does not count.
+    "": {
+        "setup": ["start-server"],
+        "prepare": ["restore", "sync"],
+        "warmup": 1,
+        "promises": {},
+    },
 }
 
 
-def describe(cache: str, cold_client: bool) -> dict[str, Any]:
-    """The steps of a cache state as plain data: what a cell's spec carries."""
-    state = asdict(STATES[cache])
-    if cold_client:
-        state["prepare"] = tuple(step for step in state["prepare"] if step != "touch-client")
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in state.items()}
+class Cache(Axis):
+    """The values are the states."""
+
+    speaks = True
+
+    def part(self, value: str, here: Here) -> dict[str, Any]:
+        """The state's steps and promises."""
+        state = dict(STATES[value])
+        if here.config["cold_client"]:
+            for steps in ("setup", "prepare"):
+                state[steps] = [step for step in state[steps] if step != "touch-client"]
+        return {"state": state}
+
+    def why_not(self, value: str, parts: Parts, here: Here) -> str:
+        """Caches may be impossible to clear, or a storage never cold."""
+        state = parts["state"]
+        if "clear-caches" not in (*state["setup"], *state["prepare"]):
+            return ""
+        if state["promises"].get("os") != "cold" and here.machine.clearing(
+            here.config["clear_caches"]
+        ):
+            return ""  # that a run before it is not quite cold makes no label false
+        return why_never_cold(here.machine, parts["storage"]["path"], here.config["clear_caches"])
+
+    def limits(self, guests: Sequence[str]) -> list[str]:
+        """What cold can mean here."""
+        named = ", ".join(sorted(set(guests)))
+        return [GUEST_COLD.format(named) if named else COLD]
+
+
+def promises(context: Mapping[str, Any]) -> dict[str, str]:
+    """What the state of a cell-round has promised, from its context. Those measured before contexts said it
+    have the state's name."""
+    if "promises" in context:
+        return dict(context["promises"])
+    name = (context.get("axes") or {}).get("cache", "")
+    return dict(STATES.get(name, STATES[""])["promises"])
+
+
+AXIS = Cache("cache")

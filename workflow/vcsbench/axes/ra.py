@@ -1,103 +1,41 @@
-"""The axis `ra`: how a client reaches a repository, and the server that this takes."""
+"""The axis `ra`, repository access: how a client reaches a repository, and the server that this takes."""
 
 from __future__ import annotations
 
-import os
-import shlex
-import string
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from vcsbench.errors import UserError
-from vcsbench.measure.servers import HOST, Server
-from vcsbench.programs import Programs
+from vcsbench.axes.axis import Axis
 
-HTTPD_CONF = Path(__file__).parents[1] / "measure" / "httpd.conf"
+if TYPE_CHECKING:
+    from vcsbench.axes.here import Here
 
+LOOPBACK = """Client and server run on one machine, over loopback, without https, authentication or
+path-based authorisation. svn+ssh, commit and blame are not measured."""
 
-class Access(NamedTuple):
-    """One value of the axis `ra`.
-
-    `scheme` begins its URLs, `files` are those of config/servers/<config> that it uses, `server` is
-    the kind of its server ("" where the client reads the repository itself), `command` makes the
-    server's argv, and `greeting` is sent to hear whether it answers, without touching a repository.
-    """
-
-    scheme: str
-    files: tuple[str, ...]
-    server: str = ""
-    command: Callable[[Server], list[str]] = lambda _: []
-    greeting: bytes = b""
-
-
-def _svnserve(server: Server) -> list[str]:
-    return [
-        server.programs.get("svnserve"),
-        "--daemon",
-        "--foreground",
-        "--root",
-        str(server.root),
-        "--listen-host",
-        HOST,
-        "--listen-port",
-        str(server.port),
-        *read_arguments(server.files / "svnserve.args"),
-    ]
-
-
-def _httpd(server: Server) -> list[str]:
-    directives = server.files / "httpd.conf"
-    if not directives.exists():
-        raise UserError(f"{directives}: there is no such file; a server configuration has one")
-    # The server's user need not be able to enter the folder of the workflow.
-    copied = server.run / "directives.conf"
-    copied.write_bytes(directives.read_bytes())
-    conf = server.run / "httpd.conf"
-    conf.write_text(
-        string.Template(HTTPD_CONF.read_text()).substitute(
-            run=server.run,
-            port=server.port,
-            root=server.root,
-            modules="\n".join(_load_modules(server.programs)),
-            directives=copied,
-        )
-    )
-    return [server.programs.httpd, "-DFOREGROUND", "-f", str(conf)]
-
-
-def _load_modules(programs: Programs) -> Iterator[str]:
-    """The directives that load what httpd needs; what is not there as a file is compiled in."""
-    for name in ("mpm_event", "unixd", "authz_core", "dav"):
-        path = os.path.join(programs.httpd_modules, f"mod_{name}.so")
-        if os.path.exists(path):
-            yield f'LoadModule {name}_module "{path}"'
-    yield f'LoadModule dav_svn_module "{programs.mod_dav_svn}"'
-
-
-def read_arguments(path: Path) -> list[str]:
-    """The options in a file of config/servers; # starts a comment."""
-    try:
-        return shlex.split(path.read_text(), comments=True)
-    except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file; a server configuration has one") from None
-    except ValueError as error:
-        raise UserError(f"{path}: cannot be read as options: {error}") from None
-
-
-ACCESS = {
-    "http": Access(
-        scheme="http",
-        files=("httpd.conf", "client"),
-        server="httpd",
-        command=_httpd,
-        greeting=b"OPTIONS * HTTP/1.0\r\n\r\n",
-    ),
-    # svnserve speaks first.
-    "svn": Access(
-        scheme="svn", files=("svnserve.args", "client"), server="svnserve", command=_svnserve
-    ),
-    "file": Access(scheme="file", files=("client",)),
+# `scheme` begins the URLs, `files` are those of config/servers/<config> that are used, `server` is the kind
+# of the server (a file in measure/servers), "" where the client reads the repository itself.
+ACCESS: dict[str, dict[str, Any]] = {
+    "http": {"scheme": "http", "files": ["httpd.conf", "client"], "server": "httpd"},
+    "svn": {"scheme": "svn", "files": ["svnserve.args", "client"], "server": "svnserve"},
+    "file": {"scheme": "file", "files": ["client"], "server": ""},
     # A command to which the axis does not apply: svnadmin.
-    "": Access(scheme="", files=("svnadmin.args",)),
+    "": {"scheme": "", "files": ["svnadmin.args"], "server": ""},
 }
+
+
+class Ra(Axis):
+    """The values are the protocols' names in URLs."""
+
+    speaks = True
+
+    def part(self, value: str, here: Here) -> dict[str, Any]:
+        """The access; whether its server is here depends on the build."""
+        return {"access": ACCESS[value]}
+
+    def limits(self, guests: Sequence[str]) -> list[str]:
+        """That no network lies between."""
+        return [LOOPBACK]
+
+
+AXIS = Ra("ra")

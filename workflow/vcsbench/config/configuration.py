@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vcsbench import sources
-from vcsbench.axes.build import ON_PATH, Build, read_builds
 from vcsbench.config.study import Study, load_study
+from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
-from vcsbench.evidence import judgement
-
-# From the slowest to the fastest, as the studies list them.
-PUBLISHED_SERVERS = {"slow": 0, "medium": 1, "fast": 2}
 
 DEFAULTS: dict[str, Any] = {
     "repository": None,
@@ -29,7 +24,7 @@ DEFAULTS: dict[str, Any] = {
     "time_limit_s": 600,
     "twins": 1,
     "notable_pct": 10,
-    "thresholds": judgement.THRESHOLDS,
+    "thresholds": THRESHOLDS,
 }
 
 
@@ -37,21 +32,13 @@ DEFAULTS: dict[str, Any] = {
 class Config:
     """The checked configuration.
 
-    `root` is the folder of the Snakefile; `repositories` maps a name to its source's definition;
-    `values` holds the other keys, defaults filled in.
+    `root` is the folder of the Snakefile; `values` holds the keys, defaults filled in.
     """
 
     root: Path
     files: tuple[Path, ...]
     values: dict[str, Any]
-    repositories: dict[str, dict[str, Any]]
     studies: dict[str, Study]
-    servers: list[str]
-    builds: dict[str, Build] = field(default_factory=dict)
-
-    def build_of(self, axes: Mapping[str, str]) -> Build:
-        """The build that a cell is measured with: the PATH's where the axis does not apply."""
-        return self.builds[axes["build"]] if axes.get("build") else ON_PATH
 
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
@@ -68,28 +55,14 @@ def load_config(raw: Mapping[str, Any], root: Path, files: Sequence[Path]) -> Co
     """
     validate(dict(raw), "config", lambda keys: where(files, keys))
     values = {**DEFAULTS, **raw}
-    values["thresholds"] = {**judgement.THRESHOLDS, **values["thresholds"]}
-    repositories = dict(values.pop("repositories"))
-    if values["repository"] is not None:
-        repositories = own_repository(values["repository"], repositories)
+    values["thresholds"] = {**THRESHOLDS, **values["thresholds"]}
     studies = {
         name: load_study(root / "config" / "studies" / f"{name}.yaml") for name in raw["studies"]
     }
-    servers = server_names(root / "config" / "servers")
-    builds = read_builds(values["builds"], root, lambda keys: where(files, keys))
-    studies = {name: study.resolved(list(builds)) for name, study in studies.items()}
-    config = Config(root, tuple(files), values, repositories, studies, servers, builds)
+    config = Config(root, tuple(files), values, studies)
     _check_storage(config)
     _check_studies(config)
-    for study in config.studies.values():
-        _check_builds(config, study)
     return config
-
-
-def server_names(folder: Path) -> list[str]:
-    """The server configurations: the published ones in their order, then all others by name."""
-    found = [path.name for path in folder.iterdir() if path.is_dir()]
-    return sorted(found, key=lambda name: (PUBLISHED_SERVERS.get(name, len(found)), name))
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,17 +72,6 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
         merged[key] = merge(merged[key], value) if both else value
     return merged
-
-
-def own_repository(path: str, configured: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The user's repository as the only value of the axis `repo`, named after its folder."""
-    definition = sources.detect(path)
-    stem = Path(definition["path"]).name.removesuffix(".git") or Path(path).resolve().parent.name
-    name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in stem)
-    name = name.lstrip("._-") or "repository"
-    if name in configured:  # never mistaken for a published repository
-        name += "-own"
-    return {name: definition}
 
 
 def where(files: Sequence[Path], keys: Sequence[Any]) -> str:
@@ -152,25 +114,4 @@ def _check_studies(config: Config) -> None:
         if not (config.root / "config" / "studies" / f"{name}.yaml").exists():
             raise UserError(
                 f"{config.where(['grid', name])}: `grid.{name}`: there is no config/studies/{name}.yaml"
-            )
-
-
-def _check_builds(config: Config, study: Study) -> None:
-    names = study.axes.get("build", [])
-    place = config.where(["builds"])
-    if "build" in study.axes and not config.builds:
-        raise UserError(
-            f"{place}: `builds` is missing, of which the study {study.name} has an axis; name at least "
-            f"one build, such as `system: {{}}`"
-        )
-    for name in names:
-        if name not in config.builds:
-            raise UserError(
-                f"{place}: `builds.{name}` is missing; the study {study.name} is about a build of this name"
-            )
-    for table, definition in study.tables.items():
-        if definition.get("compare", {}).get("candidates") == []:
-            raise UserError(
-                f"{place}: `builds` has {names[0]} only, and {study.name}'s table {table} compares the first "
-                f"with the others; name another one (the same binaries under another name show the noise)"
             )

@@ -72,6 +72,16 @@ FLAGS: dict[str, Flag] = {
         "that forks for each connection has no hot caches.",
         false_label=True,
     ),
+    "clock": Flag(
+        "hyperfine told another time than passed between the hooks before and after the run.",
+        "Try another hyperfine, or see what stopped the machine: the columns elapsed_s and window_s tell.",
+        false_label=True,
+    ),
+    "environment": Flag(
+        "Variables in the environment reached client and server that change programs.",
+        "Unset them (LD_PRELOAD, MALLOC_*, SVN_*, proxies and the like; the context's `environment` has "
+        "them), or read the time as that of programs so changed.",
+    ),
     "uncertified": Flag(
         "The run has no certificate, or an incomplete one.",
         "Measure the cell again.",

@@ -10,30 +10,21 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.evidence.hyperfine_export import Run
 
-# Documented in the schema of the configuration, key `thresholds`.
-THRESHOLDS: dict[str, float] = {
-    "cold_resident_share": 0.05,
-    "cold_reads_share": 0.5,
-    "cold_foreign_share": 0.1,
-    "hot_read_share": 0.02,
-    "hot_svn_reads_share": 0.9,
-    "read_floor_mib": 1,
-    "memory_available_mib": 512,
-    "memory_pressure_pct": 1,
-    "io_pressure_pct": 10,
-    "others_read_mib": 4,
-    "others_cpu_pct": 10,
-    "steal_pct": 2,
-    "cpu_floor_s": 0.05,
-    "saturated_share": 0.9,
-    "short_s": 0.2,
-}
 MIB = 1 << 20
 # All that judge() can say: what a context says of these is said anew.
 JUDGED = (
-    *("uncertified", "residency-unknown", "warm", "no-reads", "fewer-reads", "read-by-others"),
+    *(
+        "uncertified",
+        "clock",
+        "residency-unknown",
+        "warm",
+        "no-reads",
+        "fewer-reads",
+        "read-by-others",
+    ),
     *("cold-reads", "restarted", "served-before", "not-warmed", "forked", "caches-no-help"),
     *("other-server", "swapped", "low-memory", "memory-pressure", "io-busy", "cpu-busy"),
     *("disturbed", "throttled"),
@@ -57,29 +48,47 @@ def unpack(text: str) -> dict[str, float]:
 
 
 def with_times(certificate: Evidence, run: Run) -> dict[str, Any]:
-    """The certificate with the time that neither client nor server computed: `waiting_s` = elapsed - client
-    CPU - server CPU. Negative where the two computed at the same time for longer than they waited."""
+    """The certificate with the time that neither client nor server computed:
+    `waiting_s` = elapsed - client CPU - server CPU. Negative where the two computed at the same time for
+    longer than they waited."""
     if run.user_s is None or run.system_s is None:
         return {**certificate, "waiting_s": None}
     busy_s = run.user_s + run.system_s + (certificate.get("server_cpu_s") or 0.0)
     return {**certificate, "waiting_s": round(run.elapsed_s - busy_s, 6)}
 
 
-def judge(evidence: Evidence, axes: Mapping[str, str], thresholds: Thresholds) -> list[str]:
-    """The flags that a run earns by its evidence, in the order of vcsbench.evidence.flags.
+def judge(
+    evidence: Evidence, elapsed_s: float, promises: Mapping[str, str], thresholds: Thresholds
+) -> list[str]:
+    """The flags that a run earns by its evidence, in the order of vcsbench.flags.
 
-    `axes` has the run's cell; its value of `cache`, if any, is the label that is checked.
+    `elapsed_s` is what hyperfine tells of it, `promises` what its cache state does (axes.cache).
     """
     if any(evidence.get(name) is None for name in NEEDED):
         return ["uncertified"]
     limits = {**THRESHOLDS, **thresholds}
-    cache = axes.get("cache", "")
-    found = list(_cold(evidence, limits)) if cache == "cold" else []
-    if cache.startswith("hot"):
+    found = list(_clock(evidence, elapsed_s, limits))
+    if promises.get("os") == "cold":
+        found += _cold(evidence, limits)
+    if promises.get("os") == "hot":
         found += _hot(evidence, limits)
     if evidence.get("server_kind"):
-        found += _server(evidence, cache, limits)
-    return found + list(_machine(evidence, cache, limits))
+        found += _server(evidence, promises.get("server", ""), limits)
+    return found + list(_machine(evidence, promises, limits))
+
+
+def _clock(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> Flags:
+    """The hooks before and after a run look at the clock: the run took no longer than that, and, but for the
+    start of a shell, no less."""
+    missing = evidence["window_s"] - elapsed_s
+    most = max(limits["clock_floor_s"], limits["clock_share"] * evidence["window_s"])
+    if missing < 0 or missing > most:
+        yield "clock"
+
+
+def _size(evidence: Evidence) -> int:
+    # Certificates of earlier versions know repositories only.
+    return evidence.get("subject_bytes", evidence.get("repository_bytes")) or 0
 
 
 def reads(evidence: Evidence) -> int:
@@ -89,11 +98,11 @@ def reads(evidence: Evidence) -> int:
 
 def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
     read, floor = reads(evidence), limits["read_floor_mib"] * MIB
-    size = evidence.get("repository_bytes") or 0
+    size = _size(evidence)
     before = evidence.get("resident_before")
     if before is None or evidence.get("resident_after") is None:
         yield "residency-unknown"
-    elif before > limits["cold_resident_share"]:
+    elif max(before, evidence.get("written_resident_before") or 0) > limits["cold_resident_share"]:
         yield "warm"
     if not read:
         yield "no-reads"
@@ -108,19 +117,19 @@ def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
 
 
 def _hot(evidence: Evidence, limits: Thresholds) -> Flags:
-    size = evidence.get("repository_bytes") or 0
+    size = _size(evidence)
     if reads(evidence) > max(limits["read_floor_mib"] * MIB, limits["hot_read_share"] * size):
         yield "cold-reads"
 
 
-def _server(evidence: Evidence, cache: str, limits: Thresholds) -> Flags:
+def _server(evidence: Evidence, promise: str, limits: Thresholds) -> Flags:
     if not evidence.get("server_same"):
         yield "restarted"
         return
     served = evidence.get("server_runs_before") or 0
-    if cache in ("cold", "hot-os") and served:
+    if promise == "new" and served:
         yield "served-before"
-    if cache in ("hot-svn", "hot"):
+    if promise == "kept":
         if not served:
             yield "not-warmed"
         elif evidence.get("server_processes_changed"):
@@ -135,7 +144,7 @@ def _reads_all_again(evidence: Evidence, limits: Thresholds) -> bool:
     return first > limits["read_floor_mib"] * MIB and again > limits["hot_svn_reads_share"] * first
 
 
-def _machine(evidence: Evidence, cache: str, limits: Thresholds) -> Flags:
+def _machine(evidence: Evidence, promises: Mapping[str, str], limits: Thresholds) -> Flags:
     if evidence.get("other_servers"):
         yield "other-server"
     if evidence["swapped_in_pages"] or evidence.get("swapped_out_pages"):
@@ -145,7 +154,7 @@ def _machine(evidence: Evidence, cache: str, limits: Thresholds) -> Flags:
         yield "low-memory"
     if (evidence.get("memory_pressure_pct") or 0) > limits["memory_pressure_pct"]:
         yield "memory-pressure"
-    if _io_by_others(evidence, cache, limits):
+    if _io_by_others(evidence, promises, limits):
         yield "io-busy"
     for what, word in (("others_cpu", "cpu-busy"), ("steal", "disturbed")):
         # In a short run a few ticks of the clock would be many percent.
@@ -156,11 +165,11 @@ def _machine(evidence: Evidence, cache: str, limits: Thresholds) -> Flags:
         yield "throttled"
 
 
-def _io_by_others(evidence: Evidence, cache: str, limits: Thresholds) -> bool:
+def _io_by_others(evidence: Evidence, promises: Mapping[str, str], limits: Thresholds) -> bool:
     device = evidence.get("device_read_bytes")
     if device is not None and device - reads(evidence) > limits["others_read_mib"] * MIB:
         return True
     # Waiting is put down to others only where the run itself neither reads nor writes.
     still = not reads(evidence) and not (evidence.get("client_write_bytes") or 0)
     pressure = evidence.get("io_pressure_pct") or 0
-    return cache.startswith("hot") and still and pressure > limits["io_pressure_pct"]
+    return promises.get("os") == "hot" and still and pressure > limits["io_pressure_pct"]

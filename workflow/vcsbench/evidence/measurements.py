@@ -12,6 +12,9 @@ from typing import Any
 
 import pandas as pd
 
+from vcsbench.axes import axis_of
+from vcsbench.axes.cache import promises
+from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.errors import UserError
 from vcsbench.evidence import buildlabels, flags, hyperfine_export, judgement, samework
 from vcsbench.evidence.frames import read_frame
@@ -54,7 +57,7 @@ def collect(
     rounds: int,
     exports: Iterable[str | Path],
     logs: str | Path,
-    thresholds: Mapping[str, float] = judgement.THRESHOLDS,
+    thresholds: Mapping[str, float] = THRESHOLDS,
 ) -> Collected:
     """Read the exports, round<n>.json in a folder that ends with the cell's path, and the context
     beside each. What the grid does not skip and no export has is a failure, for the reason that the
@@ -63,7 +66,7 @@ def collect(
 
     Raises a UserError where an export is in no schema that is known.
     """
-    collected = Collected(list(axes), {**judgement.THRESHOLDS, **thresholds})
+    collected = Collected(list(axes), {**THRESHOLDS, **thresholds})
     found = {_key(Path(path), len(axes)): Path(path) for path in exports}
     for cell in grid:
         if cell["skip"]:
@@ -96,7 +99,7 @@ def measurements(collected: Collected) -> pd.DataFrame:
     frame = pd.DataFrame(collected.runs, columns=[*first, *certified, *last], dtype=object)
     frame = frame.astype(dict.fromkeys(TIMES, float))
     if not frame.empty:
-        frame["flags"] = _flags(frame, collected.thresholds["short_s"])
+        frame["flags"] = _flags(frame, collected.axes, collected.thresholds["short_s"])
     return frame
 
 
@@ -140,7 +143,8 @@ def _read(
         seen = certified[index] if index < len(certified) else UNCERTIFIED
         certificate = judgement.with_times(seen.get("certificate", {}), run)
         kept = [word for word in seen.get("flags", []) if word not in judgement.JUDGED]
-        words = [*judgement.judge(certificate, axes, limits), *kept, *context.get("flags", [])]
+        judged = judgement.judge(certificate, run.elapsed_s, promises(context), limits)
+        words = [*judged, *kept, *context.get("flags", [])]
         words += ["mean-cpu"] * run.mean_cpu
         words += buildlabels.judge(context)
         words += ["saturated"] * _is_saturated(run, seen, context, limits["saturated_share"])
@@ -219,7 +223,7 @@ def _why_missing(log: Path) -> str:
     return said[-1] if said else "it was not measured: the workflow ended before its turn"
 
 
-def _flags(frame: pd.DataFrame, short_s: float) -> pd.Series:
+def _flags(frame: pd.DataFrame, axes: Sequence[str], short_s: float) -> pd.Series:
     """The runs' own flags with those that follow from a cell's median over its usable runs."""
     usable = [flags.FALSE_LABEL.isdisjoint(words) for words in frame["flags"]]
     elapsed = frame["elapsed_s"].where(pd.Series(usable, index=frame.index))
@@ -227,7 +231,7 @@ def _flags(frame: pd.DataFrame, short_s: float) -> pd.Series:
     deviation = (elapsed / median - 1).abs()
     short = median < short_s
     off = {word: deviation > limit for word, limit in OFF.items()}
-    computed = zip(frame["flags"], _work(frame), short, *off.values(), strict=True)
+    computed = zip(frame["flags"], _work(frame, axes), short, *off.values(), strict=True)
     return pd.Series(
         [
             flags.joined([*own, *work, *["short"] * is_short, *itertools.compress(off, is_off)])
@@ -237,9 +241,9 @@ def _flags(frame: pd.DataFrame, short_s: float) -> pd.Series:
     )
 
 
-def _work(frame: pd.DataFrame) -> list[list[str]]:
-    """The flags of runs that did not do what most runs of their command on their repository did."""
-    keys = [axis for axis in ("command", "repo") if axis in frame]
+def _work(frame: pd.DataFrame, axes: Sequence[str]) -> list[list[str]]:
+    """The flags of runs that did not do what most runs of their command on their subject did."""
+    keys = [axis for axis in axes if axis_of(axis).changes_work]
     groups = [part for _, part in frame.groupby(keys, dropna=False)] if keys else [frame]
     alike = set().union(*(samework.alike(part["work"].to_dict()) for part in groups))
     words = {

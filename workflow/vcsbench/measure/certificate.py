@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from vcsbench import processes
 from vcsbench.measure.meters import counters, residency, strangers
 from vcsbench.measure.meters.counters import Counters
-from vcsbench.measure.servers import Server
+from vcsbench.measure.server import Server
 from vcsbench.processes import Usage
+from vcsbench.subjects.subject import Subject
 
 
 class Served(NamedTuple):
@@ -55,15 +56,22 @@ class Witness:
     `warming` what was read in each run that did not count.
     """
 
-    def __init__(self, repository: Path, size: int, server: Server | None, clearing: str) -> None:
-        self.repository = repository
-        self.size = size
+    def __init__(
+        self,
+        reads: Subject | None,
+        writes: Subject | None,
+        server: Server | None,
+        clearing: str,
+    ) -> None:
+        self.reads = reads
+        self.writes = writes
         self.server = server
         self.clearing = clearing
         self.certificates: list[dict[str, Any]] = []
         self.warming: list[dict[str, Any]] = []
         self.cleared = False
         self.resident: residency.Residency | None = None
+        self.resident_written: residency.Residency | None = None
         self.began: Snapshot | None = None
         self.timed = False
         self.setting: dict[str, Any] = {}
@@ -72,7 +80,8 @@ class Witness:
 
     def ask_after_clearing(self) -> None:
         """Ask how much is in memory. That loads inodes: caches have to be cleared once more."""
-        self.resident = residency.ask(self.repository)
+        self.resident = _resident(self.reads)
+        self.resident_written = _resident(self.writes)
         self.cleared = True
 
     def begin(self, hyperfine: int, timed: bool) -> None:
@@ -114,24 +123,31 @@ class Witness:
         if not self.timed:
             clients.append(os.getpid())  # a run that warms up may be our own child
         return Snapshot(
-            machine=counters.count(self.repository),
+            machine=counters.count(*_there(self.reads, self.writes)),
             client=processes.usage(clients),
             own_cpu_s=time.process_time(),
             server=_serving(self.server),
         )
 
     def _residency(self) -> dict[str, Any]:
-        before, cleared = self.resident, self.cleared
-        self.resident, self.cleared = None, False
-        after = residency.ask(self.repository)
-        return {
+        before, written, cleared = self.resident, self.resident_written, self.cleared
+        self.resident, self.resident_written, self.cleared = None, None, False
+        after = _resident(self.reads)
+        certificate: dict[str, Any] = {
             "cache_cleared_by": self.clearing if cleared else "",
-            "repository_bytes": self.size,
+            "subject_bytes": self.reads.size if self.reads else None,
             "resident_before": before.share if before else None,
             "resident_after": after.share if after else None,
             "resident_after_bytes": after.pages_bytes if after else None,
             "resident_of": after.coverage if after else "",
         }
+        if self.writes:
+            left = _resident(self.writes)
+            certificate |= {
+                "written_resident_before": written.share if written else None,
+                "written_resident_after": left.share if left else None,
+            }
+        return certificate
 
     def _server(self, before: Served, after: Served) -> dict[str, Any]:
         assert self.server
@@ -159,6 +175,17 @@ class Witness:
             "server_rchar": used.rchar,
             "server_wchar": used.wchar,
         }
+
+
+def _there(*subjects: Subject | None) -> list[Path]:
+    """What lies in the folders of subjects; of what is not there yet, the folder in which it will be."""
+    folders = [folder for subject in subjects if subject for folder in subject.folders]
+    return [folder if folder.exists() else folder.parent for folder in folders]
+
+
+def _resident(subject: Subject | None) -> residency.Residency | None:
+    there = [folder for folder in subject.folders if folder.exists()] if subject else []
+    return residency.ask(*there) if there else None
 
 
 def _client(before: Snapshot, after: Snapshot) -> dict[str, Any]:

@@ -1,21 +1,19 @@
-"""What a cell-round is measured on and with: host, storage, versions."""
+"""What a cell-round is measured on and with: host, storage, programs, subjects."""
 
 from __future__ import annotations
 
 import datetime
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vcsbench.axes.ra import ACCESS
 from vcsbench.kernelfile import read
 from vcsbench.machine import Machine
+from vcsbench.measure.environment import changing
 from vcsbench.measure.identity import identity
 from vcsbench.measure.meters import loaded
 from vcsbench.programs import Programs, joined_digest
-from vcsbench.subjects.repository.labels import BOOKKEEPING
 
 if TYPE_CHECKING:
     from vcsbench.measure.cell import CellRound
@@ -23,31 +21,29 @@ if TYPE_CHECKING:
 
 def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
     """The context of a cell-round, as its file has it."""
-    spec, state = cell.spec, cell.spec["state"]
+    recipe, stage = cell.recipe, cell.stage
+    state = recipe["state"]
     return {
-        **{key: spec[key] for key in ("study", "cell", "spec_digest", "axes")},
+        **{key: recipe[key] for key in ("study", "cell", "axes")},
+        "recipe_digest": recipe["digest"],
         "round": cell.number,
-        "copy": cell.copy,
         "started_at": began.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        "argv": cell.argv,
-        "argv_template": spec["argv"],
+        "argv": stage.argv,
+        "argv_template": recipe["argv"],
+        "stdin": stage.stdin,
         "hooks": {"setup": state["setup"], "prepare": state["prepare"], "cleanup": []},
         "warmup": state["warmup"],
+        "promises": state["promises"],
+        "environment": changing(),
         "server": _server(cell),
-        "server_files": _files(Path(spec["servers"]), ACCESS[spec["axes"].get("ra", "")].files),
+        "server_files": _files(stage.files),
         "host": host(),
-        "targets": spec["targets"],
-        "storage": storage(spec["storage"]["name"], cell.place),
-        "versions": cell.versions,
+        "targets": recipe["targets"] and os.path.realpath(recipe["targets"]),
+        "storage": storage(**recipe["storage"]),
+        "versions": stage.versions,
         "build": _build(cell, _libraries(cell)),
-        "repository": {
-            **spec["repository"],
-            **{k: v for k, v in cell.label.items() if k not in BOOKKEEPING},
-            "path": str(cell.repository),
-        },
+        **{key: fact for subject in stage.subjects for key, fact in subject.facts().items()},
         "work": _work(cell),
-        "layout": cell.layout,
-        "thresholds": cell.thresholds,
         # hyperfine's with the hooks in it, of the attempt that counts.
         "took": {
             "hyperfine_s": round(cell.hyperfine.took_s, 6),
@@ -60,12 +56,13 @@ def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
 
 
 def _server(cell: CellRound) -> dict[str, Any] | None:
-    if not cell.server:
+    server = cell.stage.server
+    if not server:
         return None
     return {
-        "kind": cell.server.kind,
-        "argv": cell.server.argv,
-        "port": cell.server.port,
+        "kind": server.kind,
+        "argv": server.argv,
+        "port": server.port,
         "pid": cell.runs[-1]["certificate"].get("server_pid") if cell.runs else None,
     }
 
@@ -74,36 +71,35 @@ def _work(cell: CellRound) -> dict[str, Any]:
     """How what the runs did was told: by which kind of reading, of which run; and what the kernel
     counted of the run that was read."""
     if not cell.captured:
-        return {"kind": cell.spec["work"]}
-    return {"kind": cell.spec["work"], "captured_io": cell.captured.io}
+        return {"kind": cell.recipe["work"]}
+    return {"kind": cell.recipe["work"], "captured_io": cell.captured.io}
 
 
 def _libraries(cell: CellRound) -> list[str] | None:
     """The libraries that the client had loaded in the run whose end was seen, or loads in one more."""
-    if not os.path.basename(cell.argv[0]).startswith("svn"):
+    stage = cell.stage
+    if not os.path.basename(stage.argv[0]).startswith("svn"):
         return None
     seen = cell.captured and cell.captured.libraries
-    return seen or loaded.by_client(cell.bench.touch, cell.bench.environment, cell.run)
+    return seen or loaded.by_client(stage.touch or stage.argv, stage.environment, cell.run)
 
 
 def _build(cell: CellRound, libraries: list[str] | None) -> dict[str, Any]:
     """The binaries that ran: of each side the program, its version as it reports it, Subversion's
     libraries that it had loaded, and where those of the build belong."""
-    program = cell.argv[0]
+    stage = cell.stage
+    program = stage.argv[0]
+    client = _side(program, stage.versions[os.path.basename(program)], stage.client, libraries)
     described: dict[str, Any] = {
-        "name": cell.spec["axes"].get("build", ""),
-        "client": _side(program, cell.versions[os.path.basename(program)], cell.client, libraries),
+        "name": cell.recipe["build"]["name"],
+        "client": client,
         "server": None,
     }
-    server = cell.server
+    server = stage.server
     if server and server.pid:
-        version = cell.versions[server.kind]
-        if server.kind == "httpd":
-            found = re.search(r"\bSVN/([\w.-]+)", server.greet())
-            version = found[1] if found else ""
-        described["server"] = _side(
-            server.argv[0], version, server.programs, loaded.by_server(server.pid)
-        )
+        version = server.of.version(server, stage.versions[server.kind])
+        loaded_now = loaded.by_server(server.pid)
+        described["server"] = _side(server.argv[0], version, server.programs, loaded_now)
     files = [path for side in ("client", "server") for path in _loaded(described[side])]
     described["digest"] = joined_digest(files)
     return described
@@ -124,20 +120,16 @@ def _loaded(side: Mapping[str, Any] | None) -> list[str]:
     return [side["program"], *(side["libraries"] or [])] if side else []
 
 
-def _files(folder: Path, names: Sequence[str]) -> dict[str, str]:
+def _files(folder: Path) -> dict[str, str]:
     """The content of those files of a server configuration that the cell uses."""
-    found = [path for name in names for path in (folder / name, *(folder / name).rglob("*"))]
-    files = sorted(path for path in found if path.is_file())
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_text(errors="replace") for path in files}
 
 
 def _flags(cell: CellRound) -> list[str]:
-    packed = cell.spec["axes"].get("packing") == "pack"
-    flags = {
-        "nothing-packed": packed and not cell.label["packed_shards"],
-        "apart": cell.repository.name in cell.layout["apart"],
-    }
-    return [word for word, holds in flags.items() if holds]
+    """The flags that all runs earn, before any of their evidence is judged."""
+    own = [flag for subject in cell.stage.subjects for flag in subject.flags()]
+    return [*own, *["environment"] * bool(changing())]
 
 
 def host() -> dict[str, Any]:

@@ -3,79 +3,63 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-from pathlib import Path
-from typing import NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.measure.clearing import clear
-from vcsbench.measure.servers import Server
+from vcsbench.measure.stage import Stage
 
 TOUCH_LIMIT_S = 60
 
 
-class Bench(NamedTuple):
-    """What the steps of one cell work on.
-
-    `server` is None where the command reads the repository itself. `touch` is the timed command
-    turned to an empty repository. `target` is what the command writes, if it writes anything.
-    """
-
-    repository: Path
-    server: Server | None
-    target: Path
-    clearing: str
-    touch: list[str]
-    environment: dict[str, str]
-
-    def do(self, step: str) -> None:
-        """Do a step; raises a UserError where it cannot be done."""
-        STEPS[step](self)
+def do(step: str, stage: Stage) -> None:
+    """Do a step by its name; a UserError where it cannot be done."""
+    STEPS[step](stage)
 
 
-def remove_target(bench: Bench) -> None:
-    """Remove what the last run wrote."""
-    if bench.target.exists():
-        shutil.rmtree(bench.target)
+def restore(stage: Stage) -> None:
+    """Make what the command writes what it has to be before a run: remove what the last run wrote."""
+    if stage.writes:
+        stage.writes.restore()
 
 
-def start_server(bench: Bench) -> None:
+def start_server(stage: Stage) -> None:
     """Start the server, unless it runs, and wait until it answers."""
-    if bench.server and not bench.server.pid:
-        bench.server.start()
+    if stage.server and not stage.server.pid:
+        stage.server.start()
 
 
-def stop_server(bench: Bench) -> None:
+def stop_server(stage: Stage) -> None:
     """End the server, if it runs."""
-    if bench.server:
-        bench.server.stop()
+    if stage.server:
+        stage.server.stop()
 
 
-def sync(_bench: Bench) -> None:
+def sync(_stage: Stage) -> None:
     """Write what is dirty: dirty pages can neither be dropped nor be left to disturb a run."""
     os.sync()
 
 
-def clear_caches(bench: Bench) -> None:
+def clear_caches(stage: Stage) -> None:
     """Empty the caches."""
-    clear(bench.clearing, bench.repository)
+    clear(stage.recipe["clearing"], stage.folders)
 
 
-def touch_client(bench: Bench) -> None:
+def touch_client(stage: Stage) -> None:
     """Run the client once against an empty repository, so that its own files are in the cache."""
+    if not stage.touch:
+        return
     done = subprocess.run(
-        bench.touch, capture_output=True, timeout=TOUCH_LIMIT_S, env=bench.environment
+        stage.touch, capture_output=True, timeout=TOUCH_LIMIT_S, env=stage.environment
     )
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip()
         raise UserError(f"the client failed against an empty repository: {said}")
-    if bench.target.exists():
-        shutil.rmtree(bench.target)
+    restore(stage)
 
 
 STEPS = {
-    "remove-target": remove_target,
+    "restore": restore,
     "start-server": start_server,
     "stop-server": stop_server,
     "sync": sync,

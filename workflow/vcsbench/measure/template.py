@@ -1,10 +1,11 @@
-"""Fills in a command's template: the {words} of `argv` in a study's file."""
+"""Fills in a command's template: the {words} of `argv` in a study's file; and reads options from files."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from vcsbench.errors import UserError
 
@@ -35,3 +36,13 @@ def _value(word: str, words: Words) -> str | Sequence[str]:
             f"`argv` has {{{word}}}, which stands for nothing; there are {', '.join(words)}"
         )
     return words[word]()
+
+
+def read_arguments(path: Path) -> list[str]:
+    """The options in a file of config/servers; # starts a comment."""
+    try:
+        return shlex.split(path.read_text(), comments=True)
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file; a server configuration has one") from None
+    except ValueError as error:
+        raise UserError(f"{path}: cannot be read as options: {error}") from None

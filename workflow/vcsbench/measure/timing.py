@@ -16,11 +16,18 @@ from vcsbench.programs import Programs
 
 
 class Hyperfine:
-    """Times a command: `warmup` runs that do not count and `runs` that do. `folder` takes its export
+    """Times a command, with the file `stdin` (or nothing) as its input: `warmup` runs that do not count and
+    `runs` that do. `folder` takes its export
     (export.json) and its log. `pid` is that of its process, `took_s` how long it ran, hooks included."""
 
     def __init__(
-        self, folder: Path, hooks: Hooks, argv: Sequence[str], warmup: int, runs: int
+        self,
+        folder: Path,
+        hooks: Hooks,
+        argv: Sequence[str],
+        stdin: str,
+        warmup: int,
+        runs: int,
     ) -> None:
         self.hooks = hooks
         self.export = folder / "export.json"
@@ -37,6 +44,7 @@ class Hyperfine:
             *("--prepare", hooks.command("prepare")),
             *("--cleanup", hooks.command("cleanup")),
             *("--export-json", str(self.export)),
+            *(("--input", stdin) if stdin else ()),
             shlex.join(argv),
         ]
 

@@ -12,7 +12,7 @@ from vcsbench import __version__
 from vcsbench.programs import Programs
 
 if TYPE_CHECKING:
-    from vcsbench.measure.servers import Server
+    from vcsbench.measure.server import Server
 
 
 def ask(client: str, server: Server | None) -> dict[str, subprocess.Popen[str]]:
@@ -21,8 +21,7 @@ def ask(client: str, server: Server | None) -> dict[str, subprocess.Popen[str]]:
     commands = {"hyperfine": [Programs().get("hyperfine"), "--version"]}
     commands[name] = [client, "--version", *(["--quiet"] if name.startswith("svn") else [])]
     if server:
-        quiet = ["-v"] if server.kind == "httpd" else ["--version", "--quiet"]
-        commands[server.kind] = [server.argv[0], *quiet]
+        commands[server.kind] = [server.argv[0], *server.of.asks_version]
     return {
         name: subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         for name, argv in commands.items()

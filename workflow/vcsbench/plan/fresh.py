@@ -75,7 +75,7 @@ def _measured_as(export: Path, _: int, context: Path, __: int) -> tuple[str, str
         said = json.loads(context.read_bytes())
         if said["export_sha256"] != hashlib.sha256(content).hexdigest():
             return None
-        return said["study"], said["cell"], said["spec_digest"]
+        return said["study"], said["cell"], said["recipe_digest"]
     except (ValueError, KeyError, TypeError):
         return None
 

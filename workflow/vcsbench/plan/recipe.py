@@ -1,90 +1,95 @@
-"""What a cell is measured with, as plain data: Snakemake's `params`, whose change makes a cell stale."""
+"""Recipes: all that a cell's measurement depends on, as plain data. What changes one makes its cell stale."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vcsbench.axes import build as builds
-from vcsbench.axes import cache as states
-from vcsbench.axes.ra import ACCESS
-from vcsbench.config.configuration import Config
+from vcsbench.axes import axis_of, with_files
+from vcsbench.axes.build import binaries_of
+from vcsbench.axes.here import Here
 from vcsbench.config.study import Study
-from vcsbench.machine import Machine, lacks_journal
+from vcsbench.contents import files_digest
+from vcsbench.machine import lacks_journal
+from vcsbench.modules import cell_code
 from vcsbench.plan.grid import Cell
-from vcsbench.sources import Source
-from vcsbench.subjects.repository.copies import Variant
-
-# An edit of the code that measures makes every cell stale.
-MEASURING = Path(__file__).parents[1] / "measure"
 
 
-def cell_spec(
-    config: Config, study: Study, cell: Cell, repository: dict[str, Any], machine: Machine
-) -> dict[str, Any]:
-    """All that a measurement of the cell depends on, but the round: `{words}` are not filled in.
-
-    `repository` is what about() says of the cell's repository.
-    """
-    axes = cell.axes
-    variant = Variant(axes["repo"], axes["format"], axes["packing"], repository["identity"])
-    command = study.commands[axes["command"]]
-    servers = config.root / "config" / "servers" / axes["config"]
-    storage = axes.get("storage") or config["storage"]
-    access, build = ACCESS[axes.get("ra", "")], config.build_of(axes)
-    return {
-        "study": study.name,
-        "cell": cell.path,
-        "axes": axes,
+def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any]:
+    """What a cell is: the entry of its command, and what each axis adds. Nothing in it takes long to know."""
+    command = study.command(axes)
+    parts: dict[str, Any] = {
         "argv": command["argv"],
+        "stdin": command.get("stdin", ""),
+        "environment": command.get("environment", {}),
         "work": command["work"],
-        "state": states.describe(axes["cache"], config["cold_client"]),
-        "runs": config["runs"],
+        "reads": command.get("reads", ""),
+        "writes": command.get("writes", ""),
+        "runs": command.get("runs", here.config["runs"]),
+    }
+    for name in dict.fromkeys([*with_files(), *axes]):
+        _merge(parts, axis_of(name).part(axes.get(name, ""), here))
+    for when, steps in command.get("steps", {}).items():
+        parts["state"] = {**parts["state"], when: [*parts["state"][when], *steps]}
+    if "warmup" in command:
+        parts["state"] = {**parts["state"], "warmup": command["warmup"]}
+    parts["server"] = parts["access"]["server"]
+    return parts
+
+
+def why_not(axes: Mapping[str, str], parts: Mapping[str, Any], here: Here) -> str:
+    """Why a cell cannot be measured here; "" if it can."""
+    for name in dict.fromkeys([*with_files(), *axes]):
+        if reason := axis_of(name).why_not(axes.get(name, ""), parts, here):
+            return reason
+    return ""
+
+
+def recipe_of(cell: Cell, parts: Mapping[str, Any], here: Here) -> dict[str, Any]:
+    """The recipe of a cell: its parts, `{words}` not filled in, and digests of all that runs; `digest` is
+    over all of it."""
+    config, machine = here.config, here.machine
+    recipe = {
+        "study": cell.study,
+        "cell": cell.path,
+        "axes": cell.axes,
+        **parts,
         "time_limit_s": config["time_limit_s"],
         "clearing": machine.clearing(config["clear_caches"]),
-        "servers": str(servers.relative_to(config.root)),
-        "code": _files_digest(MEASURING, ("",)),
-        "server_files": _files_digest(servers, access.files),
-        "build": build.spec(),
-        "binaries": builds.digests(build, machine, command["argv"], access.server),
-        "targets": _targets(config, command, config["storages"][storage]),
-        "storage": {"name": storage, "path": config["storages"][storage]},
-        "repository": {**repository, "variant": variant.name},
+        "code": cell_code(parts),
+        "server_files": _server_files(parts, here.root),
+        "binaries": binaries_of(cell.axes, parts, here),
+        "targets": _targets(parts, here),
     }
+    text = json.dumps(recipe, sort_keys=True)
+    return recipe | {"digest": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
 
-def about(name: str, source: Source) -> dict[str, Any]:
-    """What a spec says of a repository in all of its variants."""
-    return {
-        "name": name,
-        "identity": source.identity(),
-        "source": source.kind,
-        "scale": source.scale(),
-        "description": source.describe(),
-    }
-
-
-def _targets(config: Config, command: dict[str, Any], storage: str) -> str:
-    """The folder below which a command writes; "" for one that writes nothing."""
-    if not command.get("target"):
+def _server_files(parts: Mapping[str, Any], root: Path) -> str:
+    if not parts["servers"]:
         return ""
-    wanted = config["targets"]
-    if wanted == "auto":
-        wanted = "scratch" if _lacks_journal(storage) else "storage"
-    return str(config["scratch"]) if wanted == "scratch" else storage
+    return _files_digest(root / parts["servers"], tuple(parts["access"]["files"]))
 
 
+_files_digest = cache(files_digest)
 _lacks_journal = cache(lacks_journal)
 
 
-@cache
-def _files_digest(folder: Path, names: tuple[str, ...]) -> str:
-    total = hashlib.sha256()
-    for name in names:
-        path = folder / name
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file() and file.suffix != ".pyc":
-                total.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
-    return total.hexdigest()[:16]
+def _targets(parts: Mapping[str, Any], here: Here) -> str:
+    """The folder below which a command writes; "" for one that writes nothing."""
+    if not parts["writes"]:
+        return ""
+    storage, wanted = parts["storage"]["path"], here.config["targets"]
+    if wanted == "auto":
+        wanted = "scratch" if _lacks_journal(storage) else "storage"
+    return str(here.config["scratch"]) if wanted == "scratch" else storage
+
+
+def _merge(parts: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for key, value in more.items():
+        both = isinstance(value, Mapping) and isinstance(parts.get(key), Mapping)
+        parts[key] = {**parts[key], **value} if both else value

@@ -8,15 +8,12 @@ advice are made of originals only (reduction.by_round); the noise floor is made 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 SUFFIX = "~2"
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
-
-# Cells that agree on these axes are of one class: their noise is taken to be alike.
-CLASS_AXES = ("command", "cache", "ra")
 
 
 def is_twin(path: str) -> bool:
@@ -39,12 +36,14 @@ def originals(rows: Iterable[Row]) -> list[Row]:
     return [row for row in rows if not is_twin(row["cell"])]
 
 
-def class_of(axes: Mapping[str, str]) -> tuple[str, ...]:
-    """The class of a cell: its values of CLASS_AXES, "" for an axis that it does not have."""
-    return tuple(axes.get(axis, "") for axis in CLASS_AXES)
+def class_of(axes: Mapping[str, str], noise_class: Sequence[str]) -> tuple[str, ...]:
+    """The class of a cell: its values of the study's `noise_class`, "" for an axis that it does not have."""
+    return tuple(axes.get(axis, "") for axis in noise_class)
 
 
-def chosen(cells: Mapping[str, Mapping[str, str]], per_class: int, seed: int) -> frozenset[str]:
+def chosen(
+    cells: Mapping[str, Mapping[str, str]], noise_class: Sequence[str], per_class: int, seed: int
+) -> frozenset[str]:
     """Of cells, by path with their axes, those that get a twin: so many of each class.
 
     They are those with the smallest digest of seed and path, so more cells never change which of
@@ -52,7 +51,7 @@ def chosen(cells: Mapping[str, Mapping[str, str]], per_class: int, seed: int) ->
     """
     classes: dict[tuple[str, ...], list[str]] = {}
     for path, axes in cells.items():
-        classes.setdefault(class_of(axes), []).append(path)
+        classes.setdefault(class_of(axes, noise_class), []).append(path)
     return frozenset(
         path
         for members in classes.values()

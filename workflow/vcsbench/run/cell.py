@@ -1,4 +1,4 @@
-"""Measures a cell-round: python -m vcsbench.run.cell SPEC RECORD ROUND ORDER SEED LIMITS EXPORT CONTEXT."""
+"""Measures a cell-round: python -m vcsbench.run.cell RECIPE ROUND ORDER SEED THRESHOLDS EXPORT CONTEXT."""
 
 from __future__ import annotations
 
@@ -9,31 +9,27 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from vcsbench.errors import UserError
-from vcsbench.evidence import judgement
-from vcsbench.measure import cell
+from vcsbench.evidence import hyperfine_export, judgement
+from vcsbench.measure.cell import CellRound
 from vcsbench.measure.hooks import Abandoned
+from vcsbench.measure.lock import machine_lock
 from vcsbench.run.orphans import FULL, end_when_told, end_with_workflow, stop_workflow
+from vcsbench.storages.runfolder import run_folder
 from vcsbench.wholefile import write_json, write_whole
 
 
 def main(
-    spec: str,
-    record: str,
-    number: str,
-    order: str,
-    seed: str,
-    thresholds: str,
-    export: str,
-    context: str,
+    recipe: str, number: str, order: str, seed: str, thresholds: str, export: str, context: str
 ) -> int:
     """Measure and write both files, the export last: where it is, everything is. Returns the exit code."""
     limits = judgement.unpack(thresholds)
     end_when_told()
     end_with_workflow()
     try:
-        exported, described = cell.run(json.loads(spec), Path(record), int(number), limits)
+        exported, described = measure(json.loads(recipe), int(number), limits)
         described |= {"order": int(order), "seed": int(seed)}
         described |= {"export_sha256": hashlib.sha256(exported).hexdigest()}
         write_json(context, described)
@@ -49,6 +45,27 @@ def main(
             raise
         return fail(f"{error.filename or tempfile.gettempdir()}: {why[0]}")
     return 0
+
+
+def measure(
+    recipe: dict[str, Any], number: int, thresholds: dict[str, float]
+) -> tuple[bytes, dict[str, Any]]:
+    """Measure round `number` of a cell while no other measurement runs on this machine.
+
+    Returns hyperfine's export, byte for byte, and the context. A UserError says why it failed.
+    """
+    promises = recipe["state"]["promises"]
+
+    def judge(export: Path, runs: list[dict[str, Any]]) -> None:
+        for run, timed in zip(runs, hyperfine_export.read(export), strict=True):
+            run["certificate"] = judgement.with_times(run["certificate"], timed)
+            run["flags"] = judgement.judge(
+                run["certificate"], timed.elapsed_s, promises, thresholds
+            )
+
+    with machine_lock() as lock, run_folder(os.getcwd()) as folder:
+        exported, described = CellRound(recipe, number, folder, judge).measure(lock)
+    return exported, described | {"thresholds": thresholds}
 
 
 def fail(sentence: str) -> int:
@@ -69,6 +86,5 @@ if __name__ == "__main__":
     code = main(*sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(
-        code
-    )  # nothing is left to do, and to take an interpreter apart takes as long as to start it
+    # Nothing is left to do, and to take an interpreter apart takes as long as to start it.
+    os._exit(code)

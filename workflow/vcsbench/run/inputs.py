@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench import modules
+from vcsbench.axes import values
+from vcsbench.axes.here import Here
 from vcsbench.compare import baselines
-from vcsbench.config.configuration import Config
 from vcsbench.config.definitions import read_expectations, read_findings, studies_of
 from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
@@ -38,9 +39,10 @@ def studies() -> list[str]:
     return sorted(path.stem for path in Path("config/studies").glob("*.yaml"))
 
 
-def definition_of(wildcards: Any, builds: Iterable[str]) -> dict[str, Any]:
-    """A table's definition: a change of it reruns that table alone. `builds` are the configuration's."""
-    tables = study_file(wildcards.study).resolved(builds).tables
+def definition_of(wildcards: Any, here: Here) -> dict[str, Any]:
+    """A table's definition: a change of it reruns that table alone."""
+    study = study_file(wildcards.study)
+    tables = values.resolved_tables(study, values.values_of(study, here))
     if wildcards.table not in tables:
         raise UserError(
             f"config/studies/{wildcards.study}.yaml: has no table `{wildcards.table}`; "
@@ -54,22 +56,15 @@ def tables_of(wildcards: Any) -> dict[str, Any]:
     return study_file(wildcards.study).tables
 
 
-def axes_of(wildcards: Any, builds: Iterable[str] = ()) -> dict[str, Any]:
-    """The axes of a study with their values; `builds` are the configuration's."""
-    return study_file(wildcards.study).resolved(builds).axes
+def axes_of(wildcards: Any, *_: Any) -> list[str]:
+    """The axes of a study."""
+    return list(study_file(wildcards.study).axes)
 
 
-def order_of(wildcards: Any, config: Config) -> dict[str, list[str]]:
-    """Each axis of a study with its values in the one order that every table and page has: the study's own;
-    where it names what the configuration has, the published ones first and then the configured ones."""
-    known = {"repositories": list(config.repositories), "servers": config.servers}
-    published = _published_values(wildcards.study)
-    return {
-        axis: values
-        if isinstance(values, list)
-        else list(dict.fromkeys([*published.get(axis, []), *known[values]]))
-        for axis, values in axes_of(wildcards, config.builds).items()
-    }
+def order_of(wildcards: Any, here: Here) -> dict[str, list[str]]:
+    """Each axis of a study with its values in the one order that every table and page has."""
+    study = study_file(wildcards.study)
+    return values.order_of(study, here, _published_values(wildcards.study))
 
 
 @cache
@@ -133,9 +128,10 @@ class Expected:
     """The user's expectations, from the files that the configuration names, and the saved baselines that
     they or the configuration compare with."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, here: Here) -> None:
         """Read and check them all; raises a UserError that names the file and the key."""
-        self.config = config
+        self.here = here
+        self.config = config = here.config
         self.files = [str(config.root / path) for path in config["expectations"]]
         where = config.where(["expectations"])
         for path in self.files:
@@ -185,10 +181,9 @@ class Expected:
 
     def _values(self, study: str) -> dict[str, list[str] | None]:
         """Each axis with its values; a repository may have any name."""
-        builds = list(self.config.builds)
-        named = {"repositories": None, "servers": self.config.servers, "builds": builds}
-        axes = study_file(study).axes
-        return {a: v if isinstance(v, list) else named[v] for a, v in axes.items()}
+        known = study_file(study)
+        found = values.values_of(known, self.here)
+        return {a: None if given == "repositories" else found[a] for a, given in known.axes.items()}
 
     def of(self, study: str) -> list[dict[str, Any]]:
         """Those of a study."""

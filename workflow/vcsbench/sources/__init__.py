@@ -77,3 +77,14 @@ def _definition(place: Path, path: str) -> dict[str, Any]:
     raise UserError(
         f"{path}: is neither a Subversion repository, nor a git repository, nor a dump file"
     )
+
+
+def own_repository(path: str, configured: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The user's repository as the only one, named after its folder."""
+    definition = detect(path)
+    stem = Path(definition["path"]).name.removesuffix(".git") or Path(path).resolve().parent.name
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in stem)
+    name = name.lstrip("._-") or "repository"
+    if name in configured:  # never mistaken for a published repository
+        name += "-own"
+    return {name: definition}

@@ -35,8 +35,8 @@ class Counters(NamedTuple):
     device: tuple[int, int] | None
 
 
-def count(storage: Path) -> Counters:
-    """Read the counters now."""
+def count(*paths: Path) -> Counters:
+    """Read the counters now; those of the devices that hold the paths."""
     swapped = _numbers("/proc/vmstat", ("pswpin", "pswpout"))
     return Counters(
         moment_s=time.monotonic(),
@@ -46,7 +46,7 @@ def count(storage: Path) -> Counters:
         pressure={what: n for what in ("cpu", "memory", "io") if (n := _stalled(what)) is not None},
         throttled=_throttled(),
         quota_us=_numbers(_own_group(), ("throttled_usec",)).get("throttled_usec"),
-        device=device_bytes(storage),
+        device=device_bytes(*paths),
     )
 
 
@@ -88,11 +88,13 @@ def setting() -> dict[str, Any]:
     }
 
 
-def device_bytes(path: Path) -> tuple[int, int] | None:
-    """Bytes read from and written to the block device that holds `path`; None where it has none."""
-    device = os.stat(path).st_dev
-    fields = read(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat").split()
-    return (int(fields[2]) * 512, int(fields[6]) * 512) if fields else None
+def device_bytes(*paths: Path) -> tuple[int, int] | None:
+    """Bytes read from and written to the block devices that hold paths, each counted once; None where they
+    are on none."""
+    devices = {os.stat(path).st_dev for path in paths}
+    stats = (read(f"/sys/dev/block/{os.major(n)}:{os.minor(n)}/stat").split() for n in devices)
+    counted = [(int(fields[2]) * 512, int(fields[6]) * 512) for fields in stats if fields]
+    return (sum(n for n, _ in counted), sum(n for _, n in counted)) if counted else None
 
 
 def _stalled(what: str) -> int | None:

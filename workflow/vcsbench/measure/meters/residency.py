@@ -61,13 +61,13 @@ _libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ct
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 
 
-def ask(repository: Path, at_most: int = FILES_AT_MOST) -> Residency | None:
-    """The residency of all files below a folder, or of a part of them where they are more than `at_most`;
-    None where it has no bytes or the kernel does not say.
+def ask(*paths: Path, at_most: int = FILES_AT_MOST) -> Residency | None:
+    """The residency of files and of all files below folders, or of a part of them where they are more than
+    `at_most`; None where they have no bytes or the kernel does not say.
 
     Opening files loads their inodes: whoever asks before a cold run clears caches once more.
     """
-    folders = list(_folders(str(repository)))
+    folders = [found for path in paths for found in _folders(str(path))]
     count = sum(len(names) for _, names in folders)
     step = -(-count // at_most) or 1
     chosen, start = [], 0
@@ -79,7 +79,7 @@ def ask(repository: Path, at_most: int = FILES_AT_MOST) -> Residency | None:
         found = list(_mapped(lambda some: _of_folder(some[0], some[1], pages), chosen))
     except OSError:
         return None
-    size, resident, held = (sum(column) for column in zip(*found, strict=True))
+    size, resident, held = (sum(one[i] for one in found) for i in range(3))
     asked = sum(len(names) for _, names in chosen)
     return Residency(resident / size, held * step, count, asked) if size else None
 
@@ -96,7 +96,11 @@ def _mapped(ask: Callable[[_Files], _Found], folders: Sequence[_Files]) -> Itera
 
 
 def _folders(folder: str) -> Iterator[tuple[str, list[str]]]:
-    """Each folder with its files' names in the order of their inodes: so they lie on the device."""
+    """Each folder with its files' names in the order of their inodes: so they lie on the device; a file with
+    the folder that it is in."""
+    if not os.path.isdir(folder):
+        yield os.path.split(folder)[0], [os.path.basename(folder)]
+        return
     below, files = [], []
     with os.scandir(folder) as entries:
         for entry in entries:

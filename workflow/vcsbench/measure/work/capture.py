@@ -17,7 +17,7 @@ from vcsbench.errors import UserError
 from vcsbench.measure.hooks import Abandoned
 from vcsbench.measure.meters import loaded
 from vcsbench.measure.meters.ending import Ending
-from vcsbench.measure.work import Fingerprint, Reader
+from vcsbench.measure.work.kind import Fingerprint, Reader
 from vcsbench.measure.work.neutral import Neutral
 
 
@@ -33,6 +33,7 @@ class Captured(NamedTuple):
 
 def capture(
     argv: Sequence[str],
+    stdin: str,
     read: Reader,
     neutral: Neutral,
     environment: dict[str, str],
@@ -40,15 +41,16 @@ def capture(
     limit_s: float,
     watched: Sequence[int],
 ) -> Captured:
-    """Run a command with its output into `read`, and what it complains about into the file `log`.
+    """Run a command with the file `stdin` (or nothing) as its input, its output into `read`, and what it
+    complains about into the file `log`.
 
     A UserError where it fails or takes longer than `limit_s`, Abandoned where a process of `watched`
     (descriptors) ends first.
     """
-    with log.open("wb") as errors:
+    with log.open("wb") as errors, open(stdin or os.devnull, "rb") as given:
         process = subprocess.Popen(
             processes.tied(list(argv)),
-            stdin=subprocess.DEVNULL,
+            stdin=given,
             stdout=subprocess.PIPE,
             stderr=errors,
             env=environment,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import IO
 
+from vcsbench.measure.work.kind import PRINTED, Kind
 from vcsbench.measure.work.neutral import CHUNK, Neutral
 
 # A repository of another format has another UUID where its source has none.
@@ -34,3 +35,6 @@ def read(stream: IO[bytes], neutral: Neutral) -> dict[str, int | str]:
             revisions += line.startswith(REVISION)
             nodes += line.startswith(NODE)
     return {"revisions": revisions, "nodes": nodes, "digest": digest.end(), "bytes": digest.bytes}
+
+
+KIND = Kind(PRINTED, read)

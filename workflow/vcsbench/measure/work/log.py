@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import IO
 
+from vcsbench.measure.work.kind import PRINTED, Kind
 from vcsbench.measure.work.neutral import Neutral
 
 SEPARATOR = b"-" * 72 + b"\n"
@@ -35,3 +36,6 @@ def read(stream: IO[bytes], neutral: Neutral) -> dict[str, int | str]:
             message, in_heading = lines, False
         before = line
     return {"revisions": revisions, "paths": paths, "digest": digest.end(), "bytes": digest.bytes}
+
+
+KIND = Kind(PRINTED, read)

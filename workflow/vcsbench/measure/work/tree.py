@@ -8,13 +8,14 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from vcsbench.measure.work.kind import Kind
 from vcsbench.measure.work.neutral import CHUNK, Neutral
 
 # A working copy's own; the tree is what is beside it.
 ADMINISTRATIVE = ".svn"
 
 
-def read(target: Path, neutral: Neutral) -> dict[str, int | str]:
+def look(target: Path, neutral: Neutral) -> dict[str, int | str]:
     """files, directories, symlinks, bytes in files, and the digest of a tree.
 
     The digest is of names, contents, the executable bit and where symlinks lead. The repository's URL,
@@ -79,3 +80,6 @@ def _file(path: bytes, neutral: Neutral) -> tuple[bytes, int]:
         return digest.end().encode(), digest.bytes
     finally:
         os.close(descriptor)
+
+
+KIND = Kind("the files that each timed run has written", look=look)

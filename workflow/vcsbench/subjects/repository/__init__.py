@@ -1,1 +1,86 @@
-"""Repositories: loaded from a source, packed, and copied interleaved onto the storage under test."""
+"""The subject `repository`: one of the interleaved copies of a Subversion repository, which is only read.
+
+Beside it lies how copies come to be: loaded from a source, packed, and copied onto the storage.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vcsbench.subjects.repository.audit import check_copy
+from vcsbench.subjects.repository.labels import BOOKKEEPING, EMPTY, FOLDER, copy_of
+from vcsbench.subjects.repository.variant import Variant
+from vcsbench.subjects.subject import Recipe, Subject, Words
+
+
+class Repository(Subject):
+    """{repository} is a copy's path, {tree} the path in it that is exported, and {url} its URL, by the
+    server's kind. Round n uses copy ((n - 1) mod copies) + 1."""
+
+    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
+        super().__init__(recipe, number, run)
+        (record,) = self.records(recipe)
+        said = json.loads(Path(record).read_text())
+        self.place = Path(said["place"])
+        self.layout = said["layout"]
+        self.copy = (number - 1) % said["copies"] + 1
+        self.variant = variant_of(recipe["repository"])
+        self.path = copy_of(self.place, self.variant.name, self.copy)
+        self.folders = [self.path]
+        self.served, self.name, self.idle_name = self.place / FOLDER, self.path.name, EMPTY
+        self.label: dict[str, Any] = {}
+
+    @classmethod
+    def records(cls, recipe: Recipe) -> list[str]:
+        """That of the storage's copies."""
+        return [f"results/repositories/{recipe['storage']['name']}.json"]
+
+    def check(self) -> None:
+        """The copy has to be whole, and of this repository, format and packing."""
+        self.label = check_copy(self.place, self.variant, self.copy)
+        self.size = self.label["bytes"]
+
+    def words(self) -> Words:
+        """{repository} and {tree}."""
+        return {
+            "repository": lambda: str(self.path),
+            "tree": lambda: urllib.parse.quote(self.label["tree"]),
+        }
+
+    def idle_words(self) -> Words:
+        """An empty repository's."""
+        return {"repository": lambda: str(self.place / FOLDER / EMPTY), "tree": lambda: ""}
+
+    def facts(self) -> dict[str, Any]:
+        """The copy, what its label says, and how the copies lie."""
+        label = {k: v for k, v in self.label.items() if k not in BOOKKEEPING}
+        repository = {**self.recipe["repository"], "variant": self.variant.name, **label}
+        return {
+            "copy": self.copy,
+            "repository": {**repository, "path": str(self.path)},
+            "layout": self.layout,
+        }
+
+    def flags(self) -> list[str]:
+        """That nothing is packed, or that the copy lies elsewhere than the others."""
+        packed = self.recipe["repository"]["packed"]
+        flags = {
+            "nothing-packed": packed and not self.label["packed_shards"],
+            "apart": self.path.name in self.layout["apart"],
+        }
+        return [word for word, holds in flags.items() if holds]
+
+
+def variant_of(repository: Mapping[str, Any]) -> Variant:
+    """The variant that a recipe's `repository` is."""
+    name, form, packing, identity = (
+        repository[key] for key in ("name", "format", "packing", "identity")
+    )
+    return Variant(name, form, packing, identity)
+
+
+SUBJECT = Repository

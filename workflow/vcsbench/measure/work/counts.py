@@ -1,11 +1,12 @@
-"""The fingerprint of a command from what it printed: any text, or the counts that svnbench prints."""
+"""The fingerprint of a command from the counts that svnbench prints."""
 
 from __future__ import annotations
 
 import re
 from typing import IO
 
-from vcsbench.measure.work.neutral import CHUNK, Neutral
+from vcsbench.measure.work.kind import PRINTED, Kind
+from vcsbench.measure.work.neutral import Neutral
 
 COUNT = re.compile(rb"\s*([\d,]+) (\D+)")
 # These differ between runs and between protocols: mod_dav_svn adds properties of its own.
@@ -17,16 +18,7 @@ VARYING = (
 )
 
 
-def text(stream: IO[bytes], neutral: Neutral) -> dict[str, int | str]:
-    """lines, bytes and the digest of a text; the repository's URL in it counts as one word."""
-    digest, lines = neutral.digest(), 0
-    while data := stream.read(CHUNK):
-        lines += data.count(b"\n")
-        digest.update(data)
-    return {"lines": lines, "digest": digest.end(), "bytes": digest.bytes}
-
-
-def counts(stream: IO[bytes], _neutral: Neutral) -> dict[str, int | str]:
+def read(stream: IO[bytes], _neutral: Neutral) -> dict[str, int | str]:
     """The counts that svnbench prints, a line each, under the names that it gives them."""
     found: dict[str, int | str] = {}
     for line in stream:
@@ -34,3 +26,7 @@ def counts(stream: IO[bytes], _neutral: Neutral) -> dict[str, int | str]:
         if match and (name := match[2].decode("ascii", "replace")) not in VARYING:
             found[name.replace(" ", "_")] = int(match[1].replace(b",", b""))
     return found
+
+
+# It counts what it does, and says so if it is not told to be quiet.
+KIND = Kind(PRINTED, read, without=("-q", "--quiet"))

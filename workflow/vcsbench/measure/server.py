@@ -8,17 +8,14 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.measure.meters.strangers import MARKER
+from vcsbench.measure.servers import kind_of
+from vcsbench.measure.servers.kind import HOST
 from vcsbench.programs import Programs
 
-if TYPE_CHECKING:
-    from vcsbench.axes.ra import Access
-
-HOST = "127.0.0.1"
 ON_PATH = Programs()
 # A port may be taken between finding it free and listening on it.
 TRIES = 5
@@ -26,7 +23,7 @@ START_LIMIT_S = 20.0
 
 
 class Server:
-    """The server of one kind of access (access.py).
+    """A server of one kind (measure/servers).
 
     `root` is the folder that it serves, `files` the folder of its configuration (config/servers/<name>),
     `run` a private folder for what it writes, `programs` the server's side of the build.
@@ -34,14 +31,14 @@ class Server:
 
     def __init__(
         self,
-        access: Access,
+        kind: str,
         root: Path,
         files: Path,
         run: Path,
         programs: Programs = ON_PATH,
     ) -> None:
-        self.access = access
-        self.kind = access.server
+        self.kind = kind
+        self.of = kind_of(kind)
         self.root = root
         self.files = files
         self.run = run
@@ -68,7 +65,7 @@ class Server:
         """
         taken = []
         for _ in range(TRIES if not self.starts else 1):
-            self.argv = self.access.command(self)
+            self.argv = self.of.command(self)
             with self.output.open("ab") as log:
                 self.process = subprocess.Popen(
                     # SIGTERM: on it, httpd ends its children as well.
@@ -106,12 +103,13 @@ class Server:
 
     def last_words(self) -> list[str]:
         """The last lines of what the server printed and of its log."""
-        return [*processes.last_lines(self.output), *processes.last_lines(self.run / "httpd.log")]
+        log = self.of.log(self)
+        return [*processes.last_lines(self.output), *(processes.last_lines(log) if log else [])]
 
     def greet(self) -> str:
         """The beginning of what the server answers to a greeting."""
         with socket.create_connection((HOST, self.port), timeout=START_LIMIT_S) as connection:
-            connection.sendall(self.access.greeting)
+            connection.sendall(self.of.greeting)
             return connection.recv(4096).decode(errors="replace")
 
     def _answers(self) -> bool:

@@ -1,0 +1,42 @@
+"""The axis `config`: the server configurations, each a folder in config/servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vcsbench.axes.axis import Axis
+
+if TYPE_CHECKING:
+    from vcsbench.axes.here import Here
+    from vcsbench.config.study import Study
+
+FOLDER = Path("config", "servers")
+# From the slowest to the fastest, as the studies list them.
+PUBLISHED = {"slow": 0, "medium": 1, "fast": 2}
+
+
+def server_names(root: Path) -> list[str]:
+    """The server configurations: the published ones in their order, then all others by name."""
+    found = [path.name for path in (root / FOLDER).iterdir() if path.is_dir()]
+    return sorted(found, key=lambda name: (PUBLISHED.get(name, len(found)), name))
+
+
+class ServerConfig(Axis):
+    """`servers` stands for all folders."""
+
+    def named(self, here: Here) -> tuple[str, list[str]]:
+        """All folders."""
+        return "servers", here.servers
+
+    def defined_in(self, given: Sequence[str] | str, study: Study) -> str:
+        """The folder."""
+        return str(FOLDER)
+
+    def part(self, value: str, here: Here) -> dict[str, Any]:
+        """The folder whose files client and server get."""
+        return {"servers": str(FOLDER / value) if value else ""}
+
+
+AXIS = ServerConfig("config")

@@ -1,0 +1,48 @@
+"""The axis `repo`: the repositories that the configuration names, or the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from vcsbench.axes.axis import Axis
+
+if TYPE_CHECKING:
+    from vcsbench.axes.here import Here
+    from vcsbench.config.study import Study
+
+
+class Repo(Axis):
+    """`repositories` stands for the names in the configuration."""
+
+    changes_work = True
+
+    def named(self, here: Here) -> tuple[str, list[str]]:
+        """The configured names."""
+        return "repositories", list(here.sources)
+
+    def wanted(self, named: list[str], values: list[str], here: Here) -> list[str]:
+        """The user's own repository stands for whichever the grid names."""
+        return named if here.config["repository"] is None else values
+
+    def defined_in(self, given: Sequence[str] | str, study: Study) -> str:
+        """The key of the configuration."""
+        return "`repositories`"
+
+    def part(self, value: str, here: Here) -> dict[str, Any]:
+        """What there is to say of the repository in all of its formats."""
+        if not value:
+            return {}
+        source = here.sources[value]
+        return {
+            "repository": {
+                "name": value,
+                "identity": source.identity(),
+                "source": source.kind,
+                "scale": source.scale(),
+                "description": source.describe(),
+            }
+        }
+
+
+AXIS = Repo("repo")

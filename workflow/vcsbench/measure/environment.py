@@ -1,0 +1,36 @@
+"""The environment of what is timed, and what of ours would change programs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from vcsbench.programs import Programs
+
+# Loaders, C libraries, Subversion and its libraries take these; so does whoever goes through a proxy.
+CHANGING = re.compile(
+    r"LD_.*|GLIBC_TUNABLES|MALLOC_.*|SVN_.*|APR_.*|SERF_.*|OPENSSL_.*|GCONV_PATH|TMPDIR|"
+    r"(http|https|ftp|all|no)_proxy",
+    re.IGNORECASE,
+)
+# What stands before a host in a proxy's URL.
+SECRET = re.compile(r"//[^/@]*@")
+
+
+def environment(client: Programs, own: Mapping[str, str]) -> dict[str, str]:
+    """The environment of what is timed; `own` is the command's. Subversion's sleep for timestamps is off: it
+    times nothing."""
+    return {
+        **client.environment(os.environ),
+        "LC_ALL": "C.UTF-8",
+        "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP_FOR_TIMESTAMPS": "yes",
+        **own,
+    }
+
+
+def changing() -> dict[str, str]:
+    """The variables of our own environment that reach client and server and change programs, secrets left
+    out."""
+    found = {name: value for name, value in os.environ.items() if CHANGING.fullmatch(name)}
+    return {name: SECRET.sub("//...@", value) for name, value in sorted(found.items())}

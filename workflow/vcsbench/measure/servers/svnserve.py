@@ -1,0 +1,33 @@
+"""svnserve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vcsbench.measure.servers.kind import HOST, Kind
+from vcsbench.measure.template import read_arguments
+
+if TYPE_CHECKING:
+    from vcsbench.measure.server import Server
+
+
+class Svnserve(Kind):
+    """It speaks first, so it needs no greeting."""
+
+    def command(self, server: Server) -> list[str]:
+        """As a daemon that stays in the foreground, with the options of `svnserve.args`."""
+        return [
+            server.programs.get("svnserve"),
+            "--daemon",
+            "--foreground",
+            "--root",
+            str(server.root),
+            "--listen-host",
+            HOST,
+            "--listen-port",
+            str(server.port),
+            *read_arguments(server.files / "svnserve.args"),
+        ]
+
+
+KIND = Svnserve()

@@ -1,0 +1,167 @@
+"""A cell set up to be run: its subjects, its server, its command and environment.
+
+Whatever measures a cell does so on a stage: hyperfine times on it (measure.cell), with steps (measure.steps)
+between the runs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from vcsbench.contents import files_digest
+from vcsbench.errors import UserError
+from vcsbench.measure import versions
+from vcsbench.measure.environment import environment
+from vcsbench.measure.server import Server
+from vcsbench.measure.servers.kind import HOST
+from vcsbench.measure.template import Words, fill, read_arguments
+from vcsbench.measure.work.neutral import Neutral
+from vcsbench.modules import PACKAGE, cell_code
+from vcsbench.programs import SUBVERSION, Programs, check_unchanged
+from vcsbench.subjects import subject_of
+from vcsbench.subjects.subject import Subject
+
+# Subversion's clients that take the options of all clients.
+CLIENTS = ("svn", "svnbench")
+
+
+class Stage:
+    """One round of a cell, by its recipe; `run` is a private folder. Opened, it has `argv`, the command that
+    is measured, and `touch`, the same turned to where there is nothing to do ([] if there is no such place).
+    """
+
+    def __init__(self, recipe: Mapping[str, Any], number: int, run: Path) -> None:
+        self.recipe = recipe
+        self.run = run
+        self.reads = self._subject("reads", number)
+        self.writes = self._subject("writes", number)
+        self.subjects = [subject for subject in (self.reads, self.writes) if subject]
+        self.client = Programs(**recipe["build"]["client"])
+        self.environment = environment(self.client, recipe["environment"])
+        self.files = self._frozen_files()
+        self.server = self._server()
+        self.argv: list[str] = []
+        self.touch: list[str] = []
+        self.stdin = ""
+        self.versions: dict[str, str] = {}
+
+    def _subject(self, role: str, number: int) -> Subject | None:
+        kind = self.recipe[role]
+        return subject_of(kind)(self.recipe, number, self.run) if kind else None
+
+    def _frozen_files(self) -> Path:
+        """A copy of the server configuration's files, which has to be what the recipe says: an edit while the
+        workflow runs is for its next run."""
+        frozen = self.run / "files"
+        frozen.mkdir()
+        os.chmod(self.run, 0o711)  # the server's user has to reach them
+        if not self.recipe["servers"]:
+            return frozen
+        names, folder = self.recipe["access"]["files"], Path(self.recipe["servers"])
+        for name in names:
+            if (folder / name).is_dir():
+                shutil.copytree(folder / name, frozen / name)
+            elif (folder / name).exists():
+                shutil.copyfile(folder / name, frozen / name)
+        if files_digest(frozen, names) != self.recipe["server_files"]:
+            raise UserError(
+                f"{folder}: was changed after this run of the workflow had begun; run it again"
+            )
+        return frozen
+
+    def _server(self) -> Server | None:
+        kind = self.recipe["server"]
+        if not kind or not self.reads or not self.reads.served:
+            return None
+        folder = self.run / "server"
+        folder.mkdir()
+        programs = Programs(**self.recipe["build"]["server"])
+        return Server(kind, self.reads.served, self.files, folder, programs)
+
+    def open(self, stack: ExitStack) -> None:
+        """Check the subjects, start the server (the command has to name its port), and fill in the command;
+        `stack` takes what ends all that. The programs are looked at meanwhile."""
+        for subject in self.subjects:
+            subject.check()
+            stack.callback(subject.discard)
+        asked: dict[str, subprocess.Popen[str]] = {}
+
+        def look() -> None:
+            server = self.server.programs if self.server else self.client
+            check_unchanged(self.recipe["binaries"], self.client, server)
+            if cell_code(self.recipe) != self.recipe["code"]:
+                raise UserError(
+                    f"{PACKAGE}: the code that measures changed after this run of the workflow had begun; "
+                    f"run it again"
+                )
+            self._fill()
+            asked.update(versions.ask(self.argv[0], self.server))
+
+        if self.server:
+            stack.callback(self.server.stop)
+            self.server.start(meanwhile=look)
+        else:
+            look()
+        self._fill()  # the port may have been taken
+        self.versions = versions.told(asked)
+
+    def _fill(self) -> None:
+        idle = [subject.idle_words() for subject in self.subjects]
+        words = self._words(
+            [s.words() for s in self.subjects], self.reads.name if self.reads else ""
+        )
+        self.argv = fill(self.recipe["argv"], words)
+        self.stdin = "".join(fill(self.recipe["stdin"], words))
+        if all(idle) and self.reads:
+            self.touch = fill(self.recipe["argv"], self._words(idle, self.reads.idle_name))
+
+    def _words(self, own: Sequence[Words], served: str) -> Words:
+        """What the words of a template stand for: programs, axes, the subjects' own, and {url}."""
+        options = ["--non-interactive", "--config-dir", str(self._client_files())]
+        words: dict[str, Any] = {
+            axis: lambda v=value: v for axis, value in self.recipe["axes"].items()
+        }
+        for name in SUBVERSION:
+            plus = options if name in CLIENTS else []
+            words[name] = lambda name=name, plus=plus: [self.client.get(name), *plus]
+        words["svnadmin_args"] = lambda: read_arguments(self.files / "svnadmin.args")
+        words["url"] = lambda: self.url(served)
+        for more in own:
+            words |= more
+        return words
+
+    def _client_files(self) -> Path:
+        # The client writes into its configuration's folder.
+        client = self.run / "client"
+        if not client.exists():
+            given = self.files / "client"
+            shutil.copytree(given, client) if given.exists() else client.mkdir()
+            # Or the first run writes it, and so more than the others.
+            (client / "README.txt").touch()
+        return client
+
+    def url(self, name: str) -> str:
+        """The URL of what is called so below the served folder."""
+        assert self.reads
+        scheme = self.recipe["access"]["scheme"]
+        if not self.server:
+            return f"{scheme}://{urllib.parse.quote(f'{self.reads.served}/{name}')}"
+        return f"{scheme}://{HOST}:{self.server.port}/{urllib.parse.quote(name)}"
+
+    @property
+    def folders(self) -> list[Path]:
+        """What the subjects lie in, read and written."""
+        return [folder for subject in self.subjects for folder in subject.folders]
+
+    @property
+    def neutral(self) -> Neutral:
+        """Takes the subject's URL out of what is read of a run."""
+        served = self.reads and self.reads.served
+        return Neutral(self.url(self.reads.name) if self.reads and served else "\0")

@@ -1,0 +1,103 @@
+"""Where the parts of vcsbench are put together: what the Snakefile and the commands by hand work with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vcsbench import sources, subjects
+from vcsbench.axes.config import server_names
+from vcsbench.axes.here import Here
+from vcsbench.config.builds import read_builds
+from vcsbench.config.configuration import Config, load_config
+from vcsbench.config.study import Study
+from vcsbench.errors import UserError
+from vcsbench.machine import Machine
+from vcsbench.measure import work
+from vcsbench.plan.plan import Plan
+from vcsbench.storages.place import Place
+from vcsbench.subjects.repository import variant_of
+from vcsbench.subjects.repository.shelf import Shelf
+from vcsbench.subjects.repository.variant import Variant
+
+
+class House:
+    """The configuration, what it and this machine offer, the plan, and the shelf of prepared repositories."""
+
+    def __init__(
+        self, raw: Mapping[str, Any], root: Path, files: Sequence[Path], deployed: bool = False
+    ) -> None:
+        """Read and check the merged configuration `raw`, which was read from `files`. `deployed` says whether
+        Snakemake deploys the programs. A UserError names the file and the key."""
+        self.config = load_config(raw, root, files)
+        for study in self.config.studies.values():
+            _check_kinds(study)
+        self.here = _here(self.config, deployed)
+        self.plan = Plan(self.here)
+        self.shelf = _shelf(self.plan)
+        for name in {v.repo for variants in self.shelf.wanted.values() for v in variants}:
+            self.here.sources[name].check()
+
+    @property
+    def environments(self) -> dict[str, str]:
+        """The conda environments of all builds: the name of each, and its file."""
+        builds = self.here.builds.values()
+        return {name: file for build in builds for name, file in build.environments.items()}
+
+    def records(self, wildcards: Any) -> list[str]:
+        """The records of what was prepared for a cell: they are there when it is."""
+        parts = self.plan.parts(self.plan.cell(wildcards.study, wildcards.cell))
+        kinds = dict.fromkeys(filter(None, (parts["reads"], parts["writes"])))
+        return [record for kind in kinds for record in subjects.subject_of(kind).records(parts)]
+
+    def places(self) -> list[Place]:
+        """vcsbench's folders on all storages and in the scratch folder."""
+        folders = [*self.config["storages"].values(), self.config["scratch"]]
+        return [Place(folder, self.config.root) for folder in dict.fromkeys(folders)]
+
+
+def _here(config: Config, deployed: bool) -> Here:
+    where = config.where(["repositories"])
+    definitions = config["repositories"]
+    if config["repository"] is not None:
+        definitions = sources.own_repository(config["repository"], definitions)
+    return Here(
+        config=config,
+        machine=Machine(deployed=deployed),
+        repositories=definitions,
+        sources={name: sources.open_source(name, d, where) for name, d in definitions.items()},
+        builds=read_builds(config["builds"], config.root, config.where),
+        servers=server_names(config.root),
+    )
+
+
+def _shelf(plan: Plan) -> Shelf:
+    """The repositories that cells read, by storage."""
+    wanted: dict[str, set[Variant]] = {}
+    for cell in plan.cells:
+        parts = plan.parts(cell)
+        if parts["reads"] == "repository":
+            variants = wanted.setdefault(parts["storage"]["name"], set())
+            variants.add(variant_of(parts["repository"]))
+    lists = {storage: list(variants) for storage, variants in wanted.items()}
+    return Shelf(lists, plan.config["storages"], plan.config["copies"], plan.root)
+
+
+def _check_kinds(study: Study) -> None:
+    """A UserError where a command names a kind of work or of subject that there is not."""
+    kinds = {"work": work.exists, "reads": subjects.exists, "writes": subjects.exists}
+    for name, command in study.commands.items():
+        for key, exists in kinds.items():
+            if command.get(key) and not exists(command[key]):
+                folder = "measure/work" if key == "work" else "subjects"
+                raise UserError(
+                    f"config/studies/{study.name}.yaml: `commands.{name}.{key}`: there is no kind "
+                    f"{command[key]!r}; workflow/vcsbench/{folder} has a file for each"
+                )
+        looks = work.kind_of(command["work"]).look
+        if looks and not command.get("writes"):
+            raise UserError(
+                f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command['work']} is what a "
+                f"command wrote; say how it is told what this one did, or add `writes: target`"
+            )

@@ -1,0 +1,65 @@
+"""What a cell works on, on a storage: one subject that its command reads, and one that it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+Recipe = Mapping[str, Any]
+Words = dict[str, Callable[[], str]]
+
+
+class Subject:
+    """A subject of one cell-round. A kind is a module in vcsbench/subjects with its own as SUBJECT.
+
+    `folders` are what is cleared, certified and asked for residency; `size` is their bytes, where that is
+    known. `served` is the folder that a server serves for it, None where none can, `name` what it is called
+    below that, and `idle_name` what there is nothing to do for (idle_words).
+    """
+
+    folders: list[Path]
+    size: int = 0
+    served: Path | None = None
+    name: str = ""
+    idle_name: str = ""
+
+    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
+        """Take the subject of round `number`; `run` is a private folder of the cell-round's. Nothing is made
+        or looked at yet."""
+        self.recipe = recipe
+        self.number = number
+        self.run = run
+        self.folders = []
+
+    @classmethod
+    def records(cls, recipe: Recipe) -> list[str]:
+        """The files that the rules write which prepare it, relative to the workflow's folder: none for what
+        needs no preparation."""
+        return []
+
+    def check(self) -> None:
+        """Raise a UserError where it is not what the recipe says."""
+
+    def words(self) -> Words:
+        """What the words of a command's template stand for that are its own."""
+        return {}
+
+    def idle_words(self) -> Words:
+        """The same for a run of the command that does nothing and leaves the subject alone: so a cold
+        client's own files get into the cache. Empty where the kind has no such thing."""
+        return {}
+
+    def restore(self) -> None:
+        """Make it what it has to be before a run; outside the timed region."""
+
+    def discard(self) -> None:
+        """Remove what is not to stay when the cell-round has ended."""
+
+    def facts(self) -> dict[str, Any]:
+        """What the context says of it, by the keys of the context."""
+        return {}
+
+    def flags(self) -> list[str]:
+        """The flags that it earns for all runs."""
+        return []
