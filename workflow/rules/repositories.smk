@@ -13,12 +13,13 @@ rule load:
     params:
         definition=lambda wildcards: PLAN.config.repositories[wildcards.repo],
         identity=lambda wildcards: PLAN.sources[wildcards.repo].identity(),
-        variants=lambda wildcards: PLAN.variants_of(wildcards.repo),
+        variants=lambda wildcards: PLAN.shelf.formats(wildcards.repo),
         # Another moment where there is nothing left that copies could be made from.
-        made=lambda wildcards: PLAN.loaded(wildcards.repo),
+        made=lambda wildcards: PLAN.shelf.loaded(wildcards.repo),
         copies=PLAN.config["copies"],
         scratch=PLAN.config["scratch"],
-        storage=lambda wildcards: PLAN.config["storages"][PLAN.config["storage"]],
+        # All that get copies of it.
+        storages=lambda wildcards: PLAN.shelf.takers(wildcards.repo),
         root=str(ROOT),
     script:
         "../scripts/load.py"
@@ -27,7 +28,7 @@ rule load:
 rule copies:
     input:
         loaded=lambda wildcards: expand(
-            "results/loaded/{repo}.json", repo=PLAN.repositories(wildcards.storage)
+            "results/loaded/{repo}.json", repo=PLAN.shelf.repositories(wildcards.storage)
         ),
     output:
         "results/repositories/{storage}.json",
@@ -37,14 +38,14 @@ rule copies:
         "../../envs/subversion.yaml"
     threads: 2
     params:
-        variants=lambda wildcards: PLAN.variant_rows(wildcards.storage),
+        variants=lambda wildcards: PLAN.shelf.rows(wildcards.storage),
         # Another moment where copies have vanished or were changed: they are made again.
-        made=lambda wildcards: PLAN.made(wildcards.storage),
+        made=lambda wildcards: PLAN.shelf.made(wildcards.storage),
         copies=PLAN.config["copies"],
         spacer_kib=PLAN.config["spacer_kib"],
         seed=PLAN.config["seed"],
         # What was loaded is kept for these.
-        others=lambda wildcards: PLAN.other_storages(wildcards.storage),
+        others=lambda wildcards: PLAN.shelf.others(wildcards.storage),
         storage=lambda wildcards: PLAN.config["storages"][wildcards.storage],
         root=str(ROOT),
     script:

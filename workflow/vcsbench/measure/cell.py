@@ -30,10 +30,10 @@ from vcsbench.measure.work.neutral import Neutral
 from vcsbench.programs import Programs, check_unchanged
 from vcsbench.storages.place import Place
 from vcsbench.storages.runfolder import run_folder
-from vcsbench.subjects.repository.labels import EMPTY, FOLDER, copy_of, read_label, withdraw
+from vcsbench.subjects.repository.audit import check_copy
+from vcsbench.subjects.repository.labels import EMPTY, FOLDER, copy_of
+from vcsbench.subjects.repository.variant import Variant
 
-# Shards of the copy that are looked at before it is measured: 2,000 files where they are not packed.
-LOOKED_AT = 2
 # What is not so when it is tried again: some kernels give back memory that is not used for seconds, between
 # the run that warms up and the timed one. No cold run: what lies below us has cached what it read.
 PASSING = frozenset(["cold-reads"])
@@ -60,7 +60,7 @@ class CellRound:
         self.layout = record["layout"]
         self.copy = (number - 1) % record["copies"] + 1
         self.repository = copy_of(self.place, spec["repository"]["variant"], self.copy)
-        self.label = self._check_copy()
+        self.label = check_copy(self.place, _variant(spec), self.copy)
         self.client = Programs(**spec["build"]["client"])
         self.server = self._server()
         self.target = self.run / "target"
@@ -115,18 +115,6 @@ class CellRound:
         else:
             look()
         self.versions = versions.told(asked)
-
-    def _check_copy(self) -> dict[str, Any]:
-        # Caches that are to be cold are cleared after this; what it reads is little, and hot ones are warm.
-        label = read_label(self.repository, shards=LOOKED_AT)
-        if label.get("identity") != self.spec["repository"]["identity"]:
-            if not label:
-                withdraw(self.repository)
-            raise UserError(
-                f"{self.repository}: the copy has vanished or was changed; the next run of the workflow "
-                f"makes it anew"
-            )
-        return label
 
     def _server(self) -> Server | None:
         access = ACCESS[self.spec["axes"].get("ra", "")]
@@ -267,6 +255,11 @@ class CellRound:
         if not self.server:
             return ""
         return f"; {self.server.kind}'s log ends: {' '.join(self.server.last_words()) or 'it is empty'}"
+
+
+def _variant(spec: dict[str, Any]) -> Variant:
+    axes, repository = spec["axes"], spec["repository"]
+    return Variant(repository["name"], axes["format"], axes["packing"], repository["identity"])
 
 
 def environment(client: Programs) -> dict[str, str]:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from vcsbench.axes.ra import ACCESS
 from vcsbench.kernelfile import read
-from vcsbench.machine import Machine
 from vcsbench.measure.identity import identity
 from vcsbench.measure.meters import loaded
 from vcsbench.programs import Programs, joined_digest
+from vcsbench.storages.describe import storage
 from vcsbench.subjects.repository.labels import BOOKKEEPING
 
 if TYPE_CHECKING:
@@ -158,22 +158,6 @@ def host() -> dict[str, Any]:
         "clock_source": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "load": os.getloadavg()[0],
-    }
-
-
-def storage(name: str, path: Path) -> dict[str, Any]:
-    """The storage under test: its file system and device."""
-    mount = Machine().filesystem(str(path))
-    device = os.stat(path).st_dev
-    block = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
-    # A partition's queue is its disk's.
-    rotational = read(block / "queue/rotational") or read(block / "../queue/rotational")
-    return {
-        "name": name,
-        "path": str(path),
-        "filesystem": mount.filesystem,
-        "device": mount.device,
-        "rotational": {"1": True, "0": False}.get(rotational),
     }
 
 

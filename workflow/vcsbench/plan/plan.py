@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
@@ -18,14 +16,15 @@ from vcsbench.axes.ra import ACCESS
 from vcsbench.config.configuration import Config, load_config
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
-from vcsbench.machine import Machine, why_never_cold
+from vcsbench.machine import Machine
 from vcsbench.plan import fresh as unfinished
 from vcsbench.plan.grid import Cell, make_grid, run_order
 from vcsbench.plan.recipe import about, cell_spec
 from vcsbench.sources import Source
+from vcsbench.storages.describe import why_never_cold
 from vcsbench.storages.place import Place
-from vcsbench.subjects.repository import copies, loading
-from vcsbench.subjects.repository.copies import Variant
+from vcsbench.subjects.repository.shelf import Shelf
+from vcsbench.subjects.repository.variant import Variant
 
 # Subversion's shards as every `svnadmin create` makes them; only full ones get packed.
 SHARD = 1000
@@ -43,9 +42,6 @@ class Plan:
         self.machine = Machine(deployed=deployed)
         self.sources: dict[str, Source] = {}
         self.revisions: dict[str, int] = {}
-        self.moments: dict[str, str] = {}
-        self.moments_loaded: dict[str, str] = {}
-        self.missing: dict[str, list[tuple[Variant, int]]] = {}
         self.specs: dict[tuple[str, str], dict[str, Any]] = {}
         for name, definition in self.config.repositories.items():
             where = self.config.where(["repositories"])
@@ -201,104 +197,22 @@ class Plan:
         rows = [[cell.path, *cell.axes.values(), cell.skip] for cell in cells]
         return [["cell", *cells[0].axes, "skip"], *rows]
 
-    def variants_of(self, repo: str) -> list[list[str]]:
-        """The formats and packings of a repository that cells read."""
-        found = {
-            (v.format, v.packing)
-            for s in self.storages()
-            for v in self.variants(s)
-            if v.repo == repo
-        }
-        return [list(pair) for pair in sorted(found)]
-
-    def repositories(self, storage: str) -> list[str]:
-        """The names of the repositories on a storage."""
-        return sorted({variant.repo for variant in self.variants(storage)})
-
-    def variant_rows(self, storage: str) -> list[list[str]]:
-        """The variants on a storage as plain data."""
-        return [[v.repo, v.format, v.packing, v.identity] for v in self.variants(storage)]
-
-    def variants(self, storage: str) -> list[Variant]:
-        """The repositories that cells read from a storage, in every format and packing."""
-        wanted = {
-            (c.axes["repo"], c.axes["format"], c.axes["packing"])
-            for c in self.all_cells
-            if self.storage_of(c.axes) == storage
-        }
-        return [Variant(r, f, p, self.about[r]["identity"]) for r, f, p in sorted(wanted)]
-
-    def storages(self) -> list[str]:
-        """The names of the storages that cells use."""
-        return sorted({self.storage_of(cell.axes) for cell in self.all_cells})
-
-    def other_storages(self, storage: str) -> dict[str, list[str]]:
-        """By repository of a storage, the other storages that get copies of it."""
-        return {
-            repo: [s for s in self.storages() if s != storage and repo in self.repositories(s)]
-            for repo in self.repositories(storage)
-        }
-
-    def place(self, storage: str) -> Place:
-        """vcsbench's folder on a storage."""
-        return Place(self.config["storages"][storage], self.config.root)
+    @cached_property
+    def shelf(self) -> Shelf:
+        """The repositories that cells read."""
+        wanted: dict[str, set[Variant]] = {}
+        for cell in self.all_cells:
+            repo, fmt, packing = (cell.axes[axis] for axis in ("repo", "format", "packing"))
+            variant = Variant(repo, fmt, packing, self.about[repo]["identity"])
+            wanted.setdefault(self.storage_of(cell.axes), set()).add(variant)
+        return Shelf(
+            {storage: list(variants) for storage, variants in wanted.items()},
+            self.config["storages"],
+            self.config["copies"],
+            self.config.root,
+        )
 
     def places(self) -> list[Place]:
         """vcsbench's folders on all storages and in the scratch folder."""
         folders = [*self.config["storages"].values(), self.config["scratch"]]
         return [Place(folder, self.config.root) for folder in dict.fromkeys(folders)]
-
-    def scratch(self) -> Place:
-        """vcsbench's folder in the scratch folder."""
-        return Place(self.config["scratch"], self.config.root)
-
-    def made(self, storage: str) -> str:
-        """When the copies on a storage were made, as their record has it; another moment where some have
-        vanished (a tmpfs after a reboot) or were changed, so that the rule that makes them runs again."""
-        if storage not in self.moments:
-            self.moments[storage] = self._look_after(storage)
-        return self.moments[storage]
-
-    def _look_after(self, storage: str) -> str:
-        record = self.config.root / "results" / "repositories" / f"{storage}.json"
-        place, known = self.place(storage), copies.recorded(record, self.variants(storage))
-        gone = [pair for pair in self._missing(storage) if pair[0] in known]
-        if gone:
-            print(copies.said_of_gone(place.path, gone), file=sys.stderr)
-        whole = not gone and (not known or copies.empty_is_whole(place.path))
-        return (copies.moment(record) if whole else "") or _now()
-
-    def _missing(self, storage: str) -> list[tuple[Variant, int]]:
-        if storage not in self.missing:
-            place, variants = self.place(storage), self.variants(storage)
-            self.missing[storage] = copies.missing(
-                place.path, variants, self.config["copies"], copies.LOOKED_AT
-            )
-        return self.missing[storage]
-
-    def loaded(self, repo: str) -> str:
-        """When a repository was loaded, as its record has it; another moment where there is nothing left to
-        make copies from that are missing, so that the rule that loads runs again."""
-        if repo not in self.moments_loaded:
-            record = self.config.root / "results" / "loaded" / f"{repo}.json"
-            gone = any(
-                self._is_gone(storage, variant)
-                for storage in self.storages()
-                for variant in self.variants(storage)
-                if variant.repo == repo
-            )
-            self.moments_loaded[repo] = ("" if gone else copies.moment(record)) or _now()
-        return self.moments_loaded[repo]
-
-    def _is_gone(self, storage: str, variant: Variant) -> bool:
-        """Whether there is neither a copy of a variant on a storage, nor what one could be made from."""
-        place, numbers = self.place(storage), range(1, self.config["copies"] + 1)
-        below = Path(loading.FOLDER, variant.repo, f"{variant.format}.{variant.packing}", "format")
-        missing = self._missing(storage)
-        return all((variant, number) in missing for number in numbers) and not any(
-            (p.path / below).exists() for p in (self.scratch(), place)
-        )
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat()

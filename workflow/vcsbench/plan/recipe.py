@@ -12,10 +12,12 @@ from vcsbench.axes import cache as states
 from vcsbench.axes.ra import ACCESS
 from vcsbench.config.configuration import Config
 from vcsbench.config.study import Study
-from vcsbench.machine import Machine, lacks_journal
+from vcsbench.machine import Machine
 from vcsbench.plan.grid import Cell
 from vcsbench.sources import Source
-from vcsbench.subjects.repository.copies import Variant
+from vcsbench.storages.describe import lacks_journal
+from vcsbench.storages.folder import resolve
+from vcsbench.subjects.repository.variant import Variant
 
 # An edit of the code that measures makes every cell stale.
 MEASURING = Path(__file__).parents[1] / "measure"
@@ -73,7 +75,7 @@ def _targets(config: Config, command: dict[str, Any], storage: str) -> str:
     wanted = config["targets"]
     if wanted == "auto":
         wanted = "scratch" if _lacks_journal(storage) else "storage"
-    return str(config["scratch"]) if wanted == "scratch" else storage
+    return str(resolve(config["scratch"] if wanted == "scratch" else storage, config.root))
 
 
 _lacks_journal = cache(lacks_journal)

@@ -50,7 +50,7 @@ def settle(plan: Plan) -> None:
     as the configuration said once, where Snakemake has lost what it noted of them."""
     root = plan.config.root
     runfolder.remove_abandoned(root, plan.places())
-    for storage in plan.storages():
+    for storage in plan.shelf.storages:
         _stand_in(plan, storage)
     for cell in plan.all_cells:
         for export in plan.exports_of(cell):
@@ -71,7 +71,7 @@ def _stand_in(plan: Plan, storage: str) -> None:
     root, record = plan.config.root, f"results/repositories/{storage}.json"
     path = root / record
     made = copies.moment(path)
-    as_recorded = made and (note_of(root, record).exists() or plan.made(storage) == made)
+    as_recorded = made and (note_of(root, record).exists() or plan.shelf.made(storage) == made)
     if as_recorded or not (root / DEAR[0]).exists():
         return
     path.parent.mkdir(exist_ok=True)
@@ -79,9 +79,9 @@ def _stand_in(plan: Plan, storage: str) -> None:
     note_of(root, record).unlink(missing_ok=True)
     if plan.is_measured(storage):
         return
-    for repo in plan.repositories(storage):
+    for repo in plan.shelf.repositories(storage):
         loaded = root / "results" / "loaded" / f"{repo}.json"
-        if plan.loaded(repo) != copies.moment(loaded):
+        if plan.shelf.loaded(repo) != copies.moment(loaded):
             loaded.unlink(missing_ok=True)
     mark = note_of(root, record, "incomplete")
     mark.parent.mkdir(parents=True, exist_ok=True)
