@@ -28,7 +28,7 @@ from rows import Row, show  # noqa: E402
 from vcsbench import sources  # noqa: E402
 from vcsbench.subjects.repository import fsfs  # noqa: E402
 from vcsbench.subjects.repository.interleave import Copying, make_copies  # noqa: E402
-from vcsbench.subjects.repository.load import load  # noqa: E402
+from vcsbench.subjects.repository.loader import load_source  # noqa: E402
 
 VARIANTS = [(fmt, packing) for fmt in ("f6", "f7") for packing in ("nopack", "pack")]
 COPIES = 3
@@ -74,7 +74,7 @@ def main(scale: float, storage: str, repeats: int) -> None:
     loaded = Path(tempfile.mkdtemp(prefix="vcsbench-", dir="/dev/shm"))
     place = Path(tempfile.mkdtemp(prefix="vcsbench-", dir=storage))
     try:
-        load(sources.open_source("ruby", definition), VARIANTS, loaded)
+        load_source(sources.open_source("ruby", definition), VARIANTS, loaded)
         files = COPIES * sum(len(fsfs.files(source)) for source in loaded.iterdir())
         for repeat in range(repeats):
             for make in [ours, theirs] if repeat % 2 else [theirs, ours]:

@@ -26,10 +26,10 @@ from rows import Row, show  # noqa: E402
 
 from vcsbench import sources  # noqa: E402
 from vcsbench.storages.place import Place  # noqa: E402
-from vcsbench.subjects.repository import fsfs  # noqa: E402
-from vcsbench.subjects.repository.copies import Variant  # noqa: E402
-from vcsbench.subjects.repository.load import load  # noqa: E402
+from vcsbench.subjects.repository import svnadmin  # noqa: E402
+from vcsbench.subjects.repository.loader import load_source  # noqa: E402
 from vcsbench.subjects.repository.making import make_missing  # noqa: E402
+from vcsbench.subjects.repository.variant import Variant  # noqa: E402
 
 FORMATS = ("f6", "f7")
 VARIANTS = [(fmt, packing) for fmt in FORMATS for packing in ("nopack", "pack")]
@@ -48,7 +48,7 @@ def timed(act: Callable[[], object]) -> float:
 
 def ours(definition: dict[str, object], memory: Path, storage: Path) -> None:
     """What the workflow does from the source to the copies."""
-    facts = load(sources.open_source("ruby", definition), VARIANTS, memory)
+    facts = load_source(sources.open_source("ruby", definition), VARIANTS, memory)
     loaded = {"ruby": {"identity": "i", "path": str(memory), **facts}}
     variants = [Variant("ruby", fmt, packing, "i") for fmt, packing in VARIANTS]
     make_missing(Place(storage, storage), variants, COPIES, loaded, 0, 1)
@@ -91,7 +91,7 @@ def main(scale: float, storage: str) -> None:
         for together in (False, True):
             paths = [memory / f"{fmt}.{together}" for fmt in FORMATS]
             for path, fmt in zip(paths, FORMATS, strict=True):
-                fsfs.create(path, fmt)
+                svnadmin.create(path, fmt)
             loads[together] = timed(lambda p=paths, t=together: bare_loads(memory / "dump", p, t))  # type: ignore[misc]
         us = timed(lambda: ours(definition, memory / "loaded", disk))
         copying = timed(lambda: cp(memory / "loaded", disk / "cp"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from vcsbench.axes.build import ON_PATH, why_lacking
 from vcsbench.config.configuration import Config, load_config, merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.machine import Machine, Mount, lacks_journal, why_never_cold
+from vcsbench.machine import Machine
 from vcsbench.plan.grid import Cell, make_grid, run_order
 
 ROOT = Path(__file__).parent.parent.parent
@@ -119,32 +118,7 @@ def test_more_rounds_leave_the_earlier_ones_where_they_are() -> None:
     assert all(more[key] == at for key, at in few.items())
 
 
-def test_a_tmpfs_is_never_cold() -> None:
-    machine = Machine(mounts=[Mount("/dev/sda", "/", "ext4"), Mount("tmpfs", "/ram", "tmpfs")])
-    assert "cannot be cold" in why_never_cold(machine, "/ram/x", "auto")
-    assert "cannot be cold" not in why_never_cold(machine, "/x", "auto")
-
-
 def test_no_httpd_skips_http_only() -> None:
     deployed = Machine(deployed=True)
     assert "mod_dav_svn" in why_lacking(ON_PATH, deployed, "{svn} log", "httpd")
     assert why_lacking(ON_PATH, deployed, "{svn} log", "svnserve") == ""
-
-
-def test_no_right_to_drop_caches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
-    machine = Machine(mounts=[Mount("/dev/sda", "/", "ext4")])
-    assert "takes root" in why_never_cold(machine, "/x", "drop-caches")
-    monkeypatch.setenv("PATH", "")
-    assert "takes root, or vmtouch" in why_never_cold(machine, "/x", "auto")
-
-
-def test_ext4_without_a_journal_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("vcsbench.machine.read_mounts", lambda: [Mount("/dev/none", "/", "ext4")])
-    journals = list(Path("/proc/fs/jbd2").glob("*")) if Path("/proc/fs/jbd2").exists() else []
-    device = os.stat(tmp_path).st_dev
-    name = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve().name
-    has_one = any(path.name.startswith(f"{name}-") for path in journals)
-    assert lacks_journal(str(tmp_path)) is not has_one
-    monkeypatch.setattr("vcsbench.machine.read_mounts", lambda: [Mount("x", "/", "xfs")])
-    assert not lacks_journal(str(tmp_path))

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from vcsbench import sources
-from vcsbench.subjects.repository import fsfs, layout
+from vcsbench.subjects.repository import fsfs, layout, svnadmin
 from vcsbench.subjects.repository.extents import Extent, first_extent
 from vcsbench.subjects.repository.interleave import Copying, interleave
-from vcsbench.subjects.repository.load import load
+from vcsbench.subjects.repository.loader import load_source
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -30,9 +30,9 @@ SHARD = 20
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository of 138 revisions, and the same with its 6 shards packed."""
     into = tmp_path_factory.mktemp("loaded")
-    load(sources.open_source("ruby", SMALL), [("f7", "nopack")], into)
+    load_source(sources.open_source("ruby", SMALL), [("f7", "nopack")], into)
     small = into / "f7.pack"
-    fsfs.create(small, "f7")
+    svnadmin.create(small, "f7")
     fmt = small / "db" / "format"
     fmt.chmod(0o644)
     fmt.write_text(fmt.read_text().replace("sharded 1000", f"sharded {SHARD}"))
@@ -40,7 +40,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["svnadmin", "dump", "-q", into / "f7.nopack"], capture_output=True, check=True
     )
     subprocess.run(["svnadmin", "load", "-q", small], input=dump.stdout, check=True)
-    fsfs.svnadmin("pack", "-q", small)
+    svnadmin.run("pack", "-q", small)
     return into
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from vcsbench.errors import UserError
 from vcsbench.storages.place import MARKER, Place
-from vcsbench.subjects.repository import loading
+from vcsbench.subjects.repository import nursery
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount")
@@ -181,17 +181,17 @@ def test_the_storage_may_be_the_root_folder(tmp_path: Path) -> None:
 def test_leftovers_of_killed_loads_are_removed_and_nothing_in_use(tmp_path: Path) -> None:
     place = Place(tmp_path, tmp_path)
     for name in ("left", "finished"):
-        (place.make(loading.FOLDER, name) / "file").write_text("x")
+        (place.make(nursery.FOLDER, name) / "file").write_text("x")
     (tmp_path / "results" / "loaded").mkdir(parents=True)
-    record = {"path": str(place.path / loading.FOLDER / "finished")}
+    record = {"path": str(place.path / nursery.FOLDER / "finished")}
     (tmp_path / "results" / "loaded" / "finished.json").write_text(json.dumps(record))
-    with loading.kept_if_whole(place, "used") as into:
+    with nursery.kept_if_whole(place, "used") as into:
         (into / "file").write_text("x")
-        loading.remove_leftovers([place], tmp_path)
+        nursery.remove_leftovers([place], tmp_path)
         assert sorted(path.name for path in into.parent.iterdir()) == ["finished", "used"]
-    with pytest.raises(KeyError), loading.kept_if_whole(place, "failing") as into:
+    with pytest.raises(KeyError), nursery.kept_if_whole(place, "failing") as into:
         raise KeyError
     assert not into.exists()
     shutil.rmtree(tmp_path / "results")
-    loading.remove_leftovers([place], tmp_path)
-    assert not list((place.path / loading.FOLDER).iterdir())
+    nursery.remove_leftovers([place], tmp_path)
+    assert not list((place.path / nursery.FOLDER).iterdir())

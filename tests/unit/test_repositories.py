@@ -15,12 +15,13 @@ from vcsbench.errors import UserError
 from vcsbench.sources import Estimate
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.storages.place import Place
-from vcsbench.subjects.repository import copies, fsfs
+from vcsbench.subjects.repository import copies, fsfs, svnadmin
 from vcsbench.subjects.repository.interleave import Copying, interleave, make_copies
 from vcsbench.subjects.repository.labels import copy_of, label_of
-from vcsbench.subjects.repository.load import load
+from vcsbench.subjects.repository.loader import load_source
 from vcsbench.subjects.repository.making import make_missing
 from vcsbench.subjects.repository.room import choose_place
+from vcsbench.subjects.repository.variant import Variant
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -32,7 +33,7 @@ VARIANTS = [("f6", "nopack"), ("f6", "pack"), ("f7", "nopack"), ("f8", "pack")]
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small source, loaded in three formats."""
     into = tmp_path_factory.mktemp("loaded")
-    facts = load(sources.open_source("ruby", SMALL), VARIANTS, into)
+    facts = load_source(sources.open_source("ruby", SMALL), VARIANTS, into)
     assert facts["revisions"] == 23
     return into
 
@@ -49,13 +50,13 @@ def set_shard_size(path: Path, size: int) -> None:
 def packed(tmp_path: Path) -> Path:
     """A repository of 30 revisions with shards of 10, packed."""
     path = tmp_path / "packed"
-    fsfs.create(path, "f7")
+    svnadmin.create(path, "f7")
     set_shard_size(path, 10)
     source = sources.open_source("ruby", {**SMALL, "scale": 0.00065})
     with subprocess.Popen(["svnadmin", "load", "-q", path], stdin=subprocess.PIPE) as process:
         assert process.stdin
         source.write(process.stdin)
-    fsfs.svnadmin("pack", "-q", path)
+    svnadmin.run("pack", "-q", path)
     return path
 
 
@@ -82,7 +83,7 @@ def test_a_load_that_fails_says_what_svnadmin_said(tmp_path: Path) -> None:
 
     said = r"load into .*f7.nopack failed after revision 0 \(number 1\): svnadmin: E"
     with pytest.raises(UserError, match=said):
-        load(Broken(), [("f7", "nopack")], tmp_path)  # type: ignore[arg-type]
+        load_source(Broken(), [("f7", "nopack")], tmp_path)  # type: ignore[arg-type]
 
 
 def test_a_load_that_ends_early_is_refused(tmp_path: Path) -> None:
@@ -92,7 +93,15 @@ def test_a_load_that_ends_early_is_refused(tmp_path: Path) -> None:
 
     source = Shorter("it", {"source": "generated", "profile": "ruby", "scale": 0.0001}, "")
     with pytest.raises(UserError, match="loaded 5 of 6 revisions"):
-        load(source, [("f7", "nopack")], tmp_path)
+        load_source(source, [("f7", "nopack")], tmp_path)
+
+
+def test_a_load_into_another_format_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(svnadmin.FORMATS, "f6", "1.9")
+    with pytest.raises(UserError, match="was loaded, but it is of format f7, not of f6"):
+        load_source(sources.open_source("ruby", SMALL), [("f6", "nopack")], tmp_path)
 
 
 def test_files_are_listed_revision_by_revision_a_packed_shard_at_its_end(packed: Path) -> None:
@@ -166,9 +175,9 @@ def test_a_copy_that_differs_is_noticed(
         make_copies([Copying(source, tmp_path / "a", fsfs.files(source))], tmp_path, 0, 1)
 
 
-def made(place: Place, loaded: Path, numbers: int = 2, **facts: Any) -> list[copies.Variant]:
+def made(place: Place, loaded: Path, numbers: int = 2, **facts: Any) -> list[Variant]:
     """Copies of two variants on a place."""
-    variants = [copies.Variant("ruby", fmt, "nopack", "i1") for fmt in ("f6", "f7")]
+    variants = [Variant("ruby", fmt, "nopack", "i1") for fmt in ("f6", "f7")]
     record = {"identity": "i1", "path": str(loaded), "tree": "trunk", "notes": [], **facts}
     make_missing(place, variants, numbers, {"ruby": record}, 0, 1)
     return variants
@@ -177,13 +186,13 @@ def made(place: Place, loaded: Path, numbers: int = 2, **facts: Any) -> list[cop
 def test_only_what_is_missing_is_made(loaded: Path, tmp_path: Path) -> None:
     place = Place(tmp_path, tmp_path / "checkout")
     variants = made(place, loaded)
-    assert copies.missing(place.path, variants, 2) == []
+    assert not copies.missing(place.path, variants, 2)
     kept = copy_of(place.path, "ruby.f6.nopack", 1) / "db" / "current"
     before = kept.stat().st_ino
     shutil.rmtree(copy_of(place.path, "ruby.f7.nopack", 2))
-    assert copies.missing(place.path, variants, 2) == [(variants[1], 2)]
+    assert list(copies.missing(place.path, variants, 2)) == [(variants[1], 2)]
     made(place, Path("/vanished"))  # from another copy: what was loaded is gone
-    assert copies.missing(place.path, variants, 2) == [] and kept.stat().st_ino == before
+    assert not copies.missing(place.path, variants, 2) and kept.stat().st_ino == before
 
 
 def test_a_copy_without_its_label_or_of_another_source_is_made_again(
@@ -192,9 +201,21 @@ def test_a_copy_without_its_label_or_of_another_source_is_made_again(
     place = Place(tmp_path, tmp_path / "checkout")
     variants = made(place, loaded)
     label_of(copy_of(place.path, "ruby.f6.nopack", 2)).unlink()
-    assert copies.missing(place.path, variants, 2) == [(variants[0], 2)]
-    other = [copies.Variant("ruby", "f6", "nopack", "i2")]
+    assert list(copies.missing(place.path, variants, 2)) == [(variants[0], 2)]
+    other = [Variant("ruby", "f6", "nopack", "i2")]
     assert len(copies.missing(place.path, other, 2)) == 2
+
+
+def test_what_was_loaded_and_is_no_longer_of_its_format_is_not_copied(
+    loaded: Path, tmp_path: Path
+) -> None:
+    upgraded = tmp_path / "loaded"
+    shutil.copytree(loaded, upgraded)
+    svnadmin.run("upgrade", upgraded / "f6.nopack")
+    place = Place(tmp_path, tmp_path / "checkout")
+    with pytest.raises(UserError, match=r"no copy of ruby.f6.nopack is whole, and what was loaded"):
+        made(place, upgraded)
+    assert not list(place.path.glob("repositories/ruby.*"))
 
 
 def test_a_copy_that_somebody_committed_to_is_noticed(loaded: Path, tmp_path: Path) -> None:
@@ -202,16 +223,51 @@ def test_a_copy_that_somebody_committed_to_is_noticed(loaded: Path, tmp_path: Pa
     variants = made(place, loaded, 1)
     url = f"file://{copy_of(place.path, 'ruby.f6.nopack', 1)}/new"
     subprocess.run(["svn", "mkdir", "-q", "-m", "x", url], check=True)
-    assert copies.missing(place.path, variants, 1) == [(variants[0], 1)]
+    assert list(copies.missing(place.path, variants, 1)) == [(variants[0], 1)]
 
 
-def test_room_is_asked_for_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scratch, storage = Place(tmp_path, "/a"), Place(tmp_path, "/b")
-    free = {scratch.path: 10 << 30, storage.path: 10 << 30}
-    monkeypatch.setattr("vcsbench.subjects.repository.room.free_bytes", lambda path: free[path])
-    small = Estimate(revisions=0, dump_bytes=0, repository_bytes=1 << 30, files=0, tree_bytes=0)
-    assert choose_place(small, 2, 3, scratch, storage) is scratch
+ONE = Estimate(revisions=0, dump_bytes=0, repository_bytes=1 << 30, files=0, tree_bytes=0)
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[Path, int], list[Place]]:
+    """Three places, each on a device of its own, and how much is free there: 10 GiB."""
+    places = [Place(tmp_path, f"/{name}") for name in "abc"]
+    free = {place.path: 10 << 30 for place in places}
+    monkeypatch.setattr(f"{choose_place.__module__}.free_bytes", lambda path: free[path])
+    monkeypatch.setattr(f"{choose_place.__module__}._device", lambda place: hash(place.path))
+    return free, places
+
+
+def test_room_is_asked_for_first(room: tuple[dict[Path, int], list[Place]]) -> None:
+    free, (scratch, storage, _) = room
+    assert choose_place(ONE, 2, scratch, {storage: 6}) is scratch
     free[scratch.path] = 1 << 30
-    assert choose_place(small, 2, 3, scratch, storage) is storage
-    with pytest.raises(UserError, match=r"about 12.00 GiB are needed .* and 10.00 GiB are free"):
-        choose_place(small, 3, 3, scratch, storage)
+    assert choose_place(ONE, 2, scratch, {storage: 6}) is storage
+    with pytest.raises(UserError, match=r"about 12.0 GiB are needed .* and 10.0 GiB are free"):
+        choose_place(ONE, 3, scratch, {storage: 9})
+
+
+def test_room_is_asked_for_on_every_storage_that_gets_copies(
+    room: tuple[dict[Path, int], list[Place]],
+) -> None:
+    free, (scratch, first, second) = room
+    free[second.path] = 5 << 30
+    with pytest.raises(UserError, match=rf"{second.path}: about 6.00 GiB are needed"):
+        choose_place(ONE, 2, scratch, {first: 6, second: 6})
+    assert choose_place(ONE, 2, scratch, {first: 6, second: 3}) is scratch
+    free[scratch.path] = 0
+    free[first.path] = 6 << 30
+    assert choose_place(ONE, 2, scratch, {first: 6, second: 3}) is second
+
+
+def test_what_lies_on_one_device_shares_its_room(
+    room: tuple[dict[Path, int], list[Place]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, (scratch, first, second) = room
+    monkeypatch.setattr(f"{choose_place.__module__}._device", lambda place: 1)
+    assert choose_place(ONE, 2, scratch, {first: 4, second: 4}) is scratch
+    with pytest.raises(UserError, match=r"about 11.0 GiB are needed"):
+        choose_place(ONE, 3, scratch, {first: 4, second: 4})
+    with pytest.raises(UserError, match=r"about 12.0 GiB are needed"):
+        choose_place(ONE, 1, scratch, {first: 6, second: 6})

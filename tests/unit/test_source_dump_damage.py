@@ -13,7 +13,7 @@ import pytest
 
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.subjects.repository.load import load
+from vcsbench.subjects.repository.loader import load_source
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -92,7 +92,7 @@ def damaged(dump: bytes, seed: int, each: int) -> Iterator[tuple[str, bytes]]:
 
 def why_refused(file: Path, into: Path) -> str:
     try:
-        load(
+        load_source(
             sources.open_source("it", {"source": "dump", "path": str(file)}),
             [("f7", "nopack")],
             into,

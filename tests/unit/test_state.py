@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vcsbench.subjects.repository import fsfs, state
+from vcsbench.subjects.repository import state, svnadmin
 
 pytestmark = pytest.mark.skipif(not shutil.which("svn"), reason="not installed: svn")
 
@@ -21,7 +21,7 @@ REVISION = "db/revs/0/1"
 def copy(tmp_path: Path) -> Path:
     """A repository of one revision."""
     path = tmp_path / "copy"
-    fsfs.create(path, "f7")
+    svnadmin.create(path, "f7")
     subprocess.run(["svn", "mkdir", "-qm", "x", f"file://{path}/trunk"], check=True)
     return path
 

@@ -121,6 +121,26 @@ def test_a_copy_changed_while_the_workflow_runs_fails_its_cells_and_is_made_agai
     assert done.returncode == 0 and len(project.exports()) == 2, done.stdout
 
 
+def test_formats_that_changed_places_are_refused_named_and_made_again(project: Project) -> None:
+    project.configure(**{**KEYS, "rounds": 1, "copies": 1})
+    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    six, seven = (copy_of(project, f"ruby.{fmt}.nopack.1") for fmt in ("f6", "f7"))
+    for one, two in ((six, seven), (Path(f"{six}.json"), Path(f"{seven}.json"))):
+        one.rename(one.with_name("aside"))
+        two.rename(one)
+        one.with_name("aside").rename(two)
+    cell = "log/file/ruby/f6/nopack/slow/hot-os"
+    command = [sys.executable, "-m", "vcsbench", "run", cell, "--configfile", str(project.config)]
+    environment = {**os.environ, "PYTHONPATH": str(project.path / "workflow")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    belongs = f"the label is that of copy 1 of ruby.f7.nopack, made as {seven}"
+    assert done.returncode == 1 and belongs in done.stderr, done.stderr
+    done = project.measure(STUDY)
+    assert done.returncode == 0 and "2 copies have vanished or were changed" in done.stdout
+    assert [(path / "db/format").read_text()[0] for path in (six, seven)] == ["6", "7"]
+    assert len(project.exports()) == 2
+
+
 def test_a_device_that_returns_other_bytes_is_seen_before_copies_are_made_from_it(
     project: Project,
 ) -> None:
@@ -130,10 +150,9 @@ def test_a_device_that_returns_other_bytes_is_seen_before_copies_are_made_from_i
     # No time changes when a device does this, so the label is given the times of a file written to.
     flip(good)
     sys.path.insert(0, str(project.path / "workflow"))
-    from vcsbench.subjects.repository import state
+    from vcsbench.subjects.repository import labels, state
 
-    label = good.with_name(f"{good.name}.json")
-    label.write_text(json.dumps({**json.loads(label.read_text()), "state": state.take(good)}))
+    labels.write_label(good, {**labels.said_of(good), "state": state.take(good)})
     shutil.rmtree(bad)
     done = project.snakemake("results/repositories/disk.json")
     assert done.returncode != 0 and "its files have other bytes than were written" in done.stdout
@@ -172,9 +191,9 @@ def test_a_disk_that_fills_up_meanwhile_is_one_sentence_and_the_next_run_carries
     full = disk(where)
     project.configure(**KEYS)
     # The estimate of room is made before something else takes it.
-    module = project.path / "workflow" / "vcsbench" / "repositories"
+    module = project.path / "workflow" / "vcsbench" / "subjects" / "repository"
     if where == "scratch":
-        target, line = module / "load.py", "    begun = time.monotonic()\n"
+        target, line = module / "loader.py", "    begun = time.monotonic()\n"
     else:
         target, line = module / "making.py", "        if copyings:\n            _copy("
     text = target.read_text()

@@ -15,7 +15,7 @@ import pytest
 from project import Project, needs
 from vcsbench.machine import Machine
 from vcsbench.subjects.repository import state
-from vcsbench.subjects.repository.labels import label_of
+from vcsbench.subjects.repository.labels import said_of, write_label
 
 pytestmark = needs("svn", "svnadmin", "svnmucc", "hyperfine")
 
@@ -139,8 +139,8 @@ def copy_of(project: Project, fmt: str) -> Path:
 
 def unnoticed(copy: Path) -> None:
     """Leave the copy as if nobody had written to it."""
-    label = json.loads(label_of(copy).read_text())
-    label_of(copy).write_text(json.dumps({**label, "state": state.take(copy)}))
+    now = {"state": state.take(copy), "youngest": youngest(copy)}
+    write_label(copy, {**said_of(copy), **now})
 
 
 def youngest(copy: Path) -> int:

@@ -10,7 +10,7 @@ rule cell:
         # that of its recipe, they are `ancient`. For no other: Snakemake would not look at its params in a
         # run that makes copies. (And few inputs only: the scheduler looks at each of them all the time.)
         prepared=lambda wildcards: (ancient if PLAN.is_fresh(wildcards) else list)(
-            HOUSE.records(wildcards)
+            HOUSE.records(wildcards.study, wildcards.cell)
         ),
         # The conda environments of the cell's build, if it is one: made anew, they are another build.
         environments=lambda wildcards: PLAN.environment_records(wildcards),
@@ -53,7 +53,7 @@ onerror:
 
 
 onsuccess:
-    if PLAN.only_copies_were_made():
+    if HOUSE.only_copies_were_made():
         unfinished.report_what_was_passed_over(
             ROOT, config, workflow.main_snakefile, workflow.dag_settings.targets
         )

@@ -18,7 +18,8 @@ rule load:
         made=lambda wildcards: HOUSE.shelf.loaded(wildcards.repo),
         copies=PLAN.config["copies"],
         scratch=PLAN.config["scratch"],
-        storage=lambda wildcards: PLAN.config["storages"][PLAN.config["storage"]],
+        # All that get copies of it.
+        storages=lambda wildcards: HOUSE.shelf.takers(wildcards.repo),
         root=str(ROOT),
     script:
         "../scripts/load.py"

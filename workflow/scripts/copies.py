@@ -7,11 +7,11 @@ from typing import Any
 
 from vcsbench.run.rulelog import logged
 from vcsbench.storages.place import Place
-from vcsbench.subjects.repository import layout, loading
-from vcsbench.subjects.repository.copies import Variant
+from vcsbench.subjects.progress import say
+from vcsbench.subjects.repository import layout, nursery
 from vcsbench.subjects.repository.labels import copy_of
-from vcsbench.subjects.repository.load import say
 from vcsbench.subjects.repository.making import make_missing
+from vcsbench.subjects.repository.variant import Variant
 from vcsbench.wholefile import write_json
 
 snakemake: Any
@@ -40,8 +40,8 @@ def main() -> None:
     for repo, facts in loaded.items():
         source = Place(Path(facts["path"]).parent.parent.parent, params.root)
         if not still_wanted(repo):
-            source.remove(loading.FOLDER, repo)
-        loading.remove_leftovers([source, place], params.root)
+            source.remove(nursery.FOLDER, repo)
+        nursery.remove_leftovers([source, place], params.root)
 
 
 def still_wanted(repo: str) -> bool:

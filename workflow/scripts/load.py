@@ -7,9 +7,10 @@ from vcsbench import sources
 from vcsbench.run.rulelog import logged
 from vcsbench.storages import full
 from vcsbench.storages.place import Place
-from vcsbench.subjects.repository import loading
-from vcsbench.subjects.repository.load import load
+from vcsbench.subjects.repository import copies, nursery
+from vcsbench.subjects.repository.loader import load_source
 from vcsbench.subjects.repository.room import choose_place
+from vcsbench.subjects.repository.variant import Variant
 from vcsbench.wholefile import write_json
 
 snakemake: Any
@@ -22,13 +23,23 @@ def main() -> None:
     params, repo = snakemake.params, snakemake.wildcards.repo
     source = sources.open_source(repo, params.definition)
     source.check()
-    scratch, storage = Place(params.scratch, params.root), Place(params.storage, params.root)
-    loading.remove_leftovers([scratch, storage], params.root)
-    for place in (scratch, storage):
-        place.remove(loading.FOLDER, repo)
-    place = choose_place(source.estimate(), len(params.variants), params.copies, scratch, storage)
-    with loading.kept_if_whole(place, repo) as into, full.told(place.path, OTHERWISE):
-        facts = load(source, params.variants, into)
+    scratch = Place(params.scratch, params.root)
+    storages = {
+        Place(folder, params.root): [
+            Variant(repo, fmt, packing, params.identity) for fmt, packing in pairs
+        ]
+        for folder, pairs in params.storages.items()
+    }
+    nursery.remove_leftovers([scratch, *storages], params.root)
+    for place in (scratch, *storages):
+        place.remove(nursery.FOLDER, repo)
+    wanted = {
+        place: len(copies.missing(place.path, variants, params.copies, files=0))
+        for place, variants in storages.items()
+    }
+    place = choose_place(source.estimate(), len(params.variants), scratch, wanted)
+    with nursery.kept_if_whole(place, repo) as into, full.told(place.path, OTHERWISE):
+        facts = load_source(source, params.variants, into)
         record = {"repo": repo, "identity": params.identity, "path": str(into), "made": params.made}
         write_json(snakemake.output[0], {**record, **facts})
 

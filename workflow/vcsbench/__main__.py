@@ -12,8 +12,8 @@ from typing import Any
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.plan.plan import Plan
 from vcsbench.run import byhand
+from vcsbench.run.house import House
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -22,12 +22,12 @@ def main(arguments: list[str]) -> int:
     """Run the command line; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
-        plan = _plan(options.configfile, options.repository)
+        house = _house(options.configfile, options.repository)
         if options.action == "clean":
-            print("\n".join(byhand.clean(plan)))
+            print("\n".join(byhand.clean(house)))
             return 0
         act = {"show": byhand.show, "run": byhand.run}[options.action]
-        print(act(plan, *byhand.find(plan, options.cell), options.round))
+        print(act(house, *byhand.find(house.plan, options.cell), options.round))
     except UserError as error:
         print(error, file=sys.stderr)
         return 1
@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _plan(files: list[str], repository: str | None) -> Plan:
+def _house(files: list[str], repository: str | None) -> House:
     paths = [ROOT / "config" / "config.yaml", *(Path(file).absolute() for file in files)]
     config: dict[str, Any] = {}
     for path in paths:
@@ -65,7 +65,7 @@ def _plan(files: list[str], repository: str | None) -> Plan:
     if repository:
         config["repository"] = os.path.abspath(repository)
     os.chdir(ROOT)  # where a cell's files are
-    return Plan(config, ROOT, paths)
+    return House(config, ROOT, paths)
 
 
 if __name__ == "__main__":

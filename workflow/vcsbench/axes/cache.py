@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vcsbench.axes.axis import Axis, Parts
-from vcsbench.machine import why_never_cold
+from vcsbench.storages.describe import why_never_cold
 
 if TYPE_CHECKING:
     from vcsbench.axes.here import Here

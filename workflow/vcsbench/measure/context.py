@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcsbench.kernelfile import read
-from vcsbench.machine import Machine
 from vcsbench.measure.environment import changing
 from vcsbench.measure.identity import identity
 from vcsbench.measure.meters import loaded
 from vcsbench.programs import Programs, joined_digest
+from vcsbench.storages.describe import storage
+from vcsbench.storages.folder import resolve
 
 if TYPE_CHECKING:
     from vcsbench.measure.cell import CellRound
@@ -38,8 +39,10 @@ def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
         "server": _server(cell),
         "server_files": _files(stage.files),
         "host": host(),
-        "targets": recipe["targets"] and os.path.realpath(recipe["targets"]),
-        "storage": storage(**recipe["storage"]),
+        "targets": recipe["targets"],
+        "storage": storage(
+            recipe["storage"]["name"], resolve(recipe["storage"]["path"], os.getcwd())
+        ),
         "versions": stage.versions,
         "build": _build(cell, _libraries(cell)),
         **{key: fact for subject in stage.subjects for key, fact in subject.facts().items()},
@@ -150,22 +153,6 @@ def host() -> dict[str, Any]:
         "clock_source": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "load": os.getloadavg()[0],
-    }
-
-
-def storage(name: str, path: Path) -> dict[str, Any]:
-    """The storage under test: its file system and device."""
-    mount = Machine().filesystem(str(path))
-    device = os.stat(path).st_dev
-    block = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
-    # A partition's queue is its disk's.
-    rotational = read(block / "queue/rotational") or read(block / "../queue/rotational")
-    return {
-        "name": name,
-        "path": str(path),
-        "filesystem": mount.filesystem,
-        "device": mount.device,
-        "rotational": {"1": True, "0": False}.get(rotational),
     }
 
 

@@ -101,7 +101,7 @@ class Stage:
                     f"{PACKAGE}: the code that measures changed after this run of the workflow had begun; "
                     f"run it again"
                 )
-            self._fill()
+            self.fill()
             asked.update(versions.ask(self.argv[0], self.server))
 
         if self.server:
@@ -109,10 +109,11 @@ class Stage:
             self.server.start(meanwhile=look)
         else:
             look()
-        self._fill()  # the port may have been taken
+        self.fill()  # the port may have been taken
         self.versions = versions.told(asked)
 
-    def _fill(self) -> None:
+    def fill(self) -> None:
+        """Fill in the command's template, and what goes with it."""
         idle = [subject.idle_words() for subject in self.subjects]
         words = self._words(
             [s.words() for s in self.subjects], self.reads.name if self.reads else ""

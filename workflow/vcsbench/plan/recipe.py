@@ -14,9 +14,10 @@ from vcsbench.axes.build import binaries_of
 from vcsbench.axes.here import Here
 from vcsbench.config.study import Study
 from vcsbench.contents import files_digest
-from vcsbench.machine import lacks_journal
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import Cell
+from vcsbench.storages.describe import lacks_journal
+from vcsbench.storages.folder import resolve
 
 
 def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def _targets(parts: Mapping[str, Any], here: Here) -> str:
     storage, wanted = parts["storage"]["path"], here.config["targets"]
     if wanted == "auto":
         wanted = "scratch" if _lacks_journal(storage) else "storage"
-    return str(here.config["scratch"]) if wanted == "scratch" else storage
+    return str(resolve(here.config["scratch"] if wanted == "scratch" else storage, here.root))
 
 
 def _merge(parts: dict[str, Any], more: Mapping[str, Any]) -> None:

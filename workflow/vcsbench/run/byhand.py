@@ -7,17 +7,16 @@ import json
 import os
 import shlex
 import shutil
-from pathlib import Path
 from typing import Any
 
-from vcsbench.axes.ra import ACCESS
 from vcsbench.errors import UserError
-from vcsbench.measure import cell as measuring
-from vcsbench.measure.lock import machine_lock
+from vcsbench.measure.stage import Stage
 from vcsbench.measure.steps import STEPS
-from vcsbench.measure.work import KINDS
+from vcsbench.measure.work import kind_of
 from vcsbench.plan.plan import Plan
 from vcsbench.run import lock as running
+from vcsbench.run.cell import measure
+from vcsbench.run.house import House
 from vcsbench.storages.runfolder import abandoned_places, remove_abandoned, run_folder
 
 
@@ -36,45 +35,48 @@ def find(plan: Plan, name: str) -> tuple[str, str]:
     raise UserError(f"{name}: there is no such cell in the grid; {hint}")
 
 
-def show(plan: Plan, study: str, path: str, number: int) -> str:
+def show(house: House, study: str, path: str, number: int) -> str:
     """What a round of a cell does, as text."""
-    spec = plan.spec(study, path)
-    with run_folder(plan.config.root) as folder:
-        cell = _cell(plan, study, path, number, folder)
-        cell.argv = cell.command(cell.repository, cell.label["tree"], cell.target)
-        lines = [("cell", f"{study}/{path}, round {number} (copy {cell.copy})")]
-        lines.append(("times", shlex.join(cell.argv)))
-        if cell.server:
-            lines.append(("server", shlex.join(cell.server.access.command(cell.server))))
-        lines.append(("files", ", ".join(_files(spec))))
-        state = spec["state"]
-        lines += _steps("once", state["setup"]) + _steps("before each run", state["prepare"])
-        lines.append(
-            ("runs", f"{state['warmup']} that do not count, then {spec['runs']} timed by hyperfine")
-        )
-        lines.append(("work", f"{spec['work']}: {KINDS[spec['work']].says}"))
-        lines.append(
-            (
-                "caches",
-                f"cleared by {spec['clearing']}" if "clear-caches" in state["prepare"] else "kept",
-            )
-        )
-        lines.append(("result", f"results/cells/{study}/{path}/round{number}.json"))
+    recipe = _prepared(house, study, path)
+    state = recipe["state"]
+    clears = "clear-caches" in (*state["setup"], *state["prepare"])
+    with run_folder(house.config.root) as folder:
+        stage = Stage(recipe, number, folder)
+        for subject in stage.subjects:
+            subject.check()
+        stage.fill()
+        copy = f" (copy {stage.reads.facts().get('copy', number)})" if stage.reads else ""
+        lines = [
+            ("cell", f"{study}/{path}, round {number}{copy}"),
+            ("times", shlex.join(stage.argv)),
+        ]
+        if stage.server:
+            lines.append(("server", shlex.join(stage.server.of.command(stage.server))))
+    if recipe["servers"]:
+        names = recipe["access"]["files"]
+        lines.append(("files", ", ".join(f"{recipe['servers']}/{name}" for name in names)))
+    lines += _steps("once", state["setup"]) + _steps("before each run", state["prepare"])
+    lines += [
+        ("runs", f"{state['warmup']} that do not count, then {recipe['runs']} timed by hyperfine"),
+        ("work", f"{recipe['work']}: {kind_of(recipe['work']).says}"),
+        ("caches", f"cleared by {recipe['clearing']}" if clears else "kept"),
+        ("result", f"results/cells/{study}/{path}/round{number}.json"),
+    ]
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name:<{width}}  {text}" for name, text in lines)
 
 
-def run(plan: Plan, study: str, path: str, number: int) -> str:
+def run(house: House, study: str, path: str, number: int) -> str:
     """Run a round of a cell once; returns its times and its certificate as text, and keeps no result."""
-    with machine_lock() as lock, run_folder(plan.config.root) as folder:
-        exported, context = _cell(plan, study, path, number, folder).measure(lock)
+    recipe = _prepared(house, study, path)
+    exported, context = measure(recipe, number, house.config["thresholds"])
     result = json.loads(exported)["results"][0]
     times = result.get("times") or [
         run["time_wall_clock"]["value"] for run in result["measurements"]
     ]
     lines = []
     for seconds, seen in zip(times, context["runs"], strict=True):
-        flags = " ".join(seen["flags"]) or "none"
+        flags = " ".join([*seen["flags"], *context["flags"]]) or "none"
         lines.append(f"run {seen['run']}: {seconds:.3f} s, flags: {flags}")
         lines += [
             f"  {key}: {value}"
@@ -84,15 +86,15 @@ def run(plan: Plan, study: str, path: str, number: int) -> str:
     return "\n".join(lines)
 
 
-def clean(plan: Plan) -> list[str]:
+def clean(house: House) -> list[str]:
     """Remove what vcsbench made for this checkout: its folders on the storages and in the scratch folder,
     what killed measurements left, and results/; and the folders of checkouts that are no more, as of this
     one before it was moved. Returns what was removed. A UserError while a run is at work."""
-    root = plan.config.root
+    root = house.config.root
     lock = running.begin(root)
     try:
         said = [f"removed {path}" for path in remove_abandoned(root, [])]
-        here = plan.places()
+        here = house.places()
         for place in [*here, *(gone for one in here for gone in abandoned_places(one.storage))]:
             if place.path.exists():
                 place.remove()
@@ -113,20 +115,15 @@ def clean(plan: Plan) -> list[str]:
     return said or ["there is nothing to remove"]
 
 
-def _cell(plan: Plan, study: str, path: str, number: int, folder: Path) -> Any:
-    spec = json.loads(plan.spec_json(study, path))
-    record = plan.config.root / "results" / "repositories" / f"{spec['storage']['name']}.json"
-    if not record.exists():
-        raise UserError(
-            f"{record}: the repositories are not prepared; `snakemake --cores all {record}` does it"
-        )
-    return measuring.CellRound(
-        spec, json.loads(record.read_text()), number, folder, plan.config["thresholds"]
-    )
-
-
-def _files(spec: dict[str, Any]) -> list[str]:
-    return [f"{spec['servers']}/{name}" for name in ACCESS[spec["axes"].get("ra", "")].files]
+def _prepared(house: House, study: str, path: str) -> dict[str, Any]:
+    """The recipe of a cell as the workflow passes it on; a UserError where what it needs is not prepared."""
+    recipe: dict[str, Any] = json.loads(house.plan.recipe_json(study, path))
+    for record in house.records(study, path):
+        if not (house.config.root / record).exists():
+            raise UserError(
+                f"{record}: what the cell works on is not prepared; `snakemake --cores all {record}` does it"
+            )
+    return recipe
 
 
 def _steps(when: str, steps: list[str]) -> list[tuple[str, str]]:

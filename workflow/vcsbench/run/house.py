@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
 from vcsbench.measure import work
+from vcsbench.plan import fresh
 from vcsbench.plan.plan import Plan
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import variant_of
@@ -30,6 +32,7 @@ class House:
     ) -> None:
         """Read and check the merged configuration `raw`, which was read from `files`. `deployed` says whether
         Snakemake deploys the programs. A UserError names the file and the key."""
+        self.began = time.time()
         self.config = load_config(raw, root, files)
         for study in self.config.studies.values():
             _check_kinds(study)
@@ -45,11 +48,31 @@ class House:
         builds = self.here.builds.values()
         return {name: file for build in builds for name, file in build.environments.items()}
 
-    def records(self, wildcards: Any) -> list[str]:
+    def records(self, study: str, path: str) -> list[str]:
         """The records of what was prepared for a cell: they are there when it is."""
-        parts = self.plan.parts(self.plan.cell(wildcards.study, wildcards.cell))
+        parts = self.plan.parts(self.plan.cell(study, path))
         kinds = dict.fromkeys(filter(None, (parts["reads"], parts["writes"])))
         return [record for kind in kinds for record in subjects.subject_of(kind).records(parts)]
+
+    def only_copies_were_made(self) -> bool:
+        """Whether this run has made copies and measured nothing."""
+        results = self.config.root / "results"
+        made = [path.stat().st_mtime for path in (results / "repositories").glob("*.json")]
+        if max(made, default=0.0) < self.began:
+            return False
+        exports = (
+            self.config.root / e for cell in self.plan.cells for e in self.plan.exports_of(cell)
+        )
+        return not any(path.exists() and path.stat().st_mtime >= self.began for path in exports)
+
+    def is_measured(self, storage: str) -> bool:
+        """Whether all cell-rounds on a storage have a result, measured as their recipe says now."""
+        return all(
+            fresh.is_fresh(self.config.root / export, self.plan.digest)
+            for cell in self.plan.cells
+            if self.plan.parts(cell)["storage"]["name"] == storage
+            for export in self.plan.exports_of(cell)
+        )
 
     def places(self) -> list[Place]:
         """vcsbench's folders on all storages and in the scratch folder."""

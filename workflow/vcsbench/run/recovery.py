@@ -18,7 +18,7 @@ from vcsbench.storages import runfolder
 from vcsbench.subjects.repository import copies
 
 if TYPE_CHECKING:
-    from vcsbench.plan.plan import Plan
+    from vcsbench.run.house import House
 
 # What takes long to make: a lost record of Snakemake's is no reason to make it again, since these say
 # by themselves what they are of. All else below results/ and reports/ is made again in no time.
@@ -44,44 +44,44 @@ def mend(root: Path) -> list[str]:
     return sorted(broken)
 
 
-def settle(plan: Plan) -> None:
+def settle(house: House) -> None:
     """What the configuration has to be known for: removes what killed measurements left on the storages
     and in the folder for temporary files, and has those cell-rounds measured again that were measured
     as the configuration said once, where Snakemake has lost what it noted of them."""
-    root = plan.config.root
-    runfolder.remove_abandoned(root, plan.places())
-    for storage in plan.storages():
-        _stand_in(plan, storage)
-    for cell in plan.all_cells:
+    plan, root = house.plan, house.config.root
+    runfolder.remove_abandoned(root, house.places())
+    for storage in house.shelf.storages:
+        _stand_in(house, storage)
+    for cell in plan.cells:
         for export in plan.exports_of(cell):
             path = root / export
             measured = unfinished.measured_as(path)
             if (
                 measured
-                and measured[2] != plan.spec_digest(measured[0], measured[1])
+                and measured[2] != plan.digest(measured[0], measured[1])
                 and not note_of(root, export).exists()
             ):
                 os.utime(path, (1, 1))  # older than the copies, so Snakemake makes it anew
 
 
-def _stand_in(plan: Plan, storage: str) -> None:
+def _stand_in(house: House, storage: str) -> None:
     """Where the record of the copies was lost, put one there that says nothing; so too where the copies
     themselves were, or were changed, and Snakemake has lost what it noted of them and could not tell. If it
     were missing, every cell would be measured anew; it is made again when a cell is to be measured."""
-    root, record = plan.config.root, f"results/repositories/{storage}.json"
+    root, record = house.config.root, f"results/repositories/{storage}.json"
     path = root / record
     made = copies.moment(path)
-    as_recorded = made and (note_of(root, record).exists() or plan.made(storage) == made)
+    as_recorded = made and (note_of(root, record).exists() or house.shelf.made(storage) == made)
     if as_recorded or not (root / DEAR[0]).exists():
         return
     path.parent.mkdir(exist_ok=True)
     wholefile.write_json(path, {})
     note_of(root, record).unlink(missing_ok=True)
-    if plan.is_measured(storage):
+    if house.is_measured(storage):
         return
-    for repo in plan.repositories(storage):
+    for repo in house.shelf.repositories(storage):
         loaded = root / "results" / "loaded" / f"{repo}.json"
-        if plan.loaded(repo) != copies.moment(loaded):
+        if house.shelf.loaded(repo) != copies.moment(loaded):
             loaded.unlink(missing_ok=True)
     mark = note_of(root, record, "incomplete")
     mark.parent.mkdir(parents=True, exist_ok=True)

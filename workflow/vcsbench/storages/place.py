@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vcsbench.errors import UserError
-from vcsbench.machine import read_mounts
+from vcsbench.storages.folder import resolve
+from vcsbench.storages.mounts import read_mounts
 from vcsbench.wholefile import write_json
 
 MARKER = ".vcsbench"
@@ -28,7 +29,7 @@ class Place:
     """
 
     def __init__(self, storage: str | Path, root: str | Path) -> None:
-        self.storage = Path(os.path.realpath(storage))
+        self.storage = resolve(storage, root)
         self.owner = os.path.realpath(root)
         name = hashlib.sha256(self.owner.encode()).hexdigest()[:8]
         self.path = self.storage / f"vcsbench-{name}"

@@ -7,8 +7,8 @@ import multiprocessing
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from vcsbench.subjects.repository import state
 
@@ -35,15 +35,14 @@ class Total:
         return f"{self._sum:032x}"
 
 
-@dataclass(frozen=True)
-class Read:
-    """What reading all of a repository found: its digest, and its state (repositories.state) then."""
+class Content(NamedTuple):
+    """What reading all of a repository found: its digest, and its state (state.take) then."""
 
     digest: str
     state: dict[str, str]
 
 
-def read(repository: Path) -> Read:
+def read(repository: Path) -> Content:
     """Read all files of a repository."""
     total, seen = Total(), {}
     for folder, entries in state.walk(repository):
@@ -63,11 +62,11 @@ def read(repository: Path) -> Read:
             finally:
                 os.close(source)
             total.end(file)
-    return Read(total.hexdigest(), seen)
+    return Content(total.hexdigest(), seen)
 
 
-def read_all(repositories: Sequence[Path]) -> list[Read]:
-    """Read several repositories, on all cores."""
+def read_all(repositories: Sequence[Path]) -> list[Content]:
+    """Content several repositories, on all cores."""
     cores = min(len(os.sched_getaffinity(0)), len(repositories))
     if cores < 2:
         return [read(repository) for repository in repositories]

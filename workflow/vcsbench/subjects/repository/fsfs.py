@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import stat
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from vcsbench.errors import UserError
-from vcsbench.storages import full
 from vcsbench.subjects.repository import state
 
-# The axis value of a format and the release that `svnadmin create --compatible-version` makes it for.
-FORMATS = {"f6": "1.8", "f7": "1.9", "f8": "1.10"}
 # Everything that belongs to no revision is copied after the last one.
 AFTER_ALL_REVISIONS = 1 << 62
-
-
-def svnadmin(*arguments: str | Path) -> None:
-    """Run svnadmin; a UserError with the last line that it said if it fails, or the OSError that it met
-    where the storage takes no more."""
-    done = subprocess.run(
-        ["svnadmin", *arguments], capture_output=True, text=True, errors="replace"
-    )
-    if done.returncode != 0:
-        full.raise_said(done.stderr, Path(arguments[-1]))
-        said = done.stderr.strip().splitlines() or ["it said nothing"]
-        raise UserError(f"svnadmin {arguments[0]} {arguments[-1]} failed: {said[-1]}")
-
-
-def create(path: Path, fmt: str) -> None:
-    """Create an empty repository of format `fmt` (a key of FORMATS)."""
-    svnadmin("create", "--fs-type", "fsfs", "--compatible-version", FORMATS[fmt], path)
 
 
 def youngest(path: Path) -> int:
@@ -53,6 +32,49 @@ def packed_shards(path: Path) -> int:
     unpacked = path / "db" / "min-unpacked-rev"
     size = shard_size(path)
     return int(unpacked.read_text()) // size if size and unpacked.exists() else 0
+
+
+class Shape(NamedTuple):
+    """What a repository is, as its own files say: the axis value of its format, its youngest revision, how
+    many of its shards are full, and how many are packed."""
+
+    format: str
+    youngest: int
+    full: int
+    packed: int
+
+
+def shape(path: Path) -> Shape:
+    """Read a few small files of a repository. OSError or ValueError where they are not those of FSFS, or
+    its shards are not as they say."""
+    kind = (path / "db" / "fs-type").read_text().strip()
+    if kind != "fsfs":
+        raise ValueError(f"its file system is {kind}")
+    number = int((path / "db" / "format").read_text().split()[0])
+    packed, last = packed_shards(path), youngest(path)
+    revs = os.listdir(path / "db" / "revs")
+    there = {name.removesuffix(".pack") for name in revs if name.endswith(".pack")}
+    if there != set(map(str, range(packed))):
+        raise ValueError(f"it says that {packed} shards are packed, and {len(there)} are")
+    size = shard_size(path)
+    return Shape(f"f{number}", last, (last + 1) // size if size else 0, packed)
+
+
+def unlike(path: Path, fmt: str, packing: str, last: int | None = None) -> str:
+    """In what a repository is not of a format and packing (axis values), or its youngest revision not
+    `last`, in a clause; "" if it is as it should be."""
+    try:
+        found = shape(path)
+    except (OSError, ValueError, IndexError) as error:
+        return f"it cannot be read as a repository of {fmt}: {error}"
+    if found.format != fmt:
+        return f"it is of format {found.format}, not of {fmt}"
+    if found.packed != (found.full if packing == "pack" else 0):
+        wanted = "all" if packing == "pack" else "none"
+        return f"{found.packed} of its {found.full} full shards are packed, and {wanted} should be"
+    if last not in (None, found.youngest):
+        return f"its youngest revision is {found.youngest}, not {last}"
+    return ""
 
 
 class File(NamedTuple):

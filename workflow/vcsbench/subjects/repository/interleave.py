@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vcsbench.subjects.repository import digests, state
-from vcsbench.subjects.repository.digests import CHUNK, Read, Total
+from vcsbench.subjects.repository.digests import CHUNK, Content, Total
 from vcsbench.subjects.repository.fsfs import File
 
 # ext4 puts a file of 16 blocks or more near its folder, and the folders of copies far from each other.
@@ -31,7 +31,7 @@ class Copying:
 
 def make_copies(
     copyings: Sequence[Copying], work: Path, spacer_kib: float, seed: int
-) -> list[Read]:
+) -> list[Content]:
     """Interleave, then compare each copy's digest with its source's; OSError where they differ.
 
     `work` is a folder on the storage for what is not to stay: the caller removes it. Returns what was

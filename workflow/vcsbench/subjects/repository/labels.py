@@ -1,19 +1,21 @@
-"""Where copies are on a storage, and the label beside each that says what it is."""
+"""Where copies are on a storage, and the label beside each that says what it is and whose."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vcsbench.subjects.repository import state
+from vcsbench.wholefile import write_json
 
 # Below the place, and what the servers serve.
 FOLDER = "repositories"
 # What a cold client is run against, so that its own files are not what a cold run times.
 EMPTY = "empty"
 # What a label keeps for looking after its copy, and no result needs.
-BOOKKEEPING = ("state", "digest")
+BOOKKEEPING = ("variant", "copy", "path", "state", "digest", "seal")
 
 
 def copy_of(place: Path, name: str, copy: int) -> Path:
@@ -26,22 +28,27 @@ def label_of(copy: Path) -> Path:
     return copy.with_name(f"{copy.name}.json")
 
 
-def read_label(copy: Path, shards: int | None = None) -> dict[str, Any]:
-    """What the label beside a copy says, or {} where the copy or its label is missing, or the copy is no
-    longer as it was made. `shards` bounds what is looked at (state.changed)."""
-    label = said_of(copy)
-    return label if label and not state.changed(copy, label["state"], shards) else {}
+def write_label(copy: Path, says: Mapping[str, Any]) -> None:
+    """Write the label of a copy: what is said of it, where it was made, and a digest of that."""
+    label = {**says, "path": str(copy)}
+    write_json(label_of(copy), {**label, "seal": _seal(label)})
 
 
 def said_of(copy: Path) -> dict[str, Any]:
-    """What the label beside a copy says, the copy itself not looked at; {} where there is none."""
+    """What the label beside a copy says, the copy itself not looked at; {} where there is none, or it is
+    not as it was written."""
     try:
         label = json.loads(label_of(copy).read_text())
     except (OSError, ValueError):
         return {}
-    return label if isinstance(label, dict) and isinstance(label.get("state"), dict) else {}
+    return label if isinstance(label, dict) and label.get("seal") == _seal(label) else {}
 
 
 def withdraw(copy: Path) -> None:
     """Take the label away from a copy that is not what it says: the next run makes the copy anew."""
     label_of(copy).unlink(missing_ok=True)
+
+
+def _seal(label: Mapping[str, Any]) -> str:
+    says = {key: value for key, value in label.items() if key != "seal"}
+    return hashlib.blake2b(json.dumps(says, sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from vcsbench.machine import Machine
+from vcsbench.storages.mounts import mount_of
 from vcsbench.subjects.repository import fsfs
 from vcsbench.subjects.repository.extents import NotAsked, first_extent
 
@@ -44,9 +44,7 @@ def prove(copies: Mapping[str, Path]) -> dict[str, Any]:
     try:
         places = _places(copies)
     except NotAsked as error:
-        kind = (
-            Machine().filesystem(str(next(iter(copies.values())))).filesystem or "this file system"
-        )
+        kind = mount_of(next(iter(copies.values()))).filesystem or "this file system"
         return _said(
             "unknown",
             f"cannot be asked whether they lie interleaved: {kind} does not say where files lie ({error})",

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from vcsbench import words
 from vcsbench.errors import UserError
 from vcsbench.storages import full
 from vcsbench.storages.place import Place
-from vcsbench.subjects.repository import copies, fsfs, state
-from vcsbench.subjects.repository.copies import Variant
-from vcsbench.subjects.repository.digests import Read
+from vcsbench.subjects.progress import say
+from vcsbench.subjects.repository import audit, copies, fsfs, nursery, state, svnadmin
+from vcsbench.subjects.repository.digests import Content
 from vcsbench.subjects.repository.interleave import Copying, make_copies
 from vcsbench.subjects.repository.labels import (
     BOOKKEEPING,
@@ -23,9 +24,9 @@ from vcsbench.subjects.repository.labels import (
     label_of,
     said_of,
     withdraw,
+    write_label,
 )
-from vcsbench.subjects.repository.load import say
-from vcsbench.wholefile import write_json
+from vcsbench.subjects.repository.variant import Variant
 
 # What is not to stay while copies are made.
 WORK = "making"
@@ -51,7 +52,7 @@ def make_missing(
         place.make(FOLDER)
         place.remove(WORK)  # what an interrupted run left
         _remove_unlabelled(place)
-        wanted = copies.missing(place.path, variants, numbers)
+        wanted = list(copies.missing(place.path, variants, numbers))
         copyings = []
         for variant, copy in wanted:
             source = _source(place.path, variant, numbers, loaded[variant.repo])
@@ -63,7 +64,7 @@ def make_missing(
         _check_room(place, copyings)
         if copyings:
             _copy(place, wanted, copyings, loaded, spacer_kib, seed)
-        if not copies.empty_is_whole(place.path):
+        if not audit.empty_is_whole(place.path):
             _make_empty(place)
     labels = {v.name: said_of(copy_of(place.path, v.name, 1)) for v in variants}
     return {
@@ -88,8 +89,8 @@ def _remove_copy(place: Place, copy: Path) -> None:
 
 
 def _source(place: Path, variant: Variant, numbers: int, loaded: dict[str, Any]) -> Path:
-    scratch = Path(loaded["path"]) / f"{variant.format}.{variant.packing}"
-    if loaded["identity"] == variant.identity and (scratch / "format").exists():
+    scratch = nursery.loaded(loaded, variant)
+    if scratch:
         return scratch
     for copy in range(1, numbers + 1):
         if copies.is_whole(place, variant, copy):
@@ -97,8 +98,8 @@ def _source(place: Path, variant: Variant, numbers: int, loaded: dict[str, Any])
     for copy in range(1, numbers + 1):
         withdraw(copy_of(place, variant.name, copy))
     raise UserError(
-        f"{place}: no copy of {variant.name} is whole, and what was loaded is gone; run again: it is "
-        f"loaded anew"
+        f"{place}: no copy of {variant.name} is whole, and what was loaded is gone or was changed; run "
+        f"again: it is loaded anew"
     )
 
 
@@ -107,18 +108,14 @@ def _check_room(place: Place, copyings: Sequence[Copying]) -> None:
     block = there.f_frsize
     need = sum(-(-file.size // block) * block for c in copyings for file in c.files)
     free = there.f_bavail * block
-    say(f"{len(copyings)} copies need {gib(need)}; {place.path} has {gib(free)}")
+    say(f"{len(copyings)} copies need {words.size(need)}; {place.path} has {words.size(free)}")
     files = sum(len(copying.files) for copying in copyings)
     if need > free or (there.f_files and files > there.f_favail):
         raise UserError(
-            f"{place.path}: the copies need {gib(need)} in {files} files, and there are {gib(free)} and "
-            f"{there.f_favail} files free; free some space, or {ELSEWHERE}, and run again"
+            f"{place.path}: the copies need {words.size(need)} in {files} files, and there are "
+            f"{words.size(free)} and {there.f_favail} files free; free some space, or {ELSEWHERE}, and run "
+            f"again"
         )
-
-
-def gib(size: float) -> str:
-    """A size in GiB, as messages have it."""
-    return f"{size / 2**30:.2f} GiB"
 
 
 def _copy(
@@ -134,9 +131,9 @@ def _copy(
         read = make_copies(copyings, place.make(WORK), spacer_kib, seed)
         for copying, found in zip(copyings, read, strict=True):
             _check_source(copying.source, found)
-        for (variant, _), copying, found in zip(wanted, copyings, read, strict=True):
-            label = _label(variant, copying, found, loaded[variant.repo])
-            write_json(label_of(copying.destination), label)
+        for (variant, copy), copying, found in zip(wanted, copyings, read, strict=True):
+            says = _says(variant, copying, found, loaded[variant.repo])
+            write_label(copying.destination, {**says, "copy": copy})
     except BaseException:
         for copying in copyings:
             _remove_copy(place, copying.destination)
@@ -145,7 +142,7 @@ def _copy(
         place.remove(WORK)
 
 
-def _check_source(source: Path, found: Read) -> None:
+def _check_source(source: Path, found: Content) -> None:
     """A copy that others were made from has to be what it was made as itself, to the last byte."""
     label = said_of(source)
     if label and label["digest"] != found.digest:
@@ -159,21 +156,22 @@ def _check_source(source: Path, found: Read) -> None:
 def _make_empty(place: Place) -> None:
     empty = place.path / FOLDER / EMPTY
     _remove_copy(place, empty)
-    fsfs.create(empty, "f7")
-    write_json(label_of(empty), {"state": state.take(empty)})
+    svnadmin.create(empty, "f7")
+    write_label(empty, {"state": state.take(empty)})
 
 
-def _label(
-    variant: Variant, copying: Copying, found: Read, loaded: dict[str, Any]
+def _says(
+    variant: Variant, copying: Copying, found: Content, loaded: dict[str, Any]
 ) -> dict[str, Any]:
-    copy = copying.destination
+    shape = fsfs.shape(copying.destination)
     return {
+        "variant": variant.name,
         "repo": variant.repo,
         "format": variant.format,
         "packing": variant.packing,
         "identity": variant.identity,
-        "youngest": fsfs.youngest(copy),
-        "packed_shards": fsfs.packed_shards(copy),
+        "youngest": shape.youngest,
+        "packed_shards": shape.packed,
         "files": len(copying.files),
         "bytes": sum(file.size for file in copying.files),
         "tree": loaded["tree"],

@@ -1,52 +1,56 @@
-"""Where a repository is loaded: in RAM where it fits, else beside the copies on the storage."""
+"""Where a repository is loaded: in RAM where it fits, else beside copies on a storage."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from collections import Counter
+from collections.abc import Mapping
 
+from vcsbench import words
 from vcsbench.errors import UserError
-from vcsbench.machine import IN_MEMORY, Machine
 from vcsbench.sources import Estimate
+from vcsbench.storages.describe import free_bytes
 from vcsbench.storages.place import Place
-from vcsbench.subjects.repository.load import say
-from vcsbench.subjects.repository.making import gib
+from vcsbench.subjects.progress import say
 
 
 def choose_place(
-    estimate: Estimate, variants: int, copies: int, scratch: Place, storage: Place
+    estimate: Estimate, repositories: int, scratch: Place, copies: Mapping[Place, int]
 ) -> Place:
-    """The place to load into, scratch or storage; a UserError where neither has the room.
+    """The place to load into: scratch, or the first storage that has the room. A UserError where none has,
+    or a storage has not the room for its copies.
 
-    `variants` repositories of the estimated size are made there, and `copies` of each on the storage.
+    So many `repositories` of the estimated size are made there, and by storage, so many `copies` of them.
+    What lies on one device shares its room.
     """
     # Two files for each revision, each with its last block half empty.
     one = estimate.repository_bytes + 2 * estimate.revisions * 4096
-    free = {place.path: free_bytes(place.make()) for place in (scratch, storage)}
-    in_ram, on_storage = free[scratch.path], free[storage.path]
+    devices = {place: _device(place) for place in (scratch, *copies)}
+    free = {devices[place]: free_bytes(place.path) for place in (scratch, *copies)}
+    need: Counter[int] = Counter()
+    for place, number in copies.items():
+        need[devices[place]] += one * number
+        if need[devices[place]] > free[devices[place]]:
+            raise _no_room(place, need[devices[place]], free[devices[place]])
     say(
-        f"{variants} repositories of about {gib(one)} each, and {copies} copies; {scratch.path} has "
-        f"{gib(in_ram)}, {storage.path} has {gib(on_storage)}"
+        f"{repositories} repositories of about {words.size(one)} each, and {sum(copies.values())} copies; "
+        + ", ".join(f"{place.path} has {words.size(free[at])}" for place, at in devices.items())
     )
-    fits = one * variants <= in_ram
-    need = one * variants * (copies if fits else copies + 1)
-    if need > on_storage:
-        raise UserError(
-            f"{storage.path}: about {gib(need)} are needed for {variants} repositories x {copies} copies, "
-            f"and {gib(on_storage)} are free; name another folder in `storages`, or lower `copies` or "
-            f"the scale"
-        )
-    if not fits:
-        say(f"too large for {scratch.path}: loaded on the storage, which takes longer")
-    return scratch if fits else storage
+    for place, at in devices.items():
+        if need[at] + one * repositories <= free[at]:
+            if place is not scratch:
+                say(f"too large for {scratch.path}: loaded on {place.path}, which takes longer")
+            return place
+    place = next(iter(copies), scratch)
+    raise _no_room(place, need[devices[place]] + one * repositories, free[devices[place]])
 
 
-def free_bytes(folder: Path) -> int:
-    """What may be written to a folder: the file system's free bytes, in RAM no more than is available."""
-    there = os.statvfs(folder)
-    free = there.f_bavail * there.f_frsize
-    if Machine().filesystem(str(folder)).filesystem in IN_MEMORY:
-        lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-        # A tenth is left to the programs that load.
-        free = min(free, int(int(lines["MemAvailable"].split()[0]) * 1024 * 0.9))
-    return free
+def _device(place: Place) -> int:
+    return os.stat(place.make()).st_dev
+
+
+def _no_room(place: Place, need: int, free: int) -> UserError:
+    return UserError(
+        f"{place.path}: about {words.size(need)} are needed for repositories and their copies, and "
+        f"{words.size(free)} are free; name another folder in `storages`, or lower `copies` or the scale"
+    )

@@ -7,7 +7,6 @@ import fcntl
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,14 +16,15 @@ from typing import Any, BinaryIO
 from vcsbench.errors import UserError
 from vcsbench.sources import Source
 from vcsbench.storages import full
-from vcsbench.subjects.repository import fsfs
+from vcsbench.subjects.progress import say
+from vcsbench.subjects.repository import fsfs, svnadmin
 from vcsbench.subjects.repository.interleave import Copying, interleave
 
 # Linux's default limit for a pipe of an unprivileged process.
 PIPE_BYTES = 1 << 20
 
 
-def load(source: Source, variants: Sequence[Sequence[str]], into: Path) -> dict[str, Any]:
+def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -> dict[str, Any]:
     """Load `source` into `into`/<format>.<packing> for each (format, packing) of `variants`.
 
     Returns what is to be said of it: revisions, notes, tree, seconds.
@@ -33,23 +33,23 @@ def load(source: Source, variants: Sequence[Sequence[str]], into: Path) -> dict[
     formats = {fmt: [p for f, p in variants if f == fmt] for fmt, _ in variants}
     plain = {fmt: into / f"{fmt}.nopack" for fmt in formats}
     for fmt, path in plain.items():
-        fsfs.create(path, fmt)
+        svnadmin.create(path, fmt)
     facts = _stream(source, list(plain.values()))
     say(f"loaded {facts.revisions} revisions in {time.monotonic() - begun:.1f} s")
     # svnadmin verify and pack use one core each.
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda fmt: _finish(plain[fmt], formats[fmt]), formats))
+    for fmt, packing in variants:
+        if unlike := fsfs.unlike(into / f"{fmt}.{packing}", fmt, packing):
+            raise UserError(
+                f"{into / f'{fmt}.{packing}'} was loaded, but {unlike}: look after svnadmin"
+            )
     return {
         "revisions": facts.revisions,
         "notes": list(facts.notes),
         "tree": source.tree(),
         "seconds": round(time.monotonic() - begun, 1),
     }
-
-
-def say(text: str) -> None:
-    """A line of progress for the rule's log."""
-    print(text, file=sys.stderr, flush=True)
 
 
 class _Tee:
@@ -139,15 +139,15 @@ def _end(
 
 
 def _finish(path: Path, packings: list[str]) -> None:
-    fsfs.svnadmin("verify", "-q", path)
+    svnadmin.run("verify", "-q", path)
     if "pack" in packings:
         packed = path.with_name(path.name.replace(".nopack", ".pack"))
         work = path.with_name(f"{path.name}.work")
         work.mkdir()
         interleave([Copying(path, packed, fsfs.files(path))], work, 0, 0)
         work.rmdir()
-        fsfs.svnadmin("pack", "-q", packed)
-        fsfs.svnadmin("verify", "-q", packed)
+        svnadmin.run("pack", "-q", packed)
+        svnadmin.run("verify", "-q", packed)
         say(f"packed {fsfs.packed_shards(packed)} shards of {packed.name}")
     if "nopack" not in packings:
         shutil.rmtree(path)

@@ -1,4 +1,4 @@
-"""The folders into which repositories are loaded: in use, kept until the copies are made, or left over."""
+"""Where repositories are loaded and wait to be copied: folders in use, kept until then, or left over."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from vcsbench.storages.place import Place
+from vcsbench.subjects.repository import fsfs
+from vcsbench.subjects.repository.variant import Variant
 
 # Below a place; in it a folder for each repository.
 FOLDER = "loading"
@@ -29,6 +32,14 @@ def kept_if_whole(place: Place, repo: str) -> Iterator[Path]:
         raise
     finally:
         os.close(lock)
+
+
+def loaded(record: Mapping[str, Any], variant: Variant) -> Path | None:
+    """Where a variant lies that copies can be made from, by the record of a load; None where it is gone or
+    was changed, or was loaded from another source."""
+    path = Path(record.get("path", ""), f"{variant.format}.{variant.packing}")
+    ours = record.get("identity") == variant.identity
+    return path if ours and not fsfs.unlike(path, variant.format, variant.packing) else None
 
 
 def remove_leftovers(places: Sequence[Place], root: str | Path) -> None:

@@ -1,0 +1,140 @@
+"""The bookkeeping of what is prepared: what storages are to have, what there is, what is made anew."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from vcsbench import sources
+from vcsbench.subjects.repository import nursery
+from vcsbench.subjects.repository.labels import copy_of, label_of
+from vcsbench.subjects.repository.loader import load_source
+from vcsbench.subjects.repository.making import make_missing
+from vcsbench.subjects.repository.shelf import Shelf
+from vcsbench.subjects.repository.variant import Variant
+
+SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0001, "seed": 1}
+F6, F7 = (Variant("ruby", fmt, "nopack", "i1") for fmt in ("f6", "f7"))
+BSD = Variant("bsd", "f7", "pack", "i2")
+
+needs_svnadmin = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
+
+
+def test_what_is_wanted_where(tmp_path: Path) -> None:
+    shelf = Shelf({"ram": [F7], "disk": [F7, BSD, F6]}, {"disk": "/d", "ram": "/r"}, 2, tmp_path)
+    assert shelf.storages == ["disk", "ram"]
+    assert shelf.repositories("disk") == ["bsd", "ruby"] and shelf.repositories("ram") == ["ruby"]
+    assert shelf.rows("disk")[0] == ["bsd", "f7", "pack", "i2"]
+    assert shelf.formats("ruby") == [["f6", "nopack"], ["f7", "nopack"]]
+    assert shelf.takers("ruby") == {
+        "/d": [["f6", "nopack"], ["f7", "nopack"]],
+        "/r": [["f7", "nopack"]],
+    }
+    assert shelf.takers("bsd") == {"/d": [["f7", "pack"]]}
+    assert shelf.others("disk") == {"bsd": [], "ruby": ["ram"]}
+
+
+class Prepared:
+    """A checkout whose storage `disk` has both copies of two variants, as the rules leave it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.scratch = root / "scratch"
+        for folder in (root / "disk", self.scratch):
+            folder.mkdir()
+        facts = load_source(
+            sources.open_source("ruby", SMALL), [("f6", "nopack"), ("f7", "nopack")], self.scratch
+        )
+        record = {"path": str(self.scratch), "identity": "i1", "made": "loaded then", **facts}
+        self._write("loaded/ruby", record)
+        place = self.shelf().place("disk")
+        labels = make_missing(place, [F6, F7], 2, {"ruby": record}, 0, 1)
+        self._write("repositories/disk", {"made": "made then", "repositories": labels})
+
+    def _write(self, name: str, content: object) -> None:
+        path = self.root / "results" / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+
+    def shelf(self, *more: Variant) -> Shelf:
+        """As another start of the workflow would make it."""
+        return Shelf({"disk": [F6, F7, *more]}, {"disk": "disk"}, 2, self.root)
+
+    def copy(self, variant: Variant, number: int) -> Path:
+        return copy_of(self.shelf().place("disk").path, variant.name, number)
+
+
+@pytest.fixture
+def prepared(tmp_path: Path) -> Prepared:
+    """Copies that are there, and what they were made from, too."""
+    return Prepared(tmp_path)
+
+
+@needs_svnadmin
+def test_what_is_whole_keeps_its_moments(
+    prepared: Prepared, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(prepared.scratch)  # the rule that copies does that
+    shelf = prepared.shelf()
+    assert (shelf.made("disk"), shelf.loaded("ruby")) == ("made then", "loaded then")
+    assert shelf.missing("disk") == {} and capsys.readouterr().err == ""
+
+
+@needs_svnadmin
+def test_a_copy_that_is_gone_is_said_and_made_from_the_other(
+    prepared: Prepared, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(prepared.scratch)
+    shutil.rmtree(prepared.copy(F6, 2))
+    shelf = prepared.shelf()
+    assert shelf.made("disk") == shelf.made("disk") != "made then"
+    assert shelf.loaded("ruby") == "loaded then"
+    said = capsys.readouterr().err
+    assert said.count("1 copies have vanished or were changed") == 1
+    assert "(ruby.f6.nopack.2: it is gone)" in said
+
+
+@needs_svnadmin
+def test_it_is_loaded_anew_where_nothing_is_left_to_copy(prepared: Prepared) -> None:
+    for number in (1, 2):
+        label_of(prepared.copy(F6, number)).unlink()
+    assert prepared.shelf().loaded("ruby") == "loaded then"  # what was loaded is still there
+    (prepared.scratch / "f6.nopack" / "db" / "format").unlink()
+    shelf = prepared.shelf()
+    assert shelf.loaded("ruby") != "loaded then" and shelf.made("disk") != "made then"
+
+
+@needs_svnadmin
+def test_formats_that_changed_places_are_loaded_anew(prepared: Prepared) -> None:
+    """The one copy of each format where the other belongs: none is left to copy from."""
+    shutil.rmtree(prepared.scratch)
+    shelf = Shelf({"disk": [F6, F7]}, {"disk": "disk"}, 1, prepared.root)
+    for of in (lambda path: path, label_of):
+        one, two = (of(prepared.copy(variant, 1)) for variant in (F6, F7))
+        one.rename(one.with_name("aside"))
+        two.rename(one)
+        one.with_name("aside").rename(two)
+    assert set(shelf.missing("disk")) == {(F6, 1), (F7, 1)}
+    assert shelf.loaded("ruby") != "loaded then" and shelf.made("disk") != "made then"
+
+
+@needs_svnadmin
+def test_a_variant_that_is_new_has_not_vanished(
+    prepared: Prepared, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = F6._replace(packing="pack")
+    shelf = prepared.shelf(new)
+    assert shelf.made("disk") == "made then", "its params have it made"
+    assert set(shelf.missing("disk")) == {(new, 1), (new, 2)} and capsys.readouterr().err == ""
+
+
+@needs_svnadmin
+def test_what_was_loaded_is_found_where_its_record_says(prepared: Prepared) -> None:
+    record = json.loads(prepared.shelf().load_record("ruby").read_text())
+    assert nursery.loaded(record, F6) == prepared.scratch / "f6.nopack"
+    assert nursery.loaded(record, F6._replace(identity="i2")) is None
+    assert nursery.loaded(record, F6._replace(packing="pack")) is None
+    assert nursery.loaded({}, F6) is None

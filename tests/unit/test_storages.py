@@ -1,0 +1,98 @@
+"""What is read of a storage from the system, and which folder a configured one is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from vcsbench.machine import Machine
+from vcsbench.report.setting import summarise
+from vcsbench.storages import describe, mounts
+from vcsbench.storages.describe import lacks_journal, why_never_cold
+from vcsbench.storages.folder import resolve
+from vcsbench.storages.mounts import Mount, mount_of
+from vcsbench.storages.place import Place
+
+
+def mounted(monkeypatch: pytest.MonkeyPatch, *found: Mount) -> None:
+    monkeypatch.setattr(mounts, "read_mounts", lambda: list(found))
+    describe._filesystem.cache_clear()
+
+
+def test_a_tmpfs_is_never_cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    mounted(monkeypatch, Mount("/dev/sda", "/", "ext4"), Mount("tmpfs", "/ram", "tmpfs"))
+    assert "cannot be cold" in why_never_cold(Machine(), "/ram/x", "auto")
+    assert "cannot be cold" not in why_never_cold(Machine(), "/x", "auto")
+
+
+def test_no_right_to_drop_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
+    mounted(monkeypatch, Mount("/dev/sda", "/", "ext4"))
+    assert "takes root" in why_never_cold(Machine(), "/x", "drop-caches")
+    monkeypatch.setenv("PATH", "")
+    assert "takes root, or vmtouch" in why_never_cold(Machine(), "/x", "auto")
+
+
+def test_ext4_without_a_journal_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    mounted(monkeypatch, Mount("/dev/none", "/", "ext4"))
+    journals = list(Path("/proc/fs/jbd2").glob("*")) if Path("/proc/fs/jbd2").exists() else []
+    device = os.stat(tmp_path).st_dev
+    name = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve().name
+    has_one = any(path.name.startswith(f"{name}-") for path in journals)
+    assert lacks_journal(str(tmp_path)) is not has_one
+    mounted(monkeypatch, Mount("x", "/", "xfs"))
+    assert not lacks_journal(str(tmp_path))
+
+
+def test_the_mount_that_was_made_last_holds_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    below, hides = Mount("a", "/data", "ext4"), Mount("b", "/data", "tmpfs")
+    mounted(monkeypatch, Mount("c", "/", "xfs"), below, hides)
+    assert mount_of("/data/x") == hides and mount_of("/database").device == "c"
+
+
+def test_a_storage_is_described_by_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounted(monkeypatch, Mount("/dev/vda1", "/", "ext4", "rw,noatime"))
+    device = os.stat(tmp_path).st_dev
+    queue = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/../queue"
+    kernel = {f"{queue}/rotational": "0", f"{queue}/scheduler": "none [mq-deadline] kyber"}
+    monkeypatch.setattr(describe, "read", lambda path: kernel.get(str(path), ""))
+    said = describe.storage("disk", tmp_path)
+    assert said.pop("free_bytes") > 0
+    assert said == {
+        "name": "disk",
+        "path": str(tmp_path),
+        "filesystem": "ext4",
+        "device": "/dev/vda1",
+        "rotational": False,
+        "mount_options": "rw,noatime",
+        "scheduler": "mq-deadline",
+    }
+
+
+def test_in_ram_no_more_is_free_than_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(describe, "read", lambda path: "MemTotal: 9 kB\nMemAvailable:    1000 kB")
+    mounted(monkeypatch, Mount("disk", "/", "ext4"))
+    assert describe.free_bytes(tmp_path) > 1_024_000
+    mounted(monkeypatch, Mount("ram", "/", "tmpfs"))
+    assert describe.free_bytes(tmp_path) == 921_600
+
+
+@pytest.mark.parametrize(
+    "configured", ["link", "./link/../link", "here/../real", "real", "{}/link"]
+)
+def test_a_folder_has_one_name_however_it_is_configured(tmp_path: Path, configured: str) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    folder = resolve(configured.format(tmp_path), tmp_path)
+    assert folder == (tmp_path / "real").resolve()
+    place = Place(configured.format(tmp_path), tmp_path)
+    assert place.storage == folder
+    # So what is written there is known to be written to the storage itself.
+    context = {"storage": {"name": "disk", "path": str(place.path)}, "targets": str(folder)}
+    assert list(summarise([context]).targets) == [f"{folder}, the storage itself"]
