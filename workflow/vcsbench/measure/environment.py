@@ -10,7 +10,7 @@ from vcsbench.programs import Programs
 
 # Loaders, C libraries, Subversion and its libraries take these; so does whoever goes through a proxy.
 CHANGING = re.compile(
-    r"LD_.*|GLIBC_TUNABLES|MALLOC_.*|SVN_.*|APR_.*|SERF_.*|OPENSSL_.*|GCONV_PATH|TMPDIR|"
+    r"LD_.*|GLIBC_TUNABLES|MALLOC_.*|SVN_.*|APR_.*|SERF_.*|OPENSSL_.*|GCONV_PATH|"
     r"(http|https|ftp|all|no)_proxy",
     re.IGNORECASE,
 )
