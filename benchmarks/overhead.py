@@ -23,8 +23,7 @@ from rows import ROOT, Row, run, seconds, show
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow")]
 
 from project import Project, make_project  # noqa: E402
-from vcsbench.axes.ra import ACCESS  # noqa: E402
-from vcsbench.measure.servers import Server  # noqa: E402
+from vcsbench.measure.server import Server  # noqa: E402
 
 STUDY = "fsfs-san-2014"
 CELL = "log/svn/ruby/f7/nopack/slow/hot-svn"
@@ -68,7 +67,7 @@ def bare_loop(project: Project, rounds: int) -> float:
         private = Path(folder, "server")
         private.mkdir()
         files = project.path / "config" / "servers" / "slow"
-        server = Server(ACCESS["svn"], Path(context["repository"]["path"]).parent, files, private)
+        server = Server("svnserve", Path(context["repository"]["path"]).parent, files, private)
         server.start()
         argv = [
             "svn",

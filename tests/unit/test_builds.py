@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -16,14 +17,15 @@ import pytest
 
 from project import needs
 from vcsbench import processes
-from vcsbench.axes.build import ON_PATH, Build, digests, read_builds, why_lacking
-from vcsbench.axes.ra import ACCESS
+from vcsbench.axes.build import binaries_of, why_lacking
+from vcsbench.axes.values import resolved_tables, values_of
+from vcsbench.config.builds import ON_PATH, Build, read_builds
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.evidence import buildlabels
 from vcsbench.machine import Machine
 from vcsbench.measure.meters import loaded
-from vcsbench.measure.servers import Server
+from vcsbench.measure.server import Server
 from vcsbench.programs import Programs, check_unchanged, digest
 from vcsbench.report import builds
 
@@ -53,6 +55,12 @@ def wrapper(prefix: Path, *names: str) -> Path:
     for name in names:
         script(prefix, name, f'exec {shutil.which(name)} "$@"')
     return prefix
+
+
+def digests(build: Build, argv: str, server: str) -> dict[str, str]:
+    """What binaries_of() says of a cell with a build, asked anew."""
+    here: Any = SimpleNamespace(builds={"x": build}, machine=Machine())
+    return binaries_of({"build": "x"}, {"argv": argv, "server": server}, here)
 
 
 def read(root: Path, **definitions: Any) -> dict[str, Build]:
@@ -143,7 +151,7 @@ def test_an_environment_that_is_to_be_made_lacks_httpd_only(
     script(folder, "mamba", "true")
     assert why_lacking(build, Machine(), "{svnbench} null-log {url}", "svnserve") == ""
     assert "conda environment" in why_lacking(build, Machine(), LOG, "httpd")
-    assert digests(build, Machine(), LOG, "svnserve") == {}
+    assert digests(build, LOG, "svnserve") == {}
 
 
 def test_what_makes_cells_stale_is_each_sides_own(folder: Path) -> None:
@@ -156,7 +164,7 @@ def test_what_makes_cells_stale_is_each_sides_own(folder: Path) -> None:
         from vcsbench import programs
 
         programs._file_digest.cache_clear()  # each start of the workflow looks anew
-        return digests(build, Machine(), LOG, "svnserve")
+        return digests(build, LOG, "svnserve")
 
     first = now()
     assert set(first) == {"client svn", "client libraries", "server svnserve", "server libraries"}
@@ -211,7 +219,7 @@ def test_a_wrapped_server_runs_and_shows_what_it_has_loaded(served: Path) -> Non
         pytest.skip("no x86-64 glibc")
     script(served / "x", "svnserve", f'exec {loader} --library-path /usr/lib {real} "$@"')
     programs = Programs(str(served / "x"))
-    server = Server(ACCESS["svn"], served / "root", SLOW, served / "run", programs)
+    server = Server("svnserve", served / "root", SLOW, served / "run", programs)
     server.start()
     try:
         assert processes.command_line(server.pid)[0] == loader
@@ -227,7 +235,7 @@ def test_a_wrapped_server_runs_and_shows_what_it_has_loaded(served: Path) -> Non
 def test_a_wrapper_that_stays_before_its_server_is_refused(served: Path) -> None:
     script(served / "x", "svnserve", f'{shutil.which("svnserve")} "$@"\nexit 0')
     server = Server(
-        ACCESS["svn"], served / "root", SLOW, served / "run", Programs(str(served / "x"))
+        "svnserve", served / "root", SLOW, served / "run", Programs(str(served / "x"))
     )
     try:
         with pytest.raises(UserError, match="it has to end with `exec"):
@@ -300,11 +308,11 @@ def study(axis: Any, compare: dict[str, Any]) -> Study:
 
 
 def test_first_and_rest_are_the_configurations_builds_in_its_order() -> None:
-    resolved = study("builds", {"baseline": "first", "candidates": "rest"}).resolved(
-        ["b", "a", "c"]
-    )
-    assert resolved.axes == {"build": ["b", "a", "c"]}
-    assert resolved.tables["t"]["compare"] == {
+    here: Any = SimpleNamespace(builds={name: ON_PATH for name in ("b", "a", "c")})
+    named = study("builds", {"baseline": "first", "candidates": "rest"})
+    values = values_of(named, here)
+    assert values == {"build": ["b", "a", "c"]}
+    assert resolved_tables(named, values)["t"]["compare"] == {
         "axis": "build",
         "baseline": "b",
         "candidates": ["a", "c"],
@@ -313,7 +321,10 @@ def test_first_and_rest_are_the_configurations_builds_in_its_order() -> None:
 
 def test_a_study_may_name_its_builds_itself() -> None:
     named = study(["trunk", "prototype"], {"baseline": "trunk", "candidates": ["prototype"]})
-    assert named.resolved(["a", "b"]) == named
+    here: Any = SimpleNamespace(builds={"a": ON_PATH, "b": ON_PATH})
+    values = values_of(named, here)
+    assert values == {"build": ["trunk", "prototype"]}
+    assert resolved_tables(named, values) == named.tables
 
 
 def test_the_report_tells_what_ran_under_each_name() -> None:

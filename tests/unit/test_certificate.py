@@ -9,11 +9,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from vcsbench import processes
-from vcsbench.axes.cache import STATES, describe
+from vcsbench.axes.cache import AXIS, STATES
 from vcsbench.machine import can_drop_caches
 from vcsbench.measure.clearing import clear
 from vcsbench.measure.meters import counters, residency, strangers
@@ -69,7 +71,7 @@ def test_eviction_makes_files_cold_and_reading_makes_them_hot(folder: Path) -> N
     (folder / "small").write_bytes(b"x" * 700)
     os.sync()
     assert _share(folder) == 1.0
-    clear("evict", folder)
+    clear("evict", [folder, folder / "gone"])
     assert _share(folder) == 0.0
     (folder / "small").read_bytes()
     assert _share(folder) == pytest.approx(700 / (3 * MIB + 700))
@@ -171,11 +173,13 @@ def test_servers_of_vcsbench_are_known_by_their_marker_or_their_place(tmp_path: 
 
 
 def test_published_cold_runs_do_not_touch_the_client() -> None:
-    assert "touch-client" in describe("cold", cold_client=False)["prepare"]
-    assert "touch-client" not in describe("cold", cold_client=True)["prepare"]
+    for cold_client in (False, True):
+        here: Any = SimpleNamespace(config={"cold_client": cold_client})
+        steps = AXIS.part("cold", here)["state"]["prepare"]
+        assert ("touch-client" in steps) is not cold_client
 
 
 def test_each_cold_run_clears_caches_with_the_server_ended() -> None:
-    steps = STATES["cold"].prepare
+    steps = STATES["cold"]["prepare"]
     wanted = ("stop-server", "sync", "clear-caches", "start-server")
     assert [step for step in steps if step in wanted] == list(wanted)

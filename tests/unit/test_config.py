@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from vcsbench.config.configuration import load_config, merge, own_repository
+from vcsbench.config.configuration import load_config, merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
+from vcsbench.sources import own_repository
 
 ROOT = Path(__file__).parent.parent.parent
 DEFAULT = ROOT / "config" / "config.yaml"
@@ -34,7 +35,7 @@ def sentence(tmp_path: Path, **over: Any) -> str:
 def test_default_and_full_configurations_are_valid(tmp_path: Path) -> None:
     assert configured(tmp_path)["rounds"] == 5
     full = read_yaml(ROOT / "config" / "full.yaml")
-    assert set(configured(tmp_path, **full).repositories) == {"ruby", "bsd"}
+    assert set(configured(tmp_path, **full)["repositories"]) == {"ruby", "bsd"}
 
 
 def test_unknown_key_names_file_key_and_remedy(tmp_path: Path) -> None:
@@ -63,8 +64,13 @@ def test_missing_study_lists_those_there_are(tmp_path: Path) -> None:
 
 
 def test_study_with_published_numbers_only_cannot_be_measured(tmp_path: Path) -> None:
-    text = sentence(tmp_path, studies=["fsfs-ssd-2014"])
-    assert "published numbers only" in text
+    studies = tmp_path / "config" / "studies"
+    studies.mkdir(parents=True)
+    study = read_yaml(ROOT / "config" / "studies" / "fsfs-ssd-2014.yaml")
+    study.pop("commands")
+    (studies / "old.yaml").write_text(yaml.safe_dump(study))
+    with pytest.raises(UserError, match="published numbers only"):
+        load_config({**read_yaml(DEFAULT), "studies": ["old"]}, tmp_path, [DEFAULT])
 
 
 def test_undefined_storage(tmp_path: Path) -> None:

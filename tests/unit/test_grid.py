@@ -8,29 +8,37 @@ from typing import Any
 
 import pytest
 
-from vcsbench.axes.build import ON_PATH, why_lacking
-from vcsbench.config.configuration import Config, load_config, merge
+from vcsbench.axes.build import why_lacking
+from vcsbench.axes.here import Here
+from vcsbench.config.builds import ON_PATH
+from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
-from vcsbench.plan.grid import Cell, make_grid, run_order
+from vcsbench.plan.grid import Cell, make_grid
+from vcsbench.plan.order import run_order
+from vcsbench.run.house import open_here
 
 ROOT = Path(__file__).parent.parent.parent
 DEFAULT = ROOT / "config" / "config.yaml"
 STUDY = "fsfs-san-2014"
 
 
-def config(*include: dict[str, Any], exclude: Any = (), **over: Any) -> Config:
+BLOCKS = {STUDY: ["command", "repo", "cache"]}
+
+
+def here(*include: dict[str, Any], exclude: Any = (), **over: Any) -> Here:
+    """The default configuration with these parts as its grid, on this machine."""
     grid = (
         {"grid": {STUDY: {"include": list(include), "exclude": list(exclude)}}} if include else {}
     )
-    return load_config(merge(read_yaml(DEFAULT), {**grid, **over}), ROOT, [DEFAULT])
+    return open_here(merge(read_yaml(DEFAULT), {**grid, **over}), ROOT, [DEFAULT])
 
 
 def cells(*include: dict[str, Any], **over: Any) -> list[Cell]:
     """The cells without twins, unless `over` wants them."""
-    made = config(*include, **{"twins": 0, **over})
-    return make_grid(made, made.studies[STUDY], lambda axes: "")
+    made = here(*include, **{"twins": 0, **over})
+    return make_grid(made, made.config.studies[STUDY], lambda axes: "")
 
 
 def test_default_grid_has_what_the_study_compares() -> None:
@@ -95,9 +103,9 @@ def test_an_empty_grid_is_said() -> None:
 
 def test_rounds_are_blocks_and_the_order_is_seeded() -> None:
     grid = cells()
-    order = run_order(grid, 3, seed=1)
-    assert order == run_order(list(reversed(grid)), 3, seed=1)
-    assert order != run_order(grid, 3, seed=2)
+    order = run_order(grid, BLOCKS, 3, seed=1)
+    assert order == run_order(list(reversed(grid)), BLOCKS, 3, seed=1)
+    assert order != run_order(grid, BLOCKS, 3, seed=2)
     assert sorted(order.values()) == list(range(3 * len(grid)))
     last = {n: max(at for (_, _, r), at in order.items() if r == n) for n in (1, 2, 3)}
     first = {n: min(at for (_, _, r), at in order.items() if r == n) for n in (1, 2, 3)}
@@ -114,7 +122,7 @@ def test_rounds_are_blocks_and_the_order_is_seeded() -> None:
 
 def test_more_rounds_leave_the_earlier_ones_where_they_are() -> None:
     grid = cells()
-    few, more = run_order(grid, 2, 1), run_order(grid, 4, 1)
+    few, more = run_order(grid, BLOCKS, 2, 1), run_order(grid, BLOCKS, 4, 1)
     assert all(more[key] == at for key, at in few.items())
 
 

@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 import yaml
 
+from vcsbench.axes.cache import STATES
+from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.evidence import flags
 from vcsbench.evidence.hyperfine_export import Run
-from vcsbench.evidence.judgement import JUDGED, THRESHOLDS, judge, pack, unpack, with_times
+from vcsbench.evidence.judgement import JUDGED, judge, pack, unpack, with_times
 
 ROOT = Path(__file__).parent.parent.parent
 MIB = 1 << 20
 SIZE = 100 * MIB
 # A run against a server that read nothing and was disturbed by nobody.
 QUIET: dict[str, Any] = {
-    "repository_bytes": SIZE,
+    "subject_bytes": SIZE,
     "resident_after": 0.5,
     "resident_after_bytes": 50 * MIB,
     "client_read_bytes": 0,
@@ -48,15 +50,15 @@ COLD = {
 
 
 def judged(cache: str, thresholds: dict[str, float] | None = None, **seen: Any) -> list[str]:
-    evidence = {**(COLD if cache == "cold" else QUIET), **seen}
-    return judge(evidence, {"cache": cache}, thresholds or {})
+    evidence = {"elapsed_s": 0.997, **(COLD if cache == "cold" else QUIET), **seen}
+    return judge(evidence, evidence["elapsed_s"], STATES[cache]["promises"], thresholds or {})
 
 
 def test_honest_runs_have_no_flags() -> None:
     assert judged("cold") == judged("hot-svn") == []
     assert judged("hot-os", server_runs_before=0) == []
     over_file = {key: value for key, value in QUIET.items() if not key.startswith("server_")}
-    assert judge(over_file, {"cache": "hot-svn"}, {}) == [], "no server, and none is missed"
+    assert judge(over_file, 1.0, STATES["hot-svn"]["promises"], {}) == [], "no server, and none is missed"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,19 @@ def test_what_means_nothing(cache: str, seen: dict[str, Any]) -> None:
 
 
 def test_without_evidence_a_run_is_uncertified() -> None:
-    assert judge({}, {"cache": "cold"}, {}) == ["uncertified"]
+    assert judge({}, 1.0, STATES["cold"]["promises"], {}) == ["uncertified"]
+
+
+def test_a_time_that_cannot_have_been_is_a_false_label() -> None:
+    assert judged("hot-svn", elapsed_s=0.5) == ["clock"], "half of what passed between the hooks"
+    assert judged("hot-svn", elapsed_s=1.001) == ["clock"], "more than that"
+    assert judged("hot-svn", elapsed_s=0.04, window_s=0.08) == ["clock"], "of a short run, too"
+    assert judged("hot-svn", elapsed_s=0.04, window_s=0.055) == [], "a shell had to start"
+
+
+def test_what_is_written_may_be_warm_as_well() -> None:
+    assert judged("cold", written_resident_before=0.9) == ["warm"]
+    assert judged("cold", written_resident_before=0.01) == []
 
 
 def test_another_threshold_judges_otherwise() -> None:
@@ -149,6 +163,8 @@ def test_every_threshold_is_documented_and_every_documented_one_exists() -> None
 def test_each_threshold_counts() -> None:
     """Raised or lowered far enough, each takes a flag away that stood with the others as they are."""
     over = {
+        "clock_floor_s": ("", {"elapsed_s": 0.5}),
+        "clock_share": ("", {"elapsed_s": 0.5}),
         "cold_resident_share": ("cold", {"resident_before": 0.2, "resident_after_bytes": 0}),
         "cold_reads_share": ("cold", {"server_read_bytes": 2 * MIB, "resident_after_bytes": 0}),
         "cold_foreign_share": ("cold", {"resident_after_bytes": 90 * MIB}),
@@ -181,7 +197,7 @@ def test_every_flag_has_its_sentence_and_a_false_label_is_about_the_label() -> N
     assert set(JUDGED) <= set(flags.FLAGS)
     assert {word for word in JUDGED if word in flags.FALSE_LABEL} == {
         *("warm", "no-reads", "fewer-reads", "read-by-others", "cold-reads", "restarted"),
-        *("served-before", "not-warmed", "forked", "uncertified"),
+        *("served-before", "not-warmed", "forked", "uncertified", "clock"),
     }
 
 
@@ -189,7 +205,7 @@ def test_the_table_of_flags_in_the_docs_is_that_of_the_code() -> None:
     text = (ROOT / "docs" / "certificates.md").read_text()
     rows = re.findall(r"^\| `([a-z-]+)` \| .* \| (yes)? ?\|$", text, re.MULTILINE)
     assert {word: bool(false) for word, false in rows} == {
-        word: flags.FLAGS[word].false_label for word in (*JUDGED, "saturated", "short")
+        word: flags.FLAGS[word].false_label for word in (*JUDGED, "environment", "saturated", "short")
     }
     named = set(re.findall(r"`(\w+)`", text))
     other = {"memory_pressure_pct", "io_pressure_pct", "others_cpu_pct", "steal_pct"}

@@ -16,19 +16,19 @@ from pathlib import Path
 import pytest
 
 from vcsbench import processes
-from vcsbench.axes.ra import ACCESS
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
-from vcsbench.measure import servers
-from vcsbench.measure.servers import HOST, Server, free_port
+from vcsbench.measure import server as servers
+from vcsbench.measure.server import Server, free_port
+from vcsbench.measure.servers.kind import HOST
 
 SLOW = Path(__file__).parent.parent.parent / "config" / "servers" / "slow"
 KINDS = [
     pytest.param(
-        "svn", marks=pytest.mark.skipif(not shutil.which("svnserve"), reason="no svnserve")
+        "svnserve", marks=pytest.mark.skipif(not shutil.which("svnserve"), reason="no svnserve")
     ),
     pytest.param(
-        "http", marks=pytest.mark.skipif(not Machine().httpd, reason="no httpd with mod_dav_svn")
+        "httpd", marks=pytest.mark.skipif(not Machine().httpd, reason="no httpd with mod_dav_svn")
     ),
 ]
 
@@ -46,12 +46,13 @@ def folder() -> Iterator[Path]:
 
 
 def url(server: Server) -> str:
-    return f"{server.access.scheme}://{HOST}:{server.port}/one"
+    scheme = {"svnserve": "svn", "httpd": "http"}[server.kind]
+    return f"{scheme}://{HOST}:{server.port}/one"
 
 
-@pytest.mark.parametrize("ra", KINDS)
-def test_a_server_answers_when_start_returns_and_is_gone_after_stop(folder: Path, ra: str) -> None:
-    server = Server(ACCESS[ra], folder / "root", SLOW, folder / "run")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_server_answers_when_start_returns_and_is_gone_after_stop(folder: Path, kind: str) -> None:
+    server = Server(kind, folder / "root", SLOW, folder / "run")
     server.start()
     try:
         done = subprocess.run(
@@ -69,9 +70,9 @@ def test_a_server_answers_when_start_returns_and_is_gone_after_stop(folder: Path
     assert processes.command_line(pid) == [] and server.pid == 0
 
 
-@pytest.mark.parametrize("ra", KINDS)
-def test_a_server_listens_on_loopback_only(folder: Path, ra: str) -> None:
-    server = Server(ACCESS[ra], folder / "root", SLOW, folder / "run")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_server_listens_on_loopback_only(folder: Path, kind: str) -> None:
+    server = Server(kind, folder / "root", SLOW, folder / "run")
     server.start()
     try:
         listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
@@ -85,9 +86,9 @@ def test_a_server_listens_on_loopback_only(folder: Path, ra: str) -> None:
         server.stop()
 
 
-@pytest.mark.parametrize("ra", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_taken_port_is_replaced_at_the_first_start(
-    folder: Path, ra: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as other:
         other.bind((HOST, 0))
@@ -95,7 +96,7 @@ def test_a_taken_port_is_replaced_at_the_first_start(
         taken = other.getsockname()[1]
         ports = iter([taken, free_port()])
         monkeypatch.setattr(servers, "free_port", lambda: next(ports))
-        server = Server(ACCESS[ra], folder / "root", SLOW, folder / "run")
+        server = Server(kind, folder / "root", SLOW, folder / "run")
         server.start()
         try:
             assert server.port != taken
@@ -103,9 +104,9 @@ def test_a_taken_port_is_replaced_at_the_first_start(
             server.stop()
 
 
-@pytest.mark.parametrize("ra", KINDS)
-def test_a_port_that_gets_taken_between_two_starts_is_one_sentence(folder: Path, ra: str) -> None:
-    server = Server(ACCESS[ra], folder / "root", SLOW, folder / "run")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_port_that_gets_taken_between_two_starts_is_one_sentence(folder: Path, kind: str) -> None:
+    server = Server(kind, folder / "root", SLOW, folder / "run")
     server.start()
     server.stop()
     with socket.socket() as other:
@@ -119,16 +120,15 @@ def test_a_port_that_gets_taken_between_two_starts_is_one_sentence(folder: Path,
     assert "\n" not in str(said.value)
 
 
-@pytest.mark.parametrize("ra", KINDS)
-def test_a_server_dies_with_its_owner(folder: Path, ra: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_server_dies_with_its_owner(folder: Path, kind: str) -> None:
     program = f"""
 import sys, time
 sys.path.insert(0, {str(SLOW.parent.parent.parent / "workflow")!r})
 from pathlib import Path
-from vcsbench.axes.ra import ACCESS
-from vcsbench.measure.servers import Server
+from vcsbench.measure.server import Server
 folder, slow = Path({str(folder)!r}), Path({str(SLOW)!r})
-server = Server(ACCESS[{ra!r}], folder / "root", slow, folder / "run")
+server = Server({kind!r}, folder / "root", slow, folder / "run")
 server.start()
 print(server.pid, flush=True)
 time.sleep(60)

@@ -6,12 +6,14 @@ import pandas as pd
 import pytest
 
 from unit.synthetic import make_study
-from unit.test_grid import STUDY, cells, config
+from unit.test_grid import BLOCKS, STUDY, cells, here
 from unit.test_tables import AXES, ELAPSED, FORMATS, frame_of, table_of
 from vcsbench.evidence.measurements import collect, read_grid
-from vcsbench.plan.grid import make_grid, run_order
+from vcsbench.plan.grid import make_grid
+from vcsbench.plan.order import run_order
 from vcsbench.plan.twins import class_of, is_twin, original_of, twin_of
 
+CLASS = ["command", "cache", "ra"]
 LOG = {"command": "log", "format": ["f6", "f7"], "config": "slow", "cache": ["cold", "hot-os"]}
 
 
@@ -23,8 +25,8 @@ def twins_among(grid):
 def test_so_many_cells_of_each_class_get_a_twin_behind_them(per_class):
     grid = cells(LOG, twins=per_class)
     found = [cell for cell in grid if is_twin(cell.path)]
-    classes = [class_of(cell.axes) for cell in found]
-    assert sorted(classes) == sorted([*{class_of(cell.axes) for cell in grid}] * per_class)
+    classes = [class_of(cell.axes, CLASS) for cell in found]
+    assert sorted(classes) == sorted([*{class_of(cell.axes, CLASS) for cell in grid}] * per_class)
     for cell in found:
         before = grid[grid.index(cell) - 1]
         assert (before.path, before.axes) == (original_of(cell.path), cell.axes)
@@ -53,15 +55,15 @@ def test_another_axis_value_adds_only_cells_that_are_new_or_twins_of_new_ones():
 
 
 def test_a_skipped_cell_gets_no_twin():
-    made = config(LOG)
-    grid = make_grid(made, made.studies[STUDY], lambda axes: "no" if axes["ra"] == "http" else "")
+    made = here(LOG)
+    grid = make_grid(made, made.config.studies[STUDY], lambda axes: "no" if axes["ra"] == "http" else "")
     assert len(twins_among(grid)) == 4
     assert not any(cell.skip for cell in grid if is_twin(cell.path))
 
 
 def test_twins_run_in_the_blocks_of_their_originals():
     grid = cells(LOG, twins=1)
-    order = run_order(grid, 3, 1)
+    order = run_order(grid, BLOCKS, 3, 1)
     for cell in grid:
         if is_twin(cell.path):
             for number in (1, 2, 3):
@@ -76,13 +78,13 @@ def test_twins_run_in_the_blocks_of_their_originals():
 
 def test_more_rounds_leave_the_order_of_the_earlier_ones():
     grid = cells(LOG, twins=1)
-    few, many = run_order(grid, 3, 1), run_order(grid, 8, 1)
+    few, many = run_order(grid, BLOCKS, 3, 1), run_order(grid, BLOCKS, 8, 1)
     assert {key: many[key] for key in few} == few
 
 
 def test_an_order_is_random_within_a_block_and_another_in_each_round():
     grid = cells(LOG, twins=1)
-    order = run_order(grid, 2, 1)
+    order = run_order(grid, BLOCKS, 2, 1)
     first, second = (
         [path for _, path, n in sorted(order, key=order.__getitem__) if n == number]
         for number in (1, 2)

@@ -16,7 +16,7 @@ from project import needs
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.measure.hooks import Abandoned
-from vcsbench.measure.work import KINDS, neutral, tree
+from vcsbench.measure.work import kind_of, neutral, tree
 from vcsbench.measure.work.capture import capture
 from vcsbench.measure.work.neutral import Neutral
 
@@ -82,7 +82,7 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def did(kind: str, *argv: str | Path, url: str = "file:///nowhere") -> dict[str, Any]:
     """The fingerprint of a command that prints."""
-    read = KINDS[kind].read
+    read = kind_of(kind).read
     assert read
     return read(io.BytesIO(sh(*argv)), Neutral(url))
 
@@ -121,7 +121,7 @@ def test_a_dump_has_no_part_that_varies_but_its_uuid(repositories: list[Path]) -
     stream = bytearray(sh("svnadmin", "dump", "-q", repositories[0]))
     at = stream.index(b"0123456789abcdef") + (1 << 20)
     stream[at] ^= 1
-    damaged = KINDS["dump"].read(io.BytesIO(stream), Neutral("file:///nowhere"))  # type: ignore[misc]
+    damaged = kind_of("dump").read(io.BytesIO(stream), Neutral("file:///nowhere"))  # type: ignore[misc]
     assert {key for key in damaged if damaged[key] != both[0][key]} == {"digest"}
 
 
@@ -140,7 +140,7 @@ def test_content_of_a_dump_is_not_taken_for_its_headers(tmp_path: Path) -> None:
 
 def exported(repository: Path, target: Path) -> dict[str, Any]:
     sh("svn", "export", "-q", url_of(repository) + "/trunk", target)
-    return tree.read(target, Neutral(url_of(repository)))
+    return tree.look(target, Neutral(url_of(repository)))
 
 
 def test_a_tree_is_the_same_from_every_copy_keywords_included(
@@ -152,7 +152,7 @@ def test_a_tree_is_the_same_from_every_copy_keywords_included(
     assert counted == {"files": 4, "directories": 2, "symlinks": 1}
     # The URL is in there, and only what is in a file of this repository's is passed over.
     assert url_of(repositories[0]) in (tmp_path / "0" / "keywords").read_text()
-    other = tree.read(tmp_path / "0", Neutral(url_of(repositories[1])))
+    other = tree.look(tmp_path / "0", Neutral(url_of(repositories[1])))
     assert other["digest"] != both[0]["digest"]
 
 
@@ -177,7 +177,7 @@ def test_every_change_of_a_tree_shows(
 ) -> None:
     whole = exported(repositories[0], tmp_path / "t")
     change(tmp_path / "t")
-    after = tree.read(tmp_path / "t", Neutral(url_of(repositories[0])))
+    after = tree.look(tmp_path / "t", Neutral(url_of(repositories[0])))
     assert {key for key in whole if whole[key] != after[key]} == differs
 
 
@@ -186,11 +186,11 @@ def test_what_a_working_copy_keeps_for_itself_is_no_part_of_the_tree(
 ) -> None:
     whole = exported(repositories[0], tmp_path / "exported")
     sh("svn", "checkout", "-q", url_of(repositories[0]) + "/trunk", tmp_path / "checked-out")
-    assert tree.read(tmp_path / "checked-out", Neutral(url_of(repositories[0]))) == whole
+    assert tree.look(tmp_path / "checked-out", Neutral(url_of(repositories[0]))) == whole
 
 
 def test_no_tree_at_all() -> None:
-    nothing = tree.read(Path("/nowhere/at/all"), Neutral("file:///nowhere"))
+    nothing = tree.look(Path("/nowhere/at/all"), Neutral("file:///nowhere"))
     assert nothing["files"] == nothing["directories"] == 0
 
 
@@ -210,10 +210,10 @@ def test_a_url_that_lies_across_two_pieces_is_found() -> None:
 
 
 def run_capture(tmp_path: Path, *argv: str, limit_s: float = 20, watched: Any = ()) -> Any:
-    read = KINDS["text"].read
+    read = kind_of("text").read
     assert read
     where = Neutral("file:///nowhere")
-    return capture(argv, read, where, dict(os.environ), tmp_path / "log", limit_s, watched)
+    return capture(argv, "", read, where, dict(os.environ), tmp_path / "log", limit_s, watched)
 
 
 def test_a_captured_run_counts_what_it_writes(tmp_path: Path) -> None:

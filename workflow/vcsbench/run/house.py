@@ -11,7 +11,7 @@ from vcsbench import sources, subjects
 from vcsbench.axes.config import server_names
 from vcsbench.axes.here import Here
 from vcsbench.config.builds import read_builds
-from vcsbench.config.configuration import Config, load_config
+from vcsbench.config.configuration import load_config
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
@@ -33,10 +33,8 @@ class House:
         """Read and check the merged configuration `raw`, which was read from `files`. `deployed` says whether
         Snakemake deploys the programs. A UserError names the file and the key."""
         self.began = time.time()
-        self.config = load_config(raw, root, files)
-        for study in self.config.studies.values():
-            _check_kinds(study)
-        self.here = _here(self.config, deployed)
+        self.here = open_here(raw, root, files, deployed)
+        self.config = self.here.config
         self.plan = Plan(self.here)
         self.shelf = _shelf(self.plan)
         for name in {v.repo for variants in self.shelf.wanted.values() for v in variants}:
@@ -80,7 +78,13 @@ class House:
         return [Place(folder, self.config.root) for folder in dict.fromkeys(folders)]
 
 
-def _here(config: Config, deployed: bool) -> Here:
+def open_here(
+    raw: Mapping[str, Any], root: Path, files: Sequence[Path], deployed: bool = False
+) -> Here:
+    """What the configuration and this machine offer, read and checked."""
+    config = load_config(raw, root, files)
+    for study in config.studies.values():
+        _check_kinds(study)
     where = config.where(["repositories"])
     definitions = config["repositories"]
     if config["repository"] is not None:
