@@ -17,8 +17,9 @@ os.environ.update(PYTHONPATH=str(ROOT / "workflow"))
 
 from vcsbench.errors import UserError
 from vcsbench.run.inputs import Expected
-from vcsbench.run.recovery import mend, settle
+from vcsbench.plan.fresh import recall
 from vcsbench.plan.plan import Plan
+from vcsbench.run.recovery import mend, settle
 from vcsbench.run.lock import begin_here
 
 
@@ -41,6 +42,8 @@ try:
     ALONE = workflow.is_main_process and begin_here(ROOT, sys.argv[1:])
     if ALONE:
         mend(ROOT)
+    else:
+        recall(ROOT)
     PLAN = Plan(
         config,
         ROOT,

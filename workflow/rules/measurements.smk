@@ -1,12 +1,13 @@
 # Measurements: a row per timed run of a study; and its failures, a row per round without a result.
 from vcsbench.run import inputs
+from vcsbench.run.partial import is_partial
 
 
 rule measurements:
     input:
         grid="results/grid/{study}.csv",
         # The context beside each is read, too: one job writes both.
-        exports=lambda wildcards: PLAN.cell_files(wildcards.study),
+        exports=lambda wildcards: PLAN.cell_files(wildcards.study, only_fresh=is_partial()),
         code=inputs.code("measurements"),
     output:
         measurements=report(

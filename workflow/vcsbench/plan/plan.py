@@ -19,7 +19,7 @@ from vcsbench.config.configuration import Config, load_config
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine, why_never_cold
-from vcsbench.plan import fresh as unfinished
+from vcsbench.plan import fresh
 from vcsbench.plan.grid import Cell, make_grid, run_order
 from vcsbench.plan.recipe import about, cell_spec
 from vcsbench.sources import Source
@@ -130,16 +130,16 @@ class Plan:
             self.specs[study, path] = spec
         return self.specs[study, path]
 
-    def cell_files(self, study: str) -> list[str]:
-        """The exports that a study's measurements are made of: all of its rounds, or when the workflow
-        has failed, those that there are."""
+    def cell_files(self, study: str, only_fresh: bool = False) -> list[str]:
+        """The exports that a study's measurements are made of: all of its rounds, or only those that there
+        are, measured as their spec says now."""
         wanted = [
             export
             for cell in self.grids[study]
             if not cell.skip
             for export in self.exports_of(cell)
         ]
-        return unfinished.only_fresh(wanted, self.spec_digest) if unfinished.wanted() else wanted
+        return fresh.only_fresh(wanted, self.spec_digest) if only_fresh else wanted
 
     def exports_of(self, cell: Cell) -> list[str]:
         """The exports of all rounds of a cell."""
@@ -148,10 +148,10 @@ class Plan:
 
     def is_fresh(self, wildcards: Any) -> bool:
         """Whether a cell-round has a result, measured as its spec says now."""
-        folder = self.config.root / "results" / "cells" / wildcards.study / wildcards.cell
-        fresh = unfinished.is_fresh(folder / f"round{wildcards.round}.json", self.spec_digest)
-        self.all_fresh &= fresh
-        return fresh
+        export = f"results/cells/{wildcards.study}/{wildcards.cell}/round{wildcards.round}.json"
+        found = fresh.is_fresh(f"{self.config.root}/{export}", self.spec_digest)
+        self.all_fresh &= found
+        return found
 
     def only_copies_were_made(self) -> bool:
         """Whether this run has made copies and measured nothing."""
@@ -169,7 +169,7 @@ class Plan:
     def is_measured(self, storage: str) -> bool:
         """Whether all cell-rounds on a storage have a result, measured as their spec says now."""
         return all(
-            unfinished.is_fresh(self.config.root / export, self.spec_digest)
+            fresh.is_fresh(f"{self.config.root}/{export}", self.spec_digest)
             for cell in self.all_cells
             if self.storage_of(cell.axes) == storage
             for export in self.exports_of(cell)

@@ -53,19 +53,16 @@ def begin(root: Path) -> int:
 
 def begin_here(root: Path, arguments: Sequence[str]) -> bool:
     """The same for a Snakemake that is started without `make`, if its arguments make it run anything.
-    Returns whether what lies in the folder may be touched: no other run is at work on it."""
+    Returns whether what lies in the folder may be touched: a Snakemake that only looks holds no lock, and
+    a run may begin at any moment."""
     if os.environ.get(MARK) == os.path.realpath(root):
         return True  # the process that started this one has done it
-    if not any(LOOKING.fullmatch(word) for word in arguments):
-        begin(root)
-        os.environ[MARK] = os.path.realpath(root)
-        signal.signal(signal.SIGINT, _interrupt)
-        return True
-    try:
-        os.close(_take(root)[0])
-    except UserError:
+    if any(LOOKING.fullmatch(word) for word in arguments):
         return False
-    return os.access(root, os.W_OK)
+    begin(root)
+    os.environ[MARK] = os.path.realpath(root)
+    signal.signal(signal.SIGINT, _interrupt)
+    return True
 
 
 def _interrupt(number: int, frame: types.FrameType | None) -> None:
