@@ -1,11 +1,11 @@
-"""The order of cell-rounds is drawn by lot, twice: blocks within a round, cells within a block. A drift of the
+"""The order of cell-rounds is drawn by lot: blocks within a round, cells within a block. A drift of the
 machine falls on all alike only if each of them stands everywhere."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import groupby, product
+from itertools import groupby, pairwise, product
 
 import pytest
 from scipy.stats import chisquare
@@ -78,10 +78,7 @@ def test_each_block_stands_everywhere_within_a_round(seed: int) -> None:
 def test_every_pair_of_a_block_comes_in_both_orders() -> None:
     """A rotation, too, has each cell everywhere, and one always right after another."""
     seen = Counter(
-        pair
-        for ranked in rounds(1)
-        for block in blocks(ranked)
-        for pair in zip(block, block[1:], strict=False)
+        pair for ranked in rounds(1) for block in blocks(ranked) for pair in pairwise(block)
     )
     assert len(seen) == len(BLOCKS) * 5 * 4
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from vcsbench import processes
 from vcsbench.errors import UserError
 
 # Marks all that a run starts, which inherits it: the folder that the run is in.
@@ -79,18 +80,13 @@ def say(text: str) -> None:
 
 def marked(root: Path) -> list[int]:
     """The processes that carry a checkout's mark, but this one and its ancestors."""
-    wanted = f"{MARK}={os.path.realpath(root)}".encode()
+    wanted = f"{MARK}={os.path.realpath(root)}"
     own, pid = set(), os.getpid()
     while pid > 1 and pid not in own:
         own.add(pid)
-        pid = _parent(pid)
-    found = []
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and int(entry.name) not in own:
-            with suppress(OSError):
-                if wanted in Path(entry.path, "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-    return found
+        pid = processes.parent(pid)
+    others = set(processes.everybody()) - own
+    return [pid for pid in others if wanted in processes.environment(pid)]
 
 
 def end_marked(root: Path, grace_s: float = GRACE_S) -> int:
@@ -114,14 +110,6 @@ def _signal(pids: Iterable[int], number: int) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
-
-
-def _parent(pid: int) -> int:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return 0
-    return int(text.rpartition(") ")[2].split()[1])
 
 
 def _take(root: Path) -> tuple[int, str]:
