@@ -16,9 +16,9 @@ sys.path.insert(0, str(ROOT / "workflow"))
 os.environ.update(PYTHONPATH=str(ROOT / "workflow"))
 
 from vcsbench.errors import UserError
-from vcsbench.run.inputs import Expected
 from vcsbench.plan.fresh import recall
 from vcsbench.plan.plan import Plan
+from vcsbench.run.demands import Expectations
 from vcsbench.run.recovery import mend, settle
 from vcsbench.run.lock import begin_here
 
@@ -50,7 +50,7 @@ try:
         [Path(file) for file in reversed(workflow.configfiles)],
         deployed=DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method,
     )
-    EXPECTED = Expected(PLAN.config)
+    EXPECTED = Expectations(PLAN.config)
     if ALONE:
         settle(PLAN)
 except UserError as error:

@@ -1,5 +1,6 @@
 # Measurements: a row per timed run of a study; and its failures, a row per round without a result.
 from vcsbench.run import inputs
+from vcsbench.run.dependencies import code_of
 from vcsbench.run.partial import is_partial
 
 
@@ -8,7 +9,7 @@ rule measurements:
         grid="results/grid/{study}.csv",
         # The context beside each is read, too: one job writes both.
         exports=lambda wildcards: PLAN.cell_files(wildcards.study, only_fresh=is_partial()),
-        code=inputs.code("measurements"),
+        code=code_of("measurements"),
     output:
         measurements=report(
             "results/measurements/{study}.csv",
