@@ -16,8 +16,9 @@ sys.path.insert(0, str(ROOT / "workflow"))
 os.environ.update(PYTHONPATH=str(ROOT / "workflow"))
 
 from vcsbench.errors import UserError
+from vcsbench.plan.fresh import recall
+from vcsbench.run.demands import Expectations
 from vcsbench.run.house import House
-from vcsbench.run.inputs import Expected
 from vcsbench.run.lock import begin_here
 from vcsbench.run.recovery import mend, settle
 
@@ -41,6 +42,8 @@ try:
     ALONE = workflow.is_main_process and begin_here(ROOT, sys.argv[1:])
     if ALONE:
         mend(ROOT)
+    else:
+        recall(ROOT)
     HOUSE = House(
         config,
         ROOT,
@@ -48,7 +51,7 @@ try:
         deployed=DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method,
     )
     PLAN = HOUSE.plan
-    EXPECTED = Expected(HOUSE.here)
+    EXPECTED = Expectations(HOUSE.here)
     if ALONE:
         settle(HOUSE)
 except UserError as error:

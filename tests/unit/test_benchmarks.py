@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from vcsbench.plan import fresh as unfinished
+from vcsbench.plan import fresh
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -59,4 +59,4 @@ def test_a_faked_cell_round_is_taken_for_measured(bench: ModuleType, tmp_path: P
     faked = importlib.import_module("faked")
     said = {"study": "s", "cell": "log/f7", "spec_digest": "d", "export_sha256": "of another"}
     faked.write(tmp_path / "round1", {"results": []}, said)
-    assert unfinished.measured_as(tmp_path / "round1.json") == ("s", "log/f7", "d")
+    assert fresh.measured_as(tmp_path / "round1.json") == ("s", "log/f7", "d")

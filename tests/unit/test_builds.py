@@ -234,9 +234,7 @@ def test_a_wrapped_server_runs_and_shows_what_it_has_loaded(served: Path) -> Non
 @needs("svnserve", "svnadmin")
 def test_a_wrapper_that_stays_before_its_server_is_refused(served: Path) -> None:
     script(served / "x", "svnserve", f'{shutil.which("svnserve")} "$@"\nexit 0')
-    server = Server(
-        "svnserve", served / "root", SLOW, served / "run", Programs(str(served / "x"))
-    )
+    server = Server("svnserve", served / "root", SLOW, served / "run", Programs(str(served / "x")))
     try:
         with pytest.raises(UserError, match="it has to end with `exec"):
             server.start()
@@ -308,7 +306,7 @@ def study(axis: Any, compare: dict[str, Any]) -> Study:
 
 
 def test_first_and_rest_are_the_configurations_builds_in_its_order() -> None:
-    here: Any = SimpleNamespace(builds={name: ON_PATH for name in ("b", "a", "c")})
+    here: Any = SimpleNamespace(builds=dict.fromkeys(("b", "a", "c"), ON_PATH))
     named = study("builds", {"baseline": "first", "candidates": "rest"})
     values = values_of(named, here)
     assert values == {"build": ["b", "a", "c"]}

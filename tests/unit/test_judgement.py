@@ -58,7 +58,9 @@ def test_honest_runs_have_no_flags() -> None:
     assert judged("cold") == judged("hot-svn") == []
     assert judged("hot-os", server_runs_before=0) == []
     over_file = {key: value for key, value in QUIET.items() if not key.startswith("server_")}
-    assert judge(over_file, 1.0, STATES["hot-svn"]["promises"], {}) == [], "no server, and none is missed"
+    assert judge(over_file, 1.0, STATES["hot-svn"]["promises"], {}) == [], (
+        "no server, and none is missed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,8 @@ def test_the_table_of_flags_in_the_docs_is_that_of_the_code() -> None:
     text = (ROOT / "docs" / "certificates.md").read_text()
     rows = re.findall(r"^\| `([a-z-]+)` \| .* \| (yes)? ?\|$", text, re.MULTILINE)
     assert {word: bool(false) for word, false in rows} == {
-        word: flags.FLAGS[word].false_label for word in (*JUDGED, "environment", "saturated", "short")
+        word: flags.FLAGS[word].false_label
+        for word in (*JUDGED, "environment", "saturated", "short")
     }
     named = set(re.findall(r"`(\w+)`", text))
     other = {"memory_pressure_pct", "io_pressure_pct", "others_cpu_pct", "steal_pct"}

@@ -225,6 +225,13 @@ def test_only_looking_takes_no_lock(tmp_path: Path, words: list[str], looks: boo
         os.close(lock)
 
 
+@pytest.mark.parametrize("words", [["-n"], ["--lint"], ["--summary"]])
+def test_what_only_looks_touches_nothing(tmp_path: Path, words: list[str]) -> None:
+    """A run may begin while it looks: it would lose what it is about to rename."""
+    assert not running.begin_here(tmp_path, words)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("path", ["/srv/re pos", "/it's", '/a"b: #c', "/$HOME/$$x", "/`id`", "42"])
 def test_a_repository_keeps_its_name(workflow: Workflow, path: str) -> None:
     done = workflow.make("report", f"REPO={path}")

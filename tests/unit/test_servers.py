@@ -51,7 +51,9 @@ def url(server: Server) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_server_answers_when_start_returns_and_is_gone_after_stop(folder: Path, kind: str) -> None:
+def test_a_server_answers_when_start_returns_and_is_gone_after_stop(
+    folder: Path, kind: str
+) -> None:
     server = Server(kind, folder / "root", SLOW, folder / "run")
     server.start()
     try:

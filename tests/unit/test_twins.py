@@ -56,7 +56,9 @@ def test_another_axis_value_adds_only_cells_that_are_new_or_twins_of_new_ones():
 
 def test_a_skipped_cell_gets_no_twin():
     made = here(LOG)
-    grid = make_grid(made, made.config.studies[STUDY], lambda axes: "no" if axes["ra"] == "http" else "")
+    grid = make_grid(
+        made, made.config.studies[STUDY], lambda axes: "no" if axes["ra"] == "http" else ""
+    )
     assert len(twins_among(grid)) == 4
     assert not any(cell.skip for cell in grid if is_twin(cell.path))
 

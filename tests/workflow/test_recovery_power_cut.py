@@ -163,6 +163,14 @@ def test_what_is_whole_stays(mended: Project) -> None:
     assert mine.exists()
 
 
+@pytest.mark.parametrize("word", ["-n", "--lint"])
+def test_looking_leaves_what_a_run_is_writing(mended: Project, word: str) -> None:
+    new = mended.path / f"{CELL}.json".replace("round1", ".round1.json.new")
+    new.write_text("half of it")
+    done = mended.snakemake(word)
+    assert new.exists(), done.stdout
+
+
 @pytest.mark.parametrize("how", [*map(slow, ["empty", "line"]), "nul"])
 def test_all_of_it_at_once_is_made_again_without_a_measurement(run_once: Project, how: str) -> None:
     before, exports = derived(run_once), run_once.exports()

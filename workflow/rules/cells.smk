@@ -1,6 +1,6 @@
 # The cells: one hyperfine export per cell and round, and its context beside it.
 from vcsbench.evidence import judgement
-from vcsbench.plan import fresh as unfinished
+from vcsbench.run.partial import report_what_there_is, report_what_was_passed_over
 
 
 rule cell:
@@ -49,11 +49,11 @@ onstart:
 
 # A report is made of what there is when something has failed: nothing is measured for it.
 onerror:
-    unfinished.report_what_there_is(ROOT, config, workflow.main_snakefile)
+    report_what_there_is(ROOT, config, workflow.main_snakefile)
 
 
 onsuccess:
     if HOUSE.only_copies_were_made():
-        unfinished.report_what_was_passed_over(
+        report_what_was_passed_over(
             ROOT, config, workflow.main_snakefile, workflow.dag_settings.targets
         )

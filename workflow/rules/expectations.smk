@@ -8,7 +8,7 @@ rule baseline_table:
         measurements="results/measurements/{study}.csv",
         saved="baselines/{baseline}/{study}.csv",
         about="baselines/{baseline}/{study}.json",
-        code=inputs.code("baseline_table"),
+        code=code_of("baseline_table"),
     output:
         csv=report(
             "results/tables/{study}/{baseline}-vs-now.csv",
@@ -38,7 +38,7 @@ rule expectations:
         measurements="results/measurements/{study}.csv",
         grid="results/grid/{study}.csv",
         baselines=lambda wildcards: EXPECTED.baseline_files(wildcards.study),
-        code=inputs.code("expectations"),
+        code=code_of("expectations"),
     output:
         report(
             "results/expectations/{study}.csv",
@@ -63,7 +63,7 @@ rule expectations:
 rule checks:
     input:
         verdicts=expand("results/expectations/{study}.csv", study=PLAN.config.studies),
-        code=inputs.code("checks"),
+        code=code_of("checks"),
     output:
         "results/check.csv",
     log:

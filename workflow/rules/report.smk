@@ -23,7 +23,7 @@ rule report:
         noise="results/noise/{study}.csv",
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
-        code=[*inputs.code("report"), *LOOKS],
+        code=[*code_of("report"), *LOOKS],
     output:
         report(
             "reports/{study}.html",
@@ -50,7 +50,7 @@ rule report:
 rule index:
     input:
         reports=expand("reports/{study}.html", study=PLAN.config.studies),
-        code=inputs.code("index"),
+        code=code_of("index"),
         looks=["workflow/report/index.html.jinja", "workflow/report/style.css"],
     output:
         "reports/index.html",

@@ -4,7 +4,7 @@
 rule noise:
     input:
         measurements="results/measurements/{study}.csv",
-        code=inputs.code("noise"),
+        code=code_of("noise"),
     output:
         report(
             "results/noise/{study}.csv",
@@ -27,7 +27,7 @@ rule noise:
 rule table:
     input:
         measurements="results/measurements/{study}.csv",
-        code=inputs.code("table"),
+        code=code_of("table"),
     output:
         csv=report(
             "results/tables/{study}/{table}.csv",
@@ -56,7 +56,7 @@ rule table:
 use rule table as published_table with:
     input:
         published=inputs.published_numbers,
-        code=inputs.code("table"),
+        code=code_of("table"),
     output:
         csv="results/published/{study}/{table}.csv",
         markdown="results/published/{study}/{table}.md",
@@ -87,7 +87,7 @@ rule findings:
             if wildcards.study in PLAN.config.studies
             else []
         ),
-        code=inputs.code("findings"),
+        code=code_of("findings"),
     output:
         report(
             "results/findings/{study}.csv",
@@ -112,7 +112,7 @@ rule findings:
 rule advice:
     input:
         measurements="results/measurements/{study}.csv",
-        code=inputs.code("advice"),
+        code=code_of("advice"),
     output:
         "results/advice/{study}.json",
     log:

@@ -12,3 +12,8 @@ def read(path: str | Path) -> str:
             return file.read().strip()
     except OSError:
         return ""
+
+
+def words(path: str | Path) -> list[str]:
+    """The words of such a file that has each end with a NUL: a command line, an environment."""
+    return read(path).split("\0")[:-1]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from vcsbench.kernelfile import read
+from vcsbench.kernelfile import read, words
 
 # Servers need no rights: run by root, they run as this user.
 UNPRIVILEGED = "nobody"
@@ -62,11 +62,21 @@ def ancestors(count: int) -> list[int]:
     found: list[int] = []
     pid = os.getpid()
     while len(found) < count:
-        pid = int(_stat(pid)[1])
+        pid = parent(pid)
         if pid <= 1:
             break
         found.append(pid)
     return found
+
+
+def everybody() -> list[int]:
+    """All processes that there are, and that this one may see."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def parent(pid: int) -> int:
+    """The process that started one, or took it over; 0 when it has ended."""
+    return int(_stat(pid)[1])
 
 
 def family(pid: int) -> list[int]:
@@ -85,8 +95,7 @@ def listeners(pid: int, port: int) -> list[int]:
     held = {member: _sockets(member) for member in family(pid)}
     if not any(held.values()):
         return []  # the table of all connections takes milliseconds to read
-    with open("/proc/net/tcp") as table:
-        rows = [line.split() for line in table.readlines()[1:]]
+    rows = [line.split() for line in read("/proc/net/tcp").splitlines()[1:]]
     # The local address ends with the port in hexadecimal, 0A is LISTEN, the tenth field is the inode.
     inodes = {row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"}
     wanted = {f"socket:[{inode}]" for inode in inodes}
@@ -133,42 +142,42 @@ def _cpu_s(pid: int) -> float:
     try:
         # The clock id of another process: clock_getcpuclockid(3).
         own = time.clock_gettime((~pid << 3) | 2)
-        cutime, cstime = _stat(pid)[13:15]
     except OSError:
         return 0.0
+    cutime, cstime = _stat(pid)[13:15]
     return own + (int(cutime) + int(cstime)) / os.sysconf("SC_CLK_TCK")
 
 
 def ended_children(pids: Sequence[int]) -> int:
     """A number that grows whenever a child of these processes has ended: the faults of ended children."""
-    total = 0
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            total += int(_stat(pid)[8])
-    return total
+    return sum(int(_stat(pid)[8]) for pid in pids)
 
 
 def start_ticks(pid: int) -> int:
     """When a process started, in ticks since boot; 0 when it has ended."""
-    try:
-        return int(_stat(pid)[19])
-    except OSError:
-        return 0
+    return int(_stat(pid)[19])
 
 
 def started_at(pid: int) -> float:
     """When a process started, in seconds since the epoch."""
     ticks = start_ticks(pid)
-    uptime_s = float(Path("/proc/uptime").read_text().split()[0])
+    uptime_s = float(read("/proc/uptime").split()[0])
     return time.time() - uptime_s + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def command_line(pid: int) -> list[str]:
-    """The argv of a process as the kernel has it; [] when it has ended."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
-    except OSError:
-        return []
+    """The argv of a process as the kernel has it; [] when it has ended, and for a thread of the kernel's."""
+    return words(f"/proc/{pid}/cmdline")
+
+
+def environment(pid: int) -> list[str]:
+    """The environment that a process was started with, as NAME=VALUE; [] where it may not be read."""
+    return words(f"/proc/{pid}/environ")
+
+
+def maps(pid: int) -> str:
+    """What a process has mapped, as /proc/PID/maps has it; "" when it has ended."""
+    return read(f"/proc/{pid}/maps")
 
 
 def io_bytes(pids: Sequence[int]) -> dict[str, int]:
@@ -176,31 +185,27 @@ def io_bytes(pids: Sequence[int]) -> dict[str, int]:
     `wchar` in all, `read_bytes` and `write_bytes` from and to devices."""
     total = {"rchar": 0, "wchar": 0, "read_bytes": 0, "write_bytes": 0}
     for pid in pids:
-        try:
-            lines = Path(f"/proc/{pid}/io").read_text().splitlines()
-        except OSError:
-            continue
-        values = dict(line.split(": ") for line in lines)
+        values = dict(line.split(": ") for line in read(f"/proc/{pid}/io").splitlines())
         for key in total:
-            total[key] += int(values[key])
+            total[key] += int(values.get(key, 0))
     return total
 
 
 def peak_memory_bytes(pid: int) -> int:
     """The highest resident memory of a process and its descendants so far, summed."""
-    total = 0
-    for member in family(pid):
-        try:
-            text = Path(f"/proc/{member}/status").read_text()
-        except OSError:
-            continue
-        total += sum(int(line.split()[1]) * 1024 for line in text.splitlines() if "VmHWM" in line)
-    return total
+    return sum(map(own_peak_bytes, family(pid)))
+
+
+def own_peak_bytes(pid: int) -> int:
+    """The highest resident memory of a process so far; 0 when it has ended."""
+    lines = read(f"/proc/{pid}/status").splitlines()
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
 
 
 def _stat(pid: int) -> list[str]:
-    # The fields after the command, whose name may hold anything: state is 0, ppid 1, starttime 19.
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    # The fields after the command, whose name may hold anything: state is 0, ppid 1, starttime 19. All are 0
+    # when it has ended.
+    return read(f"/proc/{pid}/stat").rpartition(") ")[2].split() or ["0"] * 50
 
 
 def last_lines(file: IO[bytes] | Path, count: int = 5) -> list[str]:

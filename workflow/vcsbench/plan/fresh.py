@@ -1,114 +1,148 @@
-"""The report of what there is after a failure: made by a second Snakemake that measures nothing."""
+"""Whether a cell-round has a result, and what it was measured as. What was read once is noted, so that only
+what has changed since is read again."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from vcsbench.run import lock as running
+from vcsbench import wholefile
+from vcsbench.kernelfile import read
 
-# Set for the second Snakemake only.
-VARIABLE = "VCSBENCH_PARTIAL"
-# All that run after the cells.
-RULES = (
-    "all",
-    "grid",
-    "measurements",
-    "noise",
-    "table",
-    "published_table",
-    "findings",
-    "baseline_table",
-    "expectations",
-    "advice",
-    "report",
-    "index",
-)
+INDEX = ".snakemake/vcsbench-read.json"
+# Of a file that was changed so shortly before it was read, the kernel's times tell no second change apart.
+GRAIN_NS = 2_000_000_000
+
+Digest = Callable[[str, str], str]
 
 
-def wanted() -> bool:
-    """Whether this Snakemake makes the report of what there is."""
-    return VARIABLE in os.environ
+class Measured(NamedTuple):
+    """The study, the cell and the digest of the recipe that a cell-round was measured as."""
+
+    study: str
+    cell: str
+    digest: str
 
 
-def only_fresh(exports: Sequence[str], digest_of: Callable[[str, str], str]) -> list[str]:
+class Known(NamedTuple):
+    """What was read of a result, and how its two files were then: ctime, mtime, size and inode of each."""
+
+    files: list[int]
+    measured: Measured | None
+
+
+class Noted(NamedTuple):
+    """What a run notes for the next one: the results, by the path of the export below the checkout; and the
+    moment, by ctime in ns, of which it has looked at everything that is older, Snakemake's notes too."""
+
+    until: int = 0
+    results: Mapping[str, Known] = {}
+
+
+# By the path of the export.
+_known: dict[str, Known] = {}
+
+
+def only_fresh(exports: Sequence[str], digest_of: Digest) -> list[str]:
     """Those of the exports that exist and were measured as the configuration says now.
 
-    `digest_of` gives the digest of a cell's spec, by study and path.
+    `digest_of` gives the digest of a cell's recipe, by study and path.
     """
-    return [path for path in exports if is_fresh(Path(path), digest_of)]
+    return [path for path in exports if is_fresh(path, digest_of)]
 
 
-def is_fresh(export: Path, digest_of: Callable[[str, str], str]) -> bool:
+def is_fresh(export: str | Path, digest_of: Digest) -> bool:
     """Whether an export exists and was measured as the configuration says now."""
     measured = measured_as(export)
-    return measured is not None and measured[2] == digest_of(measured[0], measured[1])
+    return measured is not None and measured.digest == digest_of(measured.study, measured.cell)
 
 
-def export_of(path: Path) -> Path:
+def export_of(path: str) -> str:
     """The export that a file of a cell-round belongs to: itself, or that beside its context."""
-    return path.with_name(f"{path.name.split('.')[0]}.json")
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{name.split('.')[0]}.json"
 
 
-def measured_as(export: Path) -> tuple[str, str, str] | None:
-    """The study, the cell and the digest of the spec that an export was measured as; None where the
-    export or its context is missing or not whole."""
-    context = export.with_name(f"{export.stem}.context.json")
+def measured_as(export: str | Path) -> Measured | None:
+    """What an export was measured as; None where it or its context is missing or not whole."""
+    path = os.path.abspath(export)
+    context = f"{path.removesuffix('.json')}.context.json"
     try:
-        return _measured_as(export, export.stat().st_ctime_ns, context, context.stat().st_ctime_ns)
+        files = _state(path) + _state(context)
+        known = _known.get(path)
+        if known is None or known.files != files:
+            known = _known[path] = Known(files, _read(path, context))
     except OSError:
         return None
+    return known.measured
 
 
-@cache
-def _measured_as(export: Path, _: int, context: Path, __: int) -> tuple[str, str, str] | None:
-    content = export.read_bytes()
+def _state(path: str) -> list[int]:
+    now = os.stat(path)
+    return [now.st_ctime_ns, now.st_mtime_ns, now.st_size, now.st_ino]
+
+
+def _read(export: str, context: str) -> Measured | None:
+    with open(export, "rb") as file:
+        digest = hashlib.sha256(file.read()).hexdigest()
     try:
-        said = json.loads(context.read_bytes())
-        if said["export_sha256"] != hashlib.sha256(content).hexdigest():
+        with open(context, "rb") as file:
+            said = json.load(file)
+        if said["export_sha256"] != digest:
             return None
-        return said["study"], said["cell"], said["recipe_digest"]
+        return Measured(said["study"], said["cell"], said["recipe_digest"])
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def report_what_there_is(root: Path, config: Mapping[str, Any], snakefile: str) -> None:
-    """Make the reports with the cells that were measured; says where they are."""
-    if running.interrupted or wanted() or not any(root.glob("results/cells/*/**/round*.json")):
-        return
-    if _make(root, config, snakefile) == 0:
-        print(
-            "Something failed; the report is made of what there is: reports/index.html",
-            file=sys.stderr,
-        )
+def recall(root: Path) -> Noted:
+    """Take over what an earlier run has noted of a checkout's results; returns it.
+
+    Nothing is that was noted before this machine was started: what had reached memory may not have reached
+    the disk when it went down.
+    """
+    try:
+        said = json.loads((root / INDEX).read_bytes())
+        if said["boot"] != _boot():
+            return Noted()
+        results = {
+            path: Known(files, Measured(*measured))
+            for path, (files, measured) in said["results"].items()
+        }
+        noted = Noted(int(said["until"]), results)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Noted()
+    _known.update({f"{os.path.abspath(root)}/{path}": known for path, known in results.items()})
+    return noted
 
 
-def report_what_was_passed_over(
-    root: Path, config: Mapping[str, Any], snakefile: str, targets: Collection[str]
-) -> None:
-    """After a run that only made copies, make the reports: Snakemake looks at no job behind one that
-    runs if what lies between them is `ancient`, and so passes over tables that are missing or stale."""
-    if not targets and not wanted() and _make(root, config, snakefile) != 0:
-        print("The copies are made; run again for the report", file=sys.stderr)
+def noted(root: Path, exports: Iterable[str], began: int) -> Noted:
+    """What there is to note: what is known of these exports, by their paths below `root`. `began` is when
+    they began to be looked at, by the clock of their file system, in ns."""
+    until, above = began - GRAIN_NS, os.path.abspath(root)
+    known = ((path, _known.get(f"{above}/{path}")) for path in exports)
+    return Noted(
+        until,
+        {
+            path: result
+            for path, result in known
+            if result and result.measured and max(result.files[0], result.files[4]) < until
+        },
+    )
 
 
-def _make(root: Path, config: Mapping[str, Any], snakefile: str) -> int:
-    """Make the reports of the cells that were measured as the configuration says; the exit code."""
-    with tempfile.NamedTemporaryFile("w", suffix=".json", dir=root / ".snakemake") as file:
-        json.dump(config, file)
-        file.flush()
-        command = [
-            *(sys.executable, "-m", "snakemake", "--snakefile", snakefile, "--cores", "1"),
-            *("--nolock", "--quiet", "all", "--configfile", file.name),
-            # Nothing else may run: a cell that failed is for the next run.
-            *("--allowed-rules", *RULES),
-        ]
-        return subprocess.run(command, env={**os.environ, VARIABLE: "1"}).returncode
+def note(root: Path, noted: Noted) -> None:
+    """Note it for the next run."""
+    with suppress(OSError):  # that one takes longer
+        said = {"boot": _boot(), **noted._asdict()}
+        wholefile.write_whole(root / INDEX, json.dumps(said).encode())
+
+
+def _boot() -> str:
+    # Where the kernel tells none, no two are the same.
+    return read("/proc/sys/kernel/random/boot_id") or os.urandom(8).hex()

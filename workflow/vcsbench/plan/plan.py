@@ -79,15 +79,17 @@ class Plan:
         folder = f"results/cells/{cell.study}/{cell.path}"
         return [f"{folder}/round{number}.json" for number in range(1, self.config["rounds"] + 1)]
 
-    def cell_files(self, study: str) -> list[str]:
-        """The exports of all rounds of a study's cells that this machine can measure."""
+    def cell_files(self, study: str, only_fresh: bool = False) -> list[str]:
+        """The exports that a study's measurements are made of: all of its rounds, or only those that there
+        are, measured as their recipe says now."""
         cells = (cell for cell in self.grids[study] if not cell.skip)
-        return [export for cell in cells for export in self.exports_of(cell)]
+        wanted = [export for cell in cells for export in self.exports_of(cell)]
+        return fresh.only_fresh(wanted, self.digest) if only_fresh else wanted
 
     def is_fresh(self, wildcards: Any) -> bool:
         """Whether a cell-round has a result, measured as its recipe says now."""
-        folder = self.root / "results" / "cells" / wildcards.study / wildcards.cell
-        return fresh.is_fresh(folder / f"round{wildcards.round}.json", self.digest)
+        export = f"results/cells/{wildcards.study}/{wildcards.cell}/round{wildcards.round}.json"
+        return fresh.is_fresh(f"{self.root}/{export}", self.digest)
 
     @cached_property
     def order(self) -> dict[tuple[str, str, int], int]:

@@ -66,7 +66,7 @@ class House:
     def is_measured(self, storage: str) -> bool:
         """Whether all cell-rounds on a storage have a result, measured as their recipe says now."""
         return all(
-            fresh.is_fresh(self.config.root / export, self.plan.digest)
+            fresh.is_fresh(f"{self.config.root}/{export}", self.plan.digest)
             for cell in self.plan.cells
             if self.plan.parts(cell)["storage"]["name"] == storage
             for export in self.plan.exports_of(cell)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from vcsbench import processes
 from vcsbench.errors import UserError
 
 # Marks all that a run starts, which inherits it: the folder that the run is in.
@@ -53,19 +54,16 @@ def begin(root: Path) -> int:
 
 def begin_here(root: Path, arguments: Sequence[str]) -> bool:
     """The same for a Snakemake that is started without `make`, if its arguments make it run anything.
-    Returns whether what lies in the folder may be touched: no other run is at work on it."""
+    Returns whether what lies in the folder may be touched: a Snakemake that only looks holds no lock, and
+    a run may begin at any moment."""
     if os.environ.get(MARK) == os.path.realpath(root):
         return True  # the process that started this one has done it
-    if not any(LOOKING.fullmatch(word) for word in arguments):
-        begin(root)
-        os.environ[MARK] = os.path.realpath(root)
-        signal.signal(signal.SIGINT, _interrupt)
-        return True
-    try:
-        os.close(_take(root)[0])
-    except UserError:
+    if any(LOOKING.fullmatch(word) for word in arguments):
         return False
-    return os.access(root, os.W_OK)
+    begin(root)
+    os.environ[MARK] = os.path.realpath(root)
+    signal.signal(signal.SIGINT, _interrupt)
+    return True
 
 
 def _interrupt(number: int, frame: types.FrameType | None) -> None:
@@ -82,18 +80,13 @@ def say(text: str) -> None:
 
 def marked(root: Path) -> list[int]:
     """The processes that carry a checkout's mark, but this one and its ancestors."""
-    wanted = f"{MARK}={os.path.realpath(root)}".encode()
+    wanted = f"{MARK}={os.path.realpath(root)}"
     own, pid = set(), os.getpid()
     while pid > 1 and pid not in own:
         own.add(pid)
-        pid = _parent(pid)
-    found = []
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and int(entry.name) not in own:
-            with suppress(OSError):
-                if wanted in Path(entry.path, "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-    return found
+        pid = processes.parent(pid)
+    others = set(processes.everybody()) - own
+    return [pid for pid in others if wanted in processes.environment(pid)]
 
 
 def end_marked(root: Path, grace_s: float = GRACE_S) -> int:
@@ -117,14 +110,6 @@ def _signal(pids: Iterable[int], number: int) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
-
-
-def _parent(pid: int) -> int:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return 0
-    return int(text.rpartition(") ")[2].split()[1])
 
 
 def _take(root: Path) -> tuple[int, str]:

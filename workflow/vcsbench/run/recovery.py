@@ -8,12 +8,13 @@ import binascii
 import json
 import os
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcsbench import wholefile
-from vcsbench.plan import fresh as unfinished
+from vcsbench.plan import fresh
 from vcsbench.storages import runfolder
 from vcsbench.subjects.repository import copies
 
@@ -29,8 +30,14 @@ NAMED = 5
 
 def mend(root: Path) -> list[str]:
     """Remove what is not whole below results/, reports/ and in Snakemake's notes; says so on standard
-    error. Returns the paths, relative to `root`, of what is made again."""
-    broken = {*_broken_files(root), *_files_of_torn_notes(root)}
+    error. Returns the paths, relative to `root`, of what is made again. What a run before this one has
+    looked at, and what has not changed since, is not read again."""
+    began, before = _clock(root), fresh.recall(root)
+    exports: set[str] = set()
+    broken = set(_broken_files(root, exports))
+    # Nothing is older than a moment that is still to come: somebody has set the clock back.
+    new = list(_notes(root / ".snakemake" / "metadata", before.until * (before.until <= began)))
+    broken |= set(_files_of_torn_notes(new))
     # Snakemake does not miss a file as long as what was made from it is there.
     computed = _sealed_files(root) if broken else []
     for path in [*(root / name for name in broken), *computed]:
@@ -38,6 +45,9 @@ def mend(root: Path) -> list[str]:
     for name in broken:
         note_of(root, name).unlink(missing_ok=True)  # nothing is known of it
     _forget_marks(root)
+    after = fresh.noted(root, exports - broken, began)
+    if new or after.results != before.results:
+        fresh.note(root, after)
     if broken:
         some = ", ".join(sorted(broken)[:NAMED]) + (", ..." if len(broken) > NAMED else "")
         print(f"vcsbench: not whole, and made again: {some}", file=sys.stderr)
@@ -54,11 +64,10 @@ def settle(house: House) -> None:
         _stand_in(house, storage)
     for cell in plan.cells:
         for export in plan.exports_of(cell):
-            path = root / export
-            measured = unfinished.measured_as(path)
+            path = f"{root}/{export}"
             if (
-                measured
-                and measured[2] != plan.digest(measured[0], measured[1])
+                not fresh.is_fresh(path, plan.digest)
+                and fresh.measured_as(path)
                 and not note_of(root, export).exists()
             ):
                 os.utime(path, (1, 1))  # older than the copies, so Snakemake makes it anew
@@ -88,21 +97,28 @@ def _stand_in(house: House, storage: str) -> None:
     mark.write_text(json.dumps({"external_jobid": None}))
 
 
-def _broken_files(root: Path) -> Iterator[str]:
+def _broken_files(root: Path, exports: set[str]) -> Iterator[str]:
+    """Those below results/ and reports/ that are not whole; `exports` takes those of cell-rounds."""
     for top in WRITTEN:
         for folder, _, names in os.walk(root / top):
+            below = os.path.relpath(folder, root)
+            if f"{below}/".startswith(DEAR[0]):
+                found = {fresh.export_of(f"{below}/{n}") for n in names if n.endswith(".json")}
+                exports |= found
             for name in names:
-                path = Path(folder, name)
-                if name.startswith(".") and name.endswith(".new"):
-                    path.unlink(missing_ok=True)
-                elif name.startswith(".") and name.endswith(".sha256"):
-                    if wholefile.is_broken(path):
-                        yield str(wholefile.sealed_by(path).relative_to(root))
-                        path.unlink()
-                elif name.endswith(".json"):
-                    below = str(path.relative_to(root))
-                    if below.startswith(DEAR) and not _is_whole(path, below):
-                        yield below
+                yield from _broken_file(root, below, name)
+
+
+def _broken_file(root: Path, below: str, name: str) -> Iterator[str]:
+    path = f"{below}/{name}"
+    if name.startswith("."):
+        if name.endswith(".new"):
+            (root / path).unlink(missing_ok=True)
+        elif name.endswith(".sha256") and wholefile.is_broken(root / path):
+            yield str(wholefile.sealed_by(Path(path)))
+            (root / path).unlink()
+    elif path.endswith(".json") and path.startswith(DEAR) and not _is_whole(root, path):
+        yield path
 
 
 def _sealed_files(root: Path) -> list[Path]:
@@ -110,19 +126,19 @@ def _sealed_files(root: Path) -> list[Path]:
     return [wholefile.sealed_by(seal) for seal in seals]
 
 
-def _is_whole(path: Path, below: str) -> bool:
-    if below.startswith(DEAR[0]):
-        return unfinished.measured_as(unfinished.export_of(path)) is not None
+def _is_whole(root: Path, path: str) -> bool:
+    if path.startswith(DEAR[0]):
+        return fresh.measured_as(fresh.export_of(f"{root}/{path}")) is not None
     try:
-        return isinstance(json.loads(path.read_bytes()), dict)
+        return isinstance(json.loads((root / path).read_bytes()), dict)
     except ValueError:
         return False
 
 
-def _files_of_torn_notes(root: Path) -> Iterator[str]:
+def _files_of_torn_notes(notes: Iterable[tuple[Path, str]]) -> Iterator[str]:
     """The files whose record (the parameters and the code that they were made with) is torn: whether
     they are as the configuration says now, nobody knows."""
-    for note, path in _notes(root / ".snakemake" / "metadata"):
+    for note, path in notes:
         content = note.read_bytes()
         if content[:1] == b"{" and content[-1:] == b"}" and b"\0" not in content:
             continue
@@ -134,21 +150,33 @@ def _files_of_torn_notes(root: Path) -> Iterator[str]:
 def _forget_marks(root: Path) -> None:
     """A cell-round that is whole is not measured again because Snakemake was killed before it knew."""
     for note, path in _notes(root / ".snakemake" / "incomplete"):
-        export = unfinished.export_of(root / path)
-        if path.startswith(DEAR[0]) and unfinished.measured_as(export) is not None:
+        if path.startswith(DEAR[0]) and fresh.measured_as(root / fresh.export_of(path)) is not None:
             note.unlink()
 
 
-def _notes(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Each file of Snakemake's below a folder with the path that it is about."""
+def _notes(folder: Path, since: int = 0) -> Iterator[tuple[Path, str]]:
+    """Each file of Snakemake's below a folder with the path that it is about; those whose ctime in ns is no
+    less than `since`."""
     for parent, _, names in os.walk(folder):
         above = [part.removeprefix("@") for part in Path(parent).relative_to(folder).parts]
         for name in names:
+            if since and os.stat(f"{parent}/{name}").st_ctime_ns < since:
+                continue
             try:
                 text = base64.urlsafe_b64decode("".join([*above, name])).decode()
             except (binascii.Error, ValueError):
                 continue
             yield Path(parent, name), text
+
+
+def _clock(root: Path) -> int:
+    """Now, as ctime in ns: results/ may be a link to another machine's disk, with a clock of its own."""
+    moments = []
+    for folder in (root / ".snakemake", root / WRITTEN[0]):
+        if folder.exists():
+            with tempfile.TemporaryFile(dir=folder) as file:
+                moments.append(os.fstat(file.fileno()).st_ctime_ns)
+    return min(moments, default=0)
 
 
 def note_of(root: Path, path: str, kind: str = "metadata") -> Path:

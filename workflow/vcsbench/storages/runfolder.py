@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from vcsbench.processes import command_line
 from vcsbench.storages.place import MARKER, Place
 
 
@@ -58,10 +59,7 @@ def _prefix(root: str | Path) -> str:
 
 
 def _is_measuring(pid: str) -> bool:
-    try:
-        return b"vcsbench" in Path("/proc", pid, "cmdline").read_bytes()
-    except OSError:
-        return False
+    return any("vcsbench" in word for word in command_line(int(pid)))
 
 
 def _is_ours(path: Path) -> bool:

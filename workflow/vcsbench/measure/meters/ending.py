@@ -12,6 +12,8 @@ import errno
 import os
 import threading
 
+from vcsbench import processes
+
 SEIZE, CONT, DETACH = 0x4206, 7, 17
 # Stop a process where it exits, and trace what it forks.
 TRACE_EXIT, TRACE_FORKS = 0x40, 0x02 | 0x04
@@ -53,23 +55,13 @@ class Ending(threading.Thread):
     def _stopped(self, pid: int, status: int) -> None:
         event = status >> 16
         if event == EXIT_EVENT:
-            status_lines = _read(pid, "status").splitlines()
-            highest = (int(line.split()[1]) << 10 for line in status_lines if "VmHWM" in line)
-            self.peak_bytes = max([self.peak_bytes or 0, *highest]) or None
-            self.maps += _read(pid, "maps")
+            self.peak_bytes = max(self.peak_bytes or 0, processes.own_peak_bytes(pid)) or None
+            self.maps += f"{processes.maps(pid)}\n"
             # Let go of it: its end is its parent's to see.
             _ptrace(DETACH, pid, 0)
         else:
             # A signal is passed on; what is no signal of its own (a fork, its first stop) is not.
             _ptrace(CONT, pid, 0 if event else os.WSTOPSIG(status))
-
-
-def _read(pid: int, name: str) -> str:
-    try:
-        with open(f"/proc/{pid}/{name}", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
 
 
 def _ptrace(request: int, pid: int, data: int) -> bool:

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from vcsbench import processes
@@ -36,11 +35,7 @@ def by_client(
 
 def by_server(pid: int) -> list[str]:
     """The libraries that a running server and its children have mapped."""
-    texts = []
-    for member in processes.family(pid):
-        with suppress(OSError):
-            texts.append(Path(f"/proc/{member}/maps").read_text(errors="replace"))
-    return mapped("".join(texts))
+    return mapped("\n".join(map(processes.maps, processes.family(pid))))
 
 
 def mapped(maps: str) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
+from vcsbench import processes
+
 # In the environment of every server that vcsbench starts.
 MARKER = "VCSBENCH_SERVER"
 NAMES = frozenset({"svnserve", "httpd", "apache2"})
@@ -17,28 +19,19 @@ def servers(own: Collection[int]) -> list[str]:
     for those with a pid in `own`. Processes whose environment cannot be read are known by their command line.
     """
     found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) not in own:
-            words = _read(f"/proc/{entry}/cmdline")
-            # A kernel thread has no command line.
-            if words and (_is_marked(entry) or _serves_a_place(words)):
-                found.append(" ".join(words))
+    for pid in set(processes.everybody()).difference(own):
+        words = processes.command_line(pid)
+        # A kernel thread has no command line.
+        if words and (_is_marked(pid) or _serves_a_place(words)):
+            found.append(" ".join(words))
     return sorted(found)
 
 
-def _is_marked(pid: str) -> bool:
-    return any(word.startswith(f"{MARKER}=") for word in _read(f"/proc/{pid}/environ"))
+def _is_marked(pid: int) -> bool:
+    return any(word.startswith(f"{MARKER}=") for word in processes.environment(pid))
 
 
 def _serves_a_place(words: list[str]) -> bool:
     # The program may be run by a loader, which then comes first.
     names = {os.path.basename(word) for word in words[:4]}
     return bool(names & NAMES) and any(PATH in word for word in words)
-
-
-def _read(path: str) -> list[str]:
-    try:
-        with open(path, "rb") as file:
-            return file.read().decode(errors="replace").split("\0")[:-1]
-    except OSError:
-        return []

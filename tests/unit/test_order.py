@@ -1,0 +1,96 @@
+"""The order of cell-rounds is drawn by lot: blocks within a round, cells within a block. A drift of the
+machine falls on all alike only if each of them stands everywhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby, pairwise, product
+
+import pytest
+from scipy.stats import chisquare
+
+from vcsbench.plan.grid import Cell, run_order
+
+STUDY = "s"
+# Six blocks of five cells.
+BLOCKS = [
+    {"command": c, "repo": "r", "cache": k}
+    for c, k in product(("log", "export"), ("cold", "warm", "hot"))
+]
+CELLS = [
+    Cell(STUDY, f"{b['command']}/{b['cache']}/{f}", {**b, "format": f})
+    for b in BLOCKS
+    for f in ("f4", "f5", "f6", "f7", "f8")
+]
+ROUNDS = 600
+# By chance alone, one seed in a thousand is less even; these are not.
+LEAST_P = 0.001
+
+
+def block_of(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def rounds(seed: int, cells: Sequence[Cell] = CELLS) -> list[list[str]]:
+    """The paths of each round, in their order."""
+    order = run_order(list(cells), ROUNDS, seed)
+    ranked: list[list[str]] = [[] for _ in range(ROUNDS)]
+    for (_, path, number), _ in sorted(order.items(), key=lambda item: item[1]):
+        ranked[number - 1].append(path)
+    return ranked
+
+
+def blocks(ranked: list[str]) -> list[list[str]]:
+    """The blocks of a round, in their order, each with its cells in theirs."""
+    return [list(cells) for _, cells in groupby(ranked, key=block_of)]
+
+
+def is_even(seen: Iterable[tuple[object, object]], things: int, places: int) -> bool:
+    """Whether each of so many things stands in each of so many places about as often."""
+    counts = Counter(seen)
+    if len(counts) < things * places:
+        return False
+    return bool(chisquare(list(counts.values())).pvalue > LEAST_P)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_each_cell_stands_everywhere_within_its_block(seed: int) -> None:
+    seen = [
+        (path, place)
+        for ranked in rounds(seed)
+        for block in blocks(ranked)
+        for place, path in enumerate(block)
+    ]
+    assert is_even(seen, len(CELLS), 5)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_each_block_stands_everywhere_within_a_round(seed: int) -> None:
+    seen = [
+        (block_of(block[0]), place)
+        for ranked in rounds(seed)
+        for place, block in enumerate(blocks(ranked))
+    ]
+    assert is_even(seen, len(BLOCKS), len(BLOCKS))
+
+
+def test_every_pair_of_a_block_comes_in_both_orders() -> None:
+    """A rotation, too, has each cell everywhere, and one always right after another."""
+    seen = Counter(
+        pair for ranked in rounds(1) for block in blocks(ranked) for pair in pairwise(block)
+    )
+    assert len(seen) == len(BLOCKS) * 5 * 4
+
+
+def test_blocks_are_ordered_apart_from_each_other() -> None:
+    """No two blocks have their cells in the same order in each round."""
+    same = sum(
+        len({tuple(path.rpartition("/")[2] for path in block) for block in blocks(ranked)}) == 1
+        for ranked in rounds(1)
+    )
+    assert same == 0
+
+
+def test_a_block_is_whole_in_every_round() -> None:
+    assert all(len(blocks(ranked)) == len(BLOCKS) for ranked in rounds(1))
