@@ -16,6 +16,6 @@ with logged(snakemake.log[0]):
     definitions = Path(snakemake.input.definitions)
     params = snakemake.params
     results = read_results(
-        study, Path("results"), definitions, params.expectations, params.baselines
+        study, Path("results"), definitions, params.order, params.expectations, params.baselines
     )
     write_sealed(snakemake.output[0], build_page(results))
