@@ -102,6 +102,7 @@ class Layout:
     columns: tuple[str, ...]
     rest: tuple[str, ...]
     order: Mapping[str, Sequence[str]]
+    compared: str = ""  # the axis that `candidate` is of
 
     def sort_key(self, axes: Sequence[str]) -> Callable[[tuple[str, ...]], list[tuple[int, str]]]:
         """A key that sorts tuples of the axes' values in the study's order, unknown ones last."""
@@ -115,7 +116,8 @@ class Layout:
         found = list(points)
         said = []
         for name, axes in (("Rows", self.rows), ("columns", self.columns)):
-            named = [a for a in axes if len({point.keys.get(a, "") for point in found}) > 1]
+            varying = [a for a in axes if len({point.keys.get(a, "") for point in found}) > 1]
+            named = [self.compared if axis == "candidate" else axis for axis in varying]
             said += [f"{name}: {words.enumeration(named)}"] if named else []
         return "; ".join(said).capitalize() + "." if said else ""
 
@@ -134,7 +136,7 @@ def layout_of(definition: Mapping[str, Any], order: Mapping[str, Sequence[str]])
         order["candidate"] = compare["candidates"]
     rows, columns = tuple(definition["rows"]), tuple(definition["columns"])
     rest = tuple(key for key in keys if key not in rows and key not in columns)
-    return Layout(rows, columns, rest, order)
+    return Layout(rows, columns, rest, order, compare["axis"] if compare else "")
 
 
 def make_grids(points: Iterable[Point], layout: Layout) -> list[Grid]:
@@ -201,7 +203,10 @@ def _labels(
 def _headings(columns: Sequence[tuple[str, ...]]) -> tuple[list[list[Heading]], list[bool]]:
     """The rows of headings, equal neighbours joined, and where blocks of the first axis begin."""
     levels: list[list[Heading]] = []
-    starts = [i == 0 or column[:1] != columns[i - 1][:1] for i, column in enumerate(columns)]
+    starts = [
+        i == 0 or (len(column) > 1 and column[0] != columns[i - 1][0])
+        for i, column in enumerate(columns)
+    ]
     for depth in range(len(columns[0]) if columns else 0):
         level: list[Heading] = []
         for i, column in enumerate(columns):

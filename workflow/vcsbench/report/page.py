@@ -97,7 +97,9 @@ def advice_for(results: Results) -> list[str]:
     items: Sequence[Mapping[str, Any]] = results.advice.get("recommendations", [])
     block = results.study.block
     told = [axis for axis in block if len({item.get(axis) for item in items}) > 1] or block
-    return [", ".join(filter(None, (item.get(axis) for axis in told))) or "all" for item in items]
+    return [
+        ", ".join(filter(None, (item.get(axis) for axis in told))) or "all cells" for item in items
+    ]
 
 
 def facts(results: Results, setting: Setting) -> dict[str, Any]:

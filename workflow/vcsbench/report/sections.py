@@ -142,8 +142,9 @@ def _nothing_published(results: Results, name: str, any_grid: bool) -> str:
         return ""
     if name in results.notes:
         return "A saved baseline has nothing published beside it."
-    definition = results.study.tables[name]
-    if not results.study.published or definition.get("published") is False:
+    if not results.study.published:
+        return ""
+    if results.study.tables[name].get("published") is False:
         return "The study published nothing for this table."
     return "The published table has not been made; the target `published` makes it."
 

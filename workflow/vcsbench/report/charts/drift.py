@@ -26,9 +26,9 @@ from vcsbench.report.charts.panels import (
 from vcsbench.report.grids import Layout
 
 READING = """Per cent above or below each cell's own median: the line is a block's geometric mean over its
-cells in a round, a grey point a run. A slow fall over the rounds of cold cells is what caches below this
-system do: they keep what earlier rounds read, and cannot be emptied from here (cold is guest-cold). What
-the cells of a block share in a round cancels in the comparisons, which are paired by round."""
+cells in a round, a grey point a run. A slow fall over the rounds is what caches below this system do: they
+keep what earlier rounds read, and cannot be emptied from here. What the cells of a block share in a round
+cancels in the comparisons, which are paired by round."""
 
 
 def drift_charts(

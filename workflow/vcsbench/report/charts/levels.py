@@ -25,7 +25,7 @@ from vcsbench.report.charts.panels import (
 )
 from vcsbench.report.grids import Layout
 
-READING = """each panel has its own scale, from 0. A point is a run, a tick the median; for very many runs
+READING = """Each panel has its own scale ({}), from 0. A point is a run, a tick the median; for very many runs
 a line is their range."""
 
 
@@ -61,7 +61,7 @@ def level_charts(
             points = _reduced(points)
         anchor = f"chart-{words.slug(f'{table} {name}')}"
         charts.append(Chart(anchor, name, _spec(points, hue, metric.unit)))
-    return ChartGroup(metric.title, f"In {metric.unit}; {READING}", charts)
+    return ChartGroup(metric.title, READING.format(metric.unit), charts)
 
 
 def _spec(points: PointList, hue: str, unit: str) -> dict[str, Any]:
