@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from vcsbench.compare.columns import keys_of
 from vcsbench.report.grids import Grid, Point, layout_of, make_grids, matching, with_numbers
 from vcsbench.report.points import measured_points
-from vcsbench.report.readings import keys_of
 from vcsbench.report.wanted import wanted_rows
 
 ORDER = {

@@ -41,7 +41,7 @@ STUDY = Study(
     block=["cache"],
     noise_class=["tool"],
     lead=["throughput"],
-    commands={"copy": {"argv": "{tool} {tree} {target}", "work": "tree"}},
+    commands={"copy": {"argv": "{tool} {tree} {target}", "reads": "tree", "work": "tree"}},
     tables={
         "elapsed": {"metric": "elapsed_s", **LAYOUT},
         "throughput": {"metric": "mb_per_s", **LAYOUT},
@@ -117,9 +117,7 @@ def results_of(study: Study) -> Results:
             "started_at": run["started_at"],
             "argv_template": "{tool} {tree} {target}",
             "host": {"name": "here", "cores": 2, "virtualized": ""},
-            "subjects": {
-                "tree": {"name": "linux", "description": "a tree like Linux", "files": 21500}
-            },
+            "tree": {"name": "linux", "description": "a tree like Linux", "files": 21500},
             "runs": [{}],
         }
         for run in runs

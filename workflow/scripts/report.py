@@ -12,7 +12,7 @@ from vcsbench.wholefile import write_sealed
 snakemake: Any
 
 with logged(snakemake.log[0]):
-    study = load_study(snakemake.input.study).resolved(snakemake.params.builds)
+    study = load_study(snakemake.input.study)
     definitions = Path(snakemake.input.definitions)
     params = snakemake.params
     results = read_results(

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vcsbench import words
+from vcsbench.compare.columns import keys_of
 from vcsbench.evidence.flags import WITHHOLDING
 from vcsbench.evidence.samework import by_reason
 from vcsbench.metrics import metric_in
 from vcsbench.report.grids import Grid, Layout, Point, layout_of, make_grids, with_numbers
-from vcsbench.report.readings import FACTS, LEGEND, MARKS, keys_of, reading
+from vcsbench.report.readings import LEGEND, MARKS, reading
 
 
 def to_markdown(
@@ -43,7 +44,7 @@ def _comparisons(rows: Sequence[Mapping[Any, Any]], definition: Mapping[str, Any
     judged = [row for row in rows if row.get("call")]
     if not judged:
         return []
-    keys = [key for key in judged[0] if key not in FACTS]
+    keys = list(keys_of(judged[0]))
     lines = [
         [*keys, "ratio", "95 % interval", "call", "noise floor", "detectable"],
         ["---"] * len(keys) + ["---:", "---:", "---", "---:", "---:"],

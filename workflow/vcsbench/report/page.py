@@ -53,7 +53,7 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         "raw": raw_download(results),
         "bundle": chart_bundle() if charts else "",
     }
-    model |= _about_setting(results, setting) | _about_quality(results)
+    model |= _about_setting(results, setting) | _about_quality(results, setting)
     return render("report.html.jinja", model, assets)
 
 
@@ -69,7 +69,7 @@ def _about_setting(results: Results, setting: Setting) -> dict[str, Any]:
     }
 
 
-def _about_quality(results: Results) -> dict[str, Any]:
+def _about_quality(results: Results, setting: Setting) -> dict[str, Any]:
     study, measurements = results.study, results.measurements
     axes = quality.work_axes(study.axes)
     return {
@@ -83,13 +83,13 @@ def _about_quality(results: Results) -> dict[str, Any]:
         "flagged": quality.flagged(measurements),
         "set_aside": quality.set_aside(measurements),
         "caveats": quality.caveats(study.commands, commands_of(results)),
-        "limits": quality.limits(study.axes, results.contexts),
+        "limits": quality.limits(study.axes, setting.guests),
     }
 
 
 def commands_of(results: Results) -> list[str]:
     """The commands that the grid has, in its order."""
-    return list(dict.fromkeys(filter(None, map(results.study.command_of, results.grid))))
+    return list(dict.fromkeys(filter(None, map(results.study.command_name, results.grid))))
 
 
 def advice_for(results: Results) -> list[str]:

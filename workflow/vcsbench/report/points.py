@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vcsbench import words
+from vcsbench.compare.columns import keys_of
 from vcsbench.compare.decisions import is_difference
 from vcsbench.evidence.samework import OTHER, UNKNOWN
 from vcsbench.metrics import metric_in
 from vcsbench.report import colours
 from vcsbench.report.grids import Point
-from vcsbench.report.readings import MARKS, direction, keys_of
+from vcsbench.report.readings import MARKS, direction
 from vcsbench.report.wanted import Record, WantedRow
 
 

@@ -126,7 +126,7 @@ def caveats(commands: Mapping[str, Mapping[str, Any]], measured: Sequence[str]) 
     ]
 
 
-def limits(axes: Iterable[str], contexts: Sequence[Record]) -> list[str]:
-    """What a study with these axes says nothing about."""
-    said = [axis_of(axis).limit(contexts) for axis in axes]
-    return [*filter(None, said), OTHER_HOSTS]
+def limits(axes: Iterable[str], guests: Iterable[str]) -> list[str]:
+    """What a study with these axes says nothing about; `guests` are the hypervisors that it ran under."""
+    under = sorted(guests)
+    return [*(said for axis in axes for said in axis_of(axis).limits(under)), OTHER_HOSTS]

@@ -9,25 +9,14 @@ from vcsbench import words
 from vcsbench.metrics import metric_in
 from vcsbench.metrics.metric import HIGH
 
-# The columns of a table that are not keys of its rows.
-FACTS = (
-    *("table", "baseline", "value", "ratio", "low", "high", "n", "flags", "withheld"),
-    *("call", "noise_floor", "detectable"),
-)
-LOW_N = "low-n"
 # The signs that stand beside a number for its flags, in the order in which they stand.
-MARKS = {"same-binaries": "=", "off-20": "\N{DOUBLE DAGGER}", "off-10": "\N{DAGGER}", LOW_N: "?"}
+MARKS = {"same-binaries": "=", "off-20": "\N{DOUBLE DAGGER}", "off-10": "\N{DAGGER}", "low-n": "?"}
 LEGEND = {
     MARKS["same-binaries"]: "the same binaries under two names (A/A)",
     MARKS["off-10"]: "a run is more than 10 % from its cell's median",
     MARKS["off-20"]: "a run is more than 20 % from its cell's median",
-    MARKS[LOW_N]: "fewer than 5 rounds",
+    MARKS["low-n"]: "fewer rounds than the threshold `enough_rounds`",
 }
-
-
-def keys_of(row: Mapping[Any, Any]) -> dict[str, str]:
-    """The axis values of a table's row, a candidate included."""
-    return {name: value for name, value in row.items() if name not in FACTS}
 
 
 def direction(definition: Mapping[str, Any]) -> int:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from vcsbench.axes.values import resolved_tables
+from vcsbench.compare import columns
 from vcsbench.compare.baselines import table_name
 from vcsbench.config.study import Study
 from vcsbench.config.validation import read_yaml
@@ -22,7 +24,7 @@ Records = list[dict[str, Any]]
 # Columns that hold numbers, whatever the file; a field that is empty becomes None.
 NUMBERS = frozenset(
     [
-        *("value", "ratio", "low", "high", "n", "noise_floor", "detectable"),
+        *columns.NUMBERS,
         *("round", "run", "twins", "rounds", "differed", "spread"),
         *(column for name in names() for column in metric_of(name).needs),
     ]
@@ -101,7 +103,7 @@ def read_results(
     those that have a table."""
     name = study.name
     compared = _compared(study, baselines)
-    study = replace(study, tables={**study.tables, **compared})
+    study = replace(study, tables={**resolved_tables(study, order), **compared})
     tables = {table: f"tables/{name}/{table}" for table in study.tables}
     published = {table: f"published/{name}/{table}" for table in study.tables}
     measurements = read_records(folder / "measurements" / f"{name}.csv")

@@ -83,7 +83,9 @@ def _section(results: Results, name: str) -> TableSection:
     points = measured_points(definition, results.tables.get(name, []), wanted)
     whole = published_points(definition, results.published.get(name, []))
     published = make_grids(whole, layout)
-    beside, partial = _side_by_side(make_grids(points, layout), published, layout, study.own_axes)
+    beside, partial = _side_by_side(
+        make_grids(points, layout), published, layout, study.axes_of("repositories")
+    )
     if not definition.get("compare"):
         unit = metric_in(definition).unit
         beside = [_in_unit(pair, unit) for pair in beside]

@@ -12,7 +12,7 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.config.study import Study
-from vcsbench.report.subjects import Subjects
+from vcsbench.report.subjects import Subjects, kinds_of
 
 
 @dataclass
@@ -43,6 +43,7 @@ class Setting:
     versions: dict[str, Counter[str]] = field(default_factory=dict)
     cleared: Counter[str] = field(default_factory=Counter)
     host_names: list[str] = field(default_factory=list)
+    guests: dict[str, None] = field(default_factory=dict)
     seeds: list[str] = field(default_factory=list)
     rounds: int = 0
     copies: int = 0
@@ -58,20 +59,19 @@ def summarise(contexts: Iterable[Mapping[str, Any]], study: Study) -> Setting:
 
     A context that lacks a part is counted for the parts that it has.
     """
-    setting = Setting()
+    setting, kinds, configured = Setting(), kinds_of(study), study.axes_of("servers")
     for context in contexts:
         setting.cell_rounds += 1
         setting.rounds = max(setting.rounds, int(context.get("round") or 0))
         setting.copies = max(setting.copies, int(context.get("copy") or 0))
         setting.warmup = max(setting.warmup, int(context.get("warmup") or 0))
         _add_place(setting, context)
-        setting.subjects.add(context)
+        setting.subjects.add(context, kinds)
         axes = context.get("axes") or {}
-        configured = [axis for axis, values in study.axes.items() if values == "servers"]
         _add_configuration(setting, context, "".join(axes.get(axis, "") for axis in configured))
         _add_time(setting, context.get("started_at", ""))
         argv = str(context.get("argv_template") or "")
-        setting.commands[study.command_of(axes), argv] = None
+        setting.commands[study.command_name(axes), argv] = None
         for run in context.get("runs") or []:
             setting.runs += 1
             setting.cleared[(run.get("certificate") or {}).get("cache_cleared_by") or ""] += 1
@@ -85,6 +85,9 @@ def _add_place(setting: Setting, context: Mapping[str, Any]) -> None:
     host = context.get("host") or {}
     if host:
         setting.hosts[_host(host)] = None
+        if host.get("virtualized"):
+            name = str(host["virtualized"])
+            setting.guests["of a hypervisor" if name == "yes" else name] = None
         if host.get("name") and host["name"] not in setting.host_names:
             setting.host_names.append(str(host["name"]))
     if context.get("storage"):

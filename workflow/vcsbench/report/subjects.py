@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from vcsbench import words
+from vcsbench.config.study import Study
 
 Facts = Mapping[str, Any]
 
@@ -35,9 +36,10 @@ class Subjects:
     scales: dict[str, float] = field(default_factory=dict)
     variants: dict[str, dict[tuple[tuple[str, Any], ...], None]] = field(default_factory=dict)
 
-    def add(self, context: Facts) -> None:
-        """Take what a context says of the subjects of its cell-round."""
-        for kind, facts in of_context(context).items():
+    def add(self, context: Facts, kinds: Iterable[str]) -> None:
+        """Take what a context says of subjects of these kinds: under the kind's name."""
+        known = [(kind, context[kind]) for kind in kinds if isinstance(context.get(kind), Mapping)]
+        for kind, facts in known:
             name = str(facts.get("name") or kind)
             if facts.get("scale") is not None:
                 self.scales[name] = float(facts["scale"])
@@ -77,10 +79,12 @@ class Subjects:
         return made
 
 
-def of_context(context: Facts) -> dict[str, Facts]:
-    """The subjects of a cell-round by their kind, each with the facts that are known of it."""
-    known = context.get("subjects") or {"repository": context.get("repository")}
-    return {kind: facts for kind, facts in known.items() if facts}
+def kinds_of(study: Study) -> list[str]:
+    """The kinds of subjects that the commands of a study read and write."""
+    said = (
+        command.get(side) for side in ("reads", "writes") for command in study.commands.values()
+    )
+    return list(dict.fromkeys(filter(None, said)))
 
 
 def _about(facts: Facts) -> str:

@@ -25,8 +25,8 @@ from vcsbench.report.charts.panels import (
 )
 from vcsbench.report.grids import Layout
 
-READING = """Each panel has its own scale ({}), from 0. A point is a run, a tick the median; for very many runs
-a line is their range."""
+READING = """Each panel has its own scale ({}), from 0. A point is a run, a tick the median; for very many
+runs a line is their range."""
 
 
 def level_charts(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vcsbench import words
+from vcsbench.compare.columns import keys_of
 from vcsbench.compare.decisions import is_difference
 from vcsbench.metrics import metric_in
 from vcsbench.report.charts.panels import (
@@ -22,7 +23,7 @@ from vcsbench.report.charts.panels import (
     short,
 )
 from vcsbench.report.grids import Layout
-from vcsbench.report.readings import direction, keys_of, sides
+from vcsbench.report.readings import direction, sides
 
 CALLS = {"baseline": HUES[0], "candidate": HUES[1], "neither": GREY}
 
