@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,14 @@ def _write_tables(study: Study, frame: Any, folder: Path) -> None:
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
 
 
-def results_of(made: SyntheticStudy) -> Results:
-    return read_results(default_study(made.name), made.results, DEFINITIONS)
+def order_of(study: Study, axes: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """What the rules hand over: the study's own values, and those of `axes` for what it leaves open."""
+    return {a: v if isinstance(v, list) else axes.get(a, []) for a, v in study.axes.items()}
+
+
+def results_of(made: SyntheticStudy, study: Study | None = None) -> Results:
+    study = study or default_study(made.name)
+    return read_results(study, made.results, DEFINITIONS, order_of(study, made.axes))
 
 
 def write_page(made: SyntheticStudy, **changes: Any) -> Path:

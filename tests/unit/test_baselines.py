@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 from unit.html_tree import parse
-from unit.report_files import default_study, make_files
+from unit.report_files import default_study, make_files, order_of
 from unit.synthetic import FACTORS, SyntheticStudy, make_study
 from vcsbench.compare import against, baselines, tables
 from vcsbench.compare.evaluation import Basis
@@ -393,11 +393,13 @@ def test_the_report_has_the_table_and_says_what_has_changed(here: Path) -> None:
     table.to_csv(folder / "old-vs-now.csv", index=False)
     (folder / "old-vs-now.json").write_text(json.dumps(notes))
     definitions = Path(__file__).parents[2] / "config" / "published" / "findings.yaml"
-    results = read_results(default_study(), now.results, definitions, [], ["old"])
+    results = read_results(
+        default_study(), now.results, definitions, order_of(default_study(), AXES), [], ["old"]
+    )
     page = parse(build_page(results))
     section = page.by_id("table-old-vs-now")
     assert "svn 1.14.2 to 1.14.5" in section.text
-    assert "Above 0, now is faster" in section.text
+    assert "above 0, now is faster" in section.text
     numbers = [cell for cell in section.all("td") if cell.text[:1] in ("+", "\N{MINUS SIGN}", "0")]
     assert len(numbers) == 7
     withheld = [cell for cell in section.all("td") if cell.text == "left out"]

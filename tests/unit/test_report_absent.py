@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unit.html_tree import Element, grids, parse, rows
-from unit.report_files import default_grid, default_study, make_files, results_of
+from unit.report_files import default_grid, default_study, make_files, order_of, results_of
 from unit.synthetic import AXES
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
@@ -35,7 +35,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Element:
 def published(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """Only what was published, and nothing measured."""
     results = results_of(make_files(tmp_path_factory.mktemp("published"), axes=SMALL, rounds=1))
-    return Results(results.study, published=results.published)
+    return Results(results.study, results.order, published=results.published)
 
 
 def test_skipped_failed_and_left_out_cells_say_why(broken: Element) -> None:
@@ -103,7 +103,8 @@ def test_nothing_measured_still_makes_a_page_with_the_published_tables(
 
 
 def test_nothing_at_all_still_makes_a_page() -> None:
-    tree = parse(build_page(Results(default_study("fsfs-ssd-2014"))))
+    study = default_study("fsfs-ssd-2014")
+    tree = parse(build_page(Results(study, order_of(study, {}))))
     for name in ("advice", "findings", "setting", "tables", "charts", "quality"):
         assert tree.by_id(name).text
     assert "No cell failed." in tree.by_id("quality").text

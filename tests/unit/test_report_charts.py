@@ -6,9 +6,10 @@ from typing import Any
 
 import vl_convert
 
-from vcsbench.report.charts import elapsed, ratios
+from vcsbench.metrics import metric_of
+from vcsbench.report.charts import levels, ratios
 from vcsbench.report.charts.drift import drift_charts
-from vcsbench.report.charts.elapsed import elapsed_charts
+from vcsbench.report.charts.levels import level_charts
 from vcsbench.report.charts.ratios import ratio_charts
 from vcsbench.report.grids import layout_of
 
@@ -19,8 +20,14 @@ ORDER = {
     "cache": ["cold", "hot-os"],
 }
 LAYOUT = layout_of({"metric": "elapsed_s", "rows": ["ra", "format"], "columns": ["cache"]}, ORDER)
-COMPARE = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
-RATIO = layout_of({"compare": COMPARE, "rows": ["ra"], "columns": ["cache"]}, ORDER)
+ELAPSED = metric_of("elapsed_s")
+COMPARE: dict[str, Any] = {
+    "compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]},
+    "rows": ["ra"],
+    "columns": ["cache"],
+}
+RATIO = layout_of(COMPARE, ORDER)
+BLOCK = ["command", "repo", "cache"]
 
 
 def runs(rounds: int = 3) -> list[dict[str, Any]]:
@@ -53,6 +60,7 @@ def ratio(**values: Any) -> dict[str, Any]:
         "high": 1.3,
         "n": 5.0,
         "flags": "",
+        "call": "faster",
         **values,
     }
 
@@ -62,7 +70,7 @@ def drawn(spec: dict[str, Any]) -> str:
 
 
 def test_elapsed_has_every_round_in_the_studys_order() -> None:
-    group = elapsed_charts(runs(), LAYOUT)
+    group = level_charts("elapsed", ELAPSED, runs(), LAYOUT)
     assert [chart.title for chart in group.charts] == ["log", "export"]
     points = group.charts[0].spec["data"]["values"]
     assert len(points) == 2 * 2 * 2 * 3
@@ -79,20 +87,20 @@ def test_elapsed_has_every_round_in_the_studys_order() -> None:
 
 
 def test_very_many_points_become_medians_and_ranges(monkeypatch: Any) -> None:
-    monkeypatch.setattr(elapsed, "MANY_POINTS", 10)
-    spec = elapsed_charts(runs(), LAYOUT).charts[0].spec
+    monkeypatch.setattr(levels, "MANY_POINTS", 10)
+    spec = level_charts("elapsed", ELAPSED, runs(), LAYOUT).charts[0].spec
     points = spec["data"]["values"]
     assert len(points) == 8
-    assert {(p["low"], p["s"], p["high"]) for p in points} == {(1.0, 1.1, 1.2)}
+    assert {(p["low"], p["value"], p["high"]) for p in points} == {(1.0, 1.1, 1.2)}
     assert "svn" in drawn(spec)
 
 
 def test_ratio_chart_has_intervals_and_says_which_are_differences() -> None:
     rows = [
         ratio(),
-        ratio(ra="http", ratio=0.5, low=0.4, high=0.6),
-        ratio(cache="hot-os", low=0.9),
-        ratio(cache="hot-os", ra="http", low=None, high=None, flags="low-n"),
+        ratio(ra="http", ratio=0.5, low=0.4, high=0.6, call="slower"),
+        ratio(cache="hot-os", low=0.9, call="too noisy to say"),
+        ratio(cache="hot-os", ra="http", low=None, high=None, call=""),
         ratio(command="export", ratio=None, low=None, high=None),
     ]
     group = ratio_charts("f6-vs-f7", COMPARE, rows, RATIO)
@@ -124,7 +132,7 @@ def test_ticks_suit_the_scale() -> None:
 
 
 def test_drift_is_each_blocks_relative_to_its_cells_medians() -> None:
-    group = drift_charts(runs(), ORDER)
+    group = drift_charts(runs(), ORDER, BLOCK, ["repo"])
     points = group.charts[0].spec["data"]["values"]
     single = [p for p in points if "pct" in p]
     blocks = {(p["panel"], p["round"]): p for p in points if "drift" in p}
@@ -151,7 +159,7 @@ def test_a_blocks_drift_is_a_geometric_mean_over_runs_that_count() -> None:
         for number, seconds in enumerate(times, 1)
     ]
     false = {**rows[0], "cell": "c", "elapsed_s": 99.0, "flags": "warm"}
-    points = drift_charts([*rows, false], ORDER).charts[0].spec["data"]["values"]
+    points = drift_charts([*rows, false], ORDER, BLOCK, ["repo"]).charts[0].spec["data"]["values"]
     assert {p["cell"] for p in points if "pct" in p} == {"a", "b"}
     blocks = [p for p in points if "drift" in p]
     assert [p["drift"] for p in blocks] == [100, 0, -29.3]  # sqrt(4 x 1), 1, sqrt(1 x 0.5)
@@ -174,7 +182,7 @@ def test_thirty_blocks_have_a_panel_each_and_repositories_a_line() -> None:
         for repo in ("ruby", "bsd")
         for number in (1, 2, 3)
     ]
-    spec = drift_charts(rows, order).charts[0].spec
+    spec = drift_charts(rows, order, BLOCK, ["repo"]).charts[0].spec
     blocks = [p for p in spec["data"]["values"] if "drift" in p]
     assert len({p["panel"] for p in blocks}) == 30
     assert {p["block"] for p in blocks if p["panel"] == "c03 hot"} == {
@@ -187,7 +195,7 @@ def test_thirty_blocks_have_a_panel_each_and_repositories_a_line() -> None:
 
 
 def test_one_round_has_no_drift_and_nothing_measured_no_chart() -> None:
-    assert drift_charts(runs(rounds=1), ORDER).charts == []
-    assert drift_charts([], ORDER).charts == []
-    assert elapsed_charts([], LAYOUT).charts == []
+    assert drift_charts(runs(rounds=1), ORDER, BLOCK, ["repo"]).charts == []
+    assert drift_charts([], ORDER, BLOCK, ["repo"]).charts == []
+    assert level_charts("elapsed", ELAPSED, [], LAYOUT).charts == []
     assert ratio_charts("f6-vs-f7", COMPARE, [], RATIO).charts == []

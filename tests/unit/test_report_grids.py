@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from vcsbench.report.expected import expected_rows
+from vcsbench.compare.columns import keys_of
 from vcsbench.report.grids import Grid, Point, layout_of, make_grids, matching, with_numbers
-from vcsbench.report.points import is_difference, keys_of, measured_points
+from vcsbench.report.points import measured_points
+from vcsbench.report.wanted import wanted_rows
 
 ORDER = {
     "command": ["log", "dump"],
@@ -18,7 +19,6 @@ ORDER = {
 }
 ELAPSED: dict[str, Any] = {
     "metric": "elapsed_s",
-    "unit": "s",
     "rows": ["ra", "repo", "format"],
     "columns": ["cache", "config"],
 }
@@ -51,6 +51,7 @@ def labels(grid: Grid) -> list[str]:
 
 def row(**values: Any) -> dict[str, Any]:
     usual = {"value": 10.0, "ratio": 1.1, "low": 1.05, "high": 1.15, "n": 5.0, "flags": ""}
+    usual |= {"call": "faster", "noise_floor": 1.02, "detectable": 1.08}
     return {**usual, **values}
 
 
@@ -126,11 +127,11 @@ def test_published_grid_takes_the_measured_ones_rows_and_columns() -> None:
     ]
     [whole] = make_grids(published, layout)
     [ours] = make_grids([point(), point(format="f8")], layout)
-    [beside] = make_grids(matching(whole, ours, layout), layout)
+    [beside] = make_grids(matching(whole, ours, layout, ["repo"]), layout)
     assert labels(beside) == ["f6", "f8"]
     assert [p.kind for p in beside.points] == ["measured", "unpublished"]
     [own] = make_grids([point(repo="my-own"), point(repo="my-own", format="f7")], layout)
-    [beside] = make_grids(matching(whole, own, layout), layout)
+    [beside] = make_grids(matching(whole, own, layout, ["repo"]), layout)
     assert labels(beside) == ["ruby f6", "ruby f7", "bsd f6", "bsd f7"]
 
 
@@ -149,19 +150,11 @@ def test_numbers_of_a_column_share_decimals_and_bars_a_scale() -> None:
     assert [shown["f6", "cold"].bar, shown["f7", "cold"].bar] == [25.0, 100.0]
 
 
-def test_difference_needs_an_interval_without_one_and_enough_rounds() -> None:
-    assert is_difference(row())
-    assert is_difference(row(low=0.8, high=0.9))
-    assert not is_difference(row(low=0.9, high=1.1))
-    assert not is_difference(row(low=None, high=None))
-    assert not is_difference(row(flags="off-10 low-n"))
-
-
 def test_only_differences_are_coloured() -> None:
     keys = {"ra": "svn", "repo": "ruby", "config": "slow", "cache": "cold", "candidate": "f7"}
     rows = [
         {"command": "log", **keys, **row(value=20.0)},
-        {"command": "dump", **keys, **row(value=20.0, low=0.9)},
+        {"command": "dump", **keys, **row(value=20.0, low=0.9, call="no difference shown")},
     ]
     clear, unclear = measured_points(RATIO, rows, [])
     assert (clear.colour, unclear.colour) == ("y3", "same")
@@ -169,7 +162,7 @@ def test_only_differences_are_coloured() -> None:
     assert keys_of(rows[0]) == {"command": "log", **keys}
 
 
-def test_expected_rows_pair_cells_and_carry_what_befell_either() -> None:
+def test_wanted_rows_pair_cells_and_carry_what_befell_either() -> None:
     axes = ["format", "cache"]
     grid = [
         {
@@ -184,7 +177,7 @@ def test_expected_rows_pair_cells_and_carry_what_befell_either() -> None:
     ]
     failures = [{"cell": "f7/hot-os", "round": 2.0, "reason": "it broke"}]
     runs = [{"cell": "f6/hot-os", "flags": "warm short"}]
-    cold, hot = expected_rows(RATIO, axes, grid, failures, runs)
+    cold, hot = wanted_rows(RATIO, axes, grid, failures, runs)
     assert cold.keys == {"cache": "cold", "candidate": "f7"}
     assert (cold.cells, cold.skip) == (("f6/cold", "f7/cold"), "no root")
     assert (hot.failures, hot.false) == (("round 2: it broke",), ("warm",))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unit.html_tree import parse
-from unit.report_files import default_study
+from unit.report_files import default_study, order_of
 from vcsbench.report.index import build_index, read_entries
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
@@ -17,8 +17,10 @@ def results(day: int, failures: int = 0, name: str = "fsfs-san-2014") -> Results
     axes = dict.fromkeys([*default_study(name).axes], "")
     cell = {"cell": "log/svn", **axes, "command": "log", "repo": "ruby", "skip": ""}
     run = {"cell": "log/svn", "round": 1.0, "elapsed_s": None, "flags": ""}
+    study = default_study(name)
     return Results(
-        study=default_study(name),
+        study=study,
+        order=order_of(study, {}),
         grid=[cell, {**cell, "cell": "log/http", "skip": "no httpd"}],
         measurements=[run],
         failures=[
@@ -32,7 +34,9 @@ def results(day: int, failures: int = 0, name: str = "fsfs-san-2014") -> Results
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "fsfs-san-2014.html").write_text(build_page(results(20, failures=3)))
     (tmp_path / "fsfs-ssd-2014.html").write_text(build_page(results(21, name="fsfs-ssd-2014")))
-    (tmp_path / "never.html").write_text(build_page(Results(default_study())))
+    (tmp_path / "never.html").write_text(
+        build_page(Results(default_study(), order_of(default_study(), {})))
+    )
     (tmp_path / "notes.html").write_text("<html><head><title>no report</title></head></html>")
     (tmp_path / "index.html").write_text("an older index")
     return tmp_path

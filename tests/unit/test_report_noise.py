@@ -12,7 +12,7 @@ def test_the_page_says_what_identical_cells_differ_by(tmp_path):
     assert page.count("<tr><td>log cold http</td>") == 1
     assert "Identical cells under two names may differ here by" in page
     assert ", 18 of them twice, in 5 rounds" in page
-    assert len(noise_rows(results.noise)) == 18
+    assert len(noise_rows(results.noise, results.study.noise_class)) == 18
 
 
 def test_without_twins_the_page_says_that_the_floor_is_not_known(tmp_path):
@@ -23,7 +23,7 @@ def test_without_twins_the_page_says_that_the_floor_is_not_known(tmp_path):
 def test_a_floor_is_told_in_per_cent():
     row = {"command": "log", "ra": "", "twins": 1.0, "rounds": 5.0, "differed": 1.012}
     known = row | {"noise_floor": 1.034, "detectable": 1.2}
-    [told] = noise_rows([known])
+    [told] = noise_rows([known], ["command", "ra"])
     assert (told.of, told.differed, told.floor, told.detectable) == ("log", "1.2", "3.4", "20")
     unknown = row | {"noise_floor": None, "detectable": None}
     assert "by 3.4 %" in noise_sentence([known, unknown])

@@ -113,7 +113,7 @@ def test_expectations_stand_after_the_findings_where_there_are_any(
         **{"id": "hot-log", "statement": "Under 2 s.", "expected": "at most 2", "published": ""},
         **{"measured": "0.512", "low": 0.5, "high": 0.53, "verdict": "holds", "why": ""},
     }
-    page = parse(build_page(replace(small, expectations=[row], expected={"hot-log": check})))
+    page = parse(build_page(replace(small, expectations=[row], checks={"hot-log": check})))
     assert [link.text for link in page.all("nav")[0].all("a")][:3] == [
         *["Findings", "Expectations", "Advice"]
     ]

@@ -40,7 +40,7 @@ def test_contexts_are_those_of_the_measurements_in_their_order(tmp_path: Path) -
     stale = made.results / "cells" / made.name / "log/gone/round1.context.json"
     stale.parent.mkdir(parents=True)
     stale.write_text("{}")
-    results = read_results(default_study(), made.results, DEFINITIONS)
+    results = read_results(default_study(), made.results, DEFINITIONS, {})
     assert [(c["cell"], c["round"]) for c in results.contexts] == [
         (cell, number) for number in (1, 2) for cell in made.cells
     ]
@@ -51,11 +51,11 @@ def test_damaged_context_is_named(tmp_path: Path) -> None:
     made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=1)
     made.context(made.cells[0], 1).write_text('{"cell": ')
     with pytest.raises(UserError, match=r"round1\.context\.json: is not JSON"):
-        read_results(default_study(), made.results, DEFINITIONS)
+        read_results(default_study(), made.results, DEFINITIONS, {})
 
 
 def test_nothing_there_reads_as_nothing(tmp_path: Path) -> None:
-    results = read_results(default_study(), tmp_path, DEFINITIONS)
+    results = read_results(default_study(), tmp_path, DEFINITIONS, {})
     assert not (results.grid or results.measurements or results.contexts or results.texts)
     assert set(results.tables) == set(default_study().tables)
     assert "cold-packed-f7-log" in results.definitions

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from vcsbench.report.setting import (
-    clearing_sentences,
-    commands_as_timed,
-    smaller_scales,
-    summarise,
-    version_list,
-)
+from unit.report_files import default_study
+from vcsbench.report import setting as settings
+from vcsbench.report.setting import Setting, clearing_sentences, commands_as_timed, version_list
+
+
+def summarise(contexts: Iterable[dict[str, Any]]) -> Setting:
+    return settings.summarise(contexts, default_study())
 
 
 def context(number: int = 1, **changes: Any) -> dict[str, Any]:
@@ -34,7 +35,9 @@ def context(number: int = 1, **changes: Any) -> dict[str, Any]:
         "repository": {
             "name": "ruby",
             "scale": 0.13,
+            "format": "f7",
             "youngest": 6000,
+            "bytes": 3 << 20,
         },
         "runs": [{"run": 1, "certificate": {"cache_cleared_by": "drop-caches"}}],
         **changes,
@@ -45,7 +48,12 @@ def test_equal_things_are_told_once() -> None:
     setting = summarise(context(number) for number in (1, 2, 3))
     assert list(setting.hosts) == ["here: A processor, 2 cores, 4.00 GiB of memory, not virtual"]
     assert list(setting.storages) == ["disk: /var/tmp, ext4, rotational"]
-    assert [variant.format for variant in setting.variants] == ["f7"]
+    [table] = setting.subjects.tables()
+    assert (table.kind, table.columns) == (
+        "repository",
+        ["Repository", "Format", "Revisions", "Size"],
+    )
+    assert table.rows == [["ruby", "f7", "6\N{NARROW NO-BREAK SPACE}000", "3.00 MiB"]]
     assert (setting.rounds, setting.copies, setting.cell_rounds, setting.runs) == (3, 3, 3, 3)
     assert setting.first and setting.last
     assert (setting.last - setting.first).total_seconds() == 120
@@ -75,7 +83,7 @@ def test_repository_is_described_with_what_its_source_noted() -> None:
         "notes": ["2 left out."],
     }
     setting = summarise([context(repository=noted)])
-    assert setting.repositories == {"mine": "all of main, scale 1; 2 left out"}
+    assert setting.subjects.about == {("repository", "mine"): "all of main, scale 1; 2 left out"}
 
 
 def test_two_machines_are_both_named() -> None:
@@ -100,7 +108,7 @@ def test_ways_of_clearing_are_counted() -> None:
     evicted = context(2, runs=[{"run": 1, "certificate": {"cache_cleared_by": "evict"}}] * 2)
     said = clearing_sentences(summarise([context(1), evicted]))
     assert said == [
-        "Cleared by evicting the repository's files one by one (vmtouch) for 2 runs.",
+        "Cleared by evicting the files one by one (vmtouch) for 2 runs.",
         "Cleared by emptying the kernel's caches (drop_caches) for 1 run.",
     ]
     hot = context(runs=[{"run": 1, "certificate": {"cache_cleared_by": ""}}])
@@ -109,8 +117,8 @@ def test_ways_of_clearing_are_counted() -> None:
 
 def test_scales_below_the_published_one_are_found() -> None:
     setting = summarise([context(1), context(2, repository={"name": "bsd", "scale": 1})])
-    assert smaller_scales(setting, 1) == [("ruby", 0.13)]
-    assert smaller_scales(setting, None) == []
+    assert setting.subjects.smaller(1) == [("ruby", 0.13)]
+    assert setting.subjects.smaller(None) == []
 
 
 def test_a_bare_context_is_no_obstacle() -> None:

@@ -90,8 +90,15 @@ def test_twice_as_fast_is_as_strong_as_half_as_fast(factor: float) -> None:
 
 
 def test_legend_names_every_step_of_the_style() -> None:
-    classes = [class_of(swatch.step) for swatch in legend()]
+    classes = [swatch.style for swatch in legend(1)]
     assert classes == [*(f"x{n}" for n in range(6, 0, -1)), "", *(f"y{n}" for n in range(1, 7))]
     for name in filter(None, classes):
         assert f".{name} {{ background: var(--{name}); }}" in STYLE
-    assert [swatch.edge for swatch in legend()][-3:] == ["+50", "+100", "+300"]
+    assert [swatch.edge for swatch in legend(1)][-3:] == ["+50", "+100", "+300"]
+
+
+def test_where_more_is_better_the_sides_change_their_numbers() -> None:
+    assert class_of(step(100), 1) == class_of(step(-50), -1) == "y5"
+    more = legend(-1)
+    assert [swatch.style for swatch in more] == [swatch.style for swatch in legend(1)]
+    assert [swatch.edge for swatch in more][:2] == ["+300", "+100"]

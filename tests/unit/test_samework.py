@@ -237,10 +237,12 @@ def test_a_timed_run_that_wrote_another_amount_is_seen() -> None:
 
 def test_the_report_says_what_each_command_did(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, cold_f7_is_short)
-    done = quality.work_done(frame.to_dict("records"))
-    assert done == [quality.Done("log", "ruby", "6,000 revisions", 25, 5)]
-    unknown = quality.work_done(frame.drop(columns="work").to_dict("records"))
-    assert unknown == [quality.Done("log", "ruby", "", 0, 30)]
+    axes = quality.work_axes(frame.columns)
+    assert axes == ["command", "repo"]
+    done = quality.work_done(frame.to_dict("records"), axes)
+    assert done == [quality.Done(("log", "ruby"), "6,000 revisions", 25, 5)]
+    unknown = quality.work_done(frame.drop(columns="work").to_dict("records"), axes)
+    assert unknown == [quality.Done(("log", "ruby"), "", 0, 30)]
     assert samework.told(text(paths=9, revisions=1234, digest="a")) == (
         "1,234 revisions, 9 changed paths"
     )

@@ -41,7 +41,6 @@ rule report:
     params:
         expectations=lambda wildcards: EXPECTED.of(wildcards.study),
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
-        builds=lambda wildcards: inputs.builds_of(wildcards, HOUSE.here.builds),
         baselines=lambda wildcards: EXPECTED.baselines(wildcards.study),
     script:
         "../scripts/report.py"

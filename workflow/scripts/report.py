@@ -12,10 +12,10 @@ from vcsbench.wholefile import write_sealed
 snakemake: Any
 
 with logged(snakemake.log[0]):
-    study = load_study(snakemake.input.study).resolved(snakemake.params.builds)
+    study = load_study(snakemake.input.study)
     definitions = Path(snakemake.input.definitions)
     params = snakemake.params
     results = read_results(
-        study, Path("results"), definitions, params.expectations, params.baselines
+        study, Path("results"), definitions, params.order, params.expectations, params.baselines
     )
     write_sealed(snakemake.output[0], build_page(results))

@@ -46,6 +46,11 @@ def significant(value: float, digits: int = 3) -> str:
     return fixed(value, max(0, digits - 1 - math.floor(math.log10(rounded))))
 
 
+def with_unit(value: float, unit: str) -> str:
+    """A number with its unit: `0.1634 s`, `84.02%`."""
+    return significant(value, 4) + (unit if unit == "%" else f" {unit}".rstrip())
+
+
 def percentage(value: float, places: int = 0) -> str:
     """A deviation in percent with its sign, the percent sign left to the caption."""
     text = fixed(value, places)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+import functools  # not its cache by name: an axis is called that, too
 from importlib import import_module
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from vcsbench.axes.axis import Axis
 _OTHERS = ("__init__", "axis", "here", "values")
 
 
-@cache
+@functools.cache
 def axis_of(name: str) -> Axis:
     """An axis by its name."""
     if name not in with_files():
@@ -21,7 +21,7 @@ def axis_of(name: str) -> Axis:
     return axis
 
 
-@cache
+@functools.cache
 def with_files() -> list[str]:
     """The names of the axes that have a file: these say what a cell is also where a study lacks them."""
     return sorted(p.stem for p in Path(__file__).parent.glob("*.py") if p.stem not in _OTHERS)

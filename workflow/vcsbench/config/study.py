@@ -18,7 +18,7 @@ class Study:
     `axes` maps each axis, in the order of a cell's path, to its values or to a word that stands for what
     the configuration names (axes.values resolves it). `commands` is empty for a study that has published
     numbers only. Cells of a round that agree on the axes of `block` run next to each other; those that
-    agree on `noise_class` scatter alike.
+    agree on `noise_class` scatter alike. The tables named in `lead` come first on the study's page.
     """
 
     name: str
@@ -29,16 +29,22 @@ class Study:
     commands: dict[str, dict[str, Any]] = field(default_factory=dict)
     block: list[str] = field(default_factory=list)
     noise_class: list[str] = field(default_factory=list)
+    lead: list[str] = field(default_factory=list)
     published: dict[str, Any] | None = None
 
+    def axes_of(self, word: str) -> list[str]:
+        """The axes that take their values from what a word stands for: `repositories`, `servers`."""
+        return [axis for axis, given in self.axes.items() if given == word]
+
+    def command_name(self, axes: Mapping[str, str]) -> str:
+        """Which of `commands` a cell times: its value of the axis that takes `commands`, or of the axis
+        `command`; the only one where the study has neither. "" for a study without any."""
+        axis = [*self.axes_of("commands"), "command"][0]
+        return axes.get(axis, "") if axis in self.axes else next(iter(self.commands), "")
+
     def command(self, axes: Mapping[str, str]) -> dict[str, Any]:
-        """The entry of `commands` that a cell times: its value of the axis that takes `commands`, or of the
-        axis `command`; the only one where the study has neither."""
-        named = [axis for axis, given in self.axes.items() if given == "commands"]
-        axis = (named or ["command"])[0]
-        return (
-            self.commands[axes[axis]] if axis in self.axes else next(iter(self.commands.values()))
-        )
+        """The entry of `commands` that a cell times."""
+        return self.commands[self.command_name(axes)]
 
 
 def load_study(path: str | Path) -> Study:
@@ -52,4 +58,9 @@ def load_study(path: str | Path) -> Study:
                 raise UserError(
                     f"{path}: `{key}`: the study has no axis {axis}; it has {', '.join(raw['axes'])}"
                 )
+    for table in raw.get("lead", []):
+        if table not in raw["tables"]:
+            raise UserError(
+                f"{path}: `lead`: there is no table {table}; there are {', '.join(raw['tables'])}"
+            )
     return Study(name=path.stem, **raw)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from vcsbench.metrics.metric import Metric
+
+# What is compared where nothing else is said.
+DEFAULT = "elapsed_s"
 
 
 def names() -> list[str]:
@@ -22,3 +27,9 @@ def metric_of(name: str) -> Metric:
     """A metric by its name, which names() has."""
     metric: Metric = import_module(f"{__name__}.{name}").METRIC
     return metric
+
+
+def metric_in(definition: Mapping[str, Any]) -> Metric:
+    """The metric of a table or a finding: its own, that of what it compares, or the usual one."""
+    compared = (definition.get("compare") or {}).get("metric")
+    return metric_of(compared or definition.get("metric") or definition.get("level") or DEFAULT)

@@ -21,7 +21,7 @@ class Ran:
 
 
 def ran(contexts: Iterable[Mapping[str, Any]], order: Sequence[str]) -> list[Ran]:
-    """What ran in the cell-rounds that have a build, once each, in the order of the builds' names."""
+    """What ran in the cell-rounds that have a build, once each; `order` has the builds' names."""
     found: dict[Ran, None] = {}
     for context in contexts:
         build = context.get("build") or {}
@@ -40,7 +40,7 @@ def same(contexts: Iterable[Mapping[str, Any]], order: Sequence[str]) -> list[st
     cells: dict[tuple[Any, ...], set[str]] = {}
     for context in contexts:
         build = context.get("build") or {}
-        axes = {k: v for k, v in (context.get("axes") or {}).items() if k != "build"}
+        axes = {k: v for k, v in (context.get("axes") or {}).items() if v != build.get("name")}
         if build.get("name") and build.get("digest"):
             cells.setdefault((*axes.items(), build["digest"]), set()).add(build["name"])
     pairs: dict[tuple[str, str], None] = {}

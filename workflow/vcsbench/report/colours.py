@@ -14,10 +14,8 @@ FACTORS = (1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
 
 
 def step(percent: float) -> int:
-    """The step of a value = 100 * (elapsed(X) / elapsed(Y) - 1).
-
-    0 is about the same, 1 to 6 the candidate Y is faster, -1 to -6 the baseline X is. Twice as fast
-    is as strong as half as fast.
+    """The step of a value = 100 * (baseline / candidate - 1): 0 is about the same, 1 to 6 the baseline has
+    more, -1 to -6 the candidate. Twice as much is as strong as half as much.
     """
     factor = 1 + percent / 100
     if factor <= 0:
@@ -28,24 +26,27 @@ def step(percent: float) -> int:
 
 @dataclass(frozen=True)
 class Swatch:
-    """A step of the legend and the value at its edge towards the next step outwards from 0."""
+    """A step of the legend: its style's class, and the value at its edge towards the next step outwards
+    from 0."""
 
-    step: int
+    style: str
     edge: str
 
 
-def legend() -> list[Swatch]:
-    """All steps from the baseline's side to the candidate's, with the value where each begins."""
-    faster = [percentage(100 * (factor - 1)) for factor in FACTORS]
-    slower = [percentage(100 * (1 / factor - 1)) for factor in FACTORS]
-    count = len(FACTORS)
-    return [
-        *(Swatch(-n, slower[n - 1]) for n in range(count, 0, -1)),
-        Swatch(0, ""),
-        *(Swatch(n, faster[n - 1]) for n in range(1, count + 1)),
-    ]
+def legend(direction: int) -> list[Swatch]:
+    """All steps from the side where the baseline is better to the candidate's, with the value where each
+    begins; see readings.direction."""
+    steps = [n * direction for n in range(-len(FACTORS), len(FACTORS) + 1)]
+    return [Swatch(class_of(number, direction), _edge(number)) for number in steps]
 
 
-def class_of(number: int) -> str:
-    """The style's class for a step: `x3` for a faster baseline, `y3` for a faster candidate."""
-    return f"{'x' if number < 0 else 'y'}{abs(number)}" if number else ""
+def _edge(number: int) -> str:
+    if not number:
+        return ""
+    factor = FACTORS[abs(number) - 1]
+    return percentage(100 * ((factor if number > 0 else 1 / factor) - 1))
+
+
+def class_of(number: int, direction: int) -> str:
+    """The style's class for a step: `x3` where the baseline is better, `y3` where the candidate is."""
+    return f"{'x' if number * direction < 0 else 'y'}{abs(number)}" if number else ""

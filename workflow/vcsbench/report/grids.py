@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 from vcsbench import words
@@ -101,6 +102,7 @@ class Layout:
     columns: tuple[str, ...]
     rest: tuple[str, ...]
     order: Mapping[str, Sequence[str]]
+    compared: str = ""  # the axis that `candidate` is of
 
     def sort_key(self, axes: Sequence[str]) -> Callable[[tuple[str, ...]], list[tuple[int, str]]]:
         """A key that sorts tuples of the axes' values in the study's order, unknown ones last."""
@@ -108,6 +110,16 @@ class Layout:
         return lambda values: [
             (rank.get(value, len(rank)), value) for rank, value in zip(ranks, values, strict=True)
         ]
+
+    def told(self, points: Iterable[Point]) -> str:
+        """What its rows and its columns are, of the axes that have several values among the points."""
+        found = list(points)
+        said = []
+        for name, axes in (("Rows", self.rows), ("columns", self.columns)):
+            varying = [a for a in axes if len({point.keys.get(a, "") for point in found}) > 1]
+            named = [self.compared if axis == "candidate" else axis for axis in varying]
+            said += [f"{name}: {words.enumeration(named)}"] if named else []
+        return "; ".join(said).capitalize() + "." if said else ""
 
     def is_only_candidate(self, axis: str) -> bool:
         """Whether an axis is a compared one with a single candidate, which the table's name has."""
@@ -124,7 +136,7 @@ def layout_of(definition: Mapping[str, Any], order: Mapping[str, Sequence[str]])
         order["candidate"] = compare["candidates"]
     rows, columns = tuple(definition["rows"]), tuple(definition["columns"])
     rest = tuple(key for key in keys if key not in rows and key not in columns)
-    return Layout(rows, columns, rest, order)
+    return Layout(rows, columns, rest, order, compare["axis"] if compare else "")
 
 
 def make_grids(points: Iterable[Point], layout: Layout) -> list[Grid]:
@@ -191,7 +203,10 @@ def _labels(
 def _headings(columns: Sequence[tuple[str, ...]]) -> tuple[list[list[Heading]], list[bool]]:
     """The rows of headings, equal neighbours joined, and where blocks of the first axis begin."""
     levels: list[list[Heading]] = []
-    starts = [i == 0 or column[:1] != columns[i - 1][:1] for i, column in enumerate(columns)]
+    starts = [
+        i == 0 or (len(column) > 1 and column[0] != columns[i - 1][0])
+        for i, column in enumerate(columns)
+    ]
     for depth in range(len(columns[0]) if columns else 0):
         level: list[Heading] = []
         for i, column in enumerate(columns):
@@ -207,31 +222,29 @@ def _values(point: Point, axes: Sequence[str]) -> tuple[str, ...]:
     return tuple(point.keys.get(axis, "") for axis in axes)
 
 
-def matching(published: Grid, measured: Grid, layout: Layout) -> list[Point]:
-    """The published points in the same rows and columns as a measured grid's, with a blank one
-    where nothing was published: for the repositories of the same name or, without any, for all.
+def matching(
+    published: Grid, measured: Grid, layout: Layout, own: Sequence[str] = ()
+) -> list[Point]:
+    """The published points in the same rows and columns as a measured grid's, with a blank one where nothing
+    was published. Of an axis in `own`, the values of which are the user's names, those of the same name or,
+    without any, all.
     """
-    named = _axes_of(layout)
+    named = (*layout.rest, *layout.rows, *layout.columns)
     places = {_values(point, named): point for point in published.points}
-    repos = list(dict.fromkeys(point.keys.get("repo", "") for point in published.points))
+    foreign: dict[str, list[str]] = {}
+    for axis in own:
+        theirs = list(dict.fromkeys(point.keys.get(axis, "") for point in published.points))
+        if not {point.keys.get(axis, "") for point in measured.points} & {*theirs}:
+            foreign[axis] = theirs
     wanted: dict[tuple[str, ...], dict[str, str]] = {}
     for point in measured.points:
-        own = point.keys.get("repo", "")
-        for repo in [own] if set(repos) & _repos(measured) else repos:
-            keys = {**point.keys, "repo": repo} if "repo" in point.keys else dict(point.keys)
+        for values in product(*(foreign.get(axis, [value]) for axis, value in point.keys.items())):
+            keys = dict(zip(point.keys, values, strict=True))
             wanted[tuple(keys.get(axis, "") for axis in named)] = keys
     return [
         places.get(place, Point(keys, "unpublished", text="·", title="not published"))
         for place, keys in wanted.items()
     ]
-
-
-def _axes_of(layout: Layout) -> tuple[str, ...]:
-    return (*layout.rest, *layout.rows, *layout.columns)
-
-
-def _repos(grid: Grid) -> set[str]:
-    return {point.keys.get("repo", "") for point in grid.points}
 
 
 def with_numbers(grid: Grid, unit: str) -> Grid:

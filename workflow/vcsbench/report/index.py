@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from vcsbench import words
-from vcsbench.report.page import ASSETS, render
+from vcsbench.report.rendering import ASSETS, render
 
 # A page's facts stand at its beginning, before its style.
 HEAD_CHARACTERS = 16384
@@ -80,4 +80,4 @@ class _Facts(HTMLParser):
 
 def build_index(entries: Iterable[Entry], assets: Path = ASSETS) -> str:
     """The index page as text, with the entries in their order."""
-    return render("index.html.jinja", {"entries": list(entries), "words": words}, assets)
+    return render("index.html.jinja", {"entries": list(entries)}, assets)

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vcsbench import words
+from vcsbench.compare.columns import keys_of
 from vcsbench.evidence.flags import WITHHOLDING
 from vcsbench.evidence.samework import by_reason
+from vcsbench.metrics import metric_in
 from vcsbench.report.grids import Grid, Layout, Point, layout_of, make_grids, with_numbers
-from vcsbench.report.marks import JUDGED, LEGEND, MARKS
-
-# The columns of a table that are not keys of its rows.
-FACTS = ("table", "baseline", "value", "ratio", "low", "high", "n", "flags", "withheld", *JUDGED)
+from vcsbench.report.readings import LEGEND, MARKS, reading
 
 
 def to_markdown(
@@ -45,7 +44,7 @@ def _comparisons(rows: Sequence[Mapping[Any, Any]], definition: Mapping[str, Any
     judged = [row for row in rows if row.get("call")]
     if not judged:
         return []
-    keys = [key for key in judged[0] if key not in FACTS]
+    keys = list(keys_of(judged[0]))
     lines = [
         [*keys, "ratio", "95 % interval", "call", "noise floor", "detectable"],
         ["---"] * len(keys) + ["---:", "---:", "---", "---:", "---:"],
@@ -67,18 +66,8 @@ def _figure(value: Any) -> str:
     return words.significant(value) if words.is_number(value) else ""
 
 
-def reading(definition: Mapping[str, Any]) -> str:
-    """What the numbers of a table are, in a sentence or two."""
-    compare = definition.get("compare")
-    if not compare:
-        unit = definition.get("unit", "")
-        return f"Medians of `{definition['metric']}`{f', in {unit}' if unit else ''}."
-    x, y = compare["baseline"], " or ".join(compare["candidates"])
-    return f"100 × (elapsed {x} ÷ elapsed {y} − 1), in per cent: above 0, {y} is faster."  # noqa: RUF001
-
-
 def _point(row: Mapping[Any, Any], definition: Mapping[str, Any]) -> Point:
-    keys = {key: value for key, value in row.items() if key not in FACTS}
+    keys = keys_of(row)
     flags = str(row["flags"]).split()
     if row["withheld"]:
         said = " ".join(flag for flag in flags if flag in WITHHOLDING)
@@ -98,13 +87,12 @@ def _blocks(
         yield f"## {grid.title}"
     if grid.constant:
         yield ", ".join(f"{axis} {value}" for axis, value in grid.constant)
-    yield _grid(
-        grid if definition.get("compare") else with_numbers(grid, definition["unit"]), layout
-    )
+    compares = definition.get("compare")
+    yield _grid(grid if compares else with_numbers(grid, metric_in(definition).unit), layout)
     withheld = by_reason((point.reason, point.keys) for point in grid.points if point.reason)
     yield from (f"*Withheld: {reason} ({'; '.join(where)}).*" for reason, where in withheld.items())
-    commands = dict.fromkeys(point.keys.get("command", "") for point in grid.points)
-    yield from (f"*{caveats[command]}*" for command in commands if command in caveats)
+    named = dict.fromkeys(value for point in grid.points for value in point.keys.values())
+    yield from (f"*{caveats[command]}*" for command in named if command in caveats)
 
 
 def _grid(grid: Grid, layout: Layout) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from vcsbench import words
-from vcsbench.plan.twins import CLASS_AXES
 
 Record = Mapping[str, Any]
 
@@ -24,11 +23,11 @@ class NoiseRow:
     detectable: str
 
 
-def noise_rows(noise: Sequence[Record]) -> list[NoiseRow]:
-    """The rows of noise.noise_table as text; a ratio that is not known is empty."""
+def noise_rows(noise: Sequence[Record], noise_class: Sequence[str]) -> list[NoiseRow]:
+    """The rows of noise.noise_table as text, classes by their axes; a ratio that is not known is empty."""
     return [
         NoiseRow(
-            " ".join(str(row[axis]) for axis in CLASS_AXES if row.get(axis)) or "all cells",
+            " ".join(str(row[axis]) for axis in noise_class if row.get(axis)) or "all cells",
             f"{row['twins'] or 0:.0f}",
             f"{row['rounds'] or 0:.0f}",
             *(_percent(row[name]) for name in ("differed", "noise_floor", "detectable")),

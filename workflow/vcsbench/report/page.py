@@ -5,27 +5,27 @@ from __future__ import annotations
 import base64
 import gzip
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vcsbench import words
+from vcsbench.metrics import metric_in
 from vcsbench.plan.twins import is_twin, original_of, originals
-from vcsbench.report import builds, colours, quality
+from vcsbench.report import builds, quality
 from vcsbench.report import setting as settings
 from vcsbench.report.charts.drift import drift_charts
-from vcsbench.report.charts.elapsed import elapsed_charts
+from vcsbench.report.charts.levels import level_charts
 from vcsbench.report.charts.panels import ChartGroup
 from vcsbench.report.charts.ratios import ratio_charts
-from vcsbench.report.grids import Layout, layout_of
-from vcsbench.report.marks import LEGEND
+from vcsbench.report.grids import layout_of
 from vcsbench.report.noise import noise_rows, noise_sentence
+from vcsbench.report.readings import LEGEND
+from vcsbench.report.rendering import ASSETS, chart_bundle, render
 from vcsbench.report.results import Results
-from vcsbench.report.sections import Download, table_sections, value_order
+from vcsbench.report.sections import Download, table_sections
 from vcsbench.report.setting import Setting, summarise
 from vcsbench.report.verdicts import verdicts
-
-ASSETS = Path(__file__).parents[2] / "report"
 
 
 def build_page(results: Results, assets: Path = ASSETS) -> str:
@@ -33,78 +33,73 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
 
     The same results give the same page: nothing in it depends on when or where it is made.
     """
-    setting = summarise(results.contexts)
-    charts = chart_groups(results)
-    tables = table_sections(results)
+    study, setting = results.study, summarise(results.contexts, results.study)
+    charts, tables = chart_groups(results), table_sections(results)
+    scale = (study.published or {}).get("scale")
     model = {
-        "study": results.study,
+        "study": study,
         "summary": summary(results, setting),
         "facts": facts(results, setting),
         "advice": results.advice,
-        "several_repos": len(setting.repositories) > 1,
-        "findings": verdicts(results.findings, results.definitions, results.study.tables, tables),
-        "expectations": verdicts(
-            results.expectations, results.expected, results.study.tables, tables
-        ),
-        "scaled": settings.smaller_scales(setting, (results.study.published or {}).get("scale")),
-        "setting": setting,
-        "builds": builds.ran(results.contexts, list(results.study.axes.get("build", []))),
-        "same_builds": builds.same(results.contexts, list(results.study.axes.get("build", []))),
-        "commands": settings.commands_as_timed(setting, list(results.study.commands)),
-        "versions": settings.version_list(setting),
-        "clearing": settings.clearing_sentences(setting),
+        "advice_for": advice_for(results),
+        "findings": verdicts(results.findings, results.definitions, study.tables, tables),
+        "expectations": verdicts(results.expectations, results.checks, study.tables, tables),
+        "scaled": setting.subjects.smaller(scale),
         "tables": tables,
         "published_where": published_where(results),
         "measured_where": measured_where(setting),
-        "legend": colours.legend(),
         "marks": LEGEND,
-        "class_of": colours.class_of,
         "charts": charts,
-        "noise": noise_rows(results.noise),
+        "raw": raw_download(results),
+        "bundle": chart_bundle() if charts else "",
+    }
+    model |= _about_setting(results, setting) | _about_quality(results, setting)
+    return render("report.html.jinja", model, assets)
+
+
+def _about_setting(results: Results, setting: Setting) -> dict[str, Any]:
+    values = [value for known in results.order.values() for value in known]
+    return {
+        "setting": setting,
+        "builds": builds.ran(results.contexts, values),
+        "same_builds": builds.same(results.contexts, values),
+        "commands": settings.commands_as_timed(setting, list(results.study.commands)),
+        "versions": settings.version_list(setting),
+        "clearing": settings.clearing_sentences(setting),
+    }
+
+
+def _about_quality(results: Results, setting: Setting) -> dict[str, Any]:
+    study, measurements = results.study, results.measurements
+    axes = quality.work_axes(study.axes)
+    return {
+        "noise": noise_rows(results.noise, study.noise_class),
         "noise_said": noise_sentence(results.noise),
         "failures": results.failures,
         "failure_reasons": quality.by_reason(results.failures, "reason"),
         "skips": quality.by_reason(results.grid, "skip"),
-        "work_done": quality.work_done(results.measurements),
-        "flagged": quality.flagged(results.measurements),
-        "set_aside": quality.set_aside(results.measurements),
-        "caveats": quality.caveats(results.study.commands, commands_of(results)),
-        "limits": quality.limits(results.study.axes, setting.guests),
-        "raw": raw_download(results),
-        "words": words,
-        "bundle": chart_bundle() if charts else "",
+        "work_axes": axes,
+        "work_done": quality.work_done(measurements, axes),
+        "flagged": quality.flagged(measurements),
+        "set_aside": quality.set_aside(measurements),
+        "caveats": quality.caveats(study.commands, commands_of(results)),
+        "limits": quality.limits(study.axes, setting.guests),
     }
-    return render("report.html.jinja", model, assets)
-
-
-def render(template: str, model: Mapping[str, Any], assets: Path = ASSETS) -> str:
-    """Fill a template of the folder; everything that is not marked safe is escaped."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(assets),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style = (assets / "style.css").read_text(encoding="utf-8")
-    script = (assets / "page.js").read_text(encoding="utf-8")
-    return environment.get_template(template).render(**model, style=style, script=script)
-
-
-def chart_bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, safe inside a script element."""
-    import vl_convert
-
-    # Without a snippet of ours it makes `vegaEmbed` global; its stub wants one all the same.
-    libraries = vl_convert.javascript_bundle()  # type: ignore[call-arg]
-    return re.sub(r"<(?=/script|!--)", r"\\x3c", libraries, flags=re.IGNORECASE)
 
 
 def commands_of(results: Results) -> list[str]:
     """The commands that the grid has, in its order."""
-    return list(dict.fromkeys(cell.get("command", "") for cell in results.grid))
+    return list(dict.fromkeys(filter(None, map(results.study.command_name, results.grid))))
+
+
+def advice_for(results: Results) -> list[str]:
+    """What each recommendation is for, by the axes of its block that have several values among them."""
+    items: Sequence[Mapping[str, Any]] = results.advice.get("recommendations", [])
+    block = results.study.block
+    told = [axis for axis in block if len({item.get(axis) for item in items}) > 1] or block
+    return [
+        ", ".join(filter(None, (item.get(axis) for axis in told))) or "all cells" for item in items
+    ]
 
 
 def facts(results: Results, setting: Setting) -> dict[str, Any]:
@@ -130,16 +125,14 @@ def summary(results: Results, setting: Setting) -> str:
     if not measured:
         return "Nothing has been measured."
     rounds = len({row["round"] for row in results.measurements})
-    commands = words.enumeration([c for c in commands_of(results) if c])
-    repos = words.enumeration(
-        list(dict.fromkeys(row["repo"] for row in results.grid if row.get("repo")))
-    )
+    commands = words.enumeration(commands_of(results))
+    subjects = words.enumeration(setting.subjects.names)
     again = sum(map(is_twin, names))
     twice = f", {words.grouped(again)} of them twice," if again else ""
     parts = [
         f"{words.count_of(len(measured), 'cell')}{twice} in {words.count_of(rounds, 'round')}",
         f"of {commands}" if commands else "",
-        f"on {repos}" if repos else "",
+        f"on {subjects}" if subjects else "",
         f"at {words.enumeration(setting.host_names)}" if setting.host_names else "",
     ]
     when = ""
@@ -164,26 +157,21 @@ def published_where(results: Results) -> str:
 
 
 def chart_groups(results: Results) -> list[ChartGroup]:
-    """The charts by kind; a kind without a chart is left out."""
-    study, order = results.study, value_order(results)
-    measurements = [row for row in results.measurements if row["elapsed_s"]]
-    groups = [elapsed_charts(originals(measurements), elapsed_layout(results, order))]
-    for name, definition in study.tables.items():
-        if compare := definition.get("compare"):
-            rows = results.tables.get(name, [])
-            groups.append(ratio_charts(name, compare, rows, layout_of(definition, order)))
-    groups.append(drift_charts(measurements, order))
+    """The charts of each table, those of the tables that lead first, then the drift; what has no chart is
+    left out."""
+    study, groups = results.study, []
+    counted, lines = originals(results.measurements), set()
+    for name in results.tables_in_order:
+        definition = study.tables[name]
+        layout = layout_of(definition, results.order)
+        lines |= set(layout.rows)
+        if definition.get("compare"):
+            groups.append(ratio_charts(name, definition, results.tables.get(name, []), layout))
+        else:
+            groups.append(level_charts(name, metric_in(definition), counted, layout))
+    lined = [axis for axis in study.block if axis in lines]
+    groups.append(drift_charts(results.measurements, results.order, study.block, lined))
     return [group for group in groups if group.charts]
-
-
-def elapsed_layout(results: Results, order: Mapping[str, list[str]]) -> Layout:
-    """The layout of the study's table of elapsed times; without one, a panel per cache state."""
-    for definition in results.study.tables.values():
-        if definition.get("metric") == "elapsed_s":
-            return layout_of(definition, order)
-    columns = [axis for axis in order if axis == "cache"]
-    rows = [axis for axis in order if axis not in ("command", *columns)]
-    return layout_of({"rows": rows, "columns": columns}, order)
 
 
 def raw_download(results: Results) -> Download | None:

@@ -6,59 +6,51 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vcsbench import words
+from vcsbench.compare.columns import keys_of
+from vcsbench.compare.decisions import is_difference
 from vcsbench.evidence.samework import OTHER, UNKNOWN
+from vcsbench.metrics import metric_in
 from vcsbench.report import colours
-from vcsbench.report.expected import Expected, Record
 from vcsbench.report.grids import Point
-from vcsbench.report.marks import JUDGED, LOW_N, MARKS
+from vcsbench.report.readings import MARKS, direction
+from vcsbench.report.wanted import Record, WantedRow
 
 
 def measured_points(
-    definition: Mapping[str, Any], rows: Sequence[Record], expected: Sequence[Expected]
+    definition: Mapping[str, Any], rows: Sequence[Record], wanted: Sequence[WantedRow]
 ) -> list[Point]:
-    """A point for each row of a measured table and for each expected row that it lacks."""
-    names = list(expected[0].keys) if expected else []
+    """A point for each row of a measured table and for each wanted row that it lacks."""
+    names = list(wanted[0].keys) if wanted else []
     measured = {tuple(row[name] for name in names or keys_of(row)): row for row in rows}
     points = []
-    for wanted in expected:
-        row = measured.pop(tuple(wanted.keys.values()), None)
+    for one in wanted:
+        row = measured.pop(tuple(one.keys.values()), None)
         if row is None or not words.is_number(row["value"]):
-            points.append(_absent(wanted, row))
+            points.append(_absent(one, row))
         else:
-            points.append(_measured(definition, row, wanted.keys, wanted.failures))
+            points.append(_measured(definition, row, one.keys, one.failures))
     return points + [_measured(definition, row, keys_of(row), ()) for row in measured.values()]
 
 
 def published_points(definition: Mapping[str, Any], rows: Sequence[Record]) -> list[Point]:
     """A point for each row of a published table."""
-    points = []
-    for row in rows:
-        if not words.is_number(row["value"]):
-            continue
-        text = words.percentage(row["value"]) if definition.get("compare") else ""
-        colour = colours.class_of(colours.step(row["value"])) if definition.get("compare") else ""
-        points.append(Point(keys_of(row), "published", row["value"], text, colour=colour))
-    return points
+    return [
+        _point(definition, True, keys=keys_of(row), kind="published", value=row["value"])
+        for row in rows
+        if words.is_number(row["value"])
+    ]
 
 
-def keys_of(row: Record) -> dict[str, str]:
-    """The axis values of a table's row, a candidate included."""
-    known = (
-        "table",
-        "baseline",
-        "value",
-        "ratio",
-        "low",
-        "high",
-        "n",
-        "flags",
-        "withheld",
-        *JUDGED,
-    )
-    return {name: value for name, value in row.items() if name not in known}
+def _point(definition: Mapping[str, Any], differs: bool, **said: Any) -> Point:
+    """A point with a number; colour is for differences only."""
+    value: float = said["value"]
+    if not definition.get("compare"):
+        return Point(**said)
+    step = colours.class_of(colours.step(value), direction(definition))
+    return Point(**said, text=words.percentage(value), colour=step if differs else "same")
 
 
-def _absent(wanted: Expected, row: Record | None) -> Point:
+def _absent(wanted: WantedRow, row: Record | None) -> Point:
     if wanted.skip:
         return Point(wanted.keys, "skipped", text="n/a", title=f"not measured: {wanted.skip}")
     if wanted.failures and row is None and not wanted.false:
@@ -78,33 +70,20 @@ def _measured(
     definition: Mapping[str, Any], row: Record, keys: Mapping[str, str], failures: Sequence[str]
 ) -> Point:
     flags = row["flags"].split()
-    mark = "".join(sign for flag, sign in MARKS.items() if flag in flags)
-    flagged = [f"flagged {words.enumeration(flags)}"] if flags else []
-    notes = [*_interval(row), *failures, *flagged]
-    point = {"keys": keys, "kind": "measured", "value": row["value"], "mark": mark}
+    notes = [*_interval(row), *failures]
+    if flags:
+        notes.append(f"flagged {words.enumeration(flags)}")
     if not definition.get("compare"):
-        unit = "%" if definition.get("unit") == "%" else f" {definition.get('unit', '')}"
-        return Point(
-            **point, title="; ".join([f"{words.significant(row['value'], 4)}{unit}", *notes])
-        )
-    # Colour is for differences only: none where the interval has equality in it, or is missing.
-    step = colours.step(row["value"]) if is_difference(row) else 0
-    colour = colours.class_of(step) if is_difference(row) else "same"
-    return Point(
-        **point, text=words.percentage(row["value"]), title="; ".join(notes), colour=colour
+        notes.insert(0, words.with_unit(row["value"], metric_in(definition).unit))
+    return _point(
+        definition,
+        is_difference(row.get("call", "")),
+        keys=keys,
+        kind="measured",
+        value=row["value"],
+        mark="".join(sign for flag, sign in MARKS.items() if flag in flags),
+        title="; ".join(notes),
     )
-
-
-def is_difference(row: Record) -> bool:
-    """Whether a row is called a difference; in a table without calls, whether its interval excludes
-    1 over enough rounds."""
-    if row.get("call"):
-        return row["call"] in ("faster", "slower")
-    if LOW_N in row["flags"].split():
-        return False
-    if not (words.is_number(row["low"]) and words.is_number(row["high"])):
-        return False
-    return bool(row["low"] > 1 or row["high"] < 1)
 
 
 def _interval(row: Record) -> list[str]:
@@ -115,10 +94,10 @@ def _interval(row: Record) -> list[str]:
         return [f"ratio {words.significant(row['ratio'])}, no interval, {n}"]
     low, high = words.significant(row["low"]), words.significant(row["high"])
     said = f"ratio {words.significant(row['ratio'])}, 95 % interval {low} to {high}, {n}"
-    return [said, *_judged(row)]
+    return [said, *_called(row)]
 
 
-def _judged(row: Record) -> list[str]:
+def _called(row: Record) -> list[str]:
     """The call of a comparison, the noise floor, and what could have been seen."""
     if not row.get("call"):
         return []

@@ -6,19 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vcsbench.axes import axis_of
 from vcsbench.evidence import samework
 from vcsbench.evidence.flags import FLAGS, Flag, has_false_label
 
 Record = Mapping[str, Any]
 
-# What no measurement in here can rule out or does not cover.
-COLD = """Cold means cold for this system's page cache. What a RAID controller or the disk itself keeps
-below it is out of reach; the drift over the rounds shows how much faster repeated cold runs still get."""
-GUEST_COLD = """Measured in a guest ({}): cold is guest-cold. It is cold for this system's page cache, and
-what the hypervisor, a RAID controller or the disk keeps below is out of reach; the drift over the rounds
-shows how much faster repeated cold runs still get."""
-LOOPBACK = """Client and server run on one machine, over loopback, without https, authentication or
-path-based authorisation. svn+ssh, commit and blame are not measured."""
 OTHER_HOSTS = """Numbers from different machines, the published ones among them, are shown side by
 side and never divided by one another."""
 
@@ -94,28 +87,33 @@ def set_aside(measurements: Iterable[Record]) -> list[SetAside]:
 
 @dataclass(frozen=True)
 class Done:
-    """What most runs of a command on a repository did, and how many did that and how many did not;
-    "" where as many did something else, or nothing tells."""
+    """What most runs did that agree on the axes which change the work, and how many did that and how many did
+    not; "" where as many did something else, or nothing tells."""
 
-    command: str
-    repo: str
+    values: tuple[str, ...]
     what: str
     runs: int
     others: int
 
 
-def work_done(measurements: Iterable[Record]) -> list[Done]:
-    """What each command did on each repository, in the order of the measurements."""
-    works: dict[tuple[str, str], dict[int, str]] = {}
+def work_axes(axes: Iterable[str]) -> list[str]:
+    """The axes of which another value may make a command do something else."""
+    return [axis for axis in axes if axis_of(axis).changes_work]
+
+
+def work_done(measurements: Iterable[Record], axes: Iterable[str]) -> list[Done]:
+    """What was done for each of the values of work_axes, in the order of the measurements."""
+    named = list(axes)
+    works: dict[tuple[str, ...], dict[int, str]] = {}
     for number, row in enumerate(measurements):
         if not has_false_label(str(row["flags"])):
-            key = (row.get("command", ""), row.get("repo", ""))
+            key = tuple(row.get(axis, "") for axis in named)
             works.setdefault(key, {})[number] = row.get("work", "")
     found = []
-    for (command, repo), runs in works.items():
+    for values, runs in works.items():
         same = samework.alike(runs)
         what = samework.told(runs[min(same)]) if same else ""
-        found.append(Done(command, repo, what, len(same), len(runs) - len(same)))
+        found.append(Done(values, what, len(same), len(runs) - len(same)))
     return found
 
 
@@ -128,12 +126,7 @@ def caveats(commands: Mapping[str, Mapping[str, Any]], measured: Sequence[str]) 
     ]
 
 
-def limits(axes: Iterable[str], guests: Iterable[str] = ()) -> list[str]:
+def limits(axes: Iterable[str], guests: Iterable[str]) -> list[str]:
     """What a study with these axes says nothing about; `guests` are the hypervisors that it ran under."""
-    axes = set(axes)
-    named = ", ".join(sorted(set(guests)))
-    return [
-        *([GUEST_COLD.format(named) if named else COLD] if "cache" in axes else []),
-        *([LOOPBACK] if "ra" in axes else []),
-        OTHER_HOSTS,
-    ]
+    under = sorted(guests)
+    return [*(said for axis in axes for said in axis_of(axis).limits(under)), OTHER_HOSTS]

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from vcsbench.axes.values import resolved_tables
+from vcsbench.compare import columns
 from vcsbench.compare.baselines import table_name
 from vcsbench.config.study import Study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
+from vcsbench.metrics import metric_of, names
 
 Record = Mapping[str, Any]
 Records = list[dict[str, Any]]
@@ -21,9 +24,9 @@ Records = list[dict[str, Any]]
 # Columns that hold numbers, whatever the file; a field that is empty becomes None.
 NUMBERS = frozenset(
     [
-        *("value", "ratio", "low", "high", "n", "noise_floor", "detectable"),
-        *("round", "run", "elapsed_s", "user_s", "system_s"),
-        *("twins", "rounds", "differed", "spread"),
+        *columns.NUMBERS,
+        *("round", "run", "twins", "rounds", "differed", "spread"),
+        *(column for name in names() for column in metric_of(name).needs),
     ]
 )
 
@@ -32,12 +35,13 @@ NUMBERS = frozenset(
 class Results:
     """One study's results as records (a dict per row, numbers as float, the rest as text).
 
-    `tables` and `published` map a table's name to its rows, `definitions` and `expected` the id of a
-    finding or an expectation to its check, `texts` a file's name to what it holds, for the downloads.
-    All but the study may be empty.
+    `order` has the study's axes with their values in order. `tables` and `published` map a table's name to
+    its rows, `definitions` and `checks` the id of a finding or an expectation to how it is judged, `texts` a
+    file's name to what it holds, for the downloads. All but study and order may be empty.
     """
 
     study: Study
+    order: Mapping[str, Sequence[str]]
     grid: Records = field(default_factory=list)
     measurements: Records = field(default_factory=list)
     failures: Records = field(default_factory=list)
@@ -47,11 +51,16 @@ class Results:
     noise: Records = field(default_factory=list)
     definitions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     expectations: Records = field(default_factory=list)
-    expected: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    checks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     advice: Mapping[str, Any] = field(default_factory=dict)
     contexts: list[Mapping[str, Any]] = field(default_factory=list)
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def tables_in_order(self) -> list[str]:
+        """The names of the study's tables as they stand on the page: those that lead, then the others."""
+        return list(dict.fromkeys([*self.study.lead, *self.study.tables]))
 
 
 def read_records(path: str | Path) -> Records:
@@ -85,20 +94,22 @@ def read_results(
     study: Study,
     folder: Path,
     definitions: Path,
-    expected: Sequence[Mapping[str, Any]] = (),
+    order: Mapping[str, Sequence[str]],
+    expectations: Sequence[Mapping[str, Any]] = (),
     baselines: Sequence[str] = (),
 ) -> Results:
     """Read what there is of a study below the folder `results`, and its findings from the file
-    `definitions`; what is missing is left empty. `expected` are the user's expectations, `baselines`
-    the names of those that have a table."""
+    `definitions`; what is missing is left empty. `expectations` are the user's, `baselines` the names of
+    those that have a table."""
     name = study.name
     compared = _compared(study, baselines)
-    study = replace(study, tables={**study.tables, **compared})
+    study = replace(study, tables={**resolved_tables(study, order), **compared})
     tables = {table: f"tables/{name}/{table}" for table in study.tables}
     published = {table: f"published/{name}/{table}" for table in study.tables}
     measurements = read_records(folder / "measurements" / f"{name}.csv")
     return Results(
         study=study,
+        order=order,
         grid=read_records(folder / "grid" / f"{name}.csv"),
         measurements=measurements,
         failures=read_records(folder / "failures" / f"{name}.csv"),
@@ -110,7 +121,7 @@ def read_results(
         findings=read_records(folder / "findings" / f"{name}.csv"),
         definitions={finding["id"]: finding for finding in read_yaml(definitions).get(name, [])},
         expectations=read_records(folder / "expectations" / f"{name}.csv"),
-        expected={expectation["id"]: expectation for expectation in expected},
+        checks={expectation["id"]: expectation for expectation in expectations},
         advice=_read_json(folder / "advice" / f"{name}.json") or {},
         contexts=list(_contexts(folder / "cells" / name, measurements)),
         notes={table: _read_json(folder / f"{tables[table]}.json") or [] for table in compared},

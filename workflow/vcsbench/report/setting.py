@@ -1,5 +1,5 @@
-"""What was measured where: the machines, programs, storages, repositories and servers, from the
-contexts that lie beside the results."""
+"""What was measured where: the machines, programs, storages, commands and servers, from the contexts
+beside the results."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from vcsbench import words
+from vcsbench.config.study import Study
+from vcsbench.report.subjects import Subjects, kinds_of
 
 
 @dataclass
@@ -26,19 +28,6 @@ class Configuration:
         return all(self.files.get(name, content) == content for name, content in files.items())
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A repository in one format and packing, with what it weighs."""
-
-    repository: str
-    format: str
-    packing: str
-    revisions: str
-    files: str
-    size: str
-    packed_shards: str
-
-
 @dataclass
 class Setting:
     """The distinct things that a study's contexts name, each in the order of its first use (dicts
@@ -48,15 +37,13 @@ class Setting:
     storages: dict[str, None] = field(default_factory=dict)
     layouts: dict[str, None] = field(default_factory=dict)
     targets: dict[str, None] = field(default_factory=dict)
-    repositories: dict[str, str] = field(default_factory=dict)
-    variants: dict[Variant, None] = field(default_factory=dict)
+    subjects: Subjects = field(default_factory=Subjects)
     configurations: list[Configuration] = field(default_factory=list)
-    commands: dict[str, str] = field(default_factory=dict)
+    commands: dict[tuple[str, str], None] = field(default_factory=dict)
     versions: dict[str, Counter[str]] = field(default_factory=dict)
     cleared: Counter[str] = field(default_factory=Counter)
     host_names: list[str] = field(default_factory=list)
     guests: dict[str, None] = field(default_factory=dict)
-    scales: dict[str, float] = field(default_factory=dict)
     seeds: list[str] = field(default_factory=list)
     rounds: int = 0
     copies: int = 0
@@ -67,23 +54,24 @@ class Setting:
     last: datetime | None = None
 
 
-def summarise(contexts: Iterable[Mapping[str, Any]]) -> Setting:
+def summarise(contexts: Iterable[Mapping[str, Any]], study: Study) -> Setting:
     """Reduce the contexts of a study's cell-rounds to what a reader wants to know of them.
 
     A context that lacks a part is counted for the parts that it has.
     """
-    setting = Setting()
+    setting, kinds, configured = Setting(), kinds_of(study), study.axes_of("servers")
     for context in contexts:
         setting.cell_rounds += 1
         setting.rounds = max(setting.rounds, int(context.get("round") or 0))
         setting.copies = max(setting.copies, int(context.get("copy") or 0))
         setting.warmup = max(setting.warmup, int(context.get("warmup") or 0))
         _add_place(setting, context)
-        _add_repository(setting, context.get("repository") or {}, context.get("axes") or {})
-        _add_configuration(setting, context)
+        setting.subjects.add(context, kinds)
+        axes = context.get("axes") or {}
+        _add_configuration(setting, context, "".join(axes.get(axis, "") for axis in configured))
         _add_time(setting, context.get("started_at", ""))
-        command = (context.get("axes") or {}).get("command", "")
-        setting.commands.setdefault(command, str(context.get("argv_template") or ""))
+        argv = str(context.get("argv_template") or "")
+        setting.commands[study.command_name(axes), argv] = None
         for run in context.get("runs") or []:
             setting.runs += 1
             setting.cleared[(run.get("certificate") or {}).get("cache_cleared_by") or ""] += 1
@@ -153,39 +141,8 @@ def _joined(name: Any, *parts: Any) -> str:
     return f"{name}: {', '.join(str(part) for part in parts if part)}"
 
 
-def _add_repository(
-    setting: Setting, repository: Mapping[str, Any], axes: Mapping[str, str]
-) -> None:
-    if not repository:
-        return
-    name, scale = str(repository.get("name")), repository.get("scale")
-    if scale is not None:
-        setting.scales[name] = float(scale)
-    about = str(repository.get("description") or repository.get("source") or "")
-    if scale is not None and "scale" not in about:
-        about = f"{about}, scale {scale:g}" if about else f"scale {scale:g}"
-    notes = [str(note).rstrip(".") for note in repository.get("notes") or []]
-    setting.repositories[name] = "; ".join(filter(None, [about, *notes]))
-    size = repository.get("bytes")
-    variant = Variant(
-        name,
-        axes.get("format", ""),
-        axes.get("packing", ""),
-        _number(repository.get("youngest")),
-        _number(repository.get("files")),
-        words.size(size) if words.is_number(size) else "",
-        _number(repository.get("packed_shards")),
-    )
-    setting.variants[variant] = None
-
-
-def _number(value: Any) -> str:
-    return words.grouped(value) if words.is_number(value) else ""
-
-
-def _add_configuration(setting: Setting, context: Mapping[str, Any]) -> None:
+def _add_configuration(setting: Setting, context: Mapping[str, Any], name: str) -> None:
     server = context.get("server") or {}
-    name = str((context.get("axes") or {}).get("config") or "")
     files = {str(k): str(v) for k, v in (context.get("server_files") or {}).items()}
     if not (name or server):
         return
@@ -214,7 +171,7 @@ def clearing_sentences(setting: Setting) -> list[str]:
     """How caches were cleared, a sentence per way, with the number of runs it holds for."""
     said = {
         "drop-caches": "by emptying the kernel's caches (drop_caches)",
-        "evict": "by evicting the repository's files one by one (vmtouch)",
+        "evict": "by evicting the files one by one (vmtouch)",
     }
     return [
         f"Cleared {said.get(way, f'by {way}')} for {words.count_of(count, 'run')}."
@@ -226,7 +183,7 @@ def clearing_sentences(setting: Setting) -> list[str]:
 def commands_as_timed(setting: Setting, order: Sequence[str]) -> list[tuple[str, str]]:
     """Each command that was timed with its argv, words in braces unfilled, in the study's order."""
     ranks = {name: rank for rank, name in enumerate(order)}
-    return sorted(setting.commands.items(), key=lambda item: ranks.get(item[0], len(ranks)))
+    return sorted(setting.commands, key=lambda command: ranks.get(command[0], len(ranks)))
 
 
 def version_list(setting: Setting) -> list[tuple[str, str]]:
@@ -239,10 +196,3 @@ def version_list(setting: Setting) -> list[tuple[str, str]]:
             said = [f"{v} ({words.count_of(n, 'cell-round')})" for v, n in counts.most_common()]
             listed.append((program, ", ".join(said)))
     return listed
-
-
-def smaller_scales(setting: Setting, published: float | None) -> list[tuple[str, float]]:
-    """The repositories that were measured below the published scale, and their scale."""
-    if published is None:
-        return []
-    return [(name, scale) for name, scale in setting.scales.items() if scale < published]

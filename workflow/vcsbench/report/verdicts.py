@@ -8,10 +8,12 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.compare.baselines import table_name
+from vcsbench.metrics import metric_in
 from vcsbench.report.grids import Point
 from vcsbench.report.sections import TableSection
 
 Record = Mapping[str, Any]
+Where = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ def verdicts(
     found = []
     for row in findings:
         definition = definitions.get(row["id"], {})
-        table = _table(definition, tables)
+        table, where = table_of(definition, tables)
         found.append(
             Verdict(
                 row["id"],
@@ -57,7 +59,7 @@ def verdicts(
                 _written(row["measured"]),
                 _interval(row),
                 table,
-                _anchor(definition, shown[table]) if table in shown else "",
+                _anchor(where, shown[table]) if table in shown else "",
                 _why(row.get("why", "")),
             )
         )
@@ -69,19 +71,16 @@ def _why(text: str) -> str:
     return "; ".join(part for part in text.split("; ") if part and not part.startswith("scale: "))
 
 
-def _anchor(definition: Mapping[str, Any], section: TableSection) -> str:
+def _anchor(where: Where, section: TableSection) -> str:
     """The anchor of the first measured row that a finding is about; of the table without any."""
-    where = dict(definition.get("where") or {})
-    if candidate := (definition.get("compare") or {}).get("candidate"):
-        where["candidate"] = candidate
-    for grid in (pair.measured for pair in section.pairs if pair.measured):
+    for grid in (beside.measured for beside in section.pairs if beside.measured):
         for row in (row for group in grid.groups for row in group.rows):
             if any(point and _is_about(point, where) for point in row.points):
                 return f"{section.anchor}-{row.slug}"
     return section.anchor
 
 
-def _is_about(point: Point, where: Mapping[str, Any]) -> bool:
+def _is_about(point: Point, where: Where) -> bool:
     wanted = {
         axis: {str(value) for value in (values if isinstance(values, list) else [values])}
         for axis, values in where.items()
@@ -105,23 +104,24 @@ def _interval(row: Record) -> str:
     return f"{_written(row['low'])} to {_written(row['high'])}"
 
 
-def _table(definition: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:
-    """The table that compares what the finding compares; that of the metric for all others."""
-    wanted = definition.get("compare") or {}
+def table_of(
+    definition: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]
+) -> tuple[str, Where]:
+    """The table that compares what a finding compares, whichever is the baseline there; else that of the
+    finding's metric; "" without either. And the values of the axes that the finding is about in it."""
+    where, wanted = dict(definition.get("where") or {}), definition.get("compare") or {}
     if "to" in wanted:
         name = table_name(wanted["to"])
-        return name if name in tables else ""
+        return (name if name in tables else ""), where
+    metric, sides = metric_in(definition), [wanted.get("baseline"), wanted.get("candidate")]
     for name, table in tables.items():
         compare = table.get("compare") or {}
-        if (
-            wanted
-            and compare.get("axis") == wanted.get("axis")
-            and compare["baseline"] == wanted.get("baseline")
-            and wanted.get("candidate") in compare["candidates"]
-        ):
-            return name
-    metric = definition.get("level") or definition.get("metric") or "elapsed_s"
-    for name, table in tables.items():
-        if table.get("metric") == metric:
-            return name
-    return ""
+        if not compare or compare["axis"] != wanted.get("axis") or metric_in(table) is not metric:
+            continue
+        for baseline, candidate in (sides, sides[::-1]):
+            if compare["baseline"] == baseline and candidate in compare["candidates"]:
+                return name, {**where, "candidate": candidate}
+    if wanted:
+        where[wanted["axis"]] = sides
+    levels = [n for n, t in tables.items() if not t.get("compare") and metric_in(t) is metric]
+    return (levels or [""])[0], where

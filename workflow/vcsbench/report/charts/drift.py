@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vcsbench.evidence import flags
+from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.report.charts.panels import (
     GREY,
     HUES,
     MANY_POINTS,
+    VALUE,
     Chart,
     ChartGroup,
     PointList,
@@ -19,42 +21,51 @@ from vcsbench.report.charts.panels import (
     distinct,
     name_of,
     panels,
+    value_of,
 )
 from vcsbench.report.grids import Layout
 
 READING = """Per cent above or below each cell's own median: the line is a block's geometric mean over its
-cells in a round, a grey point a run. A slow fall over the rounds of cold cells is what caches below this
-system do: they keep what earlier rounds read, and cannot be emptied from here (cold is guest-cold). What
-the cells of a block share in a round cancels in the comparisons, which are paired by round."""
-
-PANEL_AXES = ("command", "cache")
+cells in a round, a grey point a run. A slow fall over the rounds is what caches below this system do: they
+keep what earlier rounds read, and cannot be emptied from here. What the cells of a block share in a round
+cancels in the comparisons, which are paired by round."""
 
 
-def drift_charts(measurements: Sequence[Record], order: Mapping[str, Sequence[str]]) -> ChartGroup:
-    """How elapsed times move from round to round, relative to each cell's median: a panel per command
-    and cache state, in it a line per block (one for each repository and machine).
+def drift_charts(
+    measurements: Sequence[Record],
+    order: Mapping[str, Sequence[str]],
+    block: Sequence[str],
+    lines: Sequence[str],
+) -> ChartGroup:
+    """How times move from round to round, relative to each cell's median: in panels a line per block, the
+    cells that agree on the axes `block`, and machine. Of these axes `lines` tell the lines of a panel apart.
 
     Runs with a false label are left out; there is no chart with fewer than two rounds.
     """
-    axes = tuple(axis for axis in PANEL_AXES if axis in order)
-    usable = [row for row in measurements if not flags.has_false_label(row.get("flags") or "")]
+    metric = metric_of(DEFAULT)
+    usable = [
+        {**row, VALUE: value}
+        for row in measurements
+        if not flags.has_false_label(row.get("flags") or "") and (value := value_of(metric, row))
+    ]
     if len({row["round"] for row in usable}) < 2:
         return ChartGroup("Drift over the rounds", READING, [])
-    rank = Layout((), axes, (), order).sort_key(axes)
-    usable.sort(key=lambda row: rank(tuple(row[axis] for axis in axes)))
+    rank = Layout((), tuple(block), (), order).sort_key(block)
+    usable.sort(key=lambda row: rank(tuple(row.get(axis, "") for axis in block)))
+    panel_axes = [axis for axis in block if axis not in lines]
+    several = [key for key in (*lines, "host") if len({row.get(key, "") for row in usable}) > 1]
     cells: dict[tuple[str, str], list[Record]] = {}
     for row in usable:  # of each machine by itself
         cells.setdefault((row["cell"], row.get("host", "")), []).append(row)
-    several = [key for key in ("repo", "host") if len({row.get(key, "") for row in usable}) > 1]
     runs = []
     for rows in cells.values():
-        middle = statistics.median(row["elapsed_s"] for row in rows)
+        middle = statistics.median(row[VALUE] for row in rows)
         runs += [
             {
-                "panel": name_of(row, axes) or "all cells",
+                "panel": name_of(row, panel_axes) or "all cells",
                 "line": name_of(row, several),
                 "round": row["round"],
-                "log": math.log(row["elapsed_s"] / middle),
+                "log": math.log(row[VALUE] / middle),
                 "cell": row["cell"],
                 "started": row.get("started_at") or "",
             }

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vcsbench import words
+from vcsbench.metrics.metric import Metric
 from vcsbench.report.grids import Layout
 
 Record = Mapping[str, Any]
@@ -19,6 +21,8 @@ MANY_POINTS = 3000
 # grids' colours of baseline and candidate, which come in this order.
 HUES = ("#d9730d", "#2f7fc4", "#8a63b8", "#3a9a78", "#b8527a", "#8a8a2f")
 GREY = "#8b8f94"
+# The field of a point that holds what its run measured.
+VALUE = "value"
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,17 @@ def sheets(rows: Iterable[Record], layout: Layout) -> list[tuple[str, list[Recor
         )
         for key in ordered
     ]
+
+
+def value_of(metric: Metric, row: Record) -> float | None:
+    """A metric of one run; None where it was not measured."""
+    if not all(words.is_number(row.get(column)) for column in metric.needs):
+        return None
+    try:
+        value = metric.value({name: part(row) for name, part in metric.parts.items()})
+    except ZeroDivisionError:  # a time may be rounded to 0
+        return None
+    return float(value) if words.is_number(value) else None
 
 
 def name_of(row: Record, axes: Iterable[str]) -> str:

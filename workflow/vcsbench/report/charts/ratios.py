@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vcsbench import words
+from vcsbench.compare.columns import keys_of
+from vcsbench.compare.decisions import is_difference
+from vcsbench.metrics import metric_in
 from vcsbench.report.charts.panels import (
     GREY,
     HUES,
@@ -20,13 +23,13 @@ from vcsbench.report.charts.panels import (
     short,
 )
 from vcsbench.report.grids import Layout
-from vcsbench.report.points import is_difference, keys_of
+from vcsbench.report.readings import direction, sides
 
 CALLS = {"baseline": HUES[0], "candidate": HUES[1], "neither": GREY}
 
 
 def ratio_charts(
-    table: str, compare: Mapping[str, Any], rows: Sequence[Record], layout: Layout
+    table: str, definition: Mapping[str, Any], rows: Sequence[Record], layout: Layout
 ) -> ChartGroup:
     """A chart per remaining axis value of a table X-vs-Y: each ratio with its interval."""
     charts = []
@@ -41,25 +44,29 @@ def ratio_charts(
                 "low": short(row["low"]) if words.is_number(row["low"]) else None,
                 "high": short(row["high"]) if words.is_number(row["high"]) else None,
                 "n": row["n"],
-                "call": _call(row),
+                "call": _better(row, direction(definition)),
             }
             for row in sheet
         ]
         charts.append(Chart(f"chart-{words.slug(f'{table} {name}')}", name, _ratio_spec(points)))
-    baseline, candidates = compare["baseline"], " or ".join(compare["candidates"])
-    reading = (
-        f"Elapsed time of {baseline} over that of {candidates}, with its 95 % interval, on a scale "
-        f"of factors. Right of 1, {candidates} took less time; grey where it is not called a difference: "
+    return ChartGroup(f"Ratio {table}", _reading(definition), charts)
+
+
+def _reading(definition: Mapping[str, Any]) -> str:
+    metric, (baseline, candidates) = metric_in(definition), sides(definition)
+    side = "Right" if direction(definition) > 0 else "Left"
+    return (
+        f"{metric.title} of {baseline} over that of {candidates}, with its 95 % interval, on a scale of "
+        f"factors. {side} of 1, {candidates} is {metric.words[0]}; grey where it is not called a difference: "
         f"the interval, corrected for the number of comparisons, includes 1, it is within the noise floor, "
         f"or there are too few rounds."
     )
-    return ChartGroup(f"Ratio {table}", reading, charts)
 
 
-def _call(row: Record) -> str:
-    if not is_difference(row):
+def _better(row: Record, direction: int) -> str:
+    if not is_difference(row.get("call", "")):
         return "neither"
-    return "candidate" if row["low"] > 1 else "baseline"
+    return "candidate" if (row["ratio"] - 1) * direction > 0 else "baseline"
 
 
 def _ratio_spec(points: PointList) -> dict[str, Any]:

@@ -1,15 +1,17 @@
-"""Elapsed times: every round of every cell."""
+"""A metric's own values: every run of every cell."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vcsbench import words
+from vcsbench.metrics.metric import Metric
 from vcsbench.report.charts.panels import (
     HUES,
     MANY_POINTS,
+    VALUE,
     Chart,
     ChartGroup,
     PointList,
@@ -19,20 +21,28 @@ from vcsbench.report.charts.panels import (
     panels,
     sheets,
     short,
+    value_of,
 )
 from vcsbench.report.grids import Layout
 
-READING = """Seconds; each panel has its own scale, from 0. A point is a run, a tick the median; for
-very many runs a line is their range."""
+READING = """Each panel has its own scale ({}), from 0. A point is a run, a tick the median; for very many
+runs a line is their range."""
 
 
-def elapsed_charts(measurements: Sequence[Record], layout: Layout) -> ChartGroup:
-    """A chart per remaining axis value (command): every round a point, a cell's median a tick.
+def level_charts(
+    table: str, metric: Metric, measurements: Iterable[Record], layout: Layout
+) -> ChartGroup:
+    """A chart of a metric per remaining axis value of its table: every run a point, a cell's median a tick.
 
     Panels are the columns of the layout, lines its rows, colour the last row axis that varies.
     """
+    measured = [
+        {**row, VALUE: value}
+        for row in measurements
+        if (value := value_of(metric, row)) is not None
+    ]
     charts = []
-    for name, rows in sheets(measurements, layout):
+    for name, rows in sheets(measured, layout):
         varying = [axis for axis in layout.rows if len({row[axis] for row in rows}) > 1]
         hue = next((a for a in reversed(varying) if len({r[a] for r in rows}) <= len(HUES)), "")
         lines = [axis for axis in layout.rows if axis in varying and axis != hue]
@@ -42,24 +52,24 @@ def elapsed_charts(measurements: Sequence[Record], layout: Layout) -> ChartGroup
                 "line": name_of(row, lines),
                 "hue": row.get(hue, ""),
                 "round": row["round"],
-                "s": short(row["elapsed_s"]),
+                VALUE: short(row[VALUE]),
                 "flags": row["flags"],
             }
             for row in rows
         ]
         if len(points) > MANY_POINTS:
             points = _reduced(points)
-        anchor = f"chart-elapsed-{words.slug(name)}"
-        charts.append(Chart(anchor, name, _elapsed_spec(points, hue)))
-    return ChartGroup("Elapsed time", READING, charts)
+        anchor = f"chart-{words.slug(f'{table} {name}')}"
+        charts.append(Chart(anchor, name, _spec(points, hue, metric.unit)))
+    return ChartGroup(metric.title, READING.format(metric.unit), charts)
 
 
-def _elapsed_spec(points: PointList, hue: str) -> dict[str, Any]:
+def _spec(points: PointList, hue: str, unit: str) -> dict[str, Any]:
     import altair as alt
 
     lines, hues = distinct(points, "line"), distinct(points, "hue")
     reduced = bool(points) and "low" in points[0]
-    field = "s:Q" if reduced else "median(s):Q"
+    field = f"{VALUE}:Q" if reduced else f"median({VALUE}):Q"
     shared = {
         "y": alt.Y("line:N", sort=lines, title=None),
         "yOffset": alt.YOffset("hue:N", sort=hues),
@@ -77,15 +87,15 @@ def _elapsed_spec(points: PointList, hue: str) -> dict[str, Any]:
         "axis": alt.Axis(tickCount=4),
     }
     about = [alt.Tooltip("line:N", title="cells"), alt.Tooltip("hue:N", title=hue or "all")]
-    seconds = alt.Tooltip("s:Q", title="seconds")
+    value = alt.Tooltip(f"{VALUE}:Q", title=unit)
     spread = (
         alt.Chart().mark_rule(opacity=0.6).encode(x=alt.X("low:Q", **x), x2="high:Q", **shared)
         if reduced
         else alt.Chart()
         .mark_circle(size=22, opacity=0.55)
-        .encode(x=alt.X("s:Q", **x), tooltip=[*about, "round:Q", seconds, "flags:N"], **shared)
+        .encode(x=alt.X(f"{VALUE}:Q", **x), tooltip=[*about, "round:Q", value, "flags:N"], **shared)
     )
-    median = alt.Tooltip(field, title="median, s", format=".4")
+    median = alt.Tooltip(field, title=f"median, {unit}", format=".4")
     tick = alt.Chart().mark_tick(thickness=2, size=12)
     tick = tick.encode(x=alt.X(field, **x), tooltip=[*about, median], **shared)
     height = max(40, len(lines) * (12 * max(1, len(hues)) + 8))
@@ -96,8 +106,15 @@ def _reduced(points: Iterable[Mapping[str, Any]]) -> PointList:
     """The median, lowest and highest of each cell instead of all its points."""
     cells: dict[tuple[str, str, str], list[float]] = {}
     for point in points:
-        cells.setdefault((point["panel"], point["line"], point["hue"]), []).append(point["s"])
+        cells.setdefault((point["panel"], point["line"], point["hue"]), []).append(point[VALUE])
     return [
-        {"panel": p, "line": y, "hue": h, "s": statistics.median(v), "low": min(v), "high": max(v)}
+        {
+            "panel": p,
+            "line": y,
+            "hue": h,
+            VALUE: statistics.median(v),
+            "low": min(v),
+            "high": max(v),
+        }
         for (p, y, h), v in cells.items()
     ]

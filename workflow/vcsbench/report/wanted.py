@@ -13,7 +13,7 @@ Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Expected:
+class WantedRow:
     """A row that the grid asks of a table: keys, the cells that it takes, why it may be absent."""
 
     keys: dict[str, str]
@@ -23,13 +23,13 @@ class Expected:
     false: tuple[str, ...]  # flags for which runs of these cells are left out
 
 
-def expected_rows(
+def wanted_rows(
     definition: Mapping[str, Any],
     axes: Sequence[str],
     grid: Sequence[Record],
     failures: Sequence[Record],
     measurements: Sequence[Record],
-) -> list[Expected]:
+) -> list[WantedRow]:
     """The rows that the cells of a grid make in a study's table, in the grid's order.
 
     `grid` has the columns cell, the axes, skip; `failures` cell, round, reason; `measurements`
@@ -44,7 +44,7 @@ def expected_rows(
     for run in measurements:
         false.setdefault(run["cell"], set()).update(FALSE_LABEL.intersection(run["flags"].split()))
     return [
-        Expected(
+        WantedRow(
             keys,
             tuple(cell["cell"] for cell in cells),
             next((cell["skip"] for cell in cells if cell["skip"]), ""),

@@ -1,0 +1,26 @@
+"""The columns of a table, which measured and published ones have alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# What a row says beside its axes. Empty for published numbers but for the value: their rounds are
+# not known. A table that compares nothing has no ratio and so no interval: its runs are in the
+# measurements.
+STATISTICS = ("ratio", "low", "high", "n", "flags", "withheld")
+# Whether it is a difference, and how small a one could have been told from noise (family, noise).
+CALL = ("call", "noise_floor", "detectable")
+# All that are numbers.
+NUMBERS = ("value", "ratio", "low", "high", "n", "noise_floor", "detectable")
+_FACTS = {"table", "baseline", "value", *STATISTICS, *CALL}
+
+
+def columns(keys: Sequence[str]) -> list[str]:
+    """All columns of a table whose rows `keys` tell apart, in order."""
+    return ["table", *keys, "baseline", "candidate", "value", *STATISTICS, *CALL]
+
+
+def keys_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells a row from the others: its axes, what stands beside them, and its candidate."""
+    return {name: value for name, value in row.items() if name not in _FACTS}

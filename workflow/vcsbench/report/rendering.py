@@ -1,0 +1,39 @@
+"""The templates of workflow/report, filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vcsbench import words
+
+ASSETS = Path(__file__).parents[2] / "report"
+
+
+def render(template: str, model: Mapping[str, Any], assets: Path = ASSETS) -> str:
+    """Fill a template of the folder; everything that is not marked safe is escaped."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(assets),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    texts = {
+        "style": (assets / "style.css").read_text(encoding="utf-8"),
+        "script": (assets / "page.js").read_text(encoding="utf-8"),
+    }
+    return environment.get_template(template).render(**model, **texts, words=words)
+
+
+def chart_bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, safe inside a script element."""
+    import vl_convert
+
+    # Without a snippet of ours it makes `vegaEmbed` global; its stub wants one all the same.
+    libraries = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    return re.sub(r"<(?=/script|!--)", r"\\x3c", libraries, flags=re.IGNORECASE)
