@@ -1,0 +1,170 @@
+"""Studies other than that of the formats on disk run through the same workflow, from grid to report."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from project import Project, needs
+from vcsbench.evidence.flags import has_false_label
+from vcsbench.machine import can_drop_caches
+
+RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.005, "seed": 1}}
+SSD = "fsfs-ssd-2014"
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder in RAM that the servers' user can enter."""
+    path = Path(tempfile.mkdtemp(prefix="vcsbench-test-", dir="/dev/shm"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@needs("svn", "svnserve", "hyperfine")
+@pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
+def test_the_ssd_study_measures_on_two_storages(project: Project, memory: Path) -> None:
+    part = {"command": ["export", "log"], "format": ["f6", "f7"], "packing": "nopack"}
+    project.configure(
+        studies=[SSD],
+        repositories=RUBY,
+        rounds=1,
+        copies=1,
+        storages={"ssd": str(project.path / "storage"), "ram": str(memory)},
+        storage="ssd",
+        grid={SSD: {"include": [{**part, "config": "slow"}]}},
+    )
+    done = project.snakemake()
+    assert done.returncode == 0, done.stdout
+    grid = {row["cell"]: row["skip"] for row in rows(project.path / f"results/grid/{SSD}.csv")}
+    assert "export/svn/ruby/f6/nopack/ram/slow/hot" in grid
+    for cell, skip in grid.items():
+        assert ("cannot be cold" in skip) == cell.endswith("/ram/slow/cold"), (cell, skip)
+    found = rows(project.path / f"results/measurements/{SSD}.csv")
+    assert {row["cell"] for row in found} == {cell for cell, skip in grid.items() if not skip}
+    assert not [row for row in found if has_false_label(row["flags"])]
+    for row in found:
+        path = f"results/cells/{SSD}/{row['cell']}/round1.context.json"
+        context = json.loads((project.path / path).read_text())
+        on_disk = {"ssd": project.path / "storage", "ram": memory}[row["storage"]]
+        assert context["storage"]["name"] == row["storage"]
+        assert Path(context["repository"]["path"]).is_relative_to(on_disk)
+        assert context["promises"]["server"] == {"cold": "new", "hot": "kept"}[row["cache"]]
+    table = rows(project.path / f"results/tables/{SSD}/f7-vs-f6.csv")
+    assert {(row["command"], row["storage"], row["cache"]) for row in table} == {
+        (c, *where)
+        for c in ("export", "log")
+        for where in (("ssd", "cold"), ("ssd", "hot"), ("ram", "hot"))
+    }
+    verdicts = {row["id"]: row for row in rows(project.path / f"results/findings/{SSD}.csv")}
+    assert verdicts["ssd-export-hot-format-neutral"]["measured"]
+    assert verdicts["ssd-load-f7-cost"]["verdict"] == "not measured"
+    assert f"{SSD}" in (project.path / "reports" / f"{SSD}.html").read_text()
+
+
+def test_a_storage_that_is_not_configured_is_one_sentence(project: Project) -> None:
+    part = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow"}
+    grid = {SSD: {"include": [{**part, "storage": "ram"}]}}
+    project.configure(studies=[SSD], repositories=RUBY, grid=grid)
+    done = project.snakemake("-n")
+    assert done.returncode != 0 and "Traceback" not in done.stdout
+    assert "`storages.ram` is missing, on which the grid measures" in done.stdout
+
+
+# A folder of files, in so many pieces: nothing of Subversion's is near it.
+SUBJECT = '''"""The subject `pieces`: a folder of files, made for each cell-round."""
+
+import os
+import shutil
+
+from vcsbench.storages.place import Place
+from vcsbench.subjects.subject import Subject
+
+
+class Pieces(Subject):
+    def __init__(self, recipe, number, run):
+        super().__init__(recipe, number, run)
+        place = Place(recipe["storage"]["path"], os.getcwd()).make("targets")
+        self.folders = [place / f"{os.getpid()}-pieces"]
+
+    def check(self):
+        self.folders[0].mkdir()
+        for number in range(200):
+            (self.folders[0] / f"{number:03}").write_bytes(os.urandom(20_000))
+        os.sync()
+        self.size = 200 * 20_000
+
+    def words(self):
+        return {"pieces": lambda: str(self.folders[0])}
+
+    def discard(self):
+        shutil.rmtree(self.folders[0], ignore_errors=True)
+
+
+SUBJECT = Pieces
+'''
+TOY: dict[str, Any] = {
+    "title": "How long it takes to read a folder",
+    "source": "A study of nothing but folders.",
+    "axes": {"tool": "commands", "cache": ["cold", "hot-os"]},
+    "block": ["cache"],
+    "noise_class": ["cache"],
+    "commands": {
+        name: {"argv": argv, "reads": "pieces", "writes": "target", "work": "tree"}
+        for name, argv in {
+            "copy": "cp -R {pieces} {target}",
+            "preserve": "cp -a {pieces} {target}",
+        }.items()
+    },
+    "tables": {
+        "elapsed": {"metric": "elapsed_s", "unit": "s", "rows": ["tool"], "columns": ["cache"]},
+        "copy-vs-preserve": {
+            "compare": {"axis": "tool", "baseline": "copy", "candidates": ["preserve"]},
+            "rows": [],
+            "columns": ["cache"],
+        },
+    },
+}
+
+
+@needs("hyperfine")
+@pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
+def test_a_study_without_subversion(project: Project) -> None:
+    (project.path / "config/studies/toy.yaml").write_text(yaml.safe_dump(TOY, sort_keys=False))
+    (project.path / "workflow/vcsbench/subjects/pieces.py").write_text(SUBJECT)
+    project.configure(studies=["toy"], rounds=5, twins=1, grid={"toy": {"include": [{}]}})
+    done = project.snakemake()
+    assert done.returncode == 0, done.stdout
+    found = rows(project.path / "results/measurements/toy.csv")
+    originals = {"preserve/cold", "preserve/hot-os", "copy/cold", "copy/hot-os"}
+    assert {row["cell"].removesuffix("~2") for row in found} == originals
+    assert len(found) == 5 * (len(originals) + 2), "a twin of each class"
+    assert not [row for row in found if has_false_label(row["flags"])]
+    cold = [row for row in found if row["cache"] == "cold"]
+    assert all(float(row["resident_before"]) < 0.05 for row in cold)
+    assert all(int(row["client_read_bytes"]) > 3_000_000 for row in cold)
+    assert {row["written_resident_after"] for row in found} <= {"1.0"}
+    assert not (project.path / "results" / "repositories").exists()
+    table = rows(project.path / "results/tables/toy/copy-vs-preserve.csv")
+    assert [row["cache"] for row in table] == ["cold", "hot-os"]
+    assert all(float(row["ratio"]) > 0 and row["n"] == "5" and row["call"] for row in table)
+    page = (project.path / "reports" / "toy.html").read_text()
+    head = page.partition('<script type="application/json">')[0]
+    assert "How long it takes to read a folder" in head and "copy-vs-preserve" in head
+    for word in ("svnserve", "repository", "Repository", "format 6"):
+        assert word not in head
+    assert not list((project.path / "storage").glob("vcsbench-*/targets/*")), "nothing is left"
