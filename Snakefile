@@ -51,7 +51,7 @@ try:
         deployed=DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method,
     )
     PLAN = HOUSE.plan
-    EXPECTED = Expectations(HOUSE.here)
+    EXPECTATIONS = Expectations(HOUSE.here)
     if ALONE:
         settle(HOUSE)
 except UserError as error:

@@ -20,8 +20,10 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
 
-from vcsbench.compare.decisions import NOTABLE_PCT, with_calls
+from vcsbench.compare.decisions import USUAL
+from vcsbench.compare.family import with_calls
 from vcsbench.compare.tables import make_table
+from vcsbench.metrics import DEFAULT, metric_of
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "statistics.md"
 BEGIN, END = "<!-- simulation -->", "<!-- end of simulation -->"
@@ -33,6 +35,7 @@ PAIRS_PER_CLASS = 2
 COMPARE = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
 DEFINITION = {"compare": COMPARE, "rows": [], "columns": []}
 AXES = ["repo", "command", "packing", "format"]
+NOISE_CLASS = ["command"]
 
 # Drift: how much faster each round is than the last, give or take how much; and from the first to the
 # last cell of a block, all as logarithms.
@@ -102,10 +105,11 @@ def tables(case: Case, slowdown: float, seed: int) -> pd.DataFrame:
     """
     frame = measurements(case, slowdown, np.random.default_rng(seed))
     order = {axis: list(frame[axis].unique()) for axis in AXES}
-    rows = make_table(frame, "simulated", DEFINITION, order)
+    rows = make_table(frame, "simulated", DEFINITION, order, NOISE_CLASS)
     rows["first"] = rows["command"].str.endswith(".0") & (rows["packing"] == "p0")
-    judged = [with_calls(of_one, NOTABLE_PCT) for _, of_one in rows.groupby("repo", sort=False)]
-    return pd.concat(judged, ignore_index=True)
+    words = metric_of(DEFAULT).calls
+    called = [with_calls(of_one, words, USUAL) for _, of_one in rows.groupby("repo", sort=False)]
+    return pd.concat(called, ignore_index=True)
 
 
 def measurements(case: Case, slowdown: float, random: np.random.Generator) -> pd.DataFrame:

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from unit.synthetic import SyntheticStudy, make_study
+from vcsbench.advice.blocks import Terms
 from vcsbench.advice.recommend import advise
 from vcsbench.compare import findings
+from vcsbench.compare.decisions import USUAL
 from vcsbench.compare.noise import noise_table
 from vcsbench.compare.published import read_published
 from vcsbench.compare.tables import make_table
 from vcsbench.config.definitions import read_findings
 from vcsbench.config.study import Study, load_study
-from vcsbench.evidence.frames import value_order, write_frame
+from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import (
     collect,
     failures,
@@ -24,6 +26,7 @@ from vcsbench.evidence.measurements import (
     read_grid,
     read_measurements,
 )
+from vcsbench.metrics import names
 from vcsbench.report import markdown
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results, read_records, read_results
@@ -61,29 +64,42 @@ def make_files(root: Path, **options: Any) -> SyntheticStudy:
     frame = read_measurements(path)
     _write_tables(study, frame, folder / "tables" / study.name)
     (folder / "noise").mkdir()
-    write_frame(noise_table(frame, axes), folder / "noise" / f"{study.name}.csv")
+    write_frame(noise_table(frame, axes, study.noise_class), folder / "noise" / f"{study.name}.csv")
     published = _published(study, axes)
     _write_tables(study, published, folder / "published" / study.name)
-    defined = read_findings(DEFINITIONS, study.name, axes)
+    defined = read_findings(DEFINITIONS, study.name, axes, names())
     assert study.published
-    basis = findings.basis_of(frame, axes, grid, study.published["scale"])
+    basis = findings.basis_of(frame, axes, grid, study.noise_class, USUAL, study.published["scale"])
     verdicts = findings.verdicts(defined, axes, published, frame, basis)
     write_frame(verdicts, folder / "findings" / f"{study.name}.csv")
-    advice = advise(frame, value_order(study.axes, frame), {}) if len(frame) else {}
+    advice = (
+        advise(frame, Terms(_values(study, frame), study.block, study.noise_class))
+        if len(frame)
+        else {}
+    )
     (folder / "advice" / f"{study.name}.json").write_text(json.dumps(advice))
     return made
 
 
 def _published(study: Study, axes: list[str]) -> Any:
     assert study.published
-    return read_published(CONFIG / "published" / study.published["numbers"], axes)
+    return read_published([CONFIG / "published" / study.published["numbers"]], axes)
+
+
+def _values(study: Study, frame: Any) -> dict[str, list[str]]:
+    """Each axis with its values: the study's, or as they come in the frame."""
+    return {
+        axis: given if isinstance(given, list) else [v for v in frame[axis].unique() if v]
+        for axis, given in study.axes.items()
+    }
 
 
 def _write_tables(study: Study, frame: Any, folder: Path) -> None:
     folder.mkdir(parents=True)
-    order = value_order(study.axes, frame)
+    order = _values(study, frame)
     for name, definition in study.tables.items():
-        write_frame(make_table(frame, name, definition, order), folder / f"{name}.csv")
+        table = make_table(frame, name, definition, order, study.noise_class)
+        write_frame(table, folder / f"{name}.csv")
         rows = read_records(folder / f"{name}.csv")
         text = markdown.to_markdown(name, definition, rows, order, {})
         (folder / f"{name}.md").write_text(text, encoding="utf-8")

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from unit.synthetic import WORK
+from vcsbench.advice.blocks import Terms
 from vcsbench.advice.recommend import advise
-from vcsbench.compare.decisions import FASTER, NOT_SHOWN, TOO_NOISY
+from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY, Limits
 from vcsbench.plan.twins import class_of
 
 ORDER = {
@@ -21,6 +22,7 @@ ORDER = {
     "config": ["slow", "fast"],
     "cache": ["cold", "hot-os"],
 }
+NOISE_CLASS = ["command", "cache", "ra"]
 ONE = {"command": ["log"], "repo": ["ruby"], "cache": ["cold"], "config": ["slow"]}
 
 
@@ -34,7 +36,7 @@ def measured(seconds, rounds=5, noise=0.005, drift=0.0, seed=1, **values):
         dict(zip(wanted, point, strict=True)) for point in itertools.product(*wanted.values())
     ]
     cells = [("/".join(axes.values()), axes) for axes in points]
-    last = {class_of(axes): (f"{cell}~2", axes) for cell, axes in cells}
+    last = {class_of(axes, NOISE_CLASS): (f"{cell}~2", axes) for cell, axes in cells}
     rows = []
     for number in range(1, rounds + 1):
         for cell, axes in [*cells, *last.values()]:
@@ -50,8 +52,12 @@ def factors(**known):
     )
 
 
+def terms(order, **given):
+    return Terms(order, ["command", "repo", "cache"], NOISE_CLASS, **given)
+
+
 def advice_of(frame, caveats=None):
-    return advise(frame, ORDER, caveats or {})
+    return advise(frame, terms(ORDER, caveats=caveats or {}))
 
 
 def only(frame, caveats=None):
@@ -154,7 +160,7 @@ def test_what_the_noise_floor_covers_is_not_recommended():
 
 def test_what_is_worth_noting_decides_between_none_shown_and_noise():
     frame = within_a_floor_of(1.05, 0.97)
-    (item,) = advise(frame, ORDER, {}, notable_pct=4)["recommendations"]
+    (item,) = advise(frame, terms(ORDER, limits=Limits(notable_pct=4)))["recommendations"]
     assert item["tied"] == [{"axes": {"format": "f6"}, "call": TOO_NOISY}]
 
 
@@ -174,12 +180,12 @@ def test_comparisons_of_a_block_are_one_family():
         slower = frame["format"] != formats[0]
         frame.loc[slower & (frame["round"] % 2 == 0), "elapsed_s"] = 1.01
         frame.loc[slower & (frame["round"] % 2 == 1), "elapsed_s"] = 1.03
-        (item,) = advise(frame, {**ORDER, "format": formats}, {})["recommendations"]
+        (item,) = advise(frame, terms({**ORDER, "format": formats}))["recommendations"]
         return item["runner_up"]["comparison"]
 
     alone, among = runner_up(["f6", "f7"]), runner_up([f"f{i}" for i in range(10, 34)])
     assert (alone["low"], alone["noise_floor"]) == (among["low"], among["noise_floor"])
-    assert (alone["call"], among["call"]) == (FASTER, NOT_SHOWN)
+    assert (alone["call"], among["call"]) == ("faster", NOT_SHOWN)
 
 
 def test_rounds_that_agree_are_not_enough():
@@ -296,7 +302,7 @@ def test_repositories_are_told_apart():
     order = {**ORDER, "repo": ["ruby", "bsd"]}
     frame = measured(factors(f7=0.5), **{**ONE, "repo": ["ruby", "bsd"]}, ra=["svn"])
     frame.loc[frame["repo"] == "bsd", "elapsed_s"] = 1.0
-    advice = advise(frame, order, {})
+    advice = advise(frame, terms(order))
     assert [(item["repo"], item["confident"]) for item in advice["recommendations"]] == [
         *[("ruby", True), ("bsd", False)]
     ]

@@ -18,9 +18,10 @@ from scipy import stats
 from unit.html_tree import parse
 from unit.report_files import default_study, make_files, order_of
 from unit.synthetic import FACTORS, SyntheticStudy, make_study
-from vcsbench.compare import against, baselines, tables
+from vcsbench.compare import against, baselines
+from vcsbench.compare.columns import CALL, STATISTICS
 from vcsbench.compare.evaluation import Basis
-from vcsbench.compare.expectations import judged
+from vcsbench.compare.expectations import expectation_verdicts
 from vcsbench.compare.intervals import ratio_interval, unpaired_ratio
 from vcsbench.errors import UserError
 from vcsbench.evidence.frames import write_frame
@@ -29,6 +30,7 @@ from vcsbench.report.page import build_page
 from vcsbench.report.results import read_results
 
 STUDY = "fsfs-san-2014"
+NOISE_CLASS = ["command", "cache", "ra"]
 AXES = {
     "command": ["log"],
     "ra": ["svn", "file"],
@@ -77,7 +79,7 @@ def compare(before: SyntheticStudy, now: SyntheticStudy) -> tuple[pd.DataFrame, 
     if not Path("baselines/old").exists():
         baselines.save("old", [STUDY], before.results)
     sides = against.side_saved("old", STUDY), against.side_now(STUDY, now.results)
-    found = against.pairs(*sides, list(AXES))
+    found = against.cells_of_both(*sides, list(AXES), NOISE_CLASS)
     return against.make_table("old", found, AXES), against.notes("old", *sides, found)
 
 
@@ -94,8 +96,8 @@ def test_the_table_has_every_others_columns_and_the_ratio_after_welch(here: Path
         "baseline",
         "candidate",
         "value",
-        *tables.STATISTICS,
-        *tables.JUDGED,
+        *STATISTICS,
+        *CALL,
     ]
     assert set(table["table"]) == {"old-vs-now"}
     assert set(zip(table["baseline"], table["candidate"], strict=True)) == {("old", "now")}
@@ -160,7 +162,6 @@ def test_an_unpaired_interval_is_wider_than_a_paired_one_under_drift() -> None:
 def test_too_few_rounds_have_no_interval(count: int) -> None:
     estimate = unpaired_ratio([0.5] * count, [0.1, 0.2, 0.3])
     assert (estimate.n, math.isnan(estimate.low)) == (count, True)
-    assert estimate.low_n
 
 
 def test_numbers_of_another_host_are_refused(here: Path) -> None:
@@ -325,10 +326,13 @@ def verdict(
     if not Path("baselines/old").exists():
         baselines.save("old", [STUDY], before.results)
     sides = against.side_saved("old", STUDY), against.side_now(STUDY, now.results)
-    found = [replace(pair, floor=floor) for pair in against.pairs(*sides, list(AXES))]
+    found = [
+        replace(pair, floor=floor)
+        for pair in against.cells_of_both(*sides, list(AXES), NOISE_CLASS)
+    ]
     basis = Basis(saved={"old": found})
     check = expectation(over, at_least=0.952)
-    return judged([check], list(AXES), sides[1].frame, basis).iloc[0]
+    return expectation_verdicts([check], list(AXES), sides[1].frame, basis).iloc[0]
 
 
 def test_no_slower_than_the_baseline(here: Path) -> None:
@@ -360,7 +364,9 @@ def test_an_expectation_of_a_baseline_is_as_strict_as_a_table(here: Path) -> Non
     now = measure(here, "d", seed=2, **quiet)
     row = verdict(before, now, floor=1.06)
     assert (row["verdict"], row["why"][:5]) == ("inconclusive", "noise")
-    gone = judged([expectation("min", at_least=1)], list(AXES), pd.DataFrame(), Basis())
+    gone = expectation_verdicts(
+        [expectation("min", at_least=1)], list(AXES), pd.DataFrame(), Basis()
+    )
     assert gone["why"][0].startswith("no baseline: there is no old of this study")
 
 
@@ -371,14 +377,16 @@ def test_the_least_of_many_is_found_among_intervals_that_hold_together(here: Pat
     trials = 200
     for _ in range(trials):
         found = [
-            against.Pair(
+            against.ThenAndNow(
                 {"cache": "cold"},
                 logs=(list(rng.normal(0, 0.02, 5)), list(rng.normal(0, 0.02, 5))),
             )
             for _ in range(20)
         ]
         check = expectation("min", at_least=1.0)
-        row = judged([check], ["cache"], pd.DataFrame(), Basis(saved={"old": found})).iloc[0]
+        row = expectation_verdicts(
+            [check], ["cache"], pd.DataFrame(), Basis(saved={"old": found})
+        ).iloc[0]
         missed += row["verdict"] == "differs"
     assert missed / trials < 0.05
 

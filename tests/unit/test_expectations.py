@@ -12,10 +12,11 @@ import pytest
 from unit.synthetic import WORK
 from vcsbench.compare import check
 from vcsbench.compare.evaluation import Basis
-from vcsbench.compare.expectations import COLUMNS, judged, unmeasured
+from vcsbench.compare.expectations import COLUMNS, expectation_verdicts, unmeasured
 from vcsbench.config.definitions import read_expectations, read_findings
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
+from vcsbench.metrics import names
 
 CONFIG = Path(__file__).parents[2] / "config"
 AXES = {"command": ["log", "export"], "repo": None, "cache": ["cold", "hot"]}
@@ -55,17 +56,19 @@ def measured(times: list[float], **axes: str) -> pd.DataFrame:
 def test_verdict_and_what_passes(
     times: list[float], changes: dict[str, Any], verdict: str, passes: str
 ) -> None:
-    rows = judged([expectation(**changes)], list(AXES), measured(times), Basis())
+    rows = expectation_verdicts([expectation(**changes)], list(AXES), measured(times), Basis())
     assert list(rows) == COLUMNS
     assert (rows["verdict"][0], rows["passes"][0]) == (verdict, passes)
 
 
 def test_a_repository_of_any_name_is_meant_where_none_is_named() -> None:
     frame = pd.concat([measured([1.0] * 5), measured([3.0] * 5, repo="other")])
-    rows = judged([expectation()], list(AXES), frame, Basis())
+    rows = expectation_verdicts([expectation()], list(AXES), frame, Basis())
     assert rows["measured"][0] == pytest.approx(3.0), "the slowest of both"
     only = expectation(where={"command": "log", "repo": "mine"})
-    assert judged([only], list(AXES), frame, Basis())["measured"][0] == pytest.approx(1.0)
+    assert expectation_verdicts([only], list(AXES), frame, Basis())["measured"][0] == pytest.approx(
+        1.0
+    )
 
 
 def write_check(path: Path, *rows: pd.DataFrame) -> Path:
@@ -78,7 +81,9 @@ def test_check_prints_a_line_for_each_and_its_exit_code_says_how(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def rows(name: str, times: list[float], **changes: Any) -> pd.DataFrame:
-        return judged([expectation(name, **changes)], list(AXES), measured(times), Basis())
+        return expectation_verdicts(
+            [expectation(name, **changes)], list(AXES), measured(times), Basis()
+        )
 
     fast, slow = rows("fast", [1.0, 1.1, 1.0, 1.1, 1.0]), rows("slow", [3.0] * 6)
     unsure = rows("unsure", [1.0] * 4)
@@ -120,7 +125,7 @@ def test_nothing_to_check_is_no_success(tmp_path: Path, capsys: pytest.CaptureFi
         ),
         (
             "a: [{id: x, statement: y, level: seconds, expect: {over: max, at_most: 2}}]",
-            "`level`: seconds is not measured; say one of elapsed_s, client_cpu_pct",
+            "`level`: seconds is no metric; say one of client_cpu_pct, elapsed_s, or add a file",
         ),
         (
             "a: [{id: x, statement: y, compare: {axis: cache, baseline: cold, candidate: warm},"
@@ -140,7 +145,7 @@ def test_a_bad_expectation_is_refused_in_a_sentence(tmp_path: Path, text: str, s
     )
     second.write_text(text)
     with pytest.raises(UserError) as error:
-        read_expectations([first, second], "a", AXES)
+        read_expectations([first, second], "a", AXES, names())
     assert says in str(error.value)
     assert str(second) in str(error.value)
 
@@ -153,6 +158,6 @@ def test_the_examples_in_the_default_file_are_right_once_their_signs_are_gone(
     path.write_text("\n".join(line[1:] for line in lines if line.startswith(("#f", "#  "))))
     axes = load_study(CONFIG / "studies" / "fsfs-san-2014.yaml").axes
     known = {a: v if isinstance(v, list) else None for a, v in axes.items()}
-    found = read_expectations([path], "fsfs-san-2014", known)
+    found = read_expectations([path], "fsfs-san-2014", known, names())
     assert [e["id"] for e in found] == ["hot-log-under-2s", "packing-does-not-hurt"]
-    assert read_findings(CONFIG / "expectations.yaml", "fsfs-san-2014", list(axes)) == []
+    assert read_findings(CONFIG / "expectations.yaml", "fsfs-san-2014", list(axes), names()) == []

@@ -9,12 +9,14 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import WORK
-from vcsbench.compare.evaluation import Basis, holds
+from vcsbench.compare.bounds import holds
+from vcsbench.compare.evaluation import Basis
 from vcsbench.compare.findings import verdicts
 from vcsbench.compare.published import read_published
 from vcsbench.config.definitions import read_findings
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
+from vcsbench.metrics import names
 
 CONFIG = Path(__file__).parents[2] / "config"
 FINDINGS = CONFIG / "published" / "findings.yaml"
@@ -50,8 +52,8 @@ def verdict_of(frame, **changes):
 def test_every_finding_holds_on_the_published_numbers(name, count):
     study = load_study(CONFIG / "studies" / f"{name}.yaml")
     axes = list(study.axes)
-    found = read_findings(FINDINGS, name, axes)
-    numbers = read_published(CONFIG / "published" / study.published["numbers"], axes)
+    found = read_findings(FINDINGS, name, axes, names())
+    numbers = read_published([CONFIG / "published" / study.published["numbers"]], axes)
     rows = verdicts(found, axes, numbers, None)
     assert len(rows) == count
     for check, (_, row) in zip(found, rows.iterrows(), strict=True):
@@ -64,8 +66,9 @@ def test_published_value_is_reduced_over_the_pairs():
     # Of the numbers' own, by hand: null-log from hot server caches, fast: http against svn.
     study = load_study(CONFIG / "studies" / "fsfs-san-2014.yaml")
     axes = list(study.axes)
-    numbers = read_published(CONFIG / "published" / "fsfs-san-2014.csv", axes)
-    check = next(f for f in read_findings(FINDINGS, study.name, axes) if "null-log-peak" in f["id"])
+    numbers = read_published([CONFIG / "published" / "fsfs-san-2014.csv"], axes)
+    checks = read_findings(FINDINGS, study.name, axes, names())
+    check = next(f for f in checks if "null-log-peak" in f["id"])
     rows = numbers.query("command == 'null-log' and cache == 'hot-svn' and config == 'fast'")
     times = rows.set_index(["repo", "format", "packing", "ra"])["elapsed_s"].unstack("ra")
     expected = (times["http"] / times["svn"]).max()
@@ -112,7 +115,7 @@ def test_verdict(ratios, verdict, why):
     ],
 )
 def test_noise_widens_the_interval_before_a_bound_is_asked_for(ratio, floors, verdict):
-    basis = Basis(floor=lambda command, cache, ra: floors.get(command, 1.0))
+    basis = Basis(floor=lambda cell: floors.get(cell["command"], 1.0))
     frame = measured([ratio] * 6)
     row = verdicts([finding()], AXES, None, frame, basis).iloc[0]
     assert row["verdict"] == verdict
@@ -121,7 +124,7 @@ def test_noise_widens_the_interval_before_a_bound_is_asked_for(ratio, floors, ve
 
 
 def test_where_no_noise_is_known_the_verdict_stands_and_says_so():
-    basis = Basis(floor=lambda command, cache, ra: math.nan)
+    basis = Basis(floor=lambda cell: math.nan)
     row = verdicts([finding()], AXES, None, measured([2.0] * 5), basis).iloc[0]
     assert (row["verdict"], row["why"]) == (
         "reproduced",
@@ -152,6 +155,28 @@ def test_what_is_not_measured_says_why(grid, why):
     row = verdicts([finding()], AXES, None, frame, Basis(grid=rows)).iloc[0]
     assert row["verdict"] == "not measured"
     assert row["why"].startswith(why)
+
+
+def test_a_value_of_only_some_cells_says_so():
+    frame = measured([2.0] * 5, commands=("log", "null-log"))
+    lacking = (frame["command"] == "null-log") & (frame["format"] == "f7")
+    where = {"command": ["log", "null-log", "export"]}
+    cells = [(c, f) for c in where["command"] for f in ("f6", "f7")]
+    grid = [{"cell": f"{c}/{f}", "command": c, "format": f, "skip": ""} for c, f in cells]
+    grid += [{**cell, "cell": f"{cell['cell']}~2"} for cell in grid[:1]]
+    basis = Basis(grid=[*grid, {"cell": "dump/f6", "command": "dump", "format": "f6", "skip": ""}])
+    row = verdicts([finding(where=where)], AXES, None, frame[~lacking], basis).iloc[0]
+    assert (row["verdict"], row["why"]) == (
+        "reproduced",
+        "of 6 cells 3 were measured: reduced over 1 pair",
+    )
+    level = finding(level="elapsed_s", where=where, expect={"over": "min", "at_least": 1})
+    del level["compare"]
+    assert verdicts([level], AXES, None, frame[~lacking], basis)["why"][0].endswith(
+        "of 6 cells 3 were measured: reduced over 3 cells"
+    )
+    basis = Basis(grid=grid[:4])
+    assert verdicts([finding(where=where)], AXES, None, frame, basis)["why"][0] == ""
 
 
 def test_interval_is_over_rounds_of_the_value_reduced_within_each():
@@ -251,6 +276,15 @@ def test_rounds_of_several_hosts_make_no_value_of_a_finding():
             " {id: x, statement: z, level: elapsed_s, expect: {over: min, at_most: 2}}]",
             "`a[1]`: the id `x` stands twice",
         ),
+        (
+            "a: [{id: x, statement: y, level: mb_s, expect: {over: min, at_most: 2}}]",
+            "`a[0]`: `level`: mb_s is no metric; say one of client_cpu_pct, elapsed_s, or add a file",
+        ),
+        (
+            "a: [{id: x, statement: y, compare: {axis: format, baseline: f6, candidate: f7, metric: mb_s},"
+            " expect: {over: min, at_most: 2}}]",
+            "`a[0]`: `compare.metric`: mb_s is no metric; say one of client_cpu_pct, elapsed_s",
+        ),
         ("[]", "is not of type 'object'"),
     ],
 )
@@ -258,13 +292,13 @@ def test_a_bad_finding_is_refused_in_a_sentence(tmp_path, text, says):
     path = tmp_path / "findings.yaml"
     path.write_text(text)
     with pytest.raises(UserError) as error:
-        read_findings(path, "a", AXES)
+        read_findings(path, "a", AXES, names())
     assert says in str(error.value)
     assert str(path) in str(error.value)
 
 
 def test_a_study_without_findings_has_none():
-    assert read_findings(FINDINGS, "of-my-own", AXES) == []
+    assert read_findings(FINDINGS, "of-my-own", AXES, names()) == []
 
 
 def test_a_study_may_have_one_axis_only():

@@ -42,16 +42,3 @@ def test_one_round_has_a_mean_and_no_interval():
     assert estimate.value == pytest.approx(3)
     assert math.isnan(estimate.low)
     assert math.isnan(estimate.high)
-    assert not estimate.excludes(1)
-
-
-def test_low_n_is_under_five_rounds():
-    assert mean_interval([1.0] * 4).low_n
-    assert not mean_interval([1.0] * 5).low_n
-
-
-def test_excludes():
-    estimate = mean_interval([2.0, 2.1, 1.9, 2.0, 2.0])
-    assert estimate.excludes(1.0)
-    assert estimate.excludes(3.0)
-    assert not estimate.excludes(2.05)

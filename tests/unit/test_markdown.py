@@ -43,7 +43,7 @@ def frame_of(commands=("log",), rounds=None):
 
 
 def markdown_of(definition, frame, caveats=None):
-    table = make_table(frame, "a-table", definition, ORDER)
+    table = make_table(frame, "a-table", definition, ORDER, [])
     return to_markdown("a-table", definition, table.to_dict("records"), ORDER, caveats or {})
 
 
@@ -115,3 +115,16 @@ def test_a_table_without_numbers_says_so():
     frame = frame_of()
     text = markdown_of(FORMATS, frame[frame["format"] == "f6"])
     assert text.endswith("There is no number for this table.\n")
+
+
+def test_what_a_table_tells_apart_beside_its_axes_has_columns_of_its_own():
+    frame = frame_of(rounds=5)
+    runs = pd.concat(
+        frame.assign(run=float(run), elapsed_s=frame["elapsed_s"] * run) for run in (2, 10, 1)
+    )
+    definition = {**ELAPSED, "by": ["run"], "columns": ["cache", "config", "run"]}
+    text = markdown_of(definition, runs.query("format == 'f6' and cache == 'cold'"))
+    assert "slow 1 | slow 2 | slow 10 |" in text.replace("cold ", "")
+    assert "| svn | 3 | 6 | 30 |" in text
+    best = markdown_of({**definition, "reduce": "best"}, runs)
+    assert best.splitlines()[2] == "Elapsed time, in s: the best of all runs."

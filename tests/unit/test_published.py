@@ -3,13 +3,16 @@
 import csv
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from vcsbench.compare.columns import CALL, STATISTICS
+from vcsbench.compare.findings import verdicts
 from vcsbench.compare.published import read_published
-from vcsbench.compare.tables import JUDGED, STATISTICS, make_table
+from vcsbench.compare.tables import make_table
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
-from vcsbench.evidence.frames import value_order, write_frame
+from vcsbench.evidence.frames import write_frame
 
 CONFIG = Path(__file__).parents[2] / "config"
 PUBLISHED = CONFIG / "published"
@@ -21,10 +24,18 @@ def records(path):
         return list(csv.DictReader(file))
 
 
+def orders(axes, frame):
+    """Each axis with its values: the study's, or as they come in the frame."""
+    return {
+        axis: values if isinstance(values, list) else [v for v in frame[axis].unique() if v]
+        for axis, values in axes.items()
+    }
+
+
 def table_of(study, name, tmp_path):
     """A published table's rows as the file has them, text all."""
-    frame = read_published(PUBLISHED / study.published["numbers"], list(study.axes))
-    table = make_table(frame, name, study.tables[name], value_order(study.axes, frame))
+    frame = read_published([PUBLISHED / study.published["numbers"]], list(study.axes))
+    table = make_table(frame, name, study.tables[name], orders(study.axes, frame), [])
     write_frame(table, tmp_path / f"{name}.csv")
     return records(tmp_path / f"{name}.csv")
 
@@ -123,7 +134,7 @@ def test_statistics_of_published_numbers_are_empty(tmp_path, name):
     study = load_study(CONFIG / "studies" / f"{name}.yaml")
     for table in study.tables:
         for row in table_of(study, table, tmp_path):
-            assert list(row)[-9:] == [*STATISTICS, *JUDGED]
+            assert list(row)[-9:] == [*STATISTICS, *CALL]
             assert list(row.values())[-9:] == [""] * 9
 
 
@@ -153,7 +164,7 @@ def test_bad_numbers_are_refused_in_a_sentence(tmp_path, text, says):
     path = tmp_path / "numbers.csv"
     path.write_text(text)
     with pytest.raises(UserError) as error:
-        read_published(path, ["command", "ra"])
+        read_published([path], ["command", "ra"])
     assert str(error.value).startswith(f"{path}: ")
     assert says in str(error.value)
 
@@ -161,7 +172,75 @@ def test_bad_numbers_are_refused_in_a_sentence(tmp_path, text, says):
 def test_a_metric_that_was_not_published_has_no_row(tmp_path):
     path = tmp_path / "numbers.csv"
     path.write_text("format,elapsed_s,client_cpu_pct\nf6,2,\nf7,1,50\n")
-    frame = read_published(path, ["format"])
+    frame = read_published([path], ["format"])
     definition = {"metric": "client_cpu_pct"}
-    table = make_table(frame, "client-cpu", definition, {"format": ["f6", "f7"]})
+    table = make_table(frame, "client-cpu", definition, {"format": ["f6", "f7"]}, [])
     assert table[["format", "value"]].values.tolist() == [["f7", 50]]
+
+
+def write(path, text):
+    path.write_text(text)
+    return path
+
+
+def test_runs_that_a_table_tells_apart_are_columns_of_it(tmp_path):
+    """As server-prototype-2010 has them: several files, and the number of the run beside the axes."""
+    runs = write(
+        tmp_path / "runs.csv",
+        "command,repo,build,run,elapsed_s\n"
+        "export,tsvn,trunk,1,5.5\nexport,tsvn,trunk,2,0.7\nexport,tsvn,trunk,10,0.6\n"
+        "export,tsvn,prototype,1,5.0\nexport,tsvn,prototype,2,0.5\nexport,tsvn,prototype,10,0.4\n",
+    )
+    calls = write(tmp_path / "io.csv", "command,repo,build,reads\nverify,tsvn,trunk,7\n")
+    frame = read_published([runs, calls], ["command", "repo", "build"], ["run"])
+    assert list(frame) == ["command", "repo", "build", "run", "elapsed_s", "reads"]
+    assert frame["run"].tolist()[-1] == "" and len(frame) == 7
+    order = {"command": ["export", "verify"], "repo": ["tsvn"], "build": ["trunk", "prototype"]}
+    by_run = {"metric": "elapsed_s", "by": ["run"]}
+    table = make_table(frame, "runs", by_run, order, [])
+    assert list(table)[:6] == ["table", "command", "repo", "build", "run", "baseline"]
+    assert table[["build", "run", "value"]].values.tolist() == [
+        *[["trunk", "1", 5.5], ["trunk", "2", 0.7], ["trunk", "10", 0.6]],
+        *[["prototype", "1", 5.0], ["prototype", "2", 0.5], ["prototype", "10", 0.4]],
+    ]
+    compare = {"axis": "build", "baseline": "trunk", "candidates": ["prototype"]}
+    table = make_table(frame, "builds", {"compare": compare, "by": ["run"]}, order, [])
+    assert table["run"].tolist() == ["1", "2", "10"]
+    assert table["value"].tolist() == pytest.approx([10, 40, 50])
+    finding = {"id": "x", "statement": "y", "where": {"run": 10}, "compare": {**compare}}
+    finding["compare"]["candidate"] = "prototype"
+    finding["expect"] = {"over": "median", "at_most": 2}
+    rows = verdicts([finding], list(order), frame, None, by=["run"])
+    assert rows["published"][0] == pytest.approx(1.5)
+
+
+def test_the_best_and_the_worst_of_published_runs(tmp_path):
+    """As tree-building-2007 has them."""
+    path = write(
+        tmp_path / "trees.csv",
+        "strategy,run,statistic,elapsed_s\ncp,1,best,2.1\ncp,2,worst,12.0\nnaive,4,best,5.7\n",
+    )
+    frame = read_published([path], ["strategy"], ["statistic", "run"])
+    order = {"strategy": ["naive", "cp"]}
+    found = {
+        reduce: make_table(frame, "t", {"metric": "elapsed_s", "reduce": reduce}, order, [])
+        for reduce in ("best", "worst")
+    }
+    assert found["best"]["value"].tolist() == [5.7, 2.1]
+    assert found["worst"]["value"].tolist() == [5.7, 12.0]
+    table = make_table(frame, "t", {"metric": "elapsed_s", "by": ["statistic"]}, order, [])
+    assert table[["strategy", "statistic"]].values.tolist() == [
+        *[["naive", "best"], ["cp", "best"], ["cp", "worst"]]
+    ]
+
+
+def test_measured_runs_are_told_apart_by_their_number():
+    rows = [
+        {"strategy": "cp", "round": r, "run": n, "elapsed_s": r * n}
+        for r in (1.0, 2.0)
+        for n in (1.0, 2.0)
+    ]
+    frame = pd.DataFrame(rows).assign(host="here", flags="", user_s=0.1, system_s=0.1, work="{}")
+    definition = {"metric": "elapsed_s", "by": ["run", "statistic"]}
+    table = make_table(frame, "t", definition, {"strategy": ["cp"]}, [])
+    assert table[["run", "statistic", "value"]].values.tolist() == [["1", "", 1.5], ["2", "", 3.0]]

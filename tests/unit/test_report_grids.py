@@ -181,3 +181,14 @@ def test_wanted_rows_pair_cells_and_carry_what_befell_either() -> None:
     assert cold.keys == {"cache": "cold", "candidate": "f7"}
     assert (cold.cells, cold.skip) == (("f6/cold", "f7/cold"), "no root")
     assert (hot.failures, hot.false) == (("round 2: it broke",), ("warm",))
+
+
+def test_rows_that_a_table_tells_apart_beside_its_axes_are_points_each() -> None:
+    grid = [{"cell": "log/f6", "command": "log", "format": "f6", "skip": ""}]
+    wanted = wanted_rows({"metric": "elapsed_s"}, ["command", "format"], grid, [], [])
+    rows = [row(command="log", format="f6", run=str(run), value=float(run)) for run in (1, 2)]
+    rows.append(row(command="log", format="f6", run="3", value=None))
+    points = measured_points({"metric": "elapsed_s", "by": ["run"]}, rows, wanted)
+    assert [(p.keys["run"], p.kind) for p in points] == [
+        *[("1", "measured"), ("2", "measured"), ("3", "withheld")]
+    ]

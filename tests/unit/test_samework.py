@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from unit.synthetic import SAME_WORK, make_study
+from vcsbench.advice.blocks import Terms
 from vcsbench.advice.recommend import advise
 from vcsbench.compare.findings import verdicts
 from vcsbench.compare.tables import make_table
 from vcsbench.evidence import samework
-from vcsbench.evidence.frames import value_order, write_frame
+from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.report import quality
 from vcsbench.report.markdown import to_markdown
@@ -57,8 +58,7 @@ def frame_of(tmp_path: Path, work: Any, **options: Any) -> Any:
 
 
 def table_of(frame: Any, definition: Any) -> list[dict[Any, Any]]:
-    order = value_order(AXES, frame)
-    return make_table(frame, "a-table", definition, order).to_dict("records")
+    return make_table(frame, "a-table", definition, AXES, []).to_dict("records")
 
 
 def cold_f7_is_short(axes: dict[str, str], _number: int) -> dict[str, Any]:
@@ -165,7 +165,8 @@ def test_a_finding_on_a_level_needs_rounds_that_agree(tmp_path: Path) -> None:
 
 
 def advice_of(frame: Any, cache: str) -> dict[str, Any]:
-    items = advise(frame, value_order(AXES, frame), {})["recommendations"]
+    terms = Terms(AXES, ["command", "repo", "cache"], ["command", "cache", "ra"])
+    items = advise(frame, terms)["recommendations"]
     return next(item for item in items if item["cache"] == cache)
 
 
@@ -191,7 +192,7 @@ def test_advice_does_not_choose_who_is_right(tmp_path: Path) -> None:
 def test_the_markdown_of_a_table_says_why(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, cold_f7_is_short)
     rows = table_of(frame, F6_F7)
-    written = to_markdown("f6-vs-f7", F6_F7, rows, value_order(AXES, frame), {})
+    written = to_markdown("f6-vs-f7", F6_F7, rows, AXES, {})
     assert "other-work" in written and REASON in written
 
 

@@ -46,7 +46,7 @@ def test_what_it_judges_is_what_a_table_of_one_experiment_says(simulation):
     random = simulation.np.random.default_rng(3)
     frame = simulation.measurements(case, 1.3, random)
     order = {axis: list(frame[axis].unique()) for axis in simulation.AXES}
-    whole = make_table(frame, "simulated", simulation.DEFINITION, order)
+    whole = make_table(frame, "simulated", simulation.DEFINITION, order, simulation.NOISE_CLASS)
     pd.testing.assert_frame_equal(rows[list(whole)], whole)
     assert "slower" in set(whole["call"])
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from unit.synthetic import AXES, WORK, known_seconds, make_study
 from vcsbench.compare.tables import make_table
-from vcsbench.evidence.frames import value_order, write_frame
+from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 
 FORMATS = {
@@ -22,10 +22,11 @@ ACCESS = {
     "rows": ["candidate"],
     "columns": ["cache"],
 }
-ELAPSED = {"metric": "elapsed_s", "unit": "s", "rows": ["ra"], "columns": ["cache"]}
-CLIENT = {**ELAPSED, "metric": "client_cpu_pct", "unit": "%"}
-JUDGED = ["call", "noise_floor", "detectable"]
-STATISTICS = ["ratio", "low", "high", "n", "flags", "withheld", *JUDGED]
+ELAPSED = {"metric": "elapsed_s", "rows": ["ra"], "columns": ["cache"]}
+CLIENT = {**ELAPSED, "metric": "client_cpu_pct"}
+NOISE_CLASS = ["command", "cache", "ra"]
+CALL = ["call", "noise_floor", "detectable"]
+STATISTICS = ["ratio", "low", "high", "n", "flags", "withheld", *CALL]
 
 
 def frame_of(tmp_path, **options):
@@ -39,7 +40,7 @@ def frame_of(tmp_path, **options):
 
 
 def table_of(frame, definition, axes=AXES, name="a-table"):
-    return make_table(frame, name, definition, value_order(axes, frame))
+    return make_table(frame, name, definition, axes, NOISE_CLASS)
 
 
 def row_of(table, **keys):

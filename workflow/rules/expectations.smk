@@ -24,11 +24,11 @@ rule baseline_table:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=lambda wildcards: inputs.axes_of(wildcards),
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
+        noise_class=lambda wildcards: inputs.study_file(wildcards.study).noise_class,
         tables=inputs.tables_of,
         caveats=inputs.caveats_of,
-        notable_pct=PLAN.config["notable_pct"],
+        limits=LIMITS,
     script:
         "../scripts/baseline_table.py"
 
@@ -37,7 +37,7 @@ rule expectations:
     input:
         measurements="results/measurements/{study}.csv",
         grid="results/grid/{study}.csv",
-        baselines=lambda wildcards: EXPECTED.baseline_files(wildcards.study),
+        baselines=lambda wildcards: EXPECTATIONS.baseline_files(wildcards.study),
         code=code_of("expectations"),
     output:
         report(
@@ -52,10 +52,11 @@ rule expectations:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=lambda wildcards: inputs.axes_of(wildcards),
-        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
-        expectations=lambda wildcards: EXPECTED.of(wildcards.study),
-        baselines=lambda wildcards: EXPECTED.baselines(wildcards.study),
+        axes=inputs.axes_of,
+        noise_class=lambda wildcards: inputs.study_file(wildcards.study).noise_class,
+        limits=LIMITS,
+        expectations=lambda wildcards: EXPECTATIONS.of(wildcards.study),
+        baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
     script:
         "../scripts/expectations.py"
 
@@ -71,7 +72,7 @@ rule checks:
     conda:
         "../../envs/python.yaml"
     params:
-        elsewhere=EXPECTED.elsewhere(),
+        elsewhere=EXPECTATIONS.elsewhere(),
     script:
         "../scripts/checks.py"
 

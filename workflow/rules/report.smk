@@ -17,7 +17,7 @@ rule report:
         measurements="results/measurements/{study}.csv",
         failures="results/failures/{study}.csv",
         tables=lambda wildcards: inputs.measured_tables(wildcards.study),
-        baselines=lambda wildcards: EXPECTED.baseline_tables(wildcards.study),
+        baselines=lambda wildcards: EXPECTATIONS.baseline_tables(wildcards.study),
         published=lambda wildcards: inputs.published_tables(wildcards.study),
         findings="results/findings/{study}.csv",
         noise="results/noise/{study}.csv",
@@ -39,9 +39,9 @@ rule report:
     conda:
         "../../envs/python.yaml"
     params:
-        expectations=lambda wildcards: EXPECTED.of(wildcards.study),
+        expectations=lambda wildcards: EXPECTATIONS.of(wildcards.study),
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
-        baselines=lambda wildcards: EXPECTED.baselines(wildcards.study),
+        baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
     script:
         "../scripts/report.py"
 

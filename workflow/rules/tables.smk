@@ -1,5 +1,11 @@
 # Tables, findings and advice: from the measurements, and the first two from published numbers alike.
 
+# From where on something is concluded (compare.decisions.Limits).
+LIMITS = {
+    "notable_pct": PLAN.config["notable_pct"],
+    "enough_rounds": PLAN.config["thresholds"]["enough_rounds"],
+}
+
 
 rule noise:
     input:
@@ -18,8 +24,8 @@ rule noise:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=lambda wildcards: inputs.axes_of(wildcards),
-        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
+        axes=inputs.axes_of,
+        noise_class=lambda wildcards: inputs.study_file(wildcards.study).noise_class,
     script:
         "../scripts/noise.py"
 
@@ -44,11 +50,12 @@ rule table:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=lambda wildcards: inputs.axes_of(wildcards),
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
+        by=inputs.by_of,
+        noise_class=lambda wildcards: inputs.study_file(wildcards.study).noise_class,
         definition=lambda wildcards: inputs.definition_of(wildcards, HOUSE.here),
         caveats=inputs.caveats_of,
-        notable_pct=PLAN.config["notable_pct"],
+        limits=LIMITS,
     script:
         "../scripts/table.py"
 
@@ -73,7 +80,7 @@ rule findings:
     input:
         # Either may be missing: a study is not measured here, or nothing of it was published.
         published=lambda wildcards: (
-            [inputs.published_numbers(wildcards)]
+            inputs.published_numbers(wildcards)
             if inputs.study_file(wildcards.study).published
             else []
         ),
@@ -101,8 +108,10 @@ rule findings:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=lambda wildcards: inputs.axes_of(wildcards),
-        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
+        axes=inputs.axes_of,
+        by=inputs.by_of,
+        noise_class=lambda wildcards: inputs.study_file(wildcards.study).noise_class,
+        limits=LIMITS,
         findings=inputs.findings_of,
         published_scale=inputs.published_scale_of,
     script:
@@ -120,9 +129,10 @@ rule advice:
     conda:
         "../../envs/python.yaml"
     params:
-        axes=lambda wildcards: inputs.axes_of(wildcards),
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
+        block=lambda wildcards: inputs.study_file(wildcards.study).block,
+        noise_class=lambda wildcards: inputs.study_file(wildcards.study).noise_class,
         caveats=inputs.caveats_of,
-        notable_pct=PLAN.config["notable_pct"],
+        limits=LIMITS,
     script:
         "../scripts/advice.py"

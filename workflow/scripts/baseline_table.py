@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.compare import against, baselines
-from vcsbench.evidence.frames import value_order, write_frame
+from vcsbench.compare.decisions import Limits
+from vcsbench.evidence.frames import write_frame
 from vcsbench.report.markdown import to_markdown
 from vcsbench.run.rulelog import logged
 from vcsbench.wholefile import write_json, write_sealed
@@ -18,9 +19,9 @@ def main() -> None:
     baseline, study = wildcards.baseline, wildcards.study
     now = against.side_now(study, Path("results"))
     before = against.side_saved(baseline, study)
-    found = against.pairs(before, now, list(params.axes))
-    order = value_order(params.axes, now.frame)
-    table = against.make_table(baseline, found, order, params.notable_pct)
+    order = params.order
+    found = against.cells_of_both(before, now, list(order), params.noise_class)
+    table = against.make_table(baseline, found, order, Limits(**params.limits))
     write_frame(table, snakemake.output.csv)
     notes = against.notes(baseline, before, now, found)
     write_json(snakemake.output.notes, notes)

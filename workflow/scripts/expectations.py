@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.compare import against
-from vcsbench.compare.expectations import judged
+from vcsbench.compare.decisions import Limits
+from vcsbench.compare.expectations import expectation_verdicts
 from vcsbench.compare.findings import basis_of
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import read_grid, read_measurements
@@ -15,18 +16,22 @@ snakemake: Any
 
 
 def main() -> None:
-    """Read, compare with the baselines that are named, judge, write."""
+    """Read, compare with the baselines that are named, evaluate, write."""
     given, params, study = snakemake.input, snakemake.params, snakemake.wildcards.study
-    axes = list(params.axes)
+    axes, noise_class = params.axes, params.noise_class
     measured = read_measurements(given.measurements)
-    basis = basis_of(measured, axes, read_grid(given.grid)[1], None)
+    grid = read_grid(given.grid)[1]
+    basis = basis_of(measured, axes, grid, noise_class, Limits(**params.limits))
     if params.baselines:
         now = against.side_now(study, Path("results"))
-        saved = {name: against.side_saved(name, study) for name in params.baselines}
-        basis = replace(
-            basis, saved={name: against.pairs(side, now, axes) for name, side in saved.items()}
-        )
-    write_frame(judged(params.expectations, axes, measured, basis), snakemake.output[0])
+        sides = {name: against.side_saved(name, study) for name in params.baselines}
+        saved = {
+            name: against.cells_of_both(side, now, axes, noise_class)
+            for name, side in sides.items()
+        }
+        basis = replace(basis, saved=saved)
+    rows = expectation_verdicts(params.expectations, axes, measured, basis)
+    write_frame(rows, snakemake.output[0])
 
 
 with logged(snakemake.log[0]):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from vcsbench.compare.decisions import Limits
 from vcsbench.compare.findings import basis_of, verdicts
 from vcsbench.compare.published import read_published
 from vcsbench.evidence.frames import write_frame
@@ -14,14 +15,16 @@ snakemake: Any
 def main() -> None:
     """Read, judge, write."""
     given, params = snakemake.input, snakemake.params
-    axes = list(params.axes)
     published = measured = basis = None
     if given.published:
-        published = read_published(given.published[0], axes)
+        published = read_published(given.published, params.axes, params.by)
     if given.measurements:
         measured = read_measurements(given.measurements[0])
-        basis = basis_of(measured, axes, read_grid(given.grid[0])[1], params.published_scale)
-    write_frame(verdicts(params.findings, axes, published, measured, basis), snakemake.output[0])
+        grid = read_grid(given.grid[0])[1]
+        limits, scale = Limits(**params.limits), params.published_scale
+        basis = basis_of(measured, params.axes, grid, params.noise_class, limits, scale)
+    rows = verdicts(params.findings, params.axes, published, measured, basis, params.by)
+    write_frame(rows, snakemake.output[0])
 
 
 with logged(snakemake.log[0]):

@@ -11,4 +11,5 @@ snakemake: Any
 
 with logged(snakemake.log[0]):
     frame = read_measurements(snakemake.input.measurements)
-    write_frame(noise_table(frame, list(snakemake.params.axes)), snakemake.output[0])
+    params = snakemake.params
+    write_frame(noise_table(frame, params.axes, params.noise_class), snakemake.output[0])

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from vcsbench.compare.decisions import Limits
 from vcsbench.compare.published import read_published
 from vcsbench.compare.tables import make_table
-from vcsbench.evidence.frames import value_order, write_frame
+from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.report.markdown import to_markdown
 from vcsbench.run.rulelog import logged
@@ -16,16 +17,16 @@ snakemake: Any
 def main() -> None:
     """Read, compute, write both files."""
     given, params, name = snakemake.input, snakemake.params, snakemake.wildcards.table
-    published = given.get("published")
-    if published:
-        frame = read_published(published, list(params.axes))
+    definition, order = params.definition, params.order
+    if given.get("published"):
+        frame = read_published(given.published, list(order), params.by)
     else:
         frame = read_measurements(given.measurements)
-    order = value_order(params.axes, frame)
-    table = make_table(frame, name, params.definition, order, params.notable_pct)
+    limits = Limits(**params.limits)
+    table = make_table(frame, name, definition, order, params.noise_class, limits)
     write_frame(table, snakemake.output.csv)
     records = table.to_dict("records")
-    text = to_markdown(name, params.definition, records, order, params.caveats)
+    text = to_markdown(name, definition, records, order, params.caveats)
     write_sealed(snakemake.output.markdown, text)
 
 

@@ -10,28 +10,21 @@ from typing import Any
 import pandas as pd
 
 from vcsbench.advice import sentences
-from vcsbench.advice.blocks import Block, Comparison, Point, called
-from vcsbench.compare.decisions import FASTER, NOTABLE_PCT, TOO_NOISY
+from vcsbench.advice.blocks import Block, Comparison, Point, Terms, called
+from vcsbench.compare.decisions import TOO_NOISY
 from vcsbench.compare.noise import floors
 from vcsbench.compare.reduction import by_round
 from vcsbench.evidence.frames import in_order
-from vcsbench.plan.grid import BLOCK_AXES
 
 Item = dict[str, Any]
 
 
-def advise(
-    frame: pd.DataFrame,
-    order: Mapping[str, Sequence[str]],
-    caveats: Mapping[str, str],
-    notable_pct: float = NOTABLE_PCT,
-) -> Item:
+def advise(frame: pd.DataFrame, terms: Terms) -> Item:
     """What to choose, from a frame of the measurements, as plain data for JSON.
 
-    `order` has the study's axes and their values in order, `caveats` a sentence for each command
-    that has one. What is said of a block rests on calls (calls.py); those of a block are one family.
-    Keys: `rounds`; `summary`, a sentence per axis; `recommendations`, for each command,
-    repository and cache state
+    What is said of a block rests on calls (compare.family); those of a block are one family.
+    Keys: `rounds`; `summary`, a sentence per axis; `recommendations`, for each block its
+    axes and
 
     - `confident`, whether anything is recommended, and `why_not`;
     - `choice`, the recommended value of each axis: what all of the fastest have in common;
@@ -44,23 +37,23 @@ def advise(
       that did not do the same as most, with `axes` and `reason`;
     - `sentence`, which is all of `sentences`.
     """
-    known = [axis for axis in BLOCK_AXES if axis in order]
-    rounds = in_order(by_round(frame, list(order)), order, known)
-    several_repos = len(order.get("repo", [])) > 1
-    noise = floors(frame, list(order))
-    items = []
-    for keys, rows in rounds.groupby(known, sort=False):
-        where = dict(zip(known, map(str, keys), strict=True))
-        caveat = caveats.get(where.get("command", ""), "")
-        items.append(_item(where, Block(rows, order, noise), caveat, notable_pct))
+    order = terms.order
+    block = [axis for axis in terms.block if axis in order]
+    rounds = in_order(by_round(frame, list(order)), order, block)
+    noise = floors(frame, list(order), terms.noise_class, terms.metric)
+    parts = rounds.groupby(block, sort=False) if block else [((), rounds)]
+    items = [
+        _item(dict(zip(block, map(str, keys), strict=True)), Block(rows, terms, noise))
+        for keys, rows in parts
+    ]
     return {
         "rounds": int(rounds["round"].nunique()),
-        "summary": _summary(items, order, several_repos),
+        "summary": _summary(items, [axis for axis in order if axis not in block], block, terms),
         "recommendations": items,
     }
 
 
-def _item(where: Mapping[str, str], block: Block, caveat: str, notable_pct: float) -> Item:
+def _item(where: Mapping[str, str], block: Block) -> Item:
     why_not = block.why_not()
     item: Item = {
         **where,
@@ -69,31 +62,31 @@ def _item(where: Mapping[str, str], block: Block, caveat: str, notable_pct: floa
         "choice": {},
         "fixed": block.fixed,
     }
+    say = sentences.Sentences(block.terms.metric)
     item["left_out"] = [_axes(block, point) for point in block.left_out]
-    said = [why_not] if why_not else _compared(item, block, notable_pct)
+    said = [why_not] if why_not else _compared(item, block, say)
     if item["left_out"]:
-        names = "; ".join(map(sentences.choice, item["left_out"]))
+        names = "; ".join(map(say.choice, item["left_out"]))
         said.append(f"Left out, for rounds are missing: {names}.")
     item["other_work"] = [
         {"axes": _axes(block, point), "reason": reason}
         for point, reason in block.other_work.items()
     ]
-    said += sentences.other_work(item["other_work"])
-    if caveat:
-        said.append(caveat)
+    said += say.other_work(item["other_work"])
+    said += [caveat for name, caveat in block.terms.caveats.items() if name in where.values()]
     return {**item, "sentences": said, "sentence": " ".join(said)}
 
 
-def _compared(item: Item, block: Block, notable_pct: float) -> list[str]:
+def _compared(item: Item, block: Block, say: sentences.Sentences) -> list[str]:
     """Fill in what comparing the choices shows; returns the sentences."""
     best, *others = block.ranked()
     values = _compared_values(block)
     pairs = [block.compare(best, point) for point in others]
     # Where one axis is all that there is to choose, its comparisons are those of the choices.
     family = list(dict.fromkeys([*pairs, *(comparison for *_, comparison in values)]))
-    made = dict(zip(family, called(family, notable_pct), strict=True))
+    made = dict(zip(family, called(family, block.terms), strict=True))
     against = {point: made[pair] for point, pair in zip(others, pairs, strict=True)}
-    tied = [point for point in others if against[point].call != FASTER]
+    tied = [point for point in others if against[point].call != say.words.better]
     winners = [best, *tied]
     common = {
         axis: best[index]
@@ -106,9 +99,9 @@ def _compared(item: Item, block: Block, notable_pct: float) -> list[str]:
         item[name] = {**_timed(block, point), "comparison": asdict(against[point])}
     item["tied"] = [{"axes": _axes(block, p), "call": against[p].call} for p in tied]
     item["axes"] = _effects(
-        [(axis, fast, slow, made[c]) for axis, fast, slow, c in values], block.reversed_for
+        [(axis, good, other, made[c]) for axis, good, other, c in values], block.reversed_for, say
     )
-    said = [sentences.overall(item), *(effect["sentence"] for effect in item["axes"])]
+    said = [say.overall(item), *(effect["sentence"] for effect in item["axes"])]
     return said + sentences.unknown_noise(sum(c.noise_floor is None for c in family), len(family))
 
 
@@ -127,26 +120,28 @@ def _compared_values(block: Block) -> list[tuple[str, str, str, Comparison]]:
 def _effects(
     values: Iterable[tuple[str, str, str, Comparison]],
     reversed_for: Callable[[str, str, str], list[dict[str, str]]],
+    say: sentences.Sentences,
 ) -> list[Item]:
     """The effect of each axis, of its comparisons when they are called."""
     by_axis: dict[str, list[Item]] = {}
-    for axis, fastest, value, comparison in values:
-        made = {"faster": fastest, "slower": value, **asdict(comparison)}
-        made["but_for"] = reversed_for(axis, fastest, value) if comparison.call == FASTER else []
+    better = say.words.better
+    for axis, best, value, comparison in values:
+        made = {"faster": best, "slower": value, **asdict(comparison)}
+        made["but_for"] = reversed_for(axis, best, value) if comparison.call == better else []
         by_axis.setdefault(axis, []).append(made)
     return [
         {
             "axis": axis,
-            "fastest": [made[0]["faster"], *(c["slower"] for c in made if c["call"] != FASTER)],
+            "fastest": [made[0]["faster"], *(c["slower"] for c in made if c["call"] != better)],
             "comparisons": made,
-            "sentence": sentences.axis(axis, made),
+            "sentence": say.axis(axis, made),
         }
         for axis, made in by_axis.items()
     ]
 
 
 def _timed(block: Block, point: Point) -> Item:
-    times = block.seconds[point]
+    times = block.numbers[point]
     return {
         "axes": _axes(block, point),
         "median_s": median(times),
@@ -159,22 +154,26 @@ def _axes(block: Block, point: Point) -> dict[str, str]:
     return {axis: value for axis, value in zip(block.names, point, strict=True) if value}
 
 
-def _summary(items: Sequence[Item], axes: Iterable[str], several_repos: bool) -> list[str]:
-    """A sentence per axis over all blocks."""
+def _summary(
+    items: Sequence[Item], axes: Iterable[str], block: Sequence[str], terms: Terms
+) -> list[str]:
+    """A sentence per axis over all blocks. A block is told by its values, those of its last axis together
+    and but for those that all blocks have."""
+    say = sentences.Sentences(terms.metric)
+    told = [a for i, a in enumerate(block[:-1]) if not i or len({item[a] for item in items}) > 1]
     calls: dict[str, list[sentences.Call]] = {axis: [] for axis in axes}
     for item in items:
-        command = item.get("command", "")
         for effect in item.get("axes", []):
             made = effect["comparisons"]
-            slower = [c["ratio"] for c in made if c["call"] == FASTER]
+            worse = [c["ratio"] for c in made if c["call"] == say.words.better]
             but_for = [axes for c in made for axes in c["but_for"]]
             call = sentences.Call(
-                value=" or ".join(effect["fastest"]) if slower else "",
-                ratio=min(slower, default=1.0),
+                value=" or ".join(effect["fastest"]) if worse else "",
+                ratio=min(worse, default=1.0),
                 noisy=any(c["call"] == TOO_NOISY for c in made),
-                command=f"{command} of {item['repo']}" if several_repos else command,
-                cache=item.get("cache", ""),
-                but_for=tuple(dict.fromkeys(map(sentences.choice, but_for))),
+                of=" of ".join(item[axis] for axis in told),
+                last=item[block[-1]] if block else "",
+                but_for=tuple(dict.fromkeys(map(say.choice, but_for))),
             )
             calls[effect["axis"]].append(call)
-    return [sentences.over_blocks(axis, made, len(items)) for axis, made in calls.items() if made]
+    return [say.over_blocks(axis, made, len(items)) for axis, made in calls.items() if made]

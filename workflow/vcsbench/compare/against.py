@@ -12,14 +12,16 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.compare import baselines
-from vcsbench.compare.decisions import NOTABLE_PCT, with_calls, with_unknown_noise
+from vcsbench.compare.columns import STATISTICS, columns
+from vcsbench.compare.decisions import USUAL, Limits
+from vcsbench.compare.family import with_calls, with_unknown_noise
 from vcsbench.compare.intervals import CONFIDENCE, Estimate, unpaired_ratio
 from vcsbench.compare.noise import floors
 from vcsbench.compare.reduction import by_cell, by_round
-from vcsbench.compare.tables import JUDGED, STATISTICS
 from vcsbench.evidence import flags, samework
 from vcsbench.evidence.frames import in_order
 from vcsbench.evidence.measurements import read_measurements
+from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.plan import twins
 
 # Stands for the compared axis in the definition of a baseline's table; no axis of a study has it.
@@ -37,7 +39,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Pair:
+class ThenAndNow:
     """A cell of now and the saved one of its name: logarithms of their rounds' times, the medians of
     both, their flags; `withheld` are the flags for which they are not compared, `reason` says why.
     `floor` is the larger of their noise floors.
@@ -53,7 +55,7 @@ class Pair:
     floor: float = math.nan
 
     def ratio(self, confidence: float = CONFIDENCE) -> Estimate:
-        """elapsed(saved) / elapsed(now), above 1 it has become faster; rounds are not paired."""
+        """saved / now; rounds are not paired."""
         return unpaired_ratio(*self.logs, confidence)
 
 
@@ -70,45 +72,38 @@ def side_now(study: str, results: Path) -> Side:
     return Side(frame, baselines.about(study, rows, results))
 
 
-def pairs(before: Side, now: Side, axes: Sequence[str]) -> list[Pair]:
-    """A pair for each cell that counts now, of what was measured since: runs that are in the saved
+def cells_of_both(
+    before: Side, now: Side, axes: Sequence[str], noise_class: Sequence[str]
+) -> list[ThenAndNow]:
+    """Each cell that counts now beside the saved one, of what was measured since: runs that are in the saved
     baseline themselves would only be compared with themselves."""
     counted = by_cell(by_round(now.frame, axes), axes).to_dict("records")
-    frames = before.frame, _since(before.frame, now.frame)
-    rounds = [by_round(frame, axes) for frame in frames]
-    saved, new = (
-        {_key(row, axes): row for row in by_cell(frame, axes).to_dict("records")}
-        for frame in rounds
-    )
+    rounds = [by_round(f, axes) for f in (before.frame, _since(before.frame, now.frame))]
+    cells = [{_key(r, axes): r for r in by_cell(f, axes).to_dict("records")} for f in rounds]
     paths = [_paths(side.frame, axes) for side in (before, now)]
-    noise = [floors(side.frame, axes) for side in (before, now)]
+    noise = [floors(side.frame, axes, noise_class) for side in (before, now)]
     times = [_times(frame, axes) for frame in rounds]
     found = []
     for key, flagged in ((_key(row, axes), tuple(row["flags"].split())) for row in counted):
         where = dict(zip(axes, key, strict=True))
-        if key not in saved or key not in new:
-            why = SAME_RUNS if key in saved else NOT_SAVED
-            found.append(Pair(where, flags=flagged, withheld=(why,), reason=_says(why)))
+        if not all(key in of for of in cells):
+            why = SAME_RUNS if key in cells[0] else NOT_SAVED
+            found.append(ThenAndNow(where, flags=flagged, withheld=(why,), reason=_says(why)))
             continue
-        row = new[key]
-        hosts = tuple(sorted({*saved[key]["hosts"].split(), *row["hosts"].split()}))
-        withheld = _withheld(
-            [
-                side.about["cells"].get(of[key], {})
-                for side, of in zip((before, now), paths, strict=True)
-            ],
-            {"saved": saved[key]["work"], baselines.NOW: row["work"]},
-            where.get("command", ""),
-            hosts,
-        )
+        meanings = [
+            side.about["cells"].get(of[key], {})
+            for side, of in zip((before, now), paths, strict=True)
+        ]
+        sides = cells[0][key], cells[1][key]
+        withheld = _withheld(meanings, sides, samework.name_of(where, axes))
         found.append(
-            Pair(
+            ThenAndNow(
                 where,
                 logs=(times[0][key], times[1][key]),
-                medians=(saved[key]["elapsed_s"], row["elapsed_s"]),
-                flags=(*saved[key]["flags"].split(), *row["flags"].split()),
+                medians=(sides[0][DEFAULT], sides[1][DEFAULT]),
+                flags=tuple(word for side in sides for word in side["flags"].split()),
                 withheld=tuple(withheld),
-                hosts=hosts,
+                hosts=_hosts(sides),
                 reason="; ".join(withheld.values()),
                 # The saved one's where only that is known, and the other way round.
                 floor=float(np.fmax(noise[0].of(where), noise[1].of(where))),
@@ -117,18 +112,23 @@ def pairs(before: Side, now: Side, axes: Sequence[str]) -> list[Pair]:
     return found
 
 
+def _hosts(sides: Sequence[Mapping[Any, Any]]) -> tuple[str, ...]:
+    return tuple(sorted({host for side in sides for host in side["hosts"].split()}))
+
+
 def _withheld(
-    meanings: Sequence[Mapping[str, Any]],
-    works: Mapping[str, str],
-    command: str,
-    hosts: Sequence[str],
+    meanings: Sequence[Mapping[str, Any]], sides: Sequence[Mapping[Any, Any]], command: str
 ) -> dict[str, str]:
-    """The flags for which two cells of one name are not compared, each with why."""
+    """The flags for which two cells of one name, the saved one and that of now, are not compared, each
+    with why."""
     found = {}
-    if len(hosts) > 1:
+    if len(hosts := _hosts(sides)) > 1:
         found[HOSTS] = f"{_says(HOSTS)} ({', '.join(hosts)})"
     found |= {flag: _says(flag) for flag in baselines.differences(*meanings)}
-    if refused := samework.refusal(command, works):
+    works = (side["work"] for side in sides)
+    if refused := samework.refusal(
+        command, dict(zip(("saved", baselines.NOW), works, strict=True))
+    ):
         found[refused.flag] = refused.reason
     return found
 
@@ -157,50 +157,51 @@ def _paths(frame: pd.DataFrame, axes: Sequence[str]) -> dict[tuple[str, ...], st
 def _times(rounds: pd.DataFrame, axes: Sequence[str]) -> dict[tuple[str, ...], list[float]]:
     times: dict[tuple[str, ...], list[float]] = {}
     for row in rounds.to_dict("records"):
-        times.setdefault(_key(row, axes), []).append(float(np.log(row["elapsed_s"])))
+        times.setdefault(_key(row, axes), []).append(float(np.log(row[DEFAULT])))
     return times
 
 
 def make_table(
     baseline: str,
-    found: Sequence[Pair],
+    found: Sequence[ThenAndNow],
     order: Mapping[str, list[str]],
-    notable_pct: float = NOTABLE_PCT,
+    limits: Limits = USUAL,
 ) -> pd.DataFrame:
     """The table of a baseline, with the columns of every other: value = 100 x (elapsed(saved) /
     elapsed(now) - 1) of the medians, and the unpaired ratio with its interval."""
     axes = list(order)
-    rows = [_row(pair) for pair in found]
+    rows = [_row(both, limits) for both in found]
     table = pd.DataFrame(rows, columns=[*axes, "value", *STATISTICS, "noise_floor"])
     # Its degrees of freedom are taken to be the least that Welch's can be: calls err towards none.
-    table = in_order(with_calls(with_unknown_noise(table), notable_pct), order, axes)
+    table = with_calls(with_unknown_noise(table), metric_of(DEFAULT).calls, limits)
+    table = in_order(table, order, axes)
     table = table.assign(
         table=baselines.table_name(baseline), baseline=baseline, candidate=baselines.NOW
     )
-    columns = ["table", *axes, "baseline", "candidate", "value", *STATISTICS, *JUDGED]
-    return table[columns].reset_index(drop=True)
+    return table[columns(axes)].reset_index(drop=True)
 
 
-def _row(pair: Pair) -> dict[str, Any]:
+def _row(both: ThenAndNow, limits: Limits) -> dict[str, Any]:
     # What a run did against most others says nothing of these two.
-    words = [*(word for word in pair.flags if word not in samework.REFUSED), *pair.withheld]
-    if pair.withheld:
-        return {**pair.axes, "n": 0, "flags": flags.joined(words), "withheld": pair.reason}
-    ratio = pair.ratio()
+    words = [*(word for word in both.flags if word not in samework.REFUSED), *both.withheld]
+    if both.withheld:
+        return {**both.axes, "n": 0, "flags": flags.joined(words), "withheld": both.reason}
+    ratio = both.ratio()
+    few = ratio.n < limits.enough_rounds
     return {
-        **pair.axes,
-        "value": 100 * (pair.medians[0] / pair.medians[1] - 1),
+        **both.axes,
+        "value": 100 * (both.medians[0] / both.medians[1] - 1),
         "ratio": ratio.value,
         "low": ratio.low,
         "high": ratio.high,
         "n": ratio.n,
-        "flags": flags.joined([*words, *["low-n"] * ratio.low_n]),
+        "flags": flags.joined([*words, *["low-n"] * few]),
         "withheld": "",
-        "noise_floor": pair.floor,
+        "noise_floor": both.floor,
     }
 
 
-def notes(baseline: str, before: Side, now: Side, found: Sequence[Pair]) -> list[str]:
+def notes(baseline: str, before: Side, now: Side, found: Sequence[ThenAndNow]) -> list[str]:
     """What a reader of the table must know, in sentences."""
     said = [
         f"{baseline} was measured from {_day(before.about['first'])} to {_day(before.about['last'])} "
@@ -214,7 +215,7 @@ def notes(baseline: str, before: Side, now: Side, found: Sequence[Pair]) -> list
         said.append(f"What has changed since: {'; '.join(changed)}.")
     else:
         said.append("Of kernel, programs, storage and server configurations nothing has changed.")
-    if withheld := sum(bool(pair.withheld) for pair in found):
+    if withheld := sum(bool(both.withheld) for both in found):
         said.append(
             f"{withheld} of {len(found)} cells are not compared, for the reasons given below."
         )
@@ -227,7 +228,7 @@ def _day(stamp: str) -> str:
 
 def definition(tables: Mapping[str, Mapping[str, Any]], baseline: str) -> dict[str, Any]:
     """The table of a baseline as a study's file would define it, laid out as its elapsed times are."""
-    alike = [t for t in tables.values() if t.get("metric") == "elapsed_s"] or [{}]
+    alike = [t for t in tables.values() if t.get("metric") == DEFAULT] or [{}]
     return {
         "compare": {"axis": SINCE, "baseline": baseline, "candidates": [baselines.NOW]},
         "rows": alike[0].get("rows", []),

@@ -7,7 +7,7 @@ from typing import Any
 
 # What a row says beside its axes. Empty for published numbers but for the value: their rounds are
 # not known. A table that compares nothing has no ratio and so no interval: its runs are in the
-# measurements.
+# measurements. `withheld` says why cells that were measured are not compared, "" where they are.
 STATISTICS = ("ratio", "low", "high", "n", "flags", "withheld")
 # Whether it is a difference, and how small a one could have been told from noise (family, noise).
 CALL = ("call", "noise_floor", "detectable")

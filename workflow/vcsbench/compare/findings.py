@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from vcsbench.compare.evaluation import NOTHING, Basis, Judged, estimate, expected, judge
+from vcsbench.compare.bounds import in_words
+from vcsbench.compare.decisions import Limits
+from vcsbench.compare.evaluation import NOTHING, Basis, Evaluation, estimate, evaluate
 from vcsbench.compare.noise import floors
-from vcsbench.compare.reduction import by_round
+from vcsbench.compare.reduction import by_round, told_apart
 
 # `why` says in words what made a verdict inconclusive, and what else it stands on.
 COLUMNS = ["id", "statement", "published", "measured", "low", "high", "expected", "verdict", "why"]
@@ -20,19 +21,21 @@ def basis_of(
     measured: pd.DataFrame,
     axes: Sequence[str],
     grid: Sequence[Mapping[str, str]],
-    published_scale: float | None,
+    noise_class: Sequence[str],
+    limits: Limits,
+    published_scale: float | None = None,
 ) -> Basis:
     """What verdicts on a frame of the measurements stand on; `grid` as in its file."""
     scales: dict[str, float] = {}
     if "repo" in measured:
         lowest = measured.groupby("repo")["scale"].min().dropna()
         scales = {str(repo): float(scale) for repo, scale in lowest.items()}
-    known = floors(measured, axes).by_class
     return Basis(
-        floor=lambda *key: known.get(key, math.nan),
+        floor=floors(measured, axes, noise_class).of,
         scales=scales,
         published_scale=published_scale,
         grid=grid,
+        limits=limits,
     )
 
 
@@ -42,19 +45,22 @@ def verdicts(
     published: pd.DataFrame | None,
     measured: pd.DataFrame | None,
     basis: Basis | None = None,
+    by: Sequence[str] = (),
 ) -> pd.DataFrame:
     """A row per finding: id, statement, published, measured, low, high, expected, verdict, why.
 
     `published` is a frame of published.read_published, `measured` of the measurements; either may
-    be None. `measured` is the mean over rounds (geometric for ratios) of the finding's value within
-    each round, `low` and `high` its t interval.
+    be None. `by` are columns of theirs that tell cells apart like axes. `measured` is the mean over rounds
+    (geometric for ratios) of the finding's value within each round, `low` and `high` its t interval.
     """
-    known = None if published is None else by_round(published, axes)
-    ours = None if measured is None else by_round(measured, axes)
-    basis = basis or Basis()
-    return pd.DataFrame(
-        [_row(finding, axes, known, ours, basis) for finding in findings], columns=COLUMNS
+    keys = [*axes, *by]
+    known, ours = (
+        None if frame is None else by_round(told_apart(frame, by)[0], keys)
+        for frame in (published, measured)
     )
+    basis = basis or Basis()
+    rows = [_row(finding, keys, known, ours, basis) for finding in findings]
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _row(
@@ -65,7 +71,7 @@ def _row(
     basis: Basis,
 ) -> dict[str, Any]:
     theirs = NOTHING if published is None else estimate(finding, published, axes)
-    ours = Judged() if measured is None else judge(finding, measured, axes, basis)
+    ours = Evaluation() if measured is None else evaluate(finding, measured, axes, basis)
     return {
         "id": finding["id"],
         "statement": finding["statement"],
@@ -73,7 +79,7 @@ def _row(
         "measured": ours.estimate.value,
         "low": ours.estimate.low,
         "high": ours.estimate.high,
-        "expected": expected(finding),
+        "expected": in_words(finding),
         "verdict": ours.verdict,
         "why": "; ".join(ours.why),
     }

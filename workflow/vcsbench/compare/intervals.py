@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-# With fewer rounds an interval says little: tables say `low-n`, nothing is concluded.
-ENOUGH_ROUNDS = 5
 CONFIDENCE = 0.95
 # In this share of experiments a difference is seen that is said to be detectable.
 POWER = 0.9
@@ -22,15 +20,6 @@ class Estimate:
     low: float
     high: float
     n: int
-
-    @property
-    def low_n(self) -> bool:
-        """Whether there are too few rounds to conclude anything."""
-        return self.n < ENOUGH_ROUNDS
-
-    def excludes(self, value: float) -> bool:
-        """Whether the interval is known and `value` lies outside of it."""
-        return self.high < value or value < self.low
 
 
 def mean_interval(values: Iterable[float]) -> Estimate:
@@ -53,7 +42,7 @@ def mean_interval(values: Iterable[float]) -> Estimate:
 def ratio_interval(log_ratios: Iterable[float]) -> Estimate:
     """The geometric mean of one ratio per round, given as natural logarithms, and its interval.
 
-    For paired logarithms ln(baseline / candidate), above 1 the candidate is faster.
+    For paired logarithms ln(baseline / candidate).
     """
     estimate = mean_interval(log_ratios)
     return Estimate(

@@ -1,7 +1,7 @@
 """The noise floor: how far two cells that are the same thing differ here.
 
-For each twin and round d = ln(elapsed of the original / elapsed of the twin), paired as any comparison.
-Of the twins of a class (command, cache, ra):
+For each twin and round d = ln(metric of the original / metric of the twin), paired as any comparison.
+Of the twins of a class (cells that agree on the study's `noise_class`):
 
 - they *differed* by the root mean square of their means of d;
 - the *spread* is the standard deviation of d over rounds, pooled over the twins;
@@ -22,9 +22,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vcsbench.compare.decisions import EACH
+from vcsbench.compare.family import EACH
 from vcsbench.compare.intervals import detectable, t_quantile
 from vcsbench.compare.reduction import by_round, twins_by_round
+from vcsbench.metrics import DEFAULT, metric_of
+from vcsbench.metrics.metric import Metric
 from vcsbench.plan import twins
 
 COLUMNS = ["twins", "rounds", "differed", "spread", "noise_floor", "detectable", "cells"]
@@ -32,41 +34,60 @@ COLUMNS = ["twins", "rounds", "differed", "spread", "noise_floor", "detectable",
 
 @dataclass(frozen=True)
 class Floors:
-    """The noise floors of a study's classes, as ratios >= 1; NaN for a class that has none."""
+    """The noise floors of a study's classes, as ratios >= 1; NaN for a class that has none. A class is named
+    by the values of the axes of `noise_class`, "" where an axis does not apply."""
 
+    noise_class: Sequence[str]
     by_class: Mapping[tuple[str, ...], float]
 
-    def of(self, cell: Mapping[str, str]) -> float:
+    def of(self, cell: Mapping[str, Any]) -> float:
         """The noise floor of a cell, by its axes."""
-        return self.by_class.get(twins.class_of(cell), math.nan)
+        return self.by_class.get(twins.class_of(cell, self.noise_class), math.nan)
 
-    def over(self, cells: Iterable[Mapping[str, str]]) -> float:
+    def over(self, cells: Iterable[Mapping[str, Any]]) -> float:
         """The noise floor of what several cells are in: the largest; NaN if one of them has none."""
-        found = [self.of(cell) for cell in cells]
-        return math.nan if not found or any(map(math.isnan, found)) else max(found)
+        return largest(map(self.of, cells))
 
 
-def floors(frame: pd.DataFrame, axes: Sequence[str]) -> Floors:
-    """The noise floors of a frame of the measurements."""
-    table = noise_table(frame, axes)
-    named = [axis for axis in twins.CLASS_AXES if axis in axes]
-    keys = [dict(zip(named, values, strict=True)) for values in table[named].to_numpy()]
-    pairs = zip(keys, table["noise_floor"], strict=True)
-    return Floors({twins.class_of(key): float(floor) for key, floor in pairs})
+def floors(
+    frame: pd.DataFrame,
+    axes: Sequence[str],
+    noise_class: Sequence[str],
+    metric: Metric | None = None,
+) -> Floors:
+    """The noise floors of a frame of the measurements, in a metric."""
+    table = noise_table(frame, axes, noise_class, metric)
+    named = [axis for axis in noise_class if axis in axes]
+    keys = map(tuple, table[named].to_numpy())
+    return Floors(named, dict(zip(keys, table["noise_floor"].astype(float), strict=True)))
 
 
-def noise_table(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+def largest(known: Iterable[float]) -> float:
+    """The largest of noise floors; NaN where one is not known."""
+    found = list(known)
+    return math.nan if any(map(math.isnan, found)) else max(found, default=1.0)
+
+
+def noise_table(
+    frame: pd.DataFrame,
+    axes: Sequence[str],
+    noise_class: Sequence[str],
+    metric: Metric | None = None,
+) -> pd.DataFrame:
     """A row per class of the measurements, in their order.
 
-    Columns: those of command, cache and ra that are axes of the study; twins (how many cells were
+    Columns: those of `noise_class` that are axes of the study; twins (how many cells were
     measured twice), rounds (the fewest that one of these pairs has), differed, spread, noise_floor,
     detectable (ratios >= 1, as above; NaN with fewer than two rounds), cells (the twins' paths,
     separated by spaces).
     """
-    named = [axis for axis in twins.CLASS_AXES if axis in axes]
-    classes = by_round(frame, axes)[named].drop_duplicates()
-    noise = _by_class(_differences(frame, axes), named)
-    table = classes.merge(noise, how="left", on=named) if named else noise
+    named = [axis for axis in noise_class if axis in axes]
+    rounds = by_round(frame, axes)
+    differences = _differences(
+        rounds, twins_by_round(frame, axes), axes, metric or metric_of(DEFAULT)
+    )
+    noise = _by_class(differences, named)
+    table = rounds[named].drop_duplicates().merge(noise, how="left", on=named) if named else noise
     return table.assign(
         twins=table["twins"].fillna(0).astype(int),
         rounds=table["rounds"].fillna(0).astype(int),
@@ -74,16 +95,17 @@ def noise_table(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
     )[[*named, *COLUMNS]]
 
 
-def _differences(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """A row per twin: the class axes, cell, n (paired rounds), mean and square (the sum of squared
-    deviations from it) of d."""
+def _differences(
+    originals: pd.DataFrame, doubles: pd.DataFrame, axes: Sequence[str], metric: Metric
+) -> pd.DataFrame:
+    """A row per twin: its axes, cell, n (paired rounds), mean and square (the sum of squared deviations
+    from it) of d."""
     keys = [*axes, "host", "round"]
-    originals = by_round(frame, axes)[[*keys, "elapsed_s"]]
-    both = twins_by_round(frame, axes).merge(originals, on=keys, suffixes=("_twin", ""))
-    both = both.assign(d=np.log(both["elapsed_s"].astype(float) / both["elapsed_s_twin"]))
+    sides = originals[[*keys, metric.name]], doubles[["cell", *keys, metric.name]]
+    both = sides[1].merge(sides[0], on=keys, suffixes=("_twin", ""))
+    both = both.assign(d=np.log(both[metric.name].astype(float) / both[f"{metric.name}_twin"]))
     both = both[np.isfinite(both["d"])]
-    named = [axis for axis in twins.CLASS_AXES if axis in axes]
-    grouped = both.groupby([*named, "cell"], sort=False)["d"]
+    grouped = both.groupby([*axes, "cell"], sort=False, dropna=False)["d"]
     return pd.DataFrame(
         {
             "n": grouped.size(),

@@ -12,21 +12,37 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.frames import read_frame
 
 
-def read_published(path: str | Path, axes: Sequence[str]) -> pd.DataFrame:
-    """Published numbers: a column per axis (text, "" where it does not apply) and one per metric
-    (NaN where nothing was published); a row per cell.
+def read_published(
+    paths: Sequence[str | Path], axes: Sequence[str], by: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Published numbers, of one file or several with rows of their own: a column per axis and for each of
+    `by`, which tell rows apart like axes (text, "" where one does not apply, or its file has no column for
+    it), and one per metric (NaN where nothing was published).
 
-    Raises a UserError where an axis has no column, a metric is no number or a cell stands twice.
+    Raises a UserError where no file has a column for an axis, a metric is no number or a row stands twice.
     """
-    with Path(path).open(newline="", encoding="utf-8") as file:
-        columns = next(csv.reader(file), [])
-    missing = [axis for axis in axes if axis not in columns]
-    if missing:
-        raise UserError(f"{path}: has no column `{missing[0]}`, which the study has as an axis")
-    metrics = [name for name in columns if name not in axes]
-    frame = read_frame(path, metrics)[[*axes, *metrics]]
-    twice = frame[frame.duplicated(list(axes))]
+    keys = [*axes, *by]
+    frames = [_read(Path(path), keys) for path in paths]
+    files = ", ".join(map(str, paths))
+    for axis in axes:
+        if not any(axis in frame for frame in frames):
+            raise UserError(f"{files}: has no column `{axis}`, which the study has as an axis")
+    frame = pd.concat([frame.assign(**_lacking(frame, keys)) for frame in frames])
+    twice = frame[frame.duplicated(keys)]
     if not twice.empty:
-        cell = "/".join(value or "-" for value in twice.iloc[0][list(axes)])
-        raise UserError(f"{path}: {cell} stands there twice; keep one row for each cell")
-    return frame
+        cell = "/".join(value or "-" for value in twice.iloc[0][keys])
+        raise UserError(f"{files}: {cell} stands there twice; keep one row for each cell")
+    metrics = [name for name in frame if name not in keys]
+    return frame[[*keys, *metrics]].reset_index(drop=True)
+
+
+def _read(path: Path, keys: Sequence[str]) -> pd.DataFrame:
+    with path.open(newline="", encoding="utf-8") as file:
+        columns = next(csv.reader(file), [])
+    if not columns:
+        raise UserError(f"{path}: has no column `{keys[0]}`, which the study has as an axis")
+    return read_frame(path, [name for name in columns if name not in keys])
+
+
+def _lacking(frame: pd.DataFrame, keys: Sequence[str]) -> dict[str, str]:
+    return {key: "" for key in keys if key not in frame}

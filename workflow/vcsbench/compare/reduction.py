@@ -1,4 +1,5 @@
-"""Reduces runs to one value per round, and rounds to one value per cell: medians, as published."""
+"""Reduces runs to one value per round, and rounds to one value per cell: medians, as published, or where a
+table says so the best or the worst."""
 
 from __future__ import annotations
 
@@ -8,7 +9,11 @@ from typing import Any
 import pandas as pd
 
 from vcsbench.evidence import flags, samework
+from vcsbench.metrics import metric_of, names
+from vcsbench.metrics.metric import LOW, Metric
 from vcsbench.plan import twins
+
+MEDIAN, BEST, WORST = "median", "best", "worst"
 
 # Where numbers have no rounds, as published ones: one round, on a machine without a name; that all
 # did the same is taken as said.
@@ -20,25 +25,44 @@ def is_measured(frame: pd.DataFrame) -> bool:
     return "round" in frame.columns
 
 
-def by_round(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """A row per cell, host and round: the medians of its runs, and all of their flags; of originals
+def told_apart(frame: pd.DataFrame, by: Sequence[str]) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+    """The frame with the columns `by`, which are no axes but tell rows apart as these do, as text ("" where
+    it has none); and the values of each in order: numbers by size, others as they come."""
+    texts = {name: frame[name].map(_text) if name in frame else _blank(frame) for name in by}
+    order = {name: list(dict.fromkeys(text)) for name, text in texts.items()}
+    for values in order.values():
+        if all(value.isdigit() for value in values):
+            values.sort(key=int)
+    return frame.assign(**texts), order
+
+
+def _blank(frame: pd.DataFrame) -> pd.Series:
+    return pd.Series("", index=frame.index)
+
+
+def _text(value: Any) -> str:
+    return f"{value:.0f}" if isinstance(value, float) else str(value)
+
+
+def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
+    """A row per cell, host and round: the metrics of its runs, and all of their flags; of originals
     only, not of their twins (here is the one place where the two are told apart).
 
     The frame is that of the measurements, or of published numbers with the axes and a column per
-    metric. Runs with a false label are left out. Columns: the axes, host, round, the metrics
-    (elapsed_s and client_cpu_pct; measured also cpu_s, user and system; published all that there
-    are), flags, and work: what the runs of the cell did in all rounds (samework.several).
+    metric; `axes` tell its cells apart. Runs with a false label are left out. Columns: the axes, host,
+    round, all metrics for which there is what they need, their parts, flags, and work: what the runs of
+    the cell did in all rounds (samework.several).
     """
     if not is_measured(frame):
-        return frame.assign(**NO_ROUNDS)
-    return _rounds(frame[~_of_twins(frame)], [*axes, "host", "round"])
+        return _with_metrics(frame).assign(**NO_ROUNDS)
+    return _rounds(frame[~_of_twins(frame)], [*axes, "host", "round"], reduce)
 
 
 def twins_by_round(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
     """The same of the twins, with their `cell` as well."""
     if "cell" not in frame:
         frame = frame.assign(cell="")
-    return _rounds(frame[_of_twins(frame)], ["cell", *axes, "host", "round"])
+    return _rounds(frame[_of_twins(frame)], ["cell", *axes, "host", "round"], MEDIAN)
 
 
 def _of_twins(frame: pd.DataFrame) -> pd.Series:
@@ -47,14 +71,13 @@ def _of_twins(frame: pd.DataFrame) -> pd.Series:
     return frame["cell"].map(twins.is_twin).astype(bool)
 
 
-def _rounds(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def _rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
     false = frame["flags"].map(flags.has_false_label).astype(bool)
     usable = frame[~false]
     works = usable.get("work", "")  # without the column nothing tells what they did
-    usable = usable.assign(cpu_s=usable["user_s"] + usable["system_s"], work=works)
+    usable = _with_metrics(usable.assign(work=works))
     grouped = usable.groupby(keys, sort=False, dropna=False)
-    rounds = grouped[["elapsed_s", "cpu_s"]].median()
-    rounds["client_cpu_pct"] = 100 * rounds["cpu_s"] / rounds["elapsed_s"]
+    rounds = _reduced(usable, grouped, reduce)
     rounds["flags"] = grouped["flags"].agg(" ".join)
     rounds["work"] = grouped["work"].agg(samework.several)
     rounds = rounds.reset_index()
@@ -63,19 +86,54 @@ def _rounds(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return rounds.assign(work=of_cells.transform(samework.several))
 
 
-def by_cell(rounds: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """A row per cell: the medians of its rounds.
+def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
+    """A row per cell: the metrics of its rounds. Of several parts each is reduced, and then the metric
+    computed: it is not the median of the rounds' own.
 
-    client_cpu_pct is 100 x median(user + system) / median(elapsed), not the median of the rounds'.
-    Columns: the axes, the metrics, n (rounds), hosts, flags (words separated by spaces) and work.
+    Columns: the axes, the metrics and their parts, n (rounds), hosts, flags (words separated by spaces)
+    and work.
     """
-    metrics = [name for name in rounds.columns if name not in (*axes, *NO_ROUNDS)]
     grouped = rounds.groupby(list(axes), sort=False, dropna=False)
-    cells = grouped[metrics].median()
-    if "cpu_s" in metrics:
-        cells["client_cpu_pct"] = 100 * cells["cpu_s"] / cells["elapsed_s"]
+    cells = _reduced(rounds, grouped, reduce)
     cells["n"] = grouped.size()
     cells["hosts"] = grouped["host"].agg(lambda hosts: " ".join(sorted(set(hosts))))
     cells["flags"] = grouped["flags"].agg(" ".join)
     cells["work"] = grouped["work"].first()
     return cells.reset_index()
+
+
+def _with_metrics(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with each metric that it has not, where it has what that needs, and with its parts."""
+    made: dict[str, Any] = {}
+    for metric in map(metric_of, names()):
+        given = metric.name in frame and metric.name not in metric.needs  # as it was published
+        if set(metric.needs) <= set(frame.columns) and not given:
+            columns = {name: frame[name] for name in metric.needs}
+            parts = {part: compute(columns) for part, compute in metric.parts.items()}
+            made |= {_column(metric, part): column for part, column in parts.items()}
+            made[metric.name] = metric.value(parts)
+    return frame.assign(**made)
+
+
+def _column(metric: Metric, part: str) -> str:
+    return f"{metric.name}/{part}"
+
+
+def _reduced(frame: pd.DataFrame, grouped: Any, reduce: str) -> pd.DataFrame:
+    """The metrics of groups of rows, and their parts."""
+    made: dict[str, Any] = {}
+    for metric in (metric_of(name) for name in names() if name in frame):
+        columns = {part: _column(metric, part) for part in metric.parts}
+        if reduce == MEDIAN and all(column in frame for column in columns.values()):
+            parts = {part: grouped[column].median() for part, column in columns.items()}
+            made |= {columns[part]: reduced for part, reduced in parts.items()}
+            made[metric.name] = metric.value(parts)
+        else:
+            made[metric.name] = grouped[metric.name].agg(_how(metric, reduce))
+    return pd.DataFrame(made, index=grouped.size().index)
+
+
+def _how(metric: Metric, reduce: str) -> str:
+    if reduce == MEDIAN:
+        return "median"
+    return "min" if (metric.better == LOW) == (reduce == BEST) else "max"

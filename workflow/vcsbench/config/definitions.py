@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,39 +10,44 @@ from typing import Any
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
-# What a measured value can be.
-METRICS = ("elapsed_s", "client_cpu_pct")
 
-
-def read_findings(path: str | Path, study: str, axes: Sequence[str]) -> list[dict[str, Any]]:
+def read_findings(
+    path: str | Path, study: str, axes: Sequence[str], metrics: Collection[str]
+) -> list[dict[str, Any]]:
     """The findings of a study, as workflow/schemas/findings.schema.yaml defines them; none if it has
-    none.
+    none. `axes` are all that its cells are told apart by, `metrics` the names of all metrics.
 
     Raises a UserError where a key is missing or unknown, one names an axis that the study does not
-    have, or an id stands twice.
+    have or a metric that is none, or an id stands twice.
     """
-    return [finding for _, finding in _read([path], study, axes)]
+    return [finding for _, finding in _read([path], study, axes, metrics)]
 
 
 def read_expectations(
-    paths: Sequence[str | Path], study: str, axes: Mapping[str, Sequence[str] | None]
+    paths: Sequence[str | Path],
+    study: str,
+    axes: Mapping[str, Sequence[str] | None],
+    metrics: Collection[str],
 ) -> list[dict[str, Any]]:
     """The expectations of a study from all files, in the form of findings. `axes` has each axis with
     its values, or None where they are not known beforehand.
 
-    Raises a UserError as read_findings does, and where a value or a metric is none that can be
-    measured: such an expectation would never be checked.
+    Raises a UserError as read_findings does, and where a value is none that can be measured: such an
+    expectation would never be checked.
     """
-    found = _read(paths, study, list(axes))
+    found = _read(paths, study, list(axes), metrics)
     for name, finding in found:
         _check_values(finding, name, axes)
-        compare = finding.get("compare", {})
-        for key, metric in (("level", finding.get("level")), ("metric", compare.get("metric"))):
-            if metric is not None and metric not in METRICS:
-                raise UserError(
-                    f"{name}: `{key}`: {metric} is not measured; say one of {', '.join(METRICS)}"
-                )
     return [finding for _, finding in found]
+
+
+def check_metric(metric: str | None, metrics: Collection[str], where: str) -> None:
+    """Raise a UserError for a metric that is none; `where` names the file and the key."""
+    if metric is not None and metric not in metrics:
+        raise UserError(
+            f"{where}: {metric} is no metric; say one of {', '.join(sorted(metrics))}, or add a file for it "
+            f"to workflow/vcsbench/metrics"
+        )
 
 
 def studies_of(paths: Sequence[str | Path]) -> list[str]:
@@ -51,7 +56,7 @@ def studies_of(paths: Sequence[str | Path]) -> list[str]:
 
 
 def _read(
-    paths: Sequence[str | Path], study: str, axes: Sequence[str]
+    paths: Sequence[str | Path], study: str, axes: Sequence[str], metrics: Collection[str]
 ) -> list[tuple[str, dict[str, Any]]]:
     """Each check of a study with where it stands, for messages."""
     found: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -59,6 +64,9 @@ def _read(
         for index, finding in enumerate(_content(str(path)).get(study, [])):
             name = f"{path}: `{study}[{index}]`"
             _check(finding, name, axes)
+            check_metric(finding.get("level"), metrics, f"{name}: `level`")
+            metric = finding.get("compare", {}).get("metric")
+            check_metric(metric, metrics, f"{name}: `compare.metric`")
             if finding["id"] in found:
                 raise UserError(f"{name}: the id `{finding['id']}` stands twice; give it another")
             found[finding["id"]] = name, {"where": {}, **finding}

@@ -1,4 +1,5 @@
-"""From when on a run's evidence earns a flag (evidence.judgement), where the configuration does not say."""
+"""From when on a run's evidence earns a flag (evidence.judgement), and from how many rounds on something is
+concluded (compare.decisions), where the configuration does not say."""
 
 from __future__ import annotations
 
@@ -21,4 +22,5 @@ THRESHOLDS: dict[str, float] = {
     "cpu_floor_s": 0.05,
     "saturated_share": 0.9,
     "short_s": 0.2,
+    "enough_rounds": 5,
 }

@@ -10,6 +10,8 @@ import pandas as pd
 from vcsbench.evidence import flags
 
 SIDES = ("client", "server")
+# The axis whose values are builds.
+AXIS = "build"
 
 
 def columns(context: Mapping[str, Any]) -> dict[str, str]:
@@ -49,7 +51,7 @@ def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, kept: Sequence[str])
     """
     if "binaries" not in frame:
         return table["flags"]
-    ran = frame.groupby([*kept, "build"], dropna=False)["binaries"].agg(set).to_dict()
+    ran = frame.groupby([*kept, AXIS], dropna=False)["binaries"].agg(set).to_dict()
 
     def of(row: Mapping[Any, Any], side: str) -> set[str]:
         return set(ran.get((*(row[axis] for axis in kept), row[side]), ())) - {""}

@@ -214,7 +214,7 @@ FLAGS: dict[str, Flag] = {
         "Set `twins` to 1 or more; only the twins are measured.",
     ),
     "low-n": Flag(
-        "Fewer than 5 rounds: an interval says little.",
+        "Too few rounds (threshold `enough_rounds`): an interval says little.",
         "Raise `rounds`; only the new ones are measured.",
     ),
 }

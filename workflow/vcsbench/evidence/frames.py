@@ -40,15 +40,6 @@ def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
     write_sealed(path, frame.to_csv(index=False, lineterminator="\n"))
 
 
-def value_order(axes: Mapping[str, list[str] | str], frame: pd.DataFrame) -> dict[str, list[str]]:
-    """Each axis of a study with its values in order: as the study lists them, or where it names
-    repositories or servers, as they come in the frame."""
-    return {
-        axis: values if isinstance(values, list) else [v for v in frame[axis].unique() if v]
-        for axis, values in axes.items()
-    }
-
-
 def in_order(
     frame: pd.DataFrame, order: Mapping[str, Sequence[str]], by: Iterable[str]
 ) -> pd.DataFrame:

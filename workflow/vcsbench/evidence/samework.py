@@ -12,6 +12,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from vcsbench.axes import axis_of
+
 OTHER, UNKNOWN = REFUSED = "other-work", "work-unknown"
 # The order in which figures are told; others stand between these and the last.
 FIRST = ("revisions", "paths", "changes", "nodes", "files", "directories", "symlinks", "lines")
@@ -31,6 +33,11 @@ class Refusal:
 
     flag: str
     reason: str
+
+
+def name_of(cell: Mapping[Any, Any], axes: Iterable[str]) -> str:
+    """What a cell's work goes by: its value of the first of the axes that change what is done."""
+    return next((str(cell[axis]) for axis in axes if axis_of(axis).changes_work), "")
 
 
 def several(works: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ from vcsbench.metrics.metric import Metric
 DEFAULT = "elapsed_s"
 
 
+@cache
 def names() -> list[str]:
     """The names of all metrics."""
     here = Path(__file__).parent

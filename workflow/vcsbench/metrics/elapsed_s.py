@@ -1,6 +1,6 @@
 """The time from the start of a command to its end."""
 
-from vcsbench.metrics.metric import Metric
+from vcsbench.metrics.metric import Metric, Words
 
 METRIC = Metric(
     name="elapsed_s",
@@ -11,5 +11,5 @@ METRIC = Metric(
     needs=("elapsed_s",),
     parts={"elapsed_s": lambda run: run["elapsed_s"]},
     value=lambda part: part["elapsed_s"],
-    words=("faster", "slower"),
+    words=Words("faster", "slower", "fastest", "slowest", "as fast as"),
 )

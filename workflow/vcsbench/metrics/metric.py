@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 # A column of a frame (pandas' Series), or a single number: what a metric computes with.
 Column = Any
 Columns = Mapping[str, Column]
 
 LOW, HIGH = "low", "high"
+
+
+class Words(NamedTuple):
+    """What is said of values: of a better and a worse one, of the best and the worst, and how a factor
+    goes on: `1.3 times as fast as`."""
+
+    better: str
+    worse: str
+    best: str
+    worst: str
+    as_good: str
+
+
+LESS = Words("lower", "higher", "lowest", "highest", "as low as")
+MORE = Words("higher", "lower", "highest", "lowest", "as high as")
 
 
 @dataclass(frozen=True)
@@ -20,8 +35,8 @@ class Metric:
     `parts` are what is reduced (over runs to a round, over rounds to a cell), each computed from the columns
     of the measurements that `needs` names; `value` makes the metric of the reduced parts. So the client's CPU
     share is a quotient of medians, as published, and not a median of quotients.
-    `better` says which of two values is the better one, `words` what a better and a worse candidate is
-    called. An `exact` metric is the same in every run of the same thing. `reading` says in a sentence what
+    `better` says which of two values is the better one; `words`, where LESS or MORE are not what people
+    say. An `exact` metric is the same in every run of the same thing. `reading` says in a sentence what
     a table of it holds, `quantity` what is divided in a table that compares: `elapsed X / elapsed Y`.
     """
 
@@ -35,4 +50,19 @@ class Metric:
     value: Callable[[Columns], Column]
     better: str = LOW
     exact: bool = False
-    words: tuple[str, str] = ("lower", "higher")
+    words: Words = LESS
+
+    def __post_init__(self) -> None:
+        if self.better == HIGH and self.words is LESS:
+            object.__setattr__(self, "words", MORE)
+
+    @property
+    def gain(self) -> int:
+        """1 where a ratio baseline / candidate above 1 says that the candidate is the better one, else -1."""
+        return 1 if self.better == LOW else -1
+
+    @property
+    def calls(self) -> tuple[str, str]:
+        """What the candidate of a ratio baseline / candidate above 1 is called, and of one below."""
+        better, worse = self.words.better, self.words.worse
+        return (better, worse) if self.better == LOW else (worse, better)

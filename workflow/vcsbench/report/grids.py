@@ -105,10 +105,11 @@ class Layout:
     compared: str = ""  # the axis that `candidate` is of
 
     def sort_key(self, axes: Sequence[str]) -> Callable[[tuple[str, ...]], list[tuple[int, str]]]:
-        """A key that sorts tuples of the axes' values in the study's order, unknown ones last."""
+        """A key that sorts tuples of the axes' values in the study's order, others last, numbers by size."""
         ranks = [{value: i for i, value in enumerate(["", *self.order.get(a, ())])} for a in axes]
         return lambda values: [
-            (rank.get(value, len(rank)), value) for rank, value in zip(ranks, values, strict=True)
+            (rank.get(value, len(rank)), value.zfill(9) if value.isdigit() else value)
+            for rank, value in zip(ranks, values, strict=True)
         ]
 
     def told(self, points: Iterable[Point]) -> str:

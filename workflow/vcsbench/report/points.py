@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vcsbench import words
@@ -21,15 +22,21 @@ def measured_points(
 ) -> list[Point]:
     """A point for each row of a measured table and for each wanted row that it lacks."""
     names = list(wanted[0].keys) if wanted else []
-    measured = {tuple(row[name] for name in names or keys_of(row)): row for row in rows}
+    # Several of one cell, where a table tells more apart than axes.
+    measured: dict[tuple[str, ...], list[Record]] = {}
+    for row in rows:
+        measured.setdefault(tuple(row[name] for name in names or keys_of(row)), []).append(row)
     points = []
     for one in wanted:
-        row = measured.pop(tuple(one.keys.values()), None)
-        if row is None or not words.is_number(row["value"]):
-            points.append(_absent(one, row))
-        else:
-            points.append(_measured(definition, row, one.keys, one.failures))
-    return points + [_measured(definition, row, keys_of(row), ()) for row in measured.values()]
+        known = measured.pop(tuple(one.keys.values()), [])
+        points += [] if known else [_absent(one, None)]
+        for row in known:
+            if words.is_number(row["value"]):
+                points.append(_measured(definition, row, keys_of(row), one.failures))
+            else:
+                points.append(_absent(replace(one, keys=keys_of(row)), row))
+    others = [row for found in measured.values() for row in found]
+    return points + [_measured(definition, row, keys_of(row), ()) for row in others]
 
 
 def published_points(definition: Mapping[str, Any], rows: Sequence[Record]) -> list[Point]:

@@ -34,6 +34,9 @@ def sides(definition: Mapping[str, Any]) -> tuple[str, str]:
 def reading(definition: Mapping[str, Any]) -> str:
     """What the numbers of a table are, in a sentence or two."""
     metric = metric_in(definition)
+    reduced = definition.get("reduce", "median")
+    if not definition.get("compare") and reduced != "median":
+        return f"{metric.title}, in {metric.unit}: the {reduced} of all runs."
     if not definition.get("compare"):
         return metric.reading
     x, y = sides(definition)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -63,23 +63,23 @@ class Results:
         return list(dict.fromkeys([*self.study.lead, *self.study.tables]))
 
 
-def read_records(path: str | Path) -> Records:
-    """The rows of a CSV file; none where the file is missing or has no rows.
+def read_records(path: str | Path, texts: Collection[str] = ()) -> Records:
+    """The rows of a CSV file; none where the file is missing or has no rows. The columns `texts` stay text.
 
     Raises a UserError where a number is none, or the file is not UTF-8.
     """
     try:
         with Path(path).open(newline="", encoding="utf-8") as file:
-            return [_typed(row, path) for row in csv.DictReader(file)]
+            return [_typed(row, path, texts) for row in csv.DictReader(file)]
     except FileNotFoundError:
         return []
     except UnicodeDecodeError:
         raise UserError(f"{path}: is not UTF-8; delete it and run again to make it anew") from None
 
 
-def _typed(row: Mapping[str, str], path: str | Path) -> dict[str, Any]:
+def _typed(row: Mapping[str, str], path: str | Path, texts: Collection[str]) -> dict[str, Any]:
     record: dict[str, Any] = dict(row)
-    for name in NUMBERS & row.keys():
+    for name in (NUMBERS & row.keys()).difference(texts):
         try:
             number = float(row[name]) if row[name] else math.nan
         except ValueError:
@@ -105,7 +105,6 @@ def read_results(
     compared = _compared(study, baselines)
     study = replace(study, tables={**resolved_tables(study, order), **compared})
     tables = {table: f"tables/{name}/{table}" for table in study.tables}
-    published = {table: f"published/{name}/{table}" for table in study.tables}
     measurements = read_records(folder / "measurements" / f"{name}.csv")
     return Results(
         study=study,
@@ -113,10 +112,8 @@ def read_results(
         grid=read_records(folder / "grid" / f"{name}.csv"),
         measurements=measurements,
         failures=read_records(folder / "failures" / f"{name}.csv"),
-        tables={table: read_records(folder / f"{path}.csv") for table, path in tables.items()},
-        published={
-            table: read_records(folder / f"{path}.csv") for table, path in published.items()
-        },
+        tables=_tables(study, folder / "tables" / name),
+        published=_tables(study, folder / "published" / name),
         noise=read_records(folder / "noise" / f"{name}.csv"),
         findings=read_records(folder / "findings" / f"{name}.csv"),
         definitions={finding["id"]: finding for finding in read_yaml(definitions).get(name, [])},
@@ -127,6 +124,14 @@ def read_results(
         notes={table: _read_json(folder / f"{tables[table]}.json") or [] for table in compared},
         texts=dict(_texts(folder, [*tables.values(), f"measurements/{name}"])),
     )
+
+
+def _tables(study: Study, folder: Path) -> dict[str, Records]:
+    """The rows of each table that there is a file of."""
+    return {
+        table: read_records(folder / f"{table}.csv", definition.get("by", ()))
+        for table, definition in study.tables.items()
+    }
 
 
 def _compared(study: Study, baselines: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ from vcsbench.axes.values import values_of
 from vcsbench.compare import baselines
 from vcsbench.config.definitions import read_expectations, studies_of
 from vcsbench.errors import UserError
+from vcsbench.metrics import names
 from vcsbench.run.inputs import studies, study_file
 
 
@@ -35,7 +36,8 @@ class Expectations:
                 raise UserError(
                     f"{', '.join(self.files)}: there is no study `{study}`; there are {', '.join(known)}"
                 )
-            self.by_study[study] = read_expectations(self.files, study, self._values(study))
+            axes = self._values(study)
+            self.by_study[study] = read_expectations(self.files, study, axes, names())
         self._check_baselines()
 
     def _check_baselines(self) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from vcsbench.axes import values
 from vcsbench.axes.here import Here
-from vcsbench.config.definitions import read_findings
+from vcsbench.config.definitions import check_metric, read_findings
 from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
+from vcsbench.metrics import names
 
 FINDINGS = "config/published/findings.yaml"
 
@@ -20,7 +21,13 @@ FINDINGS = "config/published/findings.yaml"
 @cache
 def study_file(name: str) -> Study:
     """A study as its file has it, measured here or not."""
-    return load_study(f"config/studies/{name}.yaml")
+    path = f"config/studies/{name}.yaml"
+    study = load_study(path)
+    for table, definition in study.tables.items():
+        key = f"{path}: `tables.{table}"
+        check_metric(definition.get("metric"), names(), f"{key}.metric`")
+        check_metric(definition.get("compare", {}).get("metric"), names(), f"{key}.compare.metric`")
+    return study
 
 
 def studies() -> list[str]:
@@ -45,7 +52,7 @@ def tables_of(wildcards: Any) -> dict[str, Any]:
     return study_file(wildcards.study).tables
 
 
-def axes_of(wildcards: Any, *_: Any) -> list[str]:
+def axes_of(wildcards: Any) -> list[str]:
     """The axes of a study."""
     return list(study_file(wildcards.study).axes)
 
@@ -61,9 +68,19 @@ def _published_values(study: str) -> dict[str, list[str]]:
     published = study_file(study).published
     if not published:
         return {}
-    with Path("config/published", published["numbers"]).open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return {axis: list(dict.fromkeys(r[axis] for r in rows if r[axis])) for axis in rows[0]}
+    found: dict[str, dict[str, None]] = {}
+    for path in _numbers(published):
+        with Path(path).open(encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                for axis, value in row.items():
+                    found.setdefault(axis, {}).update({value: None} if value else {})
+    return {axis: list(of_axis) for axis, of_axis in found.items()}
+
+
+def _numbers(published: Mapping[str, Any]) -> list[str]:
+    """The files of published numbers: one or a list of them."""
+    given = published["numbers"]
+    return [f"config/published/{name}" for name in ([given] if isinstance(given, str) else given)]
 
 
 def builds_of(wildcards: Any, builds: Iterable[str]) -> list[str]:
@@ -79,7 +96,14 @@ def caveats_of(wildcards: Any) -> dict[str, str]:
 
 def findings_of(wildcards: Any) -> list[dict[str, Any]]:
     """The findings of a study: a change of them reruns nothing of another study."""
-    return read_findings(FINDINGS, wildcards.study, list(axes_of(wildcards)))
+    told_by = [*axes_of(wildcards), *by_of(wildcards)]
+    return read_findings(FINDINGS, wildcards.study, told_by, names())
+
+
+def by_of(wildcards: Any) -> list[str]:
+    """What tells a study's runs or published numbers apart beside its axes: all that a table of it names."""
+    tables = study_file(wildcards.study).tables.values()
+    return list(dict.fromkeys(name for table in tables for name in table.get("by", [])))
 
 
 def published_scale_of(wildcards: Any) -> float | None:
@@ -87,14 +111,14 @@ def published_scale_of(wildcards: Any) -> float | None:
     return (study_file(wildcards.study).published or {}).get("scale")
 
 
-def published_numbers(wildcards: Any) -> str:
-    """The file of a study's published numbers."""
+def published_numbers(wildcards: Any) -> list[str]:
+    """The files of a study's published numbers."""
     published = study_file(wildcards.study).published
     if not published:
         raise UserError(
             f"config/studies/{wildcards.study}.yaml: has no `published` numbers to make tables of"
         )
-    return f"config/published/{published['numbers']}"
+    return _numbers(published)
 
 
 def published_tables(study: str) -> list[str]:

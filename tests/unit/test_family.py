@@ -9,8 +9,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from vcsbench.compare.decisions import call_all, with_calls
+from vcsbench.compare.decisions import USUAL, Limits, is_difference
+from vcsbench.compare.family import call_all, with_calls
 from vcsbench.compare.intervals import Estimate, ratio_interval
+
+WORDS = ("faster", "slower")
 
 
 def estimate(mean, spread=0.01, n=5):
@@ -20,7 +23,7 @@ def estimate(mean, spread=0.01, n=5):
 
 
 def call(mean, spread=0.01, n=5, floor=1.01, notable=10.0):
-    return call_all([estimate(mean, spread, n)], [floor], notable)[0]
+    return call_all([estimate(mean, spread, n)], [floor], WORDS, Limits(notable))[0]
 
 
 def test_the_words():
@@ -31,7 +34,7 @@ def test_the_words():
     assert call(0.2, n=4) == "too noisy to say"
     assert call(0.2, n=1) == "too noisy to say"
     assert call(0.2, floor=math.nan) == "too noisy to say"
-    assert call_all([ratio_interval([])], [1.01], 10) == [""]
+    assert call_all([ratio_interval([])], [1.01], WORDS, USUAL) == [""]
 
 
 def test_a_difference_within_the_noise_floor_is_none():
@@ -64,16 +67,20 @@ def test_holm_as_statsmodels_and_textbooks_have_it():
             break
         expected.append(i)
     assert 0 < len(expected) < 10
-    calls = call_all(found, [1.0] * 40, 10)
+    calls = call_all(found, [1.0] * 40, WORDS, USUAL)
     assert [i for i, word in enumerate(calls) if word == "faster"] == sorted(expected)
     # By itself each of the ten is a difference.
-    assert all(call_all([one], [1.0], 10) == ["faster"] for one in found[:10])
+    assert all(call_all([one], [1.0], WORDS, USUAL) == ["faster"] for one in found[:10])
 
 
 def test_rows_that_are_not_judged_are_no_part_of_the_family():
     one = estimate(0.03, 0.01)
     others = [estimate(0.0, 0.01, n=3)] * 50 + [Estimate(math.nan, math.nan, math.nan, 0)] * 50
-    assert call_all([one, *others], [1.0] * 101, 10)[0] == call_all([one], [1.0], 10)[0] == "faster"
+    assert (
+        call_all([one, *others], [1.0] * 101, WORDS, USUAL)[0]
+        == call_all([one], [1.0], WORDS, USUAL)[0]
+        == "faster"
+    )
 
 
 def test_detectable_is_called_in_nine_of_ten():
@@ -82,7 +89,8 @@ def test_detectable_is_called_in_nine_of_ten():
         pd.DataFrame([vars(estimate(0.0, 0.01, n)) | {"noise_floor": floor}]).rename(
             columns={"value": "ratio"}
         ),
-        10,
+        WORDS,
+        USUAL,
     )["detectable"][0]
     assert math.log(smallest) == pytest.approx(
         (stats.t.ppf(0.995, n - 1) + stats.t.ppf(0.9, n - 1)) * error
@@ -92,3 +100,17 @@ def test_detectable_is_called_in_nine_of_ten():
 def test_ratios_without_any_spread():
     assert call(0.5, spread=0.0) == "faster"
     assert call(0.0, spread=0.0, floor=1.0) == "no difference shown"
+
+
+def test_how_many_rounds_are_enough_is_a_limit():
+    three = [estimate(0.2, n=3)]
+    assert call_all(three, [1.01], WORDS, USUAL) == ["too noisy to say"]
+    assert call_all(three, [1.01], WORDS, Limits(enough_rounds=3)) == ["faster"]
+    assert call_all([estimate(0.2, n=5)], [1.01], WORDS, Limits(enough_rounds=6)) != ["faster"]
+
+
+def test_the_words_are_the_metrics():
+    higher = call_all([estimate(0.2), estimate(-0.2)], [1.01] * 2, ("lower", "higher"), USUAL)
+    assert higher == ["lower", "higher"]
+    assert all(map(is_difference, higher))
+    assert not any(map(is_difference, ["", call(0.0), call(0.2, n=4)]))

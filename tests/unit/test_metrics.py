@@ -1,0 +1,190 @@
+"""Metrics: each a file, and one of which more is better is told the right way round everywhere."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unit.synthetic import WORK
+from vcsbench.advice.blocks import Terms
+from vcsbench.advice.recommend import advise
+from vcsbench.compare import reduction
+from vcsbench.compare.decisions import Limits
+from vcsbench.compare.evaluation import Basis
+from vcsbench.compare.findings import verdicts
+from vcsbench.compare.reduction import by_cell, by_round
+from vcsbench.compare.tables import make_table
+from vcsbench.errors import UserError
+from vcsbench.metrics import DEFAULT, metric_in, metric_of, names
+from vcsbench.metrics.metric import HIGH, LESS, LOW, MORE, Metric
+from vcsbench.run import inputs
+
+AXES = {"command": ["log"], "format": ["f6", "f7"], "cache": ["cold"]}
+COMPARE = {"axis": "format", "baseline": "f6", "candidates": ["f7"], "metric": "rate"}
+
+
+def rate(better: str) -> Metric:
+    return Metric(
+        name="rate",
+        title="Rate",
+        unit="MB/s",
+        reading="How much in a second.",
+        quantity="rate",
+        needs=("mb", "elapsed_s"),
+        parts={"mb": lambda run: run["mb"], "elapsed_s": lambda run: run["elapsed_s"]},
+        value=lambda part: part["mb"] / part["elapsed_s"],
+        better=better,
+    )
+
+
+@pytest.fixture(params=[HIGH, LOW])
+def better(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A metric `rate` of which more, or less, is better."""
+    module = ModuleType("vcsbench.metrics.rate")
+    vars(module)["METRIC"] = rate(request.param)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(reduction, "names", lambda: [*names(), "rate"])
+    metric_of.cache_clear()
+    yield request.param
+    metric_of.cache_clear()
+
+
+def measured(f6: float = 1.0, f7: float = 2.0, runs: int = 1) -> pd.DataFrame:
+    """Measurements in five rounds, with a twin; f6 and f7 have so many MB in a second."""
+    random = np.random.default_rng(1)
+    rows = [
+        {"cell": f"log/{value}/cold{suffix}", "format": value, "round": round_, "run": run}
+        | {"mb": mb * random.normal(1, 0.001), "elapsed_s": 1.0}
+        for value, suffix, mb in (("f6", "", f6), ("f7", "", f7), ("f7", "~2", f7))
+        for round_ in (1.0, 2.0, 3.0, 4.0, 5.0)
+        for run in (1.0, 2.0, 3.0)[:runs]
+    ]
+    known = {"command": "log", "cache": "cold", "user_s": 0.1, "system_s": 0.1}
+    return pd.DataFrame(rows).assign(**known, host="here", flags="", work=WORK)
+
+
+def test_each_metric_is_called_as_its_file_is_and_has_words_for_better_and_worse() -> None:
+    for name in names():
+        metric = metric_of(name)
+        assert metric.name == name and metric.title and metric.unit and metric.reading
+        assert (metric.better == HIGH) == (metric.words == MORE)
+    assert metric_of(DEFAULT).words[:2] == ("faster", "slower")
+    assert (rate(HIGH).words, rate(LOW).words) == (MORE, LESS)
+
+
+def test_a_definition_names_its_metric_or_has_the_usual_one() -> None:
+    assert metric_in({"metric": "client_cpu_pct"}).name == "client_cpu_pct"
+    assert metric_in({"level": "client_cpu_pct"}).name == "client_cpu_pct"
+    assert (
+        metric_in({"compare": {"axis": "a", "metric": "client_cpu_pct"}}).name == "client_cpu_pct"
+    )
+    assert metric_in({"compare": {"axis": "a"}}).name == DEFAULT
+
+
+def test_a_table_calls_a_candidate_by_its_metric(better: str) -> None:
+    noise_class = ["command", "cache"]
+    table = make_table(measured(), "f6-vs-f7", {"compare": COMPARE}, AXES, noise_class)
+    (row,) = table.to_dict("records")
+    assert row["value"] == pytest.approx(-50, abs=1), "f6 / f7 - 1, whichever is better"
+    assert row["ratio"] == pytest.approx(0.5, rel=0.01)
+    assert row["call"] == "higher"
+    (back,) = make_table(measured(2.0, 1.0), "t", {"compare": COMPARE}, AXES, noise_class).to_dict(
+        "records"
+    )
+    assert (back["call"], back["noise_floor"] > 1) == ("lower", True)
+    assert metric_of("rate").words.better == ("higher" if better == HIGH else "lower")
+
+
+def test_advice_takes_the_better_one(better: str) -> None:
+    terms = Terms(AXES, ["command", "cache"], ["command", "cache"], metric=metric_of("rate"))
+    (item,) = advise(measured(), terms)["recommendations"]
+    best, other = ("f7", "f6") if better == HIGH else ("f6", "f7")
+    assert item["choice"] == {"format": best}
+    assert item["runner_up"]["comparison"]["ratio"] == pytest.approx(2, rel=0.01)
+    first, times = ("Highest", "as high as") if better == HIGH else ("Lowest", "as low as")
+    assert item["sentence"].startswith(
+        f"{first}: {best} ({'2.00' if best == 'f7' else '1.00'} MB/s"
+    )
+    assert item["sentences"][1].startswith(f"format: {best} is 2.00 times (")
+    assert item["sentences"][1].endswith(f" {times} {other}.")
+
+
+def test_findings_go_by_the_value_and_by_no_words(better: str) -> None:
+    compare = {"axis": "format", "baseline": "f7", "candidate": "f6", "metric": "rate"}
+    finding = {"id": "x", "statement": "y", "where": {}, "compare": compare}
+    finding |= {"expect": {"over": "median", "at_least": 1.8, "at_most": 2.2}}
+    level = {"id": "z", "statement": "y", "where": {"format": "f7"}, "level": "rate"}
+    level |= {"expect": {"over": "min", "at_least": 3}}
+    rows = verdicts([finding, level], list(AXES), None, measured())
+    assert rows["verdict"].tolist() == ["reproduced", "differs"]
+    assert rows["measured"].tolist() == pytest.approx([2, 2], rel=0.01)
+
+
+def test_a_finding_on_a_metric_that_was_not_measured_says_so(better: str) -> None:
+    compare = {"axis": "format", "baseline": "f7", "candidate": "f6", "metric": "rate"}
+    finding = {"id": "x", "statement": "y", "where": {}, "compare": compare}
+    finding |= {"expect": {"over": "median", "at_least": 1.8}}
+    frame = measured().drop(columns="mb")
+    (row,) = verdicts([finding], list(AXES), frame[[*AXES]], frame).to_dict("records")
+    assert row["verdict"] == "not measured"
+    assert row["why"] == "no metric: nothing was measured that tells rate"
+    assert make_table(frame, "t", {"compare": COMPARE}, AXES, []).empty
+
+
+def test_a_cell_is_reduced_to_its_best_or_worst_run(better: str) -> None:
+    frame = measured(runs=3)
+    found: dict[str, Any] = {}
+    for reduce in ("median", "best", "worst"):
+        definition = {"metric": "rate", "reduce": reduce}
+        table = make_table(frame, "t", definition, AXES, [])
+        found[reduce] = table.set_index("format")["value"]["f7"]
+    of_f7 = frame[frame["cell"] == "log/f7/cold"]["mb"]
+    high, low = ("best", "worst") if better == HIGH else ("worst", "best")
+    assert (found[high], found[low]) == (of_f7.max(), of_f7.min())
+    assert of_f7.min() < found["median"] < of_f7.max()
+
+
+def test_parts_are_reduced_before_the_metric_is_computed() -> None:
+    frame = measured(runs=3).query("format == 'f6'").assign(elapsed_s=lambda f: f["run"] ** 2)
+    frame["user_s"] = frame["run"].map({1.0: 0.1, 2.0: 0.9, 3.0: 0.3})
+    (cell,) = by_cell(by_round(frame, list(AXES)), list(AXES)).to_dict("records")
+    assert cell["client_cpu_pct"] == 100 * (0.3 + 0.1) / 4.0
+
+
+def test_what_is_enough_rounds_is_handed_over() -> None:
+    frame = measured()
+    few = make_table(frame, "t", {"metric": "elapsed_s"}, AXES, [], Limits(enough_rounds=6))
+    assert set(few["flags"]) == {"low-n"}
+    assert set(make_table(frame, "t", {"metric": "elapsed_s"}, AXES, [])["flags"]) == {""}
+    finding = {"id": "x", "statement": "y", "where": {}, "level": "elapsed_s"}
+    finding |= {"expect": {"over": "median", "at_most": 1.5}}
+    basis = Basis(limits=Limits(enough_rounds=6))
+    assert verdicts([finding], list(AXES), None, frame, basis)["why"][0] == "low n: 5 rounds"
+
+
+def test_a_table_of_a_metric_that_is_none_is_refused_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "config" / "studies"
+    folder.mkdir(parents=True)
+    text = "title: t\nsource: s\naxes: {format: [f6, f7]}\ntables:\n"
+    table = "  a: {rows: [], columns: [], %s}\n"
+    compare = "compare: {axis: format, baseline: f6, candidates: [f7], metric: speed}"
+    for name, said, key in (
+        ("one", "metric: speed", "metric"),
+        ("two", compare, "compare.metric"),
+    ):
+        (folder / f"{name}.yaml").write_text(text + table % said)
+        with pytest.raises(UserError) as error:
+            inputs.study_file(name)
+        assert str(error.value) == (
+            f"config/studies/{name}.yaml: `tables.a.{key}`: speed is no metric; say one of "
+            "client_cpu_pct, elapsed_s, or add a file for it to workflow/vcsbench/metrics"
+        )

@@ -1,0 +1,106 @@
+"""Which cells a finding is about, and which of them count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from vcsbench import words
+from vcsbench.compare.bounds import Finding
+from vcsbench.evidence import samework
+
+
+def values_of(wanted: Any) -> list[str]:
+    """The values of an axis that a finding names: one, or a list."""
+    return [str(value) for value in (wanted if isinstance(wanted, list) else [wanted])]
+
+
+def matches(cell: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+    """Whether a cell is one of those that a finding names; a column that it lacks does not matter."""
+    return all(cell[a] in values_of(wanted) for a, wanted in where.items() if a in cell)
+
+
+def where(rounds: pd.DataFrame, wanted: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows of the cells that a finding names."""
+    for axis, values in wanted.items():
+        rounds = rounds[rounds[axis].isin(values_of(values))]
+    return rounds
+
+
+def involved(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+    """The rows of the cells that a finding is about; where it compares, of those with a partner."""
+    rows = where(rounds, finding["where"])
+    compare = finding.get("compare")
+    if not compare:
+        return rows
+    others = [axis for axis in axes if axis != compare["axis"]]
+    sides = [rows[rows[compare["axis"]] == str(compare[s])] for s in ("baseline", "candidate")]
+    keys = [{tuple(row) for row in side[others].to_numpy()} for side in sides]
+    both = pd.concat(sides)
+    paired = [tuple(row) in keys[0] & keys[1] for row in both[others].to_numpy()]
+    return both[pd.Series(paired, index=both.index, dtype=bool)]
+
+
+def comparable(
+    finding: Finding, rows: pd.DataFrame, axes: Sequence[str]
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The rows of the cells that did the same work as what they are compared with, and why each of
+    the others was left out; `rows` as involved() has them."""
+    compare = finding.get("compare") or {}
+    keys = [axis for axis in axes if axis != compare.get("axis")]
+    kept: list[pd.DataFrame] = []
+    refused: dict[str, None] = {}
+    for _, part in rows.groupby(keys, sort=False, dropna=False) if keys else [((), rows)]:
+        names = part[compare["axis"]] if compare else pd.Series("", index=part.index)
+        sides = dict(zip(names, part["work"], strict=True))
+        name = samework.name_of(dict(part.iloc[0]), keys)
+        refusal = samework.refusal(name, sides)
+        # A number that is compared with none needs but to be of one thing.
+        if refusal and (compare or refusal.flag == samework.OTHER):
+            refused[f"{refusal.flag.replace('-', ' ')}: {refusal.reason}"] = None
+        else:
+            kept.append(part)
+    return (pd.concat(kept) if kept else rows.iloc[:0]), tuple(refused)
+
+
+def why_nothing(finding: Finding, grid: Sequence[Mapping[str, str]]) -> str:
+    """Why there is no value: the grid lacks cells, this machine cannot measure them, or no run counts."""
+    compare = finding.get("compare") or {}
+    sides = [str(compare[side]) for side in ("baseline", "candidate") if side in compare]
+    wanted = [{compare["axis"]: side} for side in sides] or [{}]
+    for side in wanted:
+        named = {**finding["where"], **side}
+        cells = [cell for cell in grid if matches(cell, named)]
+        said = ", ".join(f"{axis} {' or '.join(values_of(v))}" for axis, v in named.items())
+        if not cells:
+            return f"not in the grid: cells with {said or 'any'}"
+        if all(cell["skip"] for cell in cells):
+            return f"skipped: {cells[0]['skip']}"
+    return "no result: the cells failed, or no run of theirs was what its label says"
+
+
+def only_some(
+    finding: Finding,
+    rounds: pd.DataFrame,
+    kept: pd.DataFrame,
+    axes: Sequence[str],
+    grid: Sequence[Mapping[str, str]],
+) -> tuple[str, ...]:
+    """How many of the grid's cells that a finding is about were measured, and over how many cells or pairs
+    of cells its value was reduced; nothing where all were. `rounds` are of all cells that have a value of
+    the finding's metric, `kept` of those that it was made of."""
+    in_grid = [axis for axis in axes if grid and axis in grid[0]]
+    compare = finding.get("compare")
+    if not in_grid or (compare and compare["axis"] not in in_grid):
+        return ()
+    named = {**finding, "where": {a: v for a, v in finding["where"].items() if a in in_grid}}
+    about = involved(named, pd.DataFrame(grid)[in_grid], in_grid).drop_duplicates()
+    measured = about.merge(where(rounds, finding["where"])[in_grid].drop_duplicates())
+    if len(measured) == len(about):
+        return ()
+    units = [axis for axis in axes if not compare or axis != compare["axis"]]
+    n = len({tuple(row) for row in kept[units].to_numpy()})
+    said = f"of {len(about)} cells {len(measured)} were measured: reduced over"
+    return (f"{said} {words.count_of(n, 'pair' if compare else 'cell')}",)
