@@ -1,5 +1,6 @@
 # vcsbench: which repository format, packing, server, configuration or cache is faster for which
 # version-control operation, on this machine? The files below are in the order in which data flows.
+import gc
 import os
 import sys
 from pathlib import Path
@@ -9,6 +10,10 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 min_version("9.0")
+
+# The graph of thousands of cell-rounds has millions of objects, and hardly any garbage: to look for some as
+# it grows takes a sixth of a start. It is looked for again when jobs begin.
+gc.disable()
 
 ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT / "workflow"))

@@ -26,6 +26,7 @@ from project import Project, make_project  # noqa: E402
 from vcsbench.config.configuration import merge  # noqa: E402
 from vcsbench.config.validation import read_yaml  # noqa: E402
 from vcsbench.plan.plan import Plan  # noqa: E402
+from vcsbench.run.house import House  # noqa: E402
 
 STUDY = "fsfs-san-2014"
 # Just over a shard, so that there is something to pack, and no packed cell is skipped.
@@ -74,7 +75,7 @@ def make_results(project: Project, record: bool = True) -> int:
             if not (folder / f"round{number}.json").exists():
                 made = _derived(*measured, plan.by_path[study, path].axes, numbers)
                 made[1].update(cell=path, round=number, order=order)
-                made[1]["spec_digest"] = plan.spec_digest(study, path)
+                made[1]["recipe_digest"] = plan.digest(study, path)
                 write(folder / f"round{number}", *made)
     if record:
         # All at once: one after another, the scheduler looks at all that are left for each.
@@ -121,4 +122,4 @@ def _plan(project: Project) -> Plan:
     config: dict[str, Any] = {}
     for file in files:
         config = merge(config, read_yaml(file))
-    return Plan(config, project.path, files)
+    return House(config, project.path, files).plan

@@ -57,6 +57,6 @@ def test_every_benchmark_is_run(bench: ModuleType) -> None:
 def test_a_faked_cell_round_is_taken_for_measured(bench: ModuleType, tmp_path: Path) -> None:
     """Else the workflow removes it and measures it, and the benchmark takes hours."""
     faked = importlib.import_module("faked")
-    said = {"study": "s", "cell": "log/f7", "spec_digest": "d", "export_sha256": "of another"}
+    said = {"study": "s", "cell": "log/f7", "recipe_digest": "d", "export_sha256": "of another"}
     faked.write(tmp_path / "round1", {"results": []}, said)
     assert fresh.measured_as(tmp_path / "round1.json") == ("s", "log/f7", "d")

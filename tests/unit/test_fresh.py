@@ -32,7 +32,7 @@ def write(root: Path, number: int) -> None:
     export = root / CELL / f"round{number}.json"
     export.parent.mkdir(parents=True, exist_ok=True)
     content = b'{"results": []}'
-    said = {"study": "s", "cell": "log/f7", "spec_digest": "d"}
+    said = {"study": "s", "cell": "log/f7", "recipe_digest": "d"}
     export.write_bytes(content)
     said["export_sha256"] = hashlib.sha256(content).hexdigest()
     export.with_suffix(".context.json").write_text(json.dumps(said))

@@ -10,7 +10,8 @@ from itertools import groupby, pairwise, product
 import pytest
 from scipy.stats import chisquare
 
-from vcsbench.plan.grid import Cell, run_order
+from vcsbench.plan.grid import Cell
+from vcsbench.plan.order import run_order
 
 STUDY = "s"
 # Six blocks of five cells.
@@ -34,7 +35,7 @@ def block_of(path: str) -> str:
 
 def rounds(seed: int, cells: Sequence[Cell] = CELLS) -> list[list[str]]:
     """The paths of each round, in their order."""
-    order = run_order(list(cells), ROUNDS, seed)
+    order = run_order(cells, {STUDY: ["command", "repo", "cache"]}, ROUNDS, seed)
     ranked: list[list[str]] = [[] for _ in range(ROUNDS)]
     for (_, path, number), _ in sorted(order.items(), key=lambda item: item[1]):
         ranked[number - 1].append(path)

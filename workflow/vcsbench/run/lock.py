@@ -17,6 +17,7 @@ from pathlib import Path
 
 from vcsbench import processes
 from vcsbench.errors import UserError
+from vcsbench.storages.mounts import mount_of
 
 # Marks all that a run starts, which inherits it: the folder that the run is in.
 MARK = "VCSBENCH_RUN_IN"
@@ -28,6 +29,7 @@ LOOKING = re.compile(
     r"-[a-zA-Z]*n[a-zA-Z]*|--(dry-?run|lint|unlock|summary|detailed-summary|list.*|lc|lr|ll|dag|rulegraph|"
     r"filegraph|d3dag|report|archive|cleanup-.*|list-changes|containerize|help|version|delete-.*)(=.*)?"
 )
+# A disk or RAM of this host's.
 LOCAL = ("ext", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "overlay", "tmpfs")
 GRACE_S = 2.0
 FULL_BYTES = 256 * 1024
@@ -138,8 +140,9 @@ def _unlock(root: Path, earlier: str) -> None:
     """Remove Snakemake's own lock, which nobody holds who lives."""
     locks = sorted((root / ".snakemake" / "locks").glob("*.lock"))
     here = socket.gethostname()
-    if locks and earlier and earlier != here and not _is_local(root):
-        # It may be alive there, where we cannot see it.
+    local = mount_of(root).filesystem.startswith(LOCAL)
+    if locks and earlier and earlier != here and not local:
+        # It may be alive there, where we cannot see it. (A container's name changes; its disk does not.)
         raise UserError(
             f"the last run in {root} was on {earlier}. If it has ended: snakemake --unlock"
         )
@@ -148,19 +151,6 @@ def _unlock(root: Path, earlier: str) -> None:
         lock.unlink(missing_ok=True)
     if locks:
         say("removed the lock that a killed run left behind")
-
-
-def _is_local(root: Path) -> bool:
-    """Whether a folder is on a disk or in RAM of this host's. (A container's name changes; its disk
-    does not.)"""
-    best, kind = "", ""
-    for line in Path("/proc/self/mounts").read_text().splitlines():
-        _, mount, name, *_ = line.split()
-        if f"{os.path.realpath(root)}/".startswith(mount.rstrip("/") + "/") and len(mount) >= len(
-            best
-        ):
-            best, kind = mount, name
-    return kind.startswith(LOCAL)
 
 
 def is_full(root: Path) -> str:
