@@ -20,7 +20,7 @@ from rows import ROOT, Row, seconds, show
 
 sys.path[:0] = [str(ROOT / "workflow")]
 
-from vcsbench.measure.work import KINDS, tree  # noqa: E402
+from vcsbench.measure.work import kind_of, tree  # noqa: E402
 from vcsbench.measure.work.neutral import Neutral  # noqa: E402
 
 FILES, FILE_BYTES, FOLDERS = 1522, 11_500, 120
@@ -48,7 +48,7 @@ def best(action: Callable[[], object]) -> float:
 def trees(folder: Path) -> Iterator[Row]:
     """The fingerprint of a tree."""
     make_tree(folder)
-    ours = best(lambda: tree.read(folder, NEUTRAL))
+    ours = best(lambda: tree.look(folder, NEUTRAL))
     piped = f"tar -cf - -C {folder} . | sha256sum"
     peer = best(lambda: subprocess.run(piped, shell=True, check=True, capture_output=True))
     yield Row(f"a tree of {FILES:,} files", ours, peer, "s", "tar, sha256sum")
@@ -82,7 +82,7 @@ def outputs(folder: Path) -> Iterator[Row]:
         ("dump", ["svnadmin", "dump", "-q", str(repository)]),
     ):
         text = subprocess.run(argv, check=True, stdout=subprocess.PIPE).stdout
-        read = KINDS[kind].read
+        read = kind_of(kind).read
         assert read
         ours = best(lambda read=read, text=text: read(io.BytesIO(text), NEUTRAL))  # type: ignore[misc]
         peer = best(lambda argv=argv: subprocess.run(argv, check=True, stdout=subprocess.DEVNULL))  # type: ignore[misc]

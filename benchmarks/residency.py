@@ -60,10 +60,10 @@ def main(count: int) -> None:
             Row(f"{count:,} files, all cached", ask(folder, *HOT), fincore(folder), "s", "fincore")
         ]
         if can_drop_caches():
-            clear("drop-caches", folder)
+            clear("drop-caches", [folder])
             cold = ask(folder, *COLD)
             ask(folder, *COLD)
-            clear("drop-caches", folder)
+            clear("drop-caches", [folder])
             rows.append(Row(f"{count:,} files, cold", cold, fincore(folder), "s", "fincore"))
             rows.append(Row("the same against the limit", cold, LIMIT_S, "s", "limit"))
         show(rows)

@@ -122,6 +122,23 @@ def test_a_copy_in_the_place_of_another_below_the_label_of_that_is_found(
     assert set(shelves.missing()) == {(variant.name, number) for variant, number in (one, two)}
 
 
+@pytest.mark.parametrize("other", [{"variant": NEWER.name}, {"copy": 2}])
+def test_a_label_that_says_another_copy_is_found(
+    shelves: Shelves, other: dict[str, object]
+) -> None:
+    copy = shelves.path(PLAIN, 1)
+    write_label(copy, {**said_of(copy), **other})
+    assert "belong elsewhere" in shelves.missing()[PLAIN.name, 1]
+
+
+def test_copies_that_were_made_on_another_storage_are_found(shelves: Shelves) -> None:
+    moved = shelves.place.path.rename(shelves.place.path.with_name("moved"))
+    with pytest.raises(
+        UserError, match=f"of copy 1 of {PLAIN.name}, made as {shelves.place.path}/"
+    ):
+        check_copy(moved, PLAIN, 1)
+
+
 EDITS: dict[str, Callable[[Path], object]] = {
     "format": lambda label: label.write_text(label.read_text().replace('"f6"', '"f7"')),
     "bytes": lambda label: label.write_text(
@@ -183,6 +200,7 @@ def test_a_repository_that_was_made_another_behind_its_label_is_found(
         write_label(copy, {**said_of(copy), "state": state.take(copy)})
     missing = shelves.missing()
     assert set(missing) == {(PLAIN.name, 1)} and why in missing[PLAIN.name, 1]
+    assert "something changed" not in missing[PLAIN.name, 1], "what it is comes first"
     with pytest.raises(UserError, match=why):
         check_copy(shelves.place.path, PLAIN, 1)
     assert not said_of(copy), "the label is withdrawn"

@@ -50,14 +50,19 @@ class Bench:
         grid = {STUDY: {"include": [{**PART, "ra": ra}]}}
         self.project.configure(repositories=SMALL, rounds=99, copies=1, grid=grid, **keys)
 
-    def measure_all(self, cells: list[str]) -> dict[str, tuple[list[str], dict[str, Any]]]:
-        """The flags and the certificate of one more round of each cell; programs of `bin` come first."""
+    def run(self, cells: list[str], **environment: str) -> str:
+        """Measure one more round of each cell; programs of `bin` come first. Returns what went wrong."""
         self.rounds += 1
-        where = {c: f"results/cells/{STUDY}/log/{c}/round{self.rounds}" for c in cells}
-        path = f"{self.bin}:{os.environ['PATH']}"
-        targets = [f"{target}.json" for target in where.values()]
-        done = self.project.snakemake(*targets, environment={"PATH": path})
-        assert done.returncode == 0, done.stdout + "".join(map(self.log, where.values()))
+        where = [f"results/cells/{STUDY}/log/{c}/round{self.rounds}" for c in cells]
+        environment["PATH"] = f"{self.bin}:{os.environ['PATH']}"
+        targets = [f"{target}.json" for target in where]
+        done = self.project.snakemake(*targets, environment=environment)
+        return done.stdout + "".join(map(self.log, where)) if done.returncode else ""
+
+    def measure_all(self, cells: list[str]) -> dict[str, tuple[list[str], dict[str, Any]]]:
+        """The flags and the certificate of one more round of each cell."""
+        wrong = self.run(cells)
+        assert not wrong, wrong
         runs = {cell: self.context(cell)["runs"][0] for cell in cells}
         return {cell: (run["flags"], run["certificate"]) for cell, run in runs.items()}
 
@@ -211,7 +216,7 @@ def test_a_server_that_is_kept_alive_behind_our_back(bench: Bench) -> None:
 def test_a_server_that_is_not_ended_although_its_label_says_so(bench: Bench) -> None:
     steps = bench.project.path / "workflow" / "vcsbench" / "measure" / "steps.py"
     text = steps.read_text()
-    broken = text.replace("bench.server.stop()", "bool(bench.server)")
+    broken = text.replace("stage.server.stop()", "bool(stage.server)")
     assert broken != text
     steps.write_text(broken)
     try:
@@ -226,6 +231,60 @@ def test_a_forking_svnserve_has_no_hot_caches(bench: Bench) -> None:
     (found, seen), (other, _) = bench.measure_all(cells).values()
     assert "forked" in found and seen["server_cpu_s"] > 0
     assert not flags.FALSE_LABEL & set(other), "there it is what the label says"
+
+
+HALVED = """#!{python}
+import json, subprocess, sys
+code = subprocess.call([{hyperfine!r}, *sys.argv[1:]])
+if "--export-json" in sys.argv:
+    path = sys.argv[sys.argv.index("--export-json") + 1]
+    export = json.load(open(path))
+    for result in export["results"]:
+        result["times"] = [time / 2 for time in result.get("times", [])]
+        for run in result.get("measurements", []):
+            run["time_wall_clock"]["value"] /= 2
+    json.dump(export, open(path, "w"))
+sys.exit(code)
+"""
+
+
+def test_a_hyperfine_that_reports_half_of_the_time(bench: Bench) -> None:
+    text = HALVED.format(python=sys.executable, hyperfine=shutil.which("hyperfine"))
+    with bench.program("hyperfine", text):
+        found, seen = bench.measure(f"{FILE}/cold")
+    assert "clock" in found, seen["window_s"]
+
+
+def test_an_environment_that_changes_programs_is_recorded_and_flagged(bench: Bench) -> None:
+    proxy = "http://somebody:secret@proxy.invalid:3128"
+    assert not bench.run([f"{FILE}/hot-os"], MALLOC_ARENA_MAX="1", http_proxy=proxy)
+    said = bench.context(f"{FILE}/hot-os")
+    assert "environment" in said["flags"]
+    assert said["environment"]["MALLOC_ARENA_MAX"] == "1"
+    assert said["environment"]["http_proxy"] == "http://...@proxy.invalid:3128"
+    assert not bench.run([f"{FILE}/hot-os"])
+    assert "environment" not in bench.context(f"{FILE}/hot-os")["flags"]
+
+
+def test_a_server_configuration_that_is_edited_while_a_run_is_at_work(bench: Bench) -> None:
+    args = bench.project.path / "config" / "servers" / "slow" / "svnserve.args"
+    text = args.read_text()
+    # The client edits it in its first run; whichever cell comes first was started before.
+    body = f"if number == 1: open({str(args)!r}, 'a').write('--memory-cache-size 1\\n')"
+    cells = [f"{SVN}/hot-os", f"{SVN}/hot-svn"]
+    try:
+        with bench.program("svn", client(bench, body)):
+            wrong = bench.run(cells)
+    finally:
+        args.write_text(text)
+    assert "was changed after this run of the workflow had begun" in wrong
+    exports = [
+        (bench.project.path / f"results/cells/{STUDY}/log/{cell}/round{bench.rounds}.json").exists()
+        for cell in cells
+    ]
+    assert sorted(exports) == [False, True]
+    bench.rounds -= 1
+    assert not bench.run(cells), "put back, it is what the recipe says"
 
 
 RESTART = """

@@ -78,7 +78,7 @@ def study_file(project: Extended) -> Path:
 def test_a_command(project: Extended) -> None:
     path = study_file(project)
     edit(path, "  command: [log,", "  command: [list, log,")
-    entry = 'commands:\n  list:\n    argv: "{svn} list -R {url}"\n    work: text\n'
+    entry = 'commands:\n  list:\n    argv: "{svn} list -R {url}"\n    reads: repository\n    work: text\n'
     edit(path, "commands:\n", entry)
     cell = f"{STUDY}/list/svn/ruby/f7/nopack/slow/hot-os"
     assert project.measure({"command": "list"}) == [cell]
@@ -100,9 +100,11 @@ def test_a_server_configuration(project: Extended) -> None:
 
 
 def test_a_protocol(project: Extended) -> None:
-    access = project.path / "workflow" / "vcsbench" / "measure" / "access.py"
-    entry = '    "svn-again": Access("svn", ("svnserve.args", "client"), "svnserve", _svnserve),\n'
-    edit(access, "ACCESS = {\n", "ACCESS = {\n" + entry)
+    access = project.path / "workflow" / "vcsbench" / "axes" / "ra.py"
+    files = '"files": ["svnserve.args", "client"]'
+    entry = f'    "svn-again": {{"scheme": "svn", {files}, "server": "svnserve"}},\n'
+    start = "ACCESS: dict[str, dict[str, Any]] = {\n"
+    edit(access, start, start + entry)
     edit(study_file(project), "  ra: [http,", "  ra: [svn-again, http,")
     assert project.measure({"ra": "svn-again"})
 
@@ -124,11 +126,115 @@ def test_a_build(project: Extended) -> None:
 
 
 def test_a_cache_state(project: Extended) -> None:
-    states = project.path / "workflow" / "vcsbench" / "measure" / "states.py"
-    entry = '    "once": CacheState(setup=("start-server",), prepare=(), warmup=1),\n'
-    edit(states, "STATES = {\n", "STATES = {\n" + entry)
-    edit(study_file(project), "  cache: [cold,", "  cache: [once, cold,")
-    assert project.measure({"cache": "once"})
+    states = project.path / "workflow" / "vcsbench" / "axes" / "cache.py"
+    steps = '"setup": ["start-server"], "prepare": [], "warmup": 1'
+    entry = f'    "once": {{{steps}, "promises": {{"os": "hot", "server": "kept"}}}},\n'
+    start = "STATES: dict[str, dict[str, Any]] = {\n"
+    edit(states, start, start + entry)
+    # The same, but for a promise that its steps do not keep.
+    broken = entry.replace("once", "never").replace('"kept"', '"new"')
+    edit(states, start, start + broken)
+    edit(study_file(project), "  cache: [cold,", "  cache: [once, never, cold,")
+    assert project.measure({"cache": ["once", "never"]})
+    with (project.path / measurements_of(STUDY)).open() as file:
+        found = {row["cache"]: row["flags"].split() for row in csv.DictReader(file)}
+    assert "served-before" in found["never"] and "served-before" not in found["once"]
+
+
+def test_an_axis(project: Extended) -> None:
+    # `depth` is a plain list, and a word of the command; `reader`, with a file, says more.
+    axis = project.path / "workflow" / "vcsbench" / "axes" / "reader.py"
+    axis.write_text(
+        '''"""The axis `reader`: whether the log is told to be quiet."""
+
+from vcsbench.axes.axis import Axis
+
+
+class Reader(Axis):
+    def why_not(self, value, parts, here):
+        return "nobody reads that" if value == "nobody" else ""
+
+    def part(self, value, here):
+        return {"environment": {"READER": value}}
+
+
+AXIS = Reader("reader")
+'''
+    )
+    study = yaml.safe_load(study_file(project).read_text())
+    study["axes"] |= {"depth": ["5", "7"], "reader": ["man", "nobody"]}
+    study["commands"]["log"]["argv"] = "{svn} log --limit {depth} {url}"
+    for table in study["tables"].values():
+        table["rows"] = [*table["rows"], "depth", "reader"]
+    text = yaml.safe_dump({**study, "title": "Readers"}, sort_keys=False)
+    (study_file(project).parent / "readers.yaml").write_text(text)
+    cells = project.run(
+        measurements_of("readers"),
+        repositories=SMALL,
+        studies=["readers"],
+        grid={"readers": {"include": [PART]}},
+    )
+    path = "readers/log/svn/ruby/f7/nopack/slow/hot-os"
+    assert sorted(cells) == [f"{path}/5/man", f"{path}/7/man"]
+    with (project.path / "results/grid/readers.csv").open() as file:
+        skips = {row["cell"]: row["skip"] for row in csv.DictReader(file)}
+    assert skips["log/svn/ruby/f7/nopack/slow/hot-os/5/nobody"] == "nobody reads that"
+    context = project.path / "results/cells" / path / "7/man/round1.context.json"
+    assert json.loads(context.read_text())["runs"][0]["work"]["revisions"] == 7
+
+
+def test_a_subject(project: Extended) -> None:
+    subject = project.path / "workflow" / "vcsbench" / "subjects" / "letters.py"
+    subject.write_text(
+        '''"""A file of letters, made before each cell-round."""
+
+from vcsbench.subjects.subject import Subject
+
+
+class Letters(Subject):
+    def __init__(self, recipe, number, run):
+        super().__init__(recipe, number, run)
+        self.folders = [run / "letters"]
+
+    def check(self):
+        self.folders[0].write_text("a\\n" * 1000)
+        self.size = self.folders[0].stat().st_size
+
+    def words(self):
+        return {"letters": lambda: str(self.folders[0])}
+
+
+SUBJECT = Letters
+'''
+    )
+    study = {
+        "title": "Letters",
+        "source": "Nothing was published.",
+        "axes": {"command": ["count", "sort"], "cache": ["hot-os"]},
+        "block": ["cache"],
+        "noise_class": ["command"],
+        "commands": {
+            "count": {"argv": "wc -l {letters}", "reads": "letters", "work": "text"},
+            "sort": {
+                "argv": "sort -o {target}",
+                "stdin": "{letters}",
+                "reads": "letters",
+                "writes": "target",
+                "work": "tree",
+            },
+        },
+        "tables": {"elapsed": {"metric": "elapsed_s", "rows": ["command"], "columns": ["cache"]}},
+    }
+    (study_file(project).parent / "letters.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+    cells = project.run(
+        measurements_of("letters"), studies=["letters"], grid={"letters": {"include": [{}]}}
+    )
+    assert sorted(cells) == ["letters/count/hot-os", "letters/sort/hot-os"]
+    with (project.path / measurements_of("letters")).open() as file:
+        found = {row["command"]: row for row in csv.DictReader(file)}
+    assert {row["subject_bytes"] for row in found.values()} == {"2000"}
+    assert json.loads(found["sort"]["work"])["bytes"] == 2000
+    assert not [row["flags"] for row in found.values() if "cold-reads" in row["flags"]]
 
 
 def test_a_repository_source(project: Extended) -> None:

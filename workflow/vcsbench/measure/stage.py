@@ -133,7 +133,8 @@ class Stage:
             plus = options if name in CLIENTS else []
             words[name] = lambda name=name, plus=plus: [self.client.get(name), *plus]
         words["svnadmin_args"] = lambda: read_arguments(self.files / "svnadmin.args")
-        words["url"] = lambda: self.url(served)
+        if self.reads and self.reads.served:
+            words["url"] = lambda: self.url(served)
         for more in own:
             words |= more
         return words

@@ -34,8 +34,9 @@ class Hyperfine:
         self.log = folder / "hyperfine.log"
         self.pid = 0
         self.took_s = 0.0
+        hyperfine = Programs().get("hyperfine")
         self.command = [
-            Programs().get("hyperfine"),
+            hyperfine,
             "-N",
             *("--style", "basic"),
             *("--warmup", str(warmup)),
@@ -44,8 +45,7 @@ class Hyperfine:
             *("--prepare", hooks.command("prepare")),
             *("--cleanup", hooks.command("cleanup")),
             *("--export-json", str(self.export)),
-            *(("--input", stdin) if stdin else ()),
-            shlex.join(argv),
+            *_with_input(hyperfine, argv, stdin),
         ]
 
     def time(self, environment: Mapping[str, str], limit_s: float, lock: int) -> str:
@@ -79,3 +79,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _with_input(hyperfine: str, argv: Sequence[str], stdin: str) -> list[str]:
+    """The words that have hyperfine time a command with a file as its input. Before 1.16 it could not: a
+    shell then opens the file, and becomes the command."""
+    if not stdin:
+        return [shlex.join(argv)]
+    told = subprocess.run([hyperfine, "--help"], capture_output=True, text=True).stdout
+    if "--input" in told:
+        return ["--input", stdin, shlex.join(argv)]
+    return [shlex.join(["sh", "-c", 'exec "$@" < "$0"', stdin, *argv])]

@@ -43,11 +43,8 @@ def wrong_with(
     if not label:
         there = label_of(copy).exists()
         return f"{label_of(copy).name} is {'not as it was written' if there else 'gone'}"
-    if (label["path"], label.get("variant"), label.get("copy")) != (
-        str(copy),
-        variant.name,
-        number,
-    ):
+    belongs = (str(copy), variant.name, number)
+    if (label["path"], label.get("variant"), label.get("copy")) != belongs:
         return (
             f"it and its label belong elsewhere: the label is that of copy {label.get('copy')} of "
             f"{label.get('variant')}, made as {label['path']}"
@@ -55,10 +52,10 @@ def wrong_with(
     if label["identity"] != variant.identity:
         return "it was made from another source, or from the same as it was once"
     unlike = fsfs.unlike(copy, variant.format, variant.packing, label["youngest"])
-    where = unlike or state.changed(copy, label["state"], shards)
-    if unlike or not where:
+    if unlike:
         return unlike
-    return f"something changed in {'its folder' if where == '.' else where}"
+    where = state.changed(copy, label["state"], shards)
+    return f"something changed in {'its folder' if where == '.' else where}" if where else ""
 
 
 def empty_is_whole(place: Path) -> bool:
