@@ -108,7 +108,8 @@ class Layout:
         """A key that sorts tuples of the axes' values in the study's order, unknown ones last."""
         ranks = [{value: i for i, value in enumerate(["", *self.order.get(a, ())])} for a in axes]
         return lambda values: [
-            (rank.get(value, len(rank)), value) for rank, value in zip(ranks, values, strict=True)
+            (rank.get(value, len(rank)), value.zfill(9) if value.isdigit() else value)
+            for rank, value in zip(ranks, values, strict=True)
         ]
 
     def told(self, points: Iterable[Point]) -> str:
@@ -130,6 +131,7 @@ def layout_of(definition: Mapping[str, Any], order: Mapping[str, Sequence[str]])
     """The layout of a study's table; `order` has the study's axes and their values in order."""
     compare = definition.get("compare")
     keys = [axis for axis in order if not compare or axis != compare["axis"]]
+    keys += definition.get("by", [])
     order = dict(order)
     if compare:
         keys.append("candidate")

@@ -43,7 +43,7 @@ class ChartGroup:
     charts: list[Chart]
 
 
-def panels(
+def faceted(
     layer: Any, points: list[dict[str, Any]], height: int, independent: bool
 ) -> dict[str, Any]:
     """The layer once for each panel that its points name, as one Vega-Lite specification."""
