@@ -32,7 +32,7 @@ def drift_charts(
     """
     metric = metric_of(DEFAULT)
     usable = [
-        {**row, panels.VALUE: value}
+        {**row, "value": value}
         for row in measurements
         if not flags.has_false_label(row.get("flags") or "")
         and (value := panels.value_of(metric, row))
@@ -43,25 +43,31 @@ def drift_charts(
     usable.sort(key=lambda row: rank(tuple(row.get(axis, "") for axis in block)))
     panel_axes = [axis for axis in block if axis not in lines]
     several = [key for key in (*lines, "host") if len({row.get(key, "") for row in usable}) > 1]
-    cells: dict[tuple[str, str], list[Record]] = {}
-    for row in usable:  # of each machine by itself
-        cells.setdefault((row["cell"], row.get("host", "")), []).append(row)
-    runs = []
-    for rows in cells.values():
-        middle = statistics.median(row[panels.VALUE] for row in rows)
-        runs += [
-            {
-                "panel": panels.name_of(row, panel_axes) or "all cells",
-                "line": panels.name_of(row, several),
-                "round": row["round"],
-                "log": math.log(row[panels.VALUE] / middle),
-                "cell": row["cell"],
-                "started": row.get("started_at") or "",
-            }
-            for row in rows
-        ]
+    runs = _relative(usable, panel_axes, several)
     spec = _drift_spec(_run_points(runs), _block_points(runs))
     return ChartGroup("Drift over the rounds", READING, [Chart("chart-drift", "", spec)])
+
+
+def _relative(
+    rows: Sequence[Record], panel_axes: Sequence[str], several: Sequence[str]
+) -> PointList:
+    """Each run against the median of its cell, of each machine by itself."""
+    cells: dict[tuple[str, str], list[Record]] = {}
+    for row in rows:
+        cells.setdefault((row["cell"], row.get("host", "")), []).append(row)
+    return [
+        {
+            "panel": panels.name_of(row, panel_axes) or "all cells",
+            "line": panels.name_of(row, several),
+            "round": row["round"],
+            "log": math.log(row["value"] / middle),
+            "cell": row["cell"],
+            "started": row.get("started_at") or "",
+        }
+        for of_cell in cells.values()
+        for middle in [statistics.median(row["value"] for row in of_cell)]
+        for row in of_cell
+    ]
 
 
 def _run_points(runs: PointList) -> PointList:

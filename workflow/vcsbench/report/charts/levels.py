@@ -25,7 +25,7 @@ def level_charts(
     """
     axes = (*layout.rest, *layout.columns, *layout.rows)
     measured = [
-        {**row, panels.VALUE: value, **{axis: words.plain(row.get(axis, "")) for axis in axes}}
+        {**row, "value": value, **{axis: words.plain(row.get(axis, "")) for axis in axes}}
         for row in measurements
         if (value := panels.value_of(metric, row)) is not None
     ]
@@ -42,7 +42,7 @@ def level_charts(
                 "line": panels.name_of(row, lines),
                 "hue": row.get(hue, ""),
                 "round": row["round"],
-                panels.VALUE: panels.short(row[panels.VALUE]),
+                "value": panels.short(row["value"]),
                 "flags": row["flags"],
             }
             for row in rows
@@ -59,17 +59,13 @@ def _spec(points: PointList, hue: str, unit: str) -> dict[str, Any]:
 
     lines, hues = panels.distinct(points, "line"), panels.distinct(points, "hue")
     reduced = bool(points) and "low" in points[0]
-    field = f"{panels.VALUE}:Q" if reduced else f"median({panels.VALUE}):Q"
+    field = "value:Q" if reduced else "median(value):Q"
+    colours = alt.Scale(domain=hues, range=list(panels.HUES[: len(hues)]))
+    legend = alt.Legend(orient="top") if len(hues) > 1 else None
     shared = {
         "y": alt.Y("line:N", sort=lines, title=None),
         "yOffset": alt.YOffset("hue:N", sort=hues),
-        "color": alt.Color(
-            "hue:N",
-            sort=hues,
-            title=hue,
-            scale=alt.Scale(domain=hues, range=list(panels.HUES[: len(hues)])),
-            legend=alt.Legend(orient="top") if len(hues) > 1 else None,
-        ),
+        "color": alt.Color("hue:N", sort=hues, title=hue, scale=colours, legend=legend),
     }
     x: dict[str, Any] = {
         "title": None,
@@ -77,14 +73,14 @@ def _spec(points: PointList, hue: str, unit: str) -> dict[str, Any]:
         "axis": alt.Axis(tickCount=4),
     }
     about = [alt.Tooltip("line:N", title="cells"), alt.Tooltip("hue:N", title=hue or "all")]
-    value = alt.Tooltip(f"{panels.VALUE}:Q", title=unit)
+    value = alt.Tooltip("value:Q", title=unit)
     spread = (
         alt.Chart().mark_rule(opacity=0.6).encode(x=alt.X("low:Q", **x), x2="high:Q", **shared)
         if reduced
         else alt.Chart()
         .mark_circle(size=22, opacity=0.55)
         .encode(
-            x=alt.X(f"{panels.VALUE}:Q", **x),
+            x=alt.X("value:Q", **x),
             tooltip=[*about, "round:Q", value, "flags:N"],
             **shared,
         )
@@ -100,15 +96,13 @@ def _reduced(points: Iterable[Mapping[str, Any]]) -> PointList:
     """The median, lowest and highest of each cell instead of all its points."""
     cells: dict[tuple[str, str, str], list[float]] = {}
     for point in points:
-        cells.setdefault((point["panel"], point["line"], point["hue"]), []).append(
-            point[panels.VALUE]
-        )
+        cells.setdefault((point["panel"], point["line"], point["hue"]), []).append(point["value"])
     return [
         {
             "panel": p,
             "line": y,
             "hue": h,
-            panels.VALUE: statistics.median(v),
+            "value": statistics.median(v),
             "low": min(v),
             "high": max(v),
         }

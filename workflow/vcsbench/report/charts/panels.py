@@ -21,8 +21,6 @@ MANY_POINTS = 3000
 # grids' colours of baseline and candidate, which come in this order.
 HUES = ("#d9730d", "#2f7fc4", "#8a63b8", "#3a9a78", "#b8527a", "#8a8a2f")
 GREY = "#8b8f94"
-# The field of a point that holds what its run measured.
-VALUE = "value"
 
 
 @dataclass(frozen=True)
