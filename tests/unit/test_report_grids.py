@@ -183,14 +183,12 @@ def test_wanted_rows_pair_cells_and_carry_what_befell_either() -> None:
     assert (hot.failures, hot.false) == (("round 2: it broke",), ("warm",))
 
 
-def test_rows_that_a_run_tells_apart_all_stand_in_the_grid() -> None:
-    table = {"metric": "elapsed_s", "rows": ["format"], "columns": ["run"], "by": ["run"]}
-    order = {"format": ["f6", "f7"]}
-    rows = [
-        row(format=f, run=float(n), value=float(n)) for f in order["format"] for n in (1, 2, 10)
+def test_rows_that_a_table_tells_apart_beside_its_axes_are_points_each() -> None:
+    grid = [{"cell": "log/f6", "command": "log", "format": "f6", "skip": ""}]
+    wanted = wanted_rows({"metric": "elapsed_s"}, ["command", "format"], grid, [], [])
+    rows = [row(command="log", format="f6", run=str(run), value=float(run)) for run in (1, 2)]
+    rows.append(row(command="log", format="f6", run="3", value=None))
+    points = measured_points({"metric": "elapsed_s", "by": ["run"]}, rows, wanted)
+    assert [(p.keys["run"], p.kind) for p in points] == [
+        *[("1", "measured"), ("2", "measured"), ("3", "withheld")]
     ]
-    grid = [{"cell": f, "format": f, "skip": ""} for f in order["format"]]
-    points = measured_points(table, rows, wanted_rows(table, ["format"], grid, [], []))
-    [made] = make_grids(points, layout_of(table, order))
-    assert [heading.text for heading in made.headings[0]] == ["1", "2", "10"]
-    assert [p and p.value for p in made.groups[0].rows[1].points] == [1.0, 2.0, 10.0]

@@ -11,7 +11,7 @@ from vcsbench.evidence.flags import WITHHOLDING
 from vcsbench.evidence.samework import by_reason
 from vcsbench.metrics import metric_in
 from vcsbench.report.grids import Grid, Layout, Point, layout_of, make_grids, with_numbers
-from vcsbench.report.readings import LEGEND, MARKS, point_of, reading
+from vcsbench.report.readings import LEGEND, MARKS, reading
 
 
 def to_markdown(
@@ -67,7 +67,7 @@ def _figure(value: Any) -> str:
 
 
 def _point(row: Mapping[Any, Any], definition: Mapping[str, Any]) -> Point:
-    keys = point_of(row)
+    keys = keys_of(row)
     flags = str(row["flags"]).split()
     if row["withheld"]:
         said = " ".join(flag for flag in flags if flag in WITHHOLDING)

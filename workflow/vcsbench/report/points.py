@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vcsbench import words
@@ -12,7 +13,7 @@ from vcsbench.evidence.samework import OTHER, UNKNOWN
 from vcsbench.metrics import metric_in
 from vcsbench.report import colours
 from vcsbench.report.grids import Point
-from vcsbench.report.readings import MARKS, direction, point_of
+from vcsbench.report.readings import MARKS, direction
 from vcsbench.report.wanted import Record, WantedRow
 
 
@@ -21,25 +22,27 @@ def measured_points(
 ) -> list[Point]:
     """A point for each row of a measured table and for each wanted row that it lacks."""
     names = list(wanted[0].keys) if wanted else []
+    # Several of one cell, where a table tells more apart than axes.
     measured: dict[tuple[str, ...], list[Record]] = {}
     for row in rows:
         measured.setdefault(tuple(row[name] for name in names or keys_of(row)), []).append(row)
     points = []
     for one in wanted:
-        found = measured.pop(tuple(one.keys.values()), [])
-        points += [] if found else [_absent(one, None)]
-        for row in found:
-            is_there = words.is_number(row["value"])
-            points.append(
-                _measured(definition, row, one.failures) if is_there else _absent(one, row)
-            )
-    return points + [_measured(definition, r, ()) for rows in measured.values() for r in rows]
+        known = measured.pop(tuple(one.keys.values()), [])
+        points += [] if known else [_absent(one, None)]
+        for row in known:
+            if words.is_number(row["value"]):
+                points.append(_measured(definition, row, keys_of(row), one.failures))
+            else:
+                points.append(_absent(replace(one, keys=keys_of(row)), row))
+    others = [row for found in measured.values() for row in found]
+    return points + [_measured(definition, row, keys_of(row), ()) for row in others]
 
 
 def published_points(definition: Mapping[str, Any], rows: Sequence[Record]) -> list[Point]:
     """A point for each row of a published table."""
     return [
-        _point(definition, True, keys=point_of(row), kind="published", value=row["value"])
+        _point(definition, True, keys=keys_of(row), kind="published", value=row["value"])
         for row in rows
         if words.is_number(row["value"])
     ]
@@ -70,7 +73,9 @@ def _absent(wanted: WantedRow, row: Record | None) -> Point:
     return Point(wanted.keys, "withheld", text="left out", title=f"{why}; see Marks and flags")
 
 
-def _measured(definition: Mapping[str, Any], row: Record, failures: Sequence[str]) -> Point:
+def _measured(
+    definition: Mapping[str, Any], row: Record, keys: Mapping[str, str], failures: Sequence[str]
+) -> Point:
     flags = row["flags"].split()
     notes = [*_interval(row), *failures]
     if flags:
@@ -80,7 +85,7 @@ def _measured(definition: Mapping[str, Any], row: Record, failures: Sequence[str
     return _point(
         definition,
         is_difference(row.get("call", "")),
-        keys=point_of(row),
+        keys=keys,
         kind="measured",
         value=row["value"],
         mark="".join(sign for flag, sign in MARKS.items() if flag in flags),

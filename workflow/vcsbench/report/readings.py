@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from vcsbench import words
-from vcsbench.compare.columns import keys_of
 from vcsbench.metrics import metric_in
 from vcsbench.metrics.metric import HIGH
 
@@ -18,11 +17,6 @@ LEGEND = {
     MARKS["off-20"]: "a run is more than 20 % from its cell's median",
     MARKS["low-n"]: "fewer rounds than the threshold `enough_rounds`",
 }
-
-
-def point_of(row: Mapping[Any, Any]) -> dict[str, str]:
-    """The place of a table's row: its keys as text, a run's number among them."""
-    return {name: words.plain(value) for name, value in keys_of(row).items()}
 
 
 def direction(definition: Mapping[str, Any]) -> int:
@@ -40,9 +34,11 @@ def sides(definition: Mapping[str, Any]) -> tuple[str, str]:
 def reading(definition: Mapping[str, Any]) -> str:
     """What the numbers of a table are, in a sentence or two."""
     metric = metric_in(definition)
+    reduced = definition.get("reduce", "median")
+    if not definition.get("compare") and reduced != "median":
+        return f"{metric.title}, in {metric.unit}: the {reduced} of all runs."
     if not definition.get("compare"):
-        # A study may have published the best or the worst of its runs.
-        return metric.reading.replace("median", definition.get("reduce", "median"))
+        return metric.reading
     x, y = sides(definition)
     above = "above" if direction(definition) > 0 else "below"
     return (

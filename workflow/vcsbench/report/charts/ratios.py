@@ -12,7 +12,7 @@ from vcsbench.metrics import metric_in
 from vcsbench.report.charts import panels
 from vcsbench.report.charts.panels import Chart, ChartGroup, PointList, Record
 from vcsbench.report.grids import Layout
-from vcsbench.report.readings import direction, point_of, sides
+from vcsbench.report.readings import direction, sides
 
 CALLS = {"baseline": panels.HUES[0], "candidate": panels.HUES[1], "neither": panels.GREY}
 
@@ -22,7 +22,7 @@ def ratio_charts(
 ) -> ChartGroup:
     """A chart per remaining axis value of a table X-vs-Y: each ratio with its interval."""
     charts = []
-    rows = [{**row, **point_of(row)} for row in rows if words.is_number(row["ratio"])]
+    rows = [row for row in rows if words.is_number(row["ratio"])]
     for name, sheet in panels.sheets(rows, layout):
         varying = [a for a in layout.rows if len({keys_of(row).get(a, "") for row in sheet}) > 1]
         points = [
