@@ -7,7 +7,7 @@ from typing import Any
 import vl_convert
 
 from vcsbench.metrics import metric_of
-from vcsbench.report.charts import levels, ratios
+from vcsbench.report.charts import panels, ratios
 from vcsbench.report.charts.drift import drift_charts
 from vcsbench.report.charts.levels import level_charts
 from vcsbench.report.charts.ratios import ratio_charts
@@ -87,7 +87,7 @@ def test_elapsed_has_every_round_in_the_studys_order() -> None:
 
 
 def test_very_many_points_become_medians_and_ranges(monkeypatch: Any) -> None:
-    monkeypatch.setattr(levels, "MANY_POINTS", 10)
+    monkeypatch.setattr(panels, "MANY_POINTS", 10)
     spec = level_charts("elapsed", ELAPSED, runs(), LAYOUT).charts[0].spec
     points = spec["data"]["values"]
     assert len(points) == 8

@@ -46,6 +46,11 @@ def significant(value: float, digits: int = 3) -> str:
     return fixed(value, max(0, digits - 1 - math.floor(math.log10(rounded))))
 
 
+def plain(key: object) -> str:
+    """What tells rows apart as text: a run's number without decimals."""
+    return f"{key:g}" if is_number(key) else str(key)
+
+
 def with_unit(value: float, unit: str) -> str:
     """A number with its unit: `0.1634 s`, `84.02%`."""
     return significant(value, 4) + (unit if unit == "%" else f" {unit}".rstrip())

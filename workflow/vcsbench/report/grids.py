@@ -131,6 +131,7 @@ def layout_of(definition: Mapping[str, Any], order: Mapping[str, Sequence[str]])
     """The layout of a study's table; `order` has the study's axes and their values in order."""
     compare = definition.get("compare")
     keys = [axis for axis in order if not compare or axis != compare["axis"]]
+    keys += definition.get("by", [])
     order = dict(order)
     if compare:
         keys.append("candidate")

@@ -36,7 +36,7 @@ class Flagged:
     cells: tuple[str, ...]
 
 
-def by_reason(rows: Iterable[Record], reason: str) -> list[Reason]:
+def reasons(rows: Iterable[Record], reason: str) -> list[Reason]:
     """Group rows that have a `cell` by the text in another column, the most frequent first."""
     cells: dict[str, dict[str, None]] = {}
     for row in rows:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from vcsbench import words
@@ -35,6 +35,11 @@ class SideBySide:
     title: str
     measured: Grid | None
     published: Grid | None
+
+    def each(self, change: Callable[[Grid], Grid]) -> SideBySide:
+        """The same with its grids changed."""
+        grids = (grid and change(grid) for grid in (self.measured, self.published))
+        return SideBySide(self.title, *grids)
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ def _section(results: Results, name: str) -> TableSection:
     )
     if not definition.get("compare"):
         unit = metric_in(definition).unit
-        beside = [_in_unit(pair, unit) for pair in beside]
+        beside = [pair.each(lambda grid: with_numbers(grid, unit)) for pair in beside]
         published = [with_numbers(grid, unit) for grid in published]
     return TableSection(
         name=name,
@@ -129,14 +134,6 @@ def _side_by_side(
             beside = make_grids(shared, layout)[0] if found else None
         pairs.append(SideBySide(grid.title, grid, beside))
     return pairs, partial
-
-
-def _in_unit(pair: SideBySide, unit: str) -> SideBySide:
-    return replace(
-        pair,
-        measured=pair.measured and with_numbers(pair.measured, unit),
-        published=pair.published and with_numbers(pair.published, unit),
-    )
 
 
 def _nothing_published(results: Results, name: str, any_grid: bool) -> str:

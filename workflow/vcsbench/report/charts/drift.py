@@ -9,20 +9,8 @@ from typing import Any
 
 from vcsbench.evidence import flags
 from vcsbench.metrics import DEFAULT, metric_of
-from vcsbench.report.charts.panels import (
-    GREY,
-    HUES,
-    MANY_POINTS,
-    VALUE,
-    Chart,
-    ChartGroup,
-    PointList,
-    Record,
-    distinct,
-    name_of,
-    panels,
-    value_of,
-)
+from vcsbench.report.charts import panels
+from vcsbench.report.charts.panels import Chart, ChartGroup, PointList, Record
 from vcsbench.report.grids import Layout
 
 READING = """Per cent above or below each cell's own median: the line is a block's geometric mean over its
@@ -44,9 +32,10 @@ def drift_charts(
     """
     metric = metric_of(DEFAULT)
     usable = [
-        {**row, VALUE: value}
+        {**row, "value": value}
         for row in measurements
-        if not flags.has_false_label(row.get("flags") or "") and (value := value_of(metric, row))
+        if not flags.has_false_label(row.get("flags") or "")
+        and (value := panels.value_of(metric, row))
     ]
     if len({row["round"] for row in usable}) < 2:
         return ChartGroup("Drift over the rounds", READING, [])
@@ -54,29 +43,35 @@ def drift_charts(
     usable.sort(key=lambda row: rank(tuple(row.get(axis, "") for axis in block)))
     panel_axes = [axis for axis in block if axis not in lines]
     several = [key for key in (*lines, "host") if len({row.get(key, "") for row in usable}) > 1]
-    cells: dict[tuple[str, str], list[Record]] = {}
-    for row in usable:  # of each machine by itself
-        cells.setdefault((row["cell"], row.get("host", "")), []).append(row)
-    runs = []
-    for rows in cells.values():
-        middle = statistics.median(row[VALUE] for row in rows)
-        runs += [
-            {
-                "panel": name_of(row, panel_axes) or "all cells",
-                "line": name_of(row, several),
-                "round": row["round"],
-                "log": math.log(row[VALUE] / middle),
-                "cell": row["cell"],
-                "started": row.get("started_at") or "",
-            }
-            for row in rows
-        ]
+    runs = _relative(usable, panel_axes, several)
     spec = _drift_spec(_run_points(runs), _block_points(runs))
     return ChartGroup("Drift over the rounds", READING, [Chart("chart-drift", "", spec)])
 
 
+def _relative(
+    rows: Sequence[Record], panel_axes: Sequence[str], several: Sequence[str]
+) -> PointList:
+    """Each run against the median of its cell, of each machine by itself."""
+    cells: dict[tuple[str, str], list[Record]] = {}
+    for row in rows:
+        cells.setdefault((row["cell"], row.get("host", "")), []).append(row)
+    return [
+        {
+            "panel": panels.name_of(row, panel_axes) or "all cells",
+            "line": panels.name_of(row, several),
+            "round": row["round"],
+            "log": math.log(row["value"] / middle),
+            "cell": row["cell"],
+            "started": row.get("started_at") or "",
+        }
+        for of_cell in cells.values()
+        for middle in [statistics.median(row["value"] for row in of_cell)]
+        for row in of_cell
+    ]
+
+
 def _run_points(runs: PointList) -> PointList:
-    if len(runs) > MANY_POINTS:
+    if len(runs) > panels.MANY_POINTS:
         return []
     return [
         {
@@ -117,22 +112,22 @@ def _drift_spec(runs: PointList, blocks: PointList) -> dict[str, Any]:
     axis = alt.Axis(values=rounds if len(rounds) <= 12 else alt.Undefined, format="d", grid=False)
     x = alt.X("round:Q", title="round", scale=alt.Scale(nice=False, padding=8), axis=axis)
     y: dict[str, Any] = {"title": None, "axis": alt.Axis(tickCount=5, format="+d")}
-    zero = alt.Chart().mark_rule(color=GREY, strokeDash=[2, 2]).encode(y=alt.datum(0))
-    dots = alt.Chart().mark_circle(size=14, opacity=0.3, color=GREY)
+    zero = alt.Chart().mark_rule(color=panels.GREY, strokeDash=[2, 2]).encode(y=alt.datum(0))
+    dots = alt.Chart().mark_circle(size=14, opacity=0.3, color=panels.GREY)
     dots = dots.encode(
         x=x, y=alt.Y("pct:Q", **y), tooltip=["cell:N", "round:Q", "pct:Q", "started:N"]
     )
     dots = dots.transform_filter("isValid(datum.pct)")
-    names = distinct(blocks, "line")
+    names = panels.distinct(blocks, "line")
     colour = (
         alt.Color(
             "line:N",
             title=None,
-            scale=alt.Scale(domain=names, range=list(HUES)),
+            scale=alt.Scale(domain=names, range=list(panels.HUES)),
             legend=alt.Legend(orient="top"),
         )
         if len(names) > 1
-        else alt.value(HUES[1])
+        else alt.value(panels.HUES[1])
     )
     line = alt.Chart().mark_line(strokeWidth=2, point={"size": 36, "filled": True})
     line = line.encode(
@@ -141,4 +136,4 @@ def _drift_spec(runs: PointList, blocks: PointList) -> dict[str, Any]:
         color=colour,
         tooltip=["block:N", "round:Q", "drift:Q", "cells:Q", "started:N"],
     ).transform_filter("isValid(datum.drift)")
-    return panels(alt.layer(zero, dots, line), runs + blocks, 110, independent=False)
+    return panels.faceted(alt.layer(zero, dots, line), runs + blocks, 110, independent=False)

@@ -8,21 +8,8 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.metrics.metric import Metric
-from vcsbench.report.charts.panels import (
-    HUES,
-    MANY_POINTS,
-    VALUE,
-    Chart,
-    ChartGroup,
-    PointList,
-    Record,
-    distinct,
-    name_of,
-    panels,
-    sheets,
-    short,
-    value_of,
-)
+from vcsbench.report.charts import panels
+from vcsbench.report.charts.panels import Chart, ChartGroup, PointList, Record
 from vcsbench.report.grids import Layout
 
 READING = """Each panel has its own scale ({}), from 0. A point is a run, a tick the median; for very many
@@ -36,28 +23,31 @@ def level_charts(
 
     Panels are the columns of the layout, lines its rows, colour the last row axis that varies.
     """
+    axes = (*layout.rest, *layout.columns, *layout.rows)
     measured = [
-        {**row, VALUE: value}
+        {**row, "value": value, **{axis: words.plain(row.get(axis, "")) for axis in axes}}
         for row in measurements
-        if (value := value_of(metric, row)) is not None
+        if (value := panels.value_of(metric, row)) is not None
     ]
     charts = []
-    for name, rows in sheets(measured, layout):
+    for name, rows in panels.sheets(measured, layout):
         varying = [axis for axis in layout.rows if len({row[axis] for row in rows}) > 1]
-        hue = next((a for a in reversed(varying) if len({r[a] for r in rows}) <= len(HUES)), "")
+        hue = next(
+            (a for a in reversed(varying) if len({r[a] for r in rows}) <= len(panels.HUES)), ""
+        )
         lines = [axis for axis in layout.rows if axis in varying and axis != hue]
         points = [
             {
-                "panel": name_of(row, layout.columns),
-                "line": name_of(row, lines),
+                "panel": panels.name_of(row, layout.columns),
+                "line": panels.name_of(row, lines),
                 "hue": row.get(hue, ""),
                 "round": row["round"],
-                VALUE: short(row[VALUE]),
+                "value": panels.short(row["value"]),
                 "flags": row["flags"],
             }
             for row in rows
         ]
-        if len(points) > MANY_POINTS:
+        if len(points) > panels.MANY_POINTS:
             points = _reduced(points)
         anchor = f"chart-{words.slug(f'{table} {name}')}"
         charts.append(Chart(anchor, name, _spec(points, hue, metric.unit)))
@@ -67,19 +57,15 @@ def level_charts(
 def _spec(points: PointList, hue: str, unit: str) -> dict[str, Any]:
     import altair as alt
 
-    lines, hues = distinct(points, "line"), distinct(points, "hue")
+    lines, hues = panels.distinct(points, "line"), panels.distinct(points, "hue")
     reduced = bool(points) and "low" in points[0]
-    field = f"{VALUE}:Q" if reduced else f"median({VALUE}):Q"
+    field = "value:Q" if reduced else "median(value):Q"
+    colours = alt.Scale(domain=hues, range=list(panels.HUES[: len(hues)]))
+    legend = alt.Legend(orient="top") if len(hues) > 1 else None
     shared = {
         "y": alt.Y("line:N", sort=lines, title=None),
         "yOffset": alt.YOffset("hue:N", sort=hues),
-        "color": alt.Color(
-            "hue:N",
-            sort=hues,
-            title=hue,
-            scale=alt.Scale(domain=hues, range=list(HUES[: len(hues)])),
-            legend=alt.Legend(orient="top") if len(hues) > 1 else None,
-        ),
+        "color": alt.Color("hue:N", sort=hues, title=hue, scale=colours, legend=legend),
     }
     x: dict[str, Any] = {
         "title": None,
@@ -87,32 +73,36 @@ def _spec(points: PointList, hue: str, unit: str) -> dict[str, Any]:
         "axis": alt.Axis(tickCount=4),
     }
     about = [alt.Tooltip("line:N", title="cells"), alt.Tooltip("hue:N", title=hue or "all")]
-    value = alt.Tooltip(f"{VALUE}:Q", title=unit)
+    value = alt.Tooltip("value:Q", title=unit)
     spread = (
         alt.Chart().mark_rule(opacity=0.6).encode(x=alt.X("low:Q", **x), x2="high:Q", **shared)
         if reduced
         else alt.Chart()
         .mark_circle(size=22, opacity=0.55)
-        .encode(x=alt.X(f"{VALUE}:Q", **x), tooltip=[*about, "round:Q", value, "flags:N"], **shared)
+        .encode(
+            x=alt.X("value:Q", **x),
+            tooltip=[*about, "round:Q", value, "flags:N"],
+            **shared,
+        )
     )
     median = alt.Tooltip(field, title=f"median, {unit}", format=".4")
     tick = alt.Chart().mark_tick(thickness=2, size=12)
     tick = tick.encode(x=alt.X(field, **x), tooltip=[*about, median], **shared)
     height = max(40, len(lines) * (12 * max(1, len(hues)) + 8))
-    return panels(alt.layer(spread, tick), points, height, independent=True)
+    return panels.faceted(alt.layer(spread, tick), points, height, independent=True)
 
 
 def _reduced(points: Iterable[Mapping[str, Any]]) -> PointList:
     """The median, lowest and highest of each cell instead of all its points."""
     cells: dict[tuple[str, str, str], list[float]] = {}
     for point in points:
-        cells.setdefault((point["panel"], point["line"], point["hue"]), []).append(point[VALUE])
+        cells.setdefault((point["panel"], point["line"], point["hue"]), []).append(point["value"])
     return [
         {
             "panel": p,
             "line": y,
             "hue": h,
-            VALUE: statistics.median(v),
+            "value": statistics.median(v),
             "low": min(v),
             "high": max(v),
         }

@@ -21,8 +21,6 @@ MANY_POINTS = 3000
 # grids' colours of baseline and candidate, which come in this order.
 HUES = ("#d9730d", "#2f7fc4", "#8a63b8", "#3a9a78", "#b8527a", "#8a8a2f")
 GREY = "#8b8f94"
-# The field of a point that holds what its run measured.
-VALUE = "value"
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class ChartGroup:
     charts: list[Chart]
 
 
-def panels(
+def faceted(
     layer: Any, points: list[dict[str, Any]], height: int, independent: bool
 ) -> dict[str, Any]:
     """The layer once for each panel that its points name, as one Vega-Lite specification."""

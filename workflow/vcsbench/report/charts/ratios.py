@@ -9,23 +9,12 @@ from vcsbench import words
 from vcsbench.compare.columns import keys_of
 from vcsbench.compare.decisions import is_difference
 from vcsbench.metrics import metric_in
-from vcsbench.report.charts.panels import (
-    GREY,
-    HUES,
-    Chart,
-    ChartGroup,
-    PointList,
-    Record,
-    distinct,
-    name_of,
-    panels,
-    sheets,
-    short,
-)
+from vcsbench.report.charts import panels
+from vcsbench.report.charts.panels import Chart, ChartGroup, PointList, Record
 from vcsbench.report.grids import Layout
 from vcsbench.report.readings import direction, sides
 
-CALLS = {"baseline": HUES[0], "candidate": HUES[1], "neither": GREY}
+CALLS = {"baseline": panels.HUES[0], "candidate": panels.HUES[1], "neither": panels.GREY}
 
 
 def ratio_charts(
@@ -34,15 +23,15 @@ def ratio_charts(
     """A chart per remaining axis value of a table X-vs-Y: each ratio with its interval."""
     charts = []
     rows = [row for row in rows if words.is_number(row["ratio"])]
-    for name, sheet in sheets(rows, layout):
+    for name, sheet in panels.sheets(rows, layout):
         varying = [a for a in layout.rows if len({keys_of(row).get(a, "") for row in sheet}) > 1]
         points = [
             {
-                "panel": name_of(row, layout.columns),
-                "line": name_of(row, varying) or "all",
-                "ratio": short(row["ratio"]),
-                "low": short(row["low"]) if words.is_number(row["low"]) else None,
-                "high": short(row["high"]) if words.is_number(row["high"]) else None,
+                "panel": panels.name_of(row, layout.columns),
+                "line": panels.name_of(row, varying) or "all",
+                "ratio": panels.short(row["ratio"]),
+                "low": panels.short(row["low"]) if words.is_number(row["low"]) else None,
+                "high": panels.short(row["high"]) if words.is_number(row["high"]) else None,
                 "n": row["n"],
                 "call": _better(row, direction(definition)),
             }
@@ -72,7 +61,7 @@ def _better(row: Record, direction: int) -> str:
 def _ratio_spec(points: PointList) -> dict[str, Any]:
     import altair as alt
 
-    lines = distinct(points, "line")
+    lines = panels.distinct(points, "line")
     # An interval from two rounds may span decades: the scale follows the ratios, and clips it.
     ratios = [point["ratio"] for point in points]
     domain = [min(0.8, *ratios, 1) / 1.15, max(1.25, *ratios, 1) * 1.15]
@@ -88,14 +77,14 @@ def _ratio_spec(points: PointList) -> dict[str, Any]:
         "scale": scale,
         "axis": alt.Axis(values=_factors(domain), format="~g"),
     }
-    equal = alt.Chart().mark_rule(strokeDash=[2, 2], color=GREY).encode(x=alt.datum(1))
+    equal = alt.Chart().mark_rule(strokeDash=[2, 2], color=panels.GREY).encode(x=alt.datum(1))
     interval = alt.Chart().mark_rule(clip=True, strokeWidth=1.5)
     interval = interval.encode(x=alt.X("low:Q", **x), x2="high:Q", **shared)
     about = [alt.Tooltip(f"{name}", format=".3") for name in ("ratio:Q", "low:Q", "high:Q")]
     dot = alt.Chart().mark_circle(size=42, opacity=1)
     dot = dot.encode(x=alt.X("ratio:Q", **x), tooltip=["line:N", *about, "n:Q"], **shared)
     height = max(40, len(lines) * 17)
-    return panels(alt.layer(equal, interval, dot), points, height, independent=False)
+    return panels.faceted(alt.layer(equal, interval, dot), points, height, independent=False)
 
 
 def _factors(domain: Sequence[float]) -> list[float]:
