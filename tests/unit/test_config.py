@@ -102,6 +102,6 @@ def test_own_repository_is_never_taken_for_a_configured_one(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("path", ["/does/not/exist", "/etc/passwd", "/usr"])
-def test_a_repository_path_that_is_none(tmp_path: Path, path: str) -> None:
-    text = sentence(tmp_path, repository=path)
-    assert path in text
+def test_a_repository_path_that_is_none(path: str) -> None:
+    with pytest.raises(UserError, match=path):
+        own_repository(path, {})

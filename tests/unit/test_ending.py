@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from project import needs
-from vcsbench.measure.meters import loaded
+from vcsbench.measure.meters import libraries
 from vcsbench.measure.meters.ending import Ending
 
 MIB = 1 << 20
@@ -41,7 +41,7 @@ def peak_of(argv: list[str]) -> tuple[int, int]:
 @needs("svn")
 def test_the_libraries_of_a_program_are_seen_through_a_wrapper() -> None:
     code, ending = ended(["sh", "-c", "sleep 0.2; svn --version --quiet; exit 4"])
-    names = [os.path.basename(path) for path in loaded.mapped(ending.maps)]
+    names = [os.path.basename(path) for path in libraries.mapped(ending.maps)]
     assert code == 4 and any(name.startswith("libsvn_client") for name in names)
     assert len(set(names)) == len(names)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from unit.report_files import default_study
 from vcsbench.machine import Machine
 from vcsbench.report.setting import summarise
 from vcsbench.storages import describe, mounts
@@ -95,4 +96,4 @@ def test_a_folder_has_one_name_however_it_is_configured(tmp_path: Path, configur
     assert place.storage == folder
     # So what is written there is known to be written to the storage itself.
     context = {"storage": {"name": "disk", "path": str(place.path)}, "targets": str(folder)}
-    assert list(summarise([context]).targets) == [f"{folder}, the storage itself"]
+    assert list(summarise([context], default_study()).targets) == [f"{folder}, the storage itself"]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
-from vcsbench.measure import context
 from vcsbench.measure.certificate import Witness
+from vcsbench.measure.context import Told, describe
 from vcsbench.measure.hooks import Hooks
 from vcsbench.measure.stage import Stage
 from vcsbench.measure.steps import do, restore
@@ -59,7 +59,9 @@ class CellRound:
             while self._is_passing() and len(self.set_aside) < AGAIN_AT_MOST:
                 self._set_aside()
                 self._time(lock)
-            described = context.describe(self, began)
+            took_s = self.hyperfine.took_s, self.hooks.took_s
+            told = Told(self.number, began, self.captured, self.runs, self.set_aside, *took_s)
+            described = describe(self.stage, told)
         return self.hyperfine.export.read_bytes(), described
 
     def _time(self, lock: int) -> None:

@@ -6,29 +6,41 @@ import datetime
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from vcsbench.kernelfile import read
 from vcsbench.measure.environment import changing
 from vcsbench.measure.identity import identity
-from vcsbench.measure.meters import loaded
+from vcsbench.measure.meters import libraries
+from vcsbench.measure.stage import Stage
+from vcsbench.measure.work.capture import Captured
 from vcsbench.programs import Programs, joined_digest
 from vcsbench.storages.describe import storage
-from vcsbench.storages.folder import resolve
-
-if TYPE_CHECKING:
-    from vcsbench.measure.cell import CellRound
+from vcsbench.storages.place import Place
 
 
-def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
+class Told(NamedTuple):
+    """What a cell-round has brought: its number, when it began, the run that was read (if one was), the runs,
+    the attempts that were set aside, and how long hyperfine and its hooks took of the attempt that counts."""
+
+    number: int
+    began: datetime.datetime
+    captured: Captured | None
+    runs: list[dict[str, Any]]
+    set_aside: list[dict[str, Any]]
+    hyperfine_s: float
+    hooks_s: float
+
+
+def describe(stage: Stage, told: Told) -> dict[str, Any]:
     """The context of a cell-round, as its file has it."""
-    recipe, stage = cell.recipe, cell.stage
+    recipe = stage.recipe
     state = recipe["state"]
     return {
         **{key: recipe[key] for key in ("study", "cell", "axes")},
         "recipe_digest": recipe["digest"],
-        "round": cell.number,
-        "started_at": began.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "round": told.number,
+        "started_at": told.began.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "argv": stage.argv,
         "argv_template": recipe["argv"],
         "stdin": stage.stdin,
@@ -36,86 +48,79 @@ def describe(cell: CellRound, began: datetime.datetime) -> dict[str, Any]:
         "warmup": state["warmup"],
         "promises": state["promises"],
         "environment": changing(),
-        "server": _server(cell),
+        "server": _server(stage, told.runs),
         "server_files": _files(stage.files),
         "host": host(),
         "targets": recipe["targets"],
         "storage": storage(
-            recipe["storage"]["name"], resolve(recipe["storage"]["path"], os.getcwd())
+            recipe["storage"]["name"], Place(recipe["storage"]["path"], os.getcwd()).make()
         ),
         "versions": stage.versions,
-        "build": _build(cell, _libraries(cell)),
+        "build": _build(stage, _libraries(stage, told.captured)),
         **{key: fact for subject in stage.subjects for key, fact in subject.facts().items()},
-        "work": _work(cell),
-        # hyperfine's with the hooks in it, of the attempt that counts.
-        "took": {
-            "hyperfine_s": round(cell.hyperfine.took_s, 6),
-            "hooks_s": round(cell.hooks.took_s, 6),
-        },
-        "set_aside": cell.set_aside,
-        "runs": cell.runs,
-        "flags": _flags(cell),
+        "work": _work(recipe["work"], told.captured),
+        # hyperfine's with the hooks in it.
+        "took": {"hyperfine_s": round(told.hyperfine_s, 6), "hooks_s": round(told.hooks_s, 6)},
+        "set_aside": told.set_aside,
+        "runs": told.runs,
+        "flags": _flags(stage),
     }
 
 
-def _server(cell: CellRound) -> dict[str, Any] | None:
-    server = cell.stage.server
+def _server(stage: Stage, runs: list[dict[str, Any]]) -> dict[str, Any] | None:
+    server = stage.server
     if not server:
         return None
     return {
         "kind": server.kind,
         "argv": server.argv,
         "port": server.port,
-        "pid": cell.runs[-1]["certificate"].get("server_pid") if cell.runs else None,
+        "pid": runs[-1]["certificate"].get("server_pid") if runs else None,
     }
 
 
-def _work(cell: CellRound) -> dict[str, Any]:
-    """How what the runs did was told: by which kind of reading, of which run; and what the kernel
-    counted of the run that was read."""
-    if not cell.captured:
-        return {"kind": cell.recipe["work"]}
-    return {"kind": cell.recipe["work"], "captured_io": cell.captured.io}
+def _work(kind: str, captured: Captured | None) -> dict[str, Any]:
+    """How what the runs did was told: by which kind of reading, and what the kernel counted of the run that
+    was read."""
+    return {"kind": kind, "captured_io": captured.io} if captured else {"kind": kind}
 
 
-def _libraries(cell: CellRound) -> list[str] | None:
+def _libraries(stage: Stage, captured: Captured | None) -> list[str] | None:
     """The libraries that the client had loaded in the run whose end was seen, or loads in one more."""
-    stage = cell.stage
     if not os.path.basename(stage.argv[0]).startswith("svn"):
         return None
-    seen = cell.captured and cell.captured.libraries
-    return seen or loaded.by_client(stage.touch or stage.argv, stage.environment, cell.run)
+    seen = captured and captured.libraries
+    return seen or libraries.by_client(stage.touch or stage.argv, stage.environment, stage.run)
 
 
-def _build(cell: CellRound, libraries: list[str] | None) -> dict[str, Any]:
+def _build(stage: Stage, loaded: list[str] | None) -> dict[str, Any]:
     """The binaries that ran: of each side the program, its version as it reports it, Subversion's
     libraries that it had loaded, and where those of the build belong."""
-    stage = cell.stage
     program = stage.argv[0]
-    client = _side(program, stage.versions[os.path.basename(program)], stage.client, libraries)
+    client = _side(program, stage.versions[os.path.basename(program)], stage.client, loaded)
     described: dict[str, Any] = {
-        "name": cell.recipe["build"]["name"],
+        "name": stage.recipe["build"]["name"],
         "client": client,
         "server": None,
     }
     server = stage.server
     if server and server.pid:
         version = server.of.version(server, stage.versions[server.kind])
-        loaded_now = loaded.by_server(server.pid)
-        described["server"] = _side(server.argv[0], version, server.programs, loaded_now)
+        theirs = libraries.by_server(server.pid)
+        described["server"] = _side(server.argv[0], version, server.programs, theirs)
     files = [path for side in ("client", "server") for path in _loaded(described[side])]
     described["digest"] = joined_digest(files)
     return described
 
 
 def _side(
-    program: str, version: str, programs: Programs, libraries: list[str] | None
+    program: str, version: str, programs: Programs, loaded: list[str] | None
 ) -> dict[str, Any]:
     return {
         "program": program,
         "version": version,
         "places": programs.places,
-        "libraries": libraries,
+        "libraries": loaded,
     }
 
 
@@ -129,9 +134,9 @@ def _files(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text(errors="replace") for path in files}
 
 
-def _flags(cell: CellRound) -> list[str]:
+def _flags(stage: Stage) -> list[str]:
     """The flags that all runs earn, before any of their evidence is judged."""
-    own = [flag for subject in cell.stage.subjects for flag in subject.flags()]
+    own = [flag for subject in stage.subjects for flag in subject.flags()]
     return [*own, *["environment"] * bool(changing())]
 
 

@@ -7,14 +7,10 @@ import re
 import string
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vcsbench.errors import UserError
-from vcsbench.measure.servers.kind import Kind
+from vcsbench.measure.servers.kind import Kind, Server
 from vcsbench.programs import Programs
-
-if TYPE_CHECKING:
-    from vcsbench.measure.server import Server
 
 CONF = Path(__file__).with_name("httpd.conf")
 

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from vcsbench.measure.server import Server
+from vcsbench.programs import Programs
 
 HOST = "127.0.0.1"
+
+
+class Server(Protocol):
+    """What a kind knows of a server of its own: the folder that is served, those of its configuration and of
+    what it may write, its port and programs; and what it says when it is greeted."""
+
+    root: Path
+    files: Path
+    run: Path
+    port: int
+    programs: Programs
+
+    def greet(self) -> str:
+        """The beginning of what the server answers."""
 
 
 class Kind:

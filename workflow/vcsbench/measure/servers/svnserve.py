@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from vcsbench.measure.servers.kind import HOST, Kind
+from vcsbench.measure.servers.kind import HOST, Kind, Server
 from vcsbench.measure.template import read_arguments
-
-if TYPE_CHECKING:
-    from vcsbench.measure.server import Server
 
 
 class Svnserve(Kind):

@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.measure.hooks import Abandoned
-from vcsbench.measure.meters import loaded
+from vcsbench.measure.meters import libraries
 from vcsbench.measure.meters.ending import Ending
 from vcsbench.measure.work.kind import Fingerprint, Reader
 from vcsbench.measure.work.neutral import Neutral
@@ -47,15 +47,7 @@ def capture(
     A UserError where it fails or takes longer than `limit_s`, Abandoned where a process of `watched`
     (descriptors) ends first.
     """
-    with log.open("wb") as errors, open(stdin or os.devnull, "rb") as given:
-        process = subprocess.Popen(
-            processes.tied(list(argv)),
-            stdin=given,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=environment,
-            process_group=0,  # ended together with what it runs
-        )
+    process = _start(argv, stdin, environment, log)
     assert process.stdout
     ending = Ending(process.pid)  # at once: what a wrapper has started before is not seen
     watchdog = _Watchdog(process.pid, watched, limit_s)
@@ -72,17 +64,35 @@ def capture(
         ending.join()
         process.wait()
         watchdog.join()
+    _check(watchdog, process.returncode, argv[0], log)
+    return Captured(work, counted, ending.peak_bytes, libraries.mapped(ending.maps) or None)
+
+
+def _start(
+    argv: Sequence[str], stdin: str, environment: dict[str, str], log: Path
+) -> subprocess.Popen[bytes]:
+    with log.open("wb") as errors, open(stdin or os.devnull, "rb") as given:
+        return subprocess.Popen(
+            processes.tied(list(argv)),
+            stdin=given,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+            process_group=0,  # ended together with what it runs
+        )
+
+
+def _check(watchdog: _Watchdog, code: int, program: str, log: Path) -> None:
     if watchdog.abandoned:
         raise Abandoned
     if watchdog.late:
         raise UserError(
-            f"a run took longer than {limit_s:g} s and was ended; raise `time_limit_s` in "
+            f"a run took longer than {watchdog.limit_s:g} s and was ended; raise `time_limit_s` in "
             f"config/config.yaml if that is what it takes"
         )
-    if process.returncode != 0:
+    if code != 0:
         said = " ".join(processes.last_lines(log, 3)) or "it said nothing"
-        raise UserError(f"{os.path.basename(argv[0])} exits with {process.returncode}: {said}")
-    return Captured(work, counted, ending.peak_bytes, loaded.mapped(ending.maps) or None)
+        raise UserError(f"{os.path.basename(program)} exits with {code}: {said}")
 
 
 class _Watchdog(threading.Thread):
