@@ -37,7 +37,7 @@ wildcard_constraints:
     baseline="[A-Za-z0-9][A-Za-z0-9._-]*",
     storage="[A-Za-z0-9._-]+",
     repo="[A-Za-z0-9][A-Za-z0-9._-]*",
-    cell="[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+(~2)?",
+    cell="[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*(~2)?",
     round="[0-9]+",
     environment="[A-Za-z0-9._-]+",
 

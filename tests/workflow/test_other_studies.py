@@ -131,7 +131,7 @@ TOY: dict[str, Any] = {
         }.items()
     },
     "tables": {
-        "elapsed": {"metric": "elapsed_s", "unit": "s", "rows": ["tool"], "columns": ["cache"]},
+        "elapsed": {"metric": "elapsed_s", "rows": ["tool"], "columns": ["cache"]},
         "copy-vs-preserve": {
             "compare": {"axis": "tool", "baseline": "copy", "candidates": ["preserve"]},
             "rows": [],
