@@ -30,9 +30,10 @@ _IMPORT = re.compile(
 _TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULTILINE)
 
 
-def closure(*files: str | Path) -> list[Path]:
+def closure(*files: str | Path, all_named: bool = False) -> list[Path]:
     """The files of vcsbench that run with some Python files, in the order of their paths; with each what
-    lies beside it under its name in another language, which it reads."""
+    lies beside it under its name in another language, which it reads. `all_named`: all files of a folder too
+    of which some are imported by names that the data has (axes, metrics, kinds)."""
     found: set[Path] = set()
     waiting = [Path(file).resolve() for file in files]
     while waiting:
@@ -40,6 +41,7 @@ def closure(*files: str | Path) -> list[Path]:
         if file not in found:
             found.add(file)
             waiting += imports(file)
+            waiting += _named(file) if all_named else ()
     ours = [file for file in found if file.is_relative_to(PACKAGE)]
     return sorted(path for file in ours for path in _with_companions(file))
 
@@ -64,6 +66,13 @@ def _imported(text: str) -> Iterator[Path]:
             below = f"{module}.{name}".lstrip(".")
             if file_of(below).exists():
                 yield from _with_packages(below)
+
+
+@cache
+def _named(file: Path) -> tuple[Path, ...]:
+    """The files beside one that imports some of them by name."""
+    by_name = "import_module(" in file.read_text(encoding="utf-8")
+    return tuple(file.parent.glob("*.py")) if by_name else ()
 
 
 @cache
