@@ -63,8 +63,8 @@ def make_results(project: Project, record: bool = True) -> int:
     cells = project.path / "results" / "cells" / STUDY
     export, context = (cells / MEASURED / f"round1{end}.json" for end in ("", ".context"))
     if not export.exists():
-        wanted = [str(path.relative_to(project.path)) for path in (export, context)]
-        run(project.command(*wanted, f"results/grid/{STUDY}.csv"), project.path)
+        wanted = str(export.relative_to(project.path))
+        run(project.command(wanted, f"results/grid/{STUDY}.csv"), project.path)
     with chdir(project.path):
         plan = _plan(project)
         measured = json.loads(export.read_text()), json.loads(context.read_text())

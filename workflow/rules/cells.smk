@@ -18,8 +18,9 @@ rule cell:
             *PLAN.environment_records(wildcards),
         ],
     output:
-        export="results/cells/{study}/{cell}/round{round}.json",
-        context="results/cells/{study}/{cell}/round{round}.context.json",
+        # The context is written beside it, and the two know each other by digests. Snakemake is not told of
+        # it: it would look after 4,000 more files at each start.
+        "results/cells/{study}/{cell}/round{round}.json",
     log:
         "results/logs/cells/{study}/{cell}/round{round}.log",
     priority: lambda wildcards: -PLAN.position(wildcards)
@@ -40,7 +41,7 @@ rule cell:
         # cell-round compiles it anew. -S: it needs the standard library only.
         "PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=.snakemake/vcsbench-bytecode"
         " python -S -m vcsbench.run.cell {params.recipe:q} {wildcards.round} {resources.order}"
-        " {resources.seed} {resources.thresholds:q} {output.export:q} {output.context:q} 2> {log:q}"
+        " {resources.seed} {resources.thresholds:q} {output:q} 2> {log:q}"
 
 
 # Snakemake counts the jobs of the last second by a timer for each of them, and each timer that ends begins

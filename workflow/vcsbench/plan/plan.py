@@ -27,7 +27,8 @@ class Plan:
         self.config = here.config
         self.root = here.root
         self._parts: dict[tuple[str, ...], Recipe] = {}
-        self._recipes: dict[tuple[str, str], Recipe] = {}
+        # With their JSON: both are asked for in every round.
+        self._recipes: dict[tuple[str, str], tuple[Recipe, str]] = {}
         self.grids = {
             name: make_grid(here, study, partial(self._why_skip, study))
             for name, study in self.config.studies.items()
@@ -60,15 +61,19 @@ class Plan:
         )
 
     def recipe(self, study: str, path: str) -> Recipe:
-        """The recipe of a cell; made once, and asked for in every round."""
-        if (study, path) not in self._recipes:
-            cell = self.cell(study, path)
-            self._recipes[study, path] = recipe_of(cell, self.parts(cell), self.here)
-        return self._recipes[study, path]
+        """The recipe of a cell."""
+        return self._recipe(study, path)[0]
 
     def recipe_json(self, study: str, path: str) -> str:
         """The recipe as JSON, as the measuring process takes it."""
-        return json.dumps(self.recipe(study, path))
+        return self._recipe(study, path)[1]
+
+    def _recipe(self, study: str, path: str) -> tuple[Recipe, str]:
+        if (study, path) not in self._recipes:
+            cell = self.cell(study, path)
+            recipe = recipe_of(cell, self.parts(cell), self.here)
+            self._recipes[study, path] = recipe, json.dumps(recipe)
+        return self._recipes[study, path]
 
     def digest(self, study: str, path: str) -> str:
         """The digest of a recipe; "" for a cell that is not measured."""

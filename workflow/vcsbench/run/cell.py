@@ -1,4 +1,4 @@
-"""Measures a cell-round: python -m vcsbench.run.cell RECIPE ROUND ORDER SEED THRESHOLDS EXPORT CONTEXT."""
+"""Measures a cell-round: python -m vcsbench.run.cell RECIPE ROUND ORDER SEED THRESHOLDS EXPORT."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from vcsbench.storages.runfolder import run_folder
 from vcsbench.wholefile import write_json, write_whole
 
 
-def main(
-    recipe: str, number: str, order: str, seed: str, thresholds: str, export: str, context: str
-) -> int:
-    """Measure and write both files, the export last: where it is, everything is. Returns the exit code."""
+def main(recipe: str, number: str, order: str, seed: str, thresholds: str, export: str) -> int:
+    """Measure and write the export and its context, the export last: where it is, everything is. Returns the
+    exit code."""
     limits = judgement.unpack(thresholds)
+    context = Path(export).with_suffix(".context.json")
+    context.unlink(missing_ok=True)  # that of an earlier result
     end_when_told()
     end_with_workflow()
     try:
