@@ -96,7 +96,7 @@ def test_a_storage_without_room_is_said_before_anything_is_loaded(
 ) -> None:
     grid = {STUDY: {"include": [{**PART, "packing": "nopack"}]}}
     text = said(project, grid=grid, copies=20)
-    assert "are needed for 1 repositories x 20 copies" in text
+    assert "are needed for repositories and their copies" in text
     assert str(small_disk) in text
     assert not (project.path / "results" / "repositories" / "disk.json").exists()
 

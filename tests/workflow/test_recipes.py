@@ -183,7 +183,7 @@ AXIS = Reader("reader")
     assert json.loads(context.read_text())["runs"][0]["work"]["revisions"] == 7
 
 
-def test_a_subject(project: Extended) -> None:
+def test_a_subject_and_a_kind_of_work(project: Extended) -> None:
     subject = project.path / "workflow" / "vcsbench" / "subjects" / "letters.py"
     subject.write_text(
         '''"""A file of letters, made before each cell-round."""
@@ -207,6 +207,20 @@ class Letters(Subject):
 SUBJECT = Letters
 '''
     )
+    work = project.path / "workflow" / "vcsbench" / "measure" / "work" / "first.py"
+    work.write_text(
+        '''"""The first number that a command prints."""
+
+from vcsbench.measure.work.kind import PRINTED, Kind
+
+
+def read(stream, neutral):
+    return {"first": int(stream.read().split()[0])}
+
+
+KIND = Kind(PRINTED, read)
+'''
+    )
     study = {
         "title": "Letters",
         "source": "Nothing was published.",
@@ -214,7 +228,8 @@ SUBJECT = Letters
         "block": ["cache"],
         "noise_class": ["command"],
         "commands": {
-            "count": {"argv": "wc -l {letters}", "reads": "letters", "work": "text"},
+            # No run comes before the timed one: what it did is told by one after it.
+            "count": {"argv": "wc -l {letters}", "reads": "letters", "work": "first", "warmup": 0},
             "sort": {
                 "argv": "sort -o {target}",
                 "stdin": "{letters}",
@@ -234,6 +249,8 @@ SUBJECT = Letters
         found = {row["command"]: row for row in csv.DictReader(file)}
     assert {row["subject_bytes"] for row in found.values()} == {"2000"}
     assert json.loads(found["sort"]["work"])["bytes"] == 2000
+    assert json.loads(found["count"]["work"]) == {"first": 1000}
+    assert (found["count"]["warming"], found["sort"]["warming"] != "[]") == ("[]", True)
     assert not [row["flags"] for row in found.values() if "cold-reads" in row["flags"]]
 
 

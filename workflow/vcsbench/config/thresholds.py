@@ -5,7 +5,7 @@ from __future__ import annotations
 
 # Documented in the schema of the configuration, key `thresholds`.
 THRESHOLDS: dict[str, float] = {
-    "clock_floor_s": 0.02,
+    "clock_floor_s": 0.03,
     "clock_share": 0.25,
     "cold_resident_share": 0.05,
     "cold_reads_share": 0.5,

@@ -121,7 +121,7 @@ def _prepared(house: House, study: str, path: str) -> dict[str, Any]:
     for record in house.records(study, path):
         if not (house.config.root / record).exists():
             raise UserError(
-                f"{record}: what the cell works on is not prepared; `snakemake --cores all {record}` does it"
+                f"{record}: the cell's subjects are not prepared; `snakemake --cores all {record}` does it"
             )
     return recipe
 
