@@ -21,6 +21,10 @@ class Estimate:
     high: float
     n: int
 
+    def statistics(self) -> dict[str, float]:
+        """Those of a ratio as columns of a table."""
+        return {"ratio": self.value, "low": self.low, "high": self.high, "n": self.n}
+
 
 def mean_interval(values: Iterable[float]) -> Estimate:
     """The arithmetic mean of one value per round and its t interval.

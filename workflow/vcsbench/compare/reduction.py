@@ -102,6 +102,14 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
     return cells.reset_index()
 
 
+def paired(frame: pd.DataFrame, axis: str, names: Sequence[str], on: Sequence[str]) -> pd.DataFrame:
+    """The rows with the first of two values of an axis beside those with the second, where they agree on the
+    columns `on`; there are two of each other column: <column>_baseline, <column>_candidate."""
+    baseline, candidate = (frame[frame[axis] == name] for name in names)
+    how: dict[str, Any] = {"on": list(on)} if on else {"how": "cross"}
+    return baseline.merge(candidate, **how, suffixes=("_baseline", "_candidate"))
+
+
 def _with_metrics(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with each metric that it has not, where it has what that needs, and with its parts."""
     made: dict[str, Any] = {}

@@ -227,7 +227,11 @@ WITHHOLDING = frozenset(
     ]
 )
 FALSE_LABEL = frozenset(word for word, flag in FLAGS.items() if flag.false_label)
-SENTENCES = {word: flag.sentence for word, flag in FLAGS.items()}
+
+
+def says(word: str) -> str:
+    """What was seen, without a full stop."""
+    return FLAGS[word].says.rstrip(".")
 
 
 def joined(words: Iterable[str]) -> str:
