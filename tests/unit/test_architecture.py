@@ -62,7 +62,6 @@ NOT_YET_UPWARD = {
     ("plan/recipe.py", "storages/folder.py"),
 }
 NOT_YET_SHORT = {
-    "evidence/measurements.py _read",
     "measure/work/capture.py capture",
     "report/charts/drift.py drift_charts",
 }
