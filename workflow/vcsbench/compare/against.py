@@ -99,7 +99,7 @@ def cells_of_both(
                 hosts=_hosts(sides),
                 reason="; ".join(withheld.values()),
                 # The saved one's where only that is known, and the other way round.
-                floor=float(np.fmax(*(known.of(where) for known in noise))),
+                floor=float(np.fmax(noise[0].of(where), noise[1].of(where))),
             )
         )
     return found
@@ -157,7 +157,7 @@ def make_table(
 
 def _row(both: ThenAndNow, limits: Limits) -> dict[str, Any]:
     words = [*tables.own_words(both.flags), *both.withheld]
-    said = {**both.axes, "withheld": both.reason}
+    said: dict[str, Any] = {**both.axes, "withheld": both.reason}
     if both.withheld:
         return said | {"n": 0, "flags": flags.joined(words)}
     ratio = both.ratio()

@@ -25,6 +25,7 @@ import pandas as pd
 from vcsbench.compare.family import EACH
 from vcsbench.compare.intervals import detectable, t_quantile
 from vcsbench.compare.reduction import by_round, twins_by_round
+from vcsbench.evidence.frames import grouped
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.metrics.metric import Metric
 from vcsbench.plan import twins
@@ -105,21 +106,15 @@ def _differences(
     both = sides[1].merge(sides[0], on=keys, suffixes=("_twin", ""))
     both = both.assign(d=np.log(both[metric.name].astype(float) / both[f"{metric.name}_twin"]))
     both = both[np.isfinite(both["d"])]
-    grouped = both.groupby([*axes, "cell"], sort=False, dropna=False)["d"]
-    return pd.DataFrame(
-        {
-            "n": grouped.size(),
-            "mean": grouped.mean(),
-            "square": grouped.var() * (grouped.size() - 1),
-        }
-    ).reset_index()
+    by_twin = grouped(both, [*axes, "cell"])["d"]
+    found = by_twin.agg(n="size", mean="mean", square="var").reset_index()
+    return found.assign(square=found["square"] * (found["n"] - 1))
 
 
 def _by_class(pairs: pd.DataFrame, named: Sequence[str]) -> pd.DataFrame:
     rows = []
     pairs = pairs[pairs["n"] > 1]
-    one: list[Any] = [((), pairs)] if len(pairs) else []
-    for key, of_class in pairs.groupby(list(named), sort=False) if named else one:
+    for _, of_class in grouped(pairs, named):
         n = int(of_class["n"].min())
         degrees = int(of_class["n"].sum()) - len(of_class)
         spread = math.sqrt(of_class["square"].sum() / degrees)
@@ -127,5 +122,6 @@ def _by_class(pairs: pd.DataFrame, named: Sequence[str]) -> pd.DataFrame:
         floor = differed + t_quantile(degrees) * spread / math.sqrt(n)
         smallest = detectable(spread / math.sqrt(n), degrees, floor, EACH)
         ratios = [math.exp(x) for x in (differed, spread, floor, smallest)]
+        key = of_class[list(named)].iloc[0]
         rows.append([*key, len(of_class), n, *ratios, " ".join(of_class["cell"])])
     return pd.DataFrame(rows, columns=[*named, *COLUMNS])

@@ -67,7 +67,7 @@ def make_table(
 
 def _floors(table: pd.DataFrame, axis: str, known: Floors) -> list[float]:
     """The noise floor of each row: of the two cells that it compares."""
-    rows = table.to_dict("records")
+    rows: list[dict[Any, Any]] = table.to_dict("records")
     return [known.over(row | {axis: row[side]} for side in SIDES) for row in rows]
 
 

@@ -232,7 +232,7 @@ def _flags(frame: pd.DataFrame, axes: Sequence[str], short_s: float) -> list[str
     ]
 
 
-def _work(frame: pd.DataFrame, axes: Sequence[str]) -> dict[str, pd.Series]:
+def _work(frame: pd.DataFrame, axes: Sequence[str]) -> dict[str, Any]:
     """The flags of runs that did not do what most runs of their command on their subject did."""
     groups = grouped(frame, [axis for axis in axes if axis_of(axis).changes_work])
     alike = set().union(*(samework.alike(part["work"].to_dict()) for _, part in groups))
