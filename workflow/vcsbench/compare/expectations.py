@@ -42,5 +42,5 @@ def _judged(expectations: Sequence[Mapping[str, Any]], rows: pd.DataFrame) -> pd
     """Whether `check` lets verdicts pass: what holds, and what the expectation allows."""
     allowing = {INCONCLUSIVE: "allow_inconclusive", NOT_MEASURED: "allow_not_measured"}
     pairs = zip(expectations, rows["verdict"], strict=True)
-    passes = [verdict == HOLDS or e.get(allowing.get(verdict), False) for e, verdict in pairs]
+    passes = [verdict == HOLDS or e.get(allowing.get(verdict, ""), False) for e, verdict in pairs]
     return rows.assign(passes=["yes" if passed else "no" for passed in passes])[COLUMNS]

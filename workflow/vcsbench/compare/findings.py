@@ -28,7 +28,8 @@ def basis_of(
 ) -> Basis:
     """What verdicts on a frame of the measurements stand on; `grid` as in its file."""
     subject = samework.subject_axis(axes)
-    scales = measured.groupby(subject)["scale"].min().dropna().to_dict() if subject else {}
+    lowest = measured.groupby(subject)["scale"].min().dropna() if subject else pd.Series()
+    scales = {str(value): float(scale) for value, scale in lowest.items()}
     floor = floors(measured, axes, noise_class).of
     return Basis(floor, scales, published_scale, grid, limits=limits)
 

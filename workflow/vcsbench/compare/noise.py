@@ -84,10 +84,8 @@ def noise_table(
     """
     named = [axis for axis in noise_class if axis in axes]
     rounds = by_round(frame, axes)
-    differences = _differences(
-        rounds, twins_by_round(frame, axes), axes, metric or metric_of(DEFAULT)
-    )
-    noise = _by_class(differences, named)
+    doubles = twins_by_round(frame, axes)
+    noise = _by_class(_differences(rounds, doubles, axes, metric or metric_of(DEFAULT)), named)
     table = rounds[named].drop_duplicates().merge(noise, how="left", on=named) if named else noise
     return table.assign(
         twins=table["twins"].fillna(0).astype(int),
@@ -102,8 +100,7 @@ def _differences(
     """A row per twin: its axes, cell, n (paired rounds), mean and square (the sum of squared deviations
     from it) of d."""
     keys = [*axes, "host", "round"]
-    sides = originals[[*keys, metric.name]], doubles[["cell", *keys, metric.name]]
-    both = sides[1].merge(sides[0], on=keys, suffixes=("_twin", ""))
+    both = doubles.merge(originals, on=keys, suffixes=("_twin", ""))
     both = both.assign(d=np.log(both[metric.name].astype(float) / both[f"{metric.name}_twin"]))
     both = both[np.isfinite(both["d"])]
     by_twin = grouped(both, [*axes, "cell"])["d"]
