@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,17 +38,16 @@ class Side:
 @dataclass(frozen=True)
 class ThenAndNow:
     """A cell of now and the saved one of its name: logarithms of their rounds' times, the medians of
-    both, their flags; `withheld` are the flags for which they are not compared, `reason` says why.
+    both, their flags; `withheld` are the flags for which they are not compared, each with why.
     `floor` is the larger of their noise floors.
     """
 
     axes: Mapping[str, str]
     logs: tuple[list[float], list[float]] = ([], [])
     medians: tuple[float, float] = (math.nan, math.nan)
-    flags: tuple[str, ...] = ()
-    withheld: tuple[str, ...] = ()
+    flags: str = ""
+    withheld: Mapping[str, str] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
-    reason: str = ""
     floor: float = math.nan
 
     def ratio(self, confidence: float = CONFIDENCE) -> Estimate:
@@ -82,22 +81,19 @@ def cells_of_both(
         where = dict(zip(axes, key, strict=True))
         if not (key in then and key in since):
             why = SAME_RUNS if key in then else NOT_SAVED
-            own = tuple(cell["flags"].split())
-            found.append(ThenAndNow(where, flags=own, withheld=(why,), reason=flags.says(why)))
+            found.append(ThenAndNow(where, flags=cell["flags"], withheld={why: flags.says(why)}))
             continue
         sides = then[key], since[key]
         path = "/".join(value or "-" for value in key)
         meanings = [side.about["cells"].get(path, {}) for side in (before, now)]
-        withheld = _withheld(meanings, sides, samework.name_of(where, axes))
         found.append(
             ThenAndNow(
                 where,
                 logs=(sides[0]["logs"], sides[1]["logs"]),
                 medians=(sides[0][DEFAULT], sides[1][DEFAULT]),
-                flags=tuple(word for side in sides for word in side["flags"].split()),
-                withheld=tuple(withheld),
+                flags=f"{sides[0]['flags']} {sides[1]['flags']}",
+                withheld=_withheld(meanings, sides, samework.name_of(where, axes)),
                 hosts=_hosts(sides),
-                reason="; ".join(withheld.values()),
                 # The saved one's where only that is known, and the other way round.
                 floor=float(np.fmax(noise[0].of(where), noise[1].of(where))),
             )
@@ -156,8 +152,8 @@ def make_table(
 
 
 def _row(both: ThenAndNow, limits: Limits) -> dict[str, Any]:
-    words = [*tables.own_words(both.flags), *both.withheld]
-    said: dict[str, Any] = {**both.axes, "withheld": both.reason}
+    words = [*tables.own_words([both.flags]), *both.withheld]
+    said: dict[str, Any] = {**both.axes, "withheld": "; ".join(both.withheld.values())}
     if both.withheld:
         return said | {"n": 0, "flags": flags.joined(words)}
     ratio = both.ratio()
