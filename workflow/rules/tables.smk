@@ -7,6 +7,13 @@ LIMITS = {
 }
 
 
+def if_measured(path):
+    """An input that there is only where the study is measured here."""
+    return lambda wildcards: (
+        [path.format(**wildcards)] if wildcards.study in PLAN.config.studies else []
+    )
+
+
 rule noise:
     input:
         measurements="results/measurements/{study}.csv",
@@ -84,16 +91,8 @@ rule findings:
             if inputs.study_file(wildcards.study).published
             else []
         ),
-        measurements=lambda wildcards: (
-            [f"results/measurements/{wildcards.study}.csv"]
-            if wildcards.study in PLAN.config.studies
-            else []
-        ),
-        grid=lambda wildcards: (
-            [f"results/grid/{wildcards.study}.csv"]
-            if wildcards.study in PLAN.config.studies
-            else []
-        ),
+        measurements=if_measured("results/measurements/{study}.csv"),
+        grid=if_measured("results/grid/{study}.csv"),
         code=code_of("findings"),
     output:
         report(

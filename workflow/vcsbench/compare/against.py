@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from vcsbench.compare import baselines
-from vcsbench.compare.columns import STATISTICS, columns
+from vcsbench.compare import baselines, tables
 from vcsbench.compare.decisions import USUAL, Limits
-from vcsbench.compare.family import with_calls, with_unknown_noise
 from vcsbench.compare.intervals import CONFIDENCE, Estimate, unpaired_ratio
 from vcsbench.compare.noise import floors
 from vcsbench.compare.reduction import by_cell, by_round
 from vcsbench.evidence import flags, samework
-from vcsbench.evidence.frames import in_order
+from vcsbench.evidence.frames import grouped, in_order
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.metrics import DEFAULT, metric_of
-from vcsbench.plan import twins
 
 # Stands for the compared axis in the definition of a baseline's table; no axis of a study has it.
 SINCE = "(when)"
@@ -41,17 +38,16 @@ class Side:
 @dataclass(frozen=True)
 class ThenAndNow:
     """A cell of now and the saved one of its name: logarithms of their rounds' times, the medians of
-    both, their flags; `withheld` are the flags for which they are not compared, `reason` says why.
+    both, their flags; `withheld` are the flags for which they are not compared, each with why.
     `floor` is the larger of their noise floors.
     """
 
     axes: Mapping[str, str]
     logs: tuple[list[float], list[float]] = ([], [])
     medians: tuple[float, float] = (math.nan, math.nan)
-    flags: tuple[str, ...] = ()
-    withheld: tuple[str, ...] = ()
+    flags: str = ""
+    withheld: Mapping[str, str] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
-    reason: str = ""
     floor: float = math.nan
 
     def ratio(self, confidence: float = CONFIDENCE) -> Estimate:
@@ -77,39 +73,47 @@ def cells_of_both(
 ) -> list[ThenAndNow]:
     """Each cell that counts now beside the saved one, of what was measured since: runs that are in the saved
     baseline themselves would only be compared with themselves."""
-    counted = by_cell(by_round(now.frame, axes), axes).to_dict("records")
-    rounds = [by_round(f, axes) for f in (before.frame, _since(before.frame, now.frame))]
-    cells = [{_key(r, axes): r for r in by_cell(f, axes).to_dict("records")} for f in rounds]
-    paths = [_paths(side.frame, axes) for side in (before, now)]
+    frames = before.frame, _since(before.frame, now.frame), now.frame
+    then, since, counted = (_cells(frame, axes) for frame in frames)
     noise = [floors(side.frame, axes, noise_class) for side in (before, now)]
-    times = [_times(frame, axes) for frame in rounds]
     found = []
-    for key, flagged in ((_key(row, axes), tuple(row["flags"].split())) for row in counted):
+    for key, cell in counted.items():
         where = dict(zip(axes, key, strict=True))
-        if not all(key in of for of in cells):
-            why = SAME_RUNS if key in cells[0] else NOT_SAVED
-            found.append(ThenAndNow(where, flags=flagged, withheld=(why,), reason=_says(why)))
+        if not (key in then and key in since):
+            why = SAME_RUNS if key in then else NOT_SAVED
+            found.append(ThenAndNow(where, flags=cell["flags"], withheld={why: flags.says(why)}))
             continue
-        meanings = [
-            side.about["cells"].get(of[key], {})
-            for side, of in zip((before, now), paths, strict=True)
-        ]
-        sides = cells[0][key], cells[1][key]
-        withheld = _withheld(meanings, sides, samework.name_of(where, axes))
+        sides = then[key], since[key]
+        path = "/".join(value or "-" for value in key)
+        meanings = [side.about["cells"].get(path, {}) for side in (before, now)]
         found.append(
             ThenAndNow(
                 where,
-                logs=(times[0][key], times[1][key]),
+                logs=(sides[0]["logs"], sides[1]["logs"]),
                 medians=(sides[0][DEFAULT], sides[1][DEFAULT]),
-                flags=tuple(word for side in sides for word in side["flags"].split()),
-                withheld=tuple(withheld),
+                flags=f"{sides[0]['flags']} {sides[1]['flags']}",
+                withheld=_withheld(meanings, sides, samework.name_of(where, axes)),
                 hosts=_hosts(sides),
-                reason="; ".join(withheld.values()),
                 # The saved one's where only that is known, and the other way round.
                 floor=float(np.fmax(noise[0].of(where), noise[1].of(where))),
             )
         )
     return found
+
+
+def _since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
+    """The runs of now that are not among the saved ones."""
+    keys = ["host", "cell", "round", "run", "started_at"]
+    return now[~pd.MultiIndex.from_frame(now[keys]).isin(pd.MultiIndex.from_frame(saved[keys]))]
+
+
+def _cells(frame: pd.DataFrame, axes: Sequence[str]) -> dict[tuple[str, ...], dict[Any, Any]]:
+    """By its axes' values, each cell of measurements as reduction.by_cell has it, with the logarithms of its
+    rounds' times."""
+    rounds = by_round(frame, axes)
+    logs = grouped(rounds.assign(logs=np.log(rounds[DEFAULT])), axes)["logs"].agg(list)
+    cells = by_cell(rounds, axes).assign(logs=logs.to_numpy()).to_dict("records")
+    return {tuple(cell[axis] for axis in axes): cell for cell in cells}
 
 
 def _hosts(sides: Sequence[Mapping[Any, Any]]) -> tuple[str, ...]:
@@ -123,42 +127,12 @@ def _withheld(
     with why."""
     found = {}
     if len(hosts := _hosts(sides)) > 1:
-        found[HOSTS] = f"{_says(HOSTS)} ({', '.join(hosts)})"
-    found |= {flag: _says(flag) for flag in baselines.differences(*meanings)}
-    works = (side["work"] for side in sides)
-    if refused := samework.refusal(
-        command, dict(zip(("saved", baselines.NOW), works, strict=True))
-    ):
+        found[HOSTS] = f"{flags.says(HOSTS)} ({', '.join(hosts)})"
+    found |= {flag: flags.says(flag) for flag in baselines.differences(*meanings)}
+    works = {"saved": sides[0]["work"], baselines.NOW: sides[1]["work"]}
+    if refused := samework.refusal(command, works):
         found[refused.flag] = refused.reason
     return found
-
-
-def _says(flag: str) -> str:
-    return flags.FLAGS[flag].says.rstrip(".")
-
-
-def _since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
-    """The runs of now that are not among the saved ones."""
-    keys = ["host", "cell", "round", "run", "started_at"]
-    known = {tuple(run) for run in saved[keys].to_numpy()}
-    return now[[tuple(run) not in known for run in now[keys].to_numpy()]]
-
-
-def _key(row: Mapping[Any, Any], axes: Sequence[str]) -> tuple[str, ...]:
-    return tuple(row[axis] for axis in axes)
-
-
-def _paths(frame: pd.DataFrame, axes: Sequence[str]) -> dict[tuple[str, ...], str]:
-    """The path of each cell, its own and not that of a twin."""
-    rows: list[dict[Any, Any]] = frame[["cell", *axes]].drop_duplicates().to_dict("records")
-    return {_key(row, axes): row["cell"] for row in twins.originals(rows)}
-
-
-def _times(rounds: pd.DataFrame, axes: Sequence[str]) -> dict[tuple[str, ...], list[float]]:
-    times: dict[tuple[str, ...], list[float]] = {}
-    for row in rounds.to_dict("records"):
-        times.setdefault(_key(row, axes), []).append(float(np.log(row[DEFAULT])))
-    return times
 
 
 def make_table(
@@ -170,35 +144,23 @@ def make_table(
     """The table of a baseline, with the columns of every other: value = 100 x (elapsed(saved) /
     elapsed(now) - 1) of the medians, and the unpaired ratio with its interval."""
     axes = list(order)
-    rows = [_row(both, limits) for both in found]
-    table = pd.DataFrame(rows, columns=[*axes, "value", *STATISTICS, "noise_floor"])
+    table = tables.frame_of([_row(both, limits) for both in found], axes)
     # Its degrees of freedom are taken to be the least that Welch's can be: calls err towards none.
-    table = with_calls(with_unknown_noise(table), metric_of(DEFAULT).calls, limits)
-    table = in_order(table, order, axes)
-    table = table.assign(
-        table=baselines.table_name(baseline), baseline=baseline, candidate=baselines.NOW
-    )
-    return table[columns(axes)].reset_index(drop=True)
+    table = tables.called(table, metric_of(DEFAULT), limits)
+    table = in_order(table.assign(baseline=baseline, candidate=baselines.NOW), order, axes)
+    return tables.finished(table, baselines.table_name(baseline), axes)
 
 
 def _row(both: ThenAndNow, limits: Limits) -> dict[str, Any]:
-    # What a run did against most others says nothing of these two.
-    words = [*(word for word in both.flags if word not in samework.REFUSED), *both.withheld]
+    words = [*tables.own_words([both.flags]), *both.withheld]
+    said: dict[str, Any] = {**both.axes, "withheld": "; ".join(both.withheld.values())}
     if both.withheld:
-        return {**both.axes, "n": 0, "flags": flags.joined(words), "withheld": both.reason}
+        return said | {"n": 0, "flags": flags.joined(words)}
     ratio = both.ratio()
-    few = ratio.n < limits.enough_rounds
-    return {
-        **both.axes,
-        "value": 100 * (both.medians[0] / both.medians[1] - 1),
-        "ratio": ratio.value,
-        "low": ratio.low,
-        "high": ratio.high,
-        "n": ratio.n,
-        "flags": flags.joined([*words, *["low-n"] * few]),
-        "withheld": "",
-        "noise_floor": both.floor,
-    }
+    words += tables.low_n(ratio.n, limits)
+    value = 100 * (both.medians[0] / both.medians[1] - 1)
+    said |= {"value": value, "flags": flags.joined(words), "noise_floor": both.floor}
+    return said | ratio.statistics()
 
 
 def notes(baseline: str, before: Side, now: Side, found: Sequence[ThenAndNow]) -> list[str]:

@@ -199,14 +199,13 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What has changed between two descriptions (of about) that may have, a few words each."""
     found = []
-    for key, name in (("kernel", "kernel"), ("system", "system"), ("governor", "CPU governor")):
+    for key in ("kernel", "system", "governor", "storage"):
+        name = "CPU governor" if key == "governor" else key
         found += _change(name, before.get(key, []), now.get(key, []))
-    found += _change("storage", before.get("storage", []), now.get("storage", []))
-    programs = dict.fromkeys([*before.get("versions", {}), *now.get("versions", {})])
-    for program in programs:
-        sides = [side.get("versions", {}).get(program, []) for side in (before, now)]
-        if all(sides):  # a program that one side did not use has not changed
-            found += _change(program, *sides)
+    for program, versions in before.get("versions", {}).items():
+        since = now.get("versions", {}).get(program)
+        if versions and since:  # a program that one side did not use has not changed
+            found += _change(program, versions, since)
     for path, digests in now.get("server_files", {}).items():
         if before.get("server_files", {}).get(path, digests) != digests:
             found.append(f"server configuration {path}")

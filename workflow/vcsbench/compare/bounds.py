@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from vcsbench import words
 from vcsbench.compare.decisions import Limits
 from vcsbench.compare.intervals import Estimate
 
@@ -37,8 +38,7 @@ def verdict_of(
     if not measured.n:
         return NOT_MEASURED, ()
     if measured.n < limits.enough_rounds:
-        rounds = "1 round" if measured.n == 1 else f"{measured.n} rounds"
-        return INCONCLUSIVE, (f"low n: {rounds}",)
+        return INCONCLUSIVE, (f"low n: {words.count_of(measured.n, 'round')}",)
     word = _side(finding, measured.low, measured.high)
     if not word:
         return INCONCLUSIVE, ("interval: it crosses a bound",)

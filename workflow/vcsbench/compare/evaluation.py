@@ -15,15 +15,19 @@ from vcsbench.compare.bounds import INCONCLUSIVE, NOT_MEASURED, REPRODUCED, Find
 from vcsbench.compare.decisions import USUAL, Limits
 from vcsbench.compare.intervals import CONFIDENCE, Estimate, mean_interval, ratio_interval
 from vcsbench.compare.noise import largest
+from vcsbench.compare.reduction import paired
 from vcsbench.compare.selection import (
     comparable,
     involved,
+    keys_of,
     matches,
     only_some,
+    sides_of,
     where,
     why_nothing,
 )
-from vcsbench.evidence import flags
+from vcsbench.evidence import flags, samework
+from vcsbench.evidence.frames import grouped
 from vcsbench.metrics import DEFAULT
 
 NOTHING = mean_interval([])
@@ -35,7 +39,7 @@ class Basis:
 
     `floor` gives the noise floor of a cell, by its axes, as a ratio of 1 or more, NaN where it is not
     known; without one nothing is widened.
-    `scales` maps a repository to the scale that it was measured at, `published_scale` is that of
+    `scales` maps a subject (a repository) to the scale that it was measured at, `published_scale` is that of
     the published numbers. `grid` has the study's cells (the axes and `skip`). `saved` maps the name
     of a baseline to its cells beside those of now.
     """
@@ -79,7 +83,7 @@ def evaluate(
     if not value.n:
         return Evaluation(why=(why_nothing(finding, basis.grid),))
     word, why = verdict_of(finding, value, _noise_floor(finding, rows, axes, basis), basis.limits)
-    return Evaluation(value, word, (*why, *some, *_scale(rows, basis)))
+    return Evaluation(value, word, (*why, *some, *_scale(rows, axes, basis)))
 
 
 def metric_name(finding: Finding) -> str:
@@ -137,33 +141,21 @@ def estimate(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> Est
     Only rounds in which nothing is missing are counted, so that all reduce the same cells.
     """
     rows = where(rounds, finding["where"])
-    compare, metric = finding.get("compare"), metric_name(finding)
+    compare, metric, keys = finding.get("compare"), metric_name(finding), keys_of(finding, axes)
     if metric not in rows:
         return NOTHING
-    if compare:
-        values = _ratios(rows, compare, [axis for axis in axes if axis != compare["axis"]])
+    if compare:  # the cells of a pair are of one round and one host
+        pairs = paired(rows, compare["axis"], sides_of(finding), [*keys, "host", "round"])
+        values = pairs.assign(value=pairs[f"{metric}_baseline"] / pairs[f"{metric}_candidate"])
     else:
-        values = rows.rename(columns={metric: "value"})[[*axes, "round", "value"]]
+        values = rows.assign(value=rows[metric])
     values = values[values["value"].notna()]
-    units = len({tuple(row) for row in values.drop(columns=["round", "value"]).to_numpy()})
-    by_unit = values.groupby("round")["value"]
-    reduced = by_unit.agg(finding["expect"]["over"])[by_unit.count() == units]
+    of_rounds = values.groupby("round")["value"]
+    whole = of_rounds.count() == grouped(values, keys).ngroups
+    reduced = of_rounds.agg(finding["expect"]["over"])[whole]
     if len(reduced) == 1:  # as it is, not through a logarithm and back
         return Estimate(float(reduced.iloc[0]), math.nan, math.nan, 1)
     return ratio_interval(np.log(reduced)) if compare else mean_interval(reduced)
-
-
-def _ratios(rows: pd.DataFrame, compare: Mapping[str, Any], others: Sequence[str]) -> pd.DataFrame:
-    """baseline / candidate of each pair of cells within a round and a host."""
-    metric = compare.get("metric", DEFAULT)
-    keys = [*others, "host", "round"]
-    sides = [
-        rows[rows[compare["axis"]] == str(compare[side])][[*keys, metric]]
-        for side in ("baseline", "candidate")
-    ]
-    pairs = sides[0].merge(sides[1], on=keys, suffixes=("_baseline", "_candidate"))
-    pairs["value"] = pairs[f"{metric}_baseline"] / pairs[f"{metric}_candidate"]
-    return pairs[[*others, "round", "value"]]
 
 
 def _noise_floor(finding: Finding, rows: pd.DataFrame, axes: Sequence[str], basis: Basis) -> float:
@@ -174,12 +166,13 @@ def _noise_floor(finding: Finding, rows: pd.DataFrame, axes: Sequence[str], basi
     return largest(basis.floor(cell) for cell in cells)
 
 
-def _scale(rows: pd.DataFrame, basis: Basis) -> list[str]:
-    """That a value is from below the published scale, for each repository of which it is."""
-    if basis.published_scale is None or "repo" not in rows:
+def _scale(rows: pd.DataFrame, axes: Sequence[str], basis: Basis) -> list[str]:
+    """That a value is from below the published scale, for each subject of which it is."""
+    axis, published = samework.subject_axis(axes), basis.published_scale
+    if published is None or not axis:
         return []
     return [
-        f"scale: {repo} at {basis.scales[repo]:.3g} of the published {basis.published_scale:g}"
-        for repo in dict.fromkeys(rows["repo"])
-        if basis.scales.get(repo, math.inf) < basis.published_scale
+        f"scale: {subject} at {basis.scales[subject]:.3g} of the published {published:g}"
+        for subject in dict.fromkeys(rows[axis])
+        if basis.scales.get(subject, math.inf) < published
     ]

@@ -23,30 +23,24 @@ def expectation_verdicts(
     axes: Sequence[str],
     measured: pd.DataFrame,
     basis: Basis,
-    by: Sequence[str] = (),
 ) -> pd.DataFrame:
     """A row per expectation: the columns of the findings, `published` empty, and `passes`.
 
     `verdict` is holds, differs, inconclusive or not measured.
     """
-    rows = verdicts(expectations, axes, None, measured, basis, by)
-    rows["verdict"] = rows["verdict"].replace(REPRODUCED, HOLDS)
-    said = zip(expectations, rows["verdict"], strict=True)
-    return rows.assign(passes=["yes" if passes(e, word) else "no" for e, word in said])[COLUMNS]
-
-
-def passes(expectation: Mapping[str, Any], verdict: str) -> bool:
-    """Whether `check` lets a verdict pass: what holds, and what the expectation allows."""
-    allowed = {
-        HOLDS: True,
-        INCONCLUSIVE: expectation.get("allow_inconclusive", False),
-        NOT_MEASURED: expectation.get("allow_not_measured", False),
-    }
-    return bool(allowed.get(verdict, False))
+    rows = verdicts(expectations, axes, None, measured, basis)
+    return _judged(expectations, rows.replace({"verdict": {REPRODUCED: HOLDS}}))
 
 
 def unmeasured(study: str, expectations: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """The rows of a study that the configuration does not run."""
-    rows = verdicts(expectations, [], None, None).assign(why=f"the key `studies` lacks {study}")
-    allowed = ["yes" if passes(e, NOT_MEASURED) else "no" for e in expectations]
-    return rows.assign(passes=allowed)[COLUMNS]
+    rows = verdicts(expectations, [], None, None)
+    return _judged(expectations, rows.assign(why=f"the key `studies` lacks {study}"))
+
+
+def _judged(expectations: Sequence[Mapping[str, Any]], rows: pd.DataFrame) -> pd.DataFrame:
+    """Whether `check` lets verdicts pass: what holds, and what the expectation allows."""
+    allowing = {INCONCLUSIVE: "allow_inconclusive", NOT_MEASURED: "allow_not_measured"}
+    pairs = zip(expectations, rows["verdict"], strict=True)
+    passes = [verdict == HOLDS or e.get(allowing.get(verdict, ""), False) for e, verdict in pairs]
+    return rows.assign(passes=["yes" if passed else "no" for passed in passes])[COLUMNS]

@@ -66,11 +66,8 @@ def with_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> p
 def with_unknown_noise(table: pd.DataFrame) -> pd.DataFrame:
     """The table with the flag `noise-unknown` where a ratio has no noise floor."""
     unknown = table["noise_floor"].isna() & table["ratio"].notna()
-    words = [
-        flags.joined([*own.split(), "noise-unknown"]) if without else own
-        for own, without in zip(table["flags"], unknown, strict=True)
-    ]
-    return table.assign(flags=words)
+    pairs = zip(table["flags"], unknown, strict=True)
+    return table.assign(flags=[flags.also(own, "noise-unknown", without) for own, without in pairs])
 
 
 def call_all(

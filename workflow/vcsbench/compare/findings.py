@@ -12,6 +12,7 @@ from vcsbench.compare.decisions import Limits
 from vcsbench.compare.evaluation import NOTHING, Basis, Evaluation, estimate, evaluate
 from vcsbench.compare.noise import floors
 from vcsbench.compare.reduction import by_round, told_apart
+from vcsbench.evidence import samework
 
 # `why` says in words what made a verdict inconclusive, and what else it stands on.
 COLUMNS = ["id", "statement", "published", "measured", "low", "high", "expected", "verdict", "why"]
@@ -26,17 +27,11 @@ def basis_of(
     published_scale: float | None = None,
 ) -> Basis:
     """What verdicts on a frame of the measurements stand on; `grid` as in its file."""
-    scales: dict[str, float] = {}
-    if "repo" in measured:
-        lowest = measured.groupby("repo")["scale"].min().dropna()
-        scales = {str(repo): float(scale) for repo, scale in lowest.items()}
-    return Basis(
-        floor=floors(measured, axes, noise_class).of,
-        scales=scales,
-        published_scale=published_scale,
-        grid=grid,
-        limits=limits,
-    )
+    subject = samework.subject_axis(axes)
+    lowest = measured.groupby(subject)["scale"].min().dropna() if subject else pd.Series()
+    scales = {str(value): float(scale) for value, scale in lowest.items()}
+    floor = floors(measured, axes, noise_class).of
+    return Basis(floor, scales, published_scale, grid, limits=limits)
 
 
 def verdicts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -21,6 +21,10 @@ class Estimate:
     high: float
     n: int
 
+    def statistics(self) -> dict[str, float]:
+        """Those of a ratio as columns of a table."""
+        return {"ratio": self.value, "low": self.low, "high": self.high, "n": self.n}
+
 
 def mean_interval(values: Iterable[float]) -> Estimate:
     """The arithmetic mean of one value per round and its t interval.
@@ -29,14 +33,17 @@ def mean_interval(values: Iterable[float]) -> Estimate:
     """
     numbers = [value for value in values if math.isfinite(value)]
     n = len(numbers)
-    if not n:
-        return Estimate(math.nan, math.nan, math.nan, 0)
-    mean = math.fsum(numbers) / n
-    if n < 2:
-        return Estimate(mean, math.nan, math.nan, n)
-    variance = math.fsum((number - mean) ** 2 for number in numbers) / (n - 1)
-    half = t_quantile(n - 1) * math.sqrt(variance / n)
+    mean, square = _mean_and_square(numbers)
+    half = t_quantile(n - 1) * math.sqrt(square) if n > 1 else math.nan
     return Estimate(mean, mean - half, mean + half, n)
+
+
+def _mean_and_square(numbers: Sequence[float]) -> tuple[float, float]:
+    """The mean, and the square of its standard error; NaN where there are too few numbers."""
+    n = len(numbers)
+    mean = math.fsum(numbers) / n if n else math.nan
+    squares = math.fsum((number - mean) ** 2 for number in numbers)
+    return mean, squares / (n - 1) / n if n > 1 else math.nan
 
 
 def ratio_interval(log_ratios: Iterable[float]) -> Estimate:
@@ -58,25 +65,15 @@ def unpaired_ratio(
     """
     sides = [[x for x in logs if math.isfinite(x)] for logs in (baseline_logs, candidate_logs)]
     n = min(map(len, sides))
-    if not n:
-        return Estimate(math.nan, math.nan, math.nan, 0)
-    means = [math.fsum(side) / len(side) for side in sides]
-    difference = means[0] - means[1]
-    if n < 2:
-        return Estimate(math.exp(difference), math.nan, math.nan, n)
-    squares = [
-        math.fsum((x - mean) ** 2 for x in side) / (len(side) - 1) / len(side)
-        for side, mean in zip(sides, means, strict=True)
-    ]
-    error = math.fsum(squares)
-    ratio = math.exp(difference)
-    if not error:
-        return Estimate(ratio, ratio, ratio, n)
-    parts = zip(squares, sides, strict=True)
-    degrees = error**2 / math.fsum(square**2 / (len(side) - 1) for square, side in parts)
-    half = t_quantile(degrees, confidence) * math.sqrt(error)
+    (one, first), (other, second) = map(_mean_and_square, sides)
+    difference, error = one - other, math.fsum([first, second])
+    half = math.nan if n < 2 else 0.0
+    if error > 0:  # not NaN
+        parts = zip((first, second), sides, strict=True)
+        degrees = error**2 / math.fsum(square**2 / (len(side) - 1) for square, side in parts)
+        half = t_quantile(degrees, confidence) * math.sqrt(error)
     low, high = math.exp(difference - half), math.exp(difference + half)
-    return Estimate(ratio, low, high, n)
+    return Estimate(math.exp(difference), low, high, n)
 
 
 @cache

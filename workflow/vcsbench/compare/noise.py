@@ -25,6 +25,7 @@ import pandas as pd
 from vcsbench.compare.family import EACH
 from vcsbench.compare.intervals import detectable, t_quantile
 from vcsbench.compare.reduction import by_round, twins_by_round
+from vcsbench.evidence.frames import grouped
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.metrics.metric import Metric
 from vcsbench.plan import twins
@@ -83,10 +84,8 @@ def noise_table(
     """
     named = [axis for axis in noise_class if axis in axes]
     rounds = by_round(frame, axes)
-    differences = _differences(
-        rounds, twins_by_round(frame, axes), axes, metric or metric_of(DEFAULT)
-    )
-    noise = _by_class(differences, named)
+    doubles = twins_by_round(frame, axes)
+    noise = _by_class(_differences(rounds, doubles, axes, metric or metric_of(DEFAULT)), named)
     table = rounds[named].drop_duplicates().merge(noise, how="left", on=named) if named else noise
     return table.assign(
         twins=table["twins"].fillna(0).astype(int),
@@ -101,25 +100,18 @@ def _differences(
     """A row per twin: its axes, cell, n (paired rounds), mean and square (the sum of squared deviations
     from it) of d."""
     keys = [*axes, "host", "round"]
-    sides = originals[[*keys, metric.name]], doubles[["cell", *keys, metric.name]]
-    both = sides[1].merge(sides[0], on=keys, suffixes=("_twin", ""))
+    both = doubles.merge(originals, on=keys, suffixes=("_twin", ""))
     both = both.assign(d=np.log(both[metric.name].astype(float) / both[f"{metric.name}_twin"]))
     both = both[np.isfinite(both["d"])]
-    grouped = both.groupby([*axes, "cell"], sort=False, dropna=False)["d"]
-    return pd.DataFrame(
-        {
-            "n": grouped.size(),
-            "mean": grouped.mean(),
-            "square": grouped.var() * (grouped.size() - 1),
-        }
-    ).reset_index()
+    by_twin = grouped(both, [*axes, "cell"])["d"]
+    found = by_twin.agg(n="size", mean="mean", square="var").reset_index()
+    return found.assign(square=found["square"] * (found["n"] - 1))
 
 
 def _by_class(pairs: pd.DataFrame, named: Sequence[str]) -> pd.DataFrame:
     rows = []
     pairs = pairs[pairs["n"] > 1]
-    one: list[Any] = [((), pairs)] if len(pairs) else []
-    for key, of_class in pairs.groupby(list(named), sort=False) if named else one:
+    for _, of_class in grouped(pairs, named):
         n = int(of_class["n"].min())
         degrees = int(of_class["n"].sum()) - len(of_class)
         spread = math.sqrt(of_class["square"].sum() / degrees)
@@ -127,5 +119,6 @@ def _by_class(pairs: pd.DataFrame, named: Sequence[str]) -> pd.DataFrame:
         floor = differed + t_quantile(degrees) * spread / math.sqrt(n)
         smallest = detectable(spread / math.sqrt(n), degrees, floor, EACH)
         ratios = [math.exp(x) for x in (differed, spread, floor, smallest)]
+        key = of_class[list(named)].iloc[0]
         rows.append([*key, len(of_class), n, *ratios, " ".join(of_class["cell"])])
     return pd.DataFrame(rows, columns=[*named, *COLUMNS])

@@ -27,7 +27,7 @@ def read_published(
     for axis in axes:
         if not any(axis in frame for frame in frames):
             raise UserError(f"{files}: has no column `{axis}`, which the study has as an axis")
-    frame = pd.concat([frame.assign(**_lacking(frame, keys)) for frame in frames])
+    frame = pd.concat([f.assign(**{key: "" for key in keys if key not in f}) for f in frames])
     twice = frame[frame.duplicated(keys)]
     if not twice.empty:
         cell = "/".join(value or "-" for value in twice.iloc[0][keys])
@@ -42,7 +42,3 @@ def _read(path: Path, keys: Sequence[str]) -> pd.DataFrame:
     if not columns:
         raise UserError(f"{path}: has no column `{keys[0]}`, which the study has as an axis")
     return read_frame(path, [name for name in columns if name not in keys])
-
-
-def _lacking(frame: pd.DataFrame, keys: Sequence[str]) -> dict[str, str]:
-    return {key: "" for key in keys if key not in frame}

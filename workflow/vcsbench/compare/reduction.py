@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from vcsbench.evidence import flags, samework
+from vcsbench.evidence.frames import grouped
 from vcsbench.metrics import metric_of, names
 from vcsbench.metrics.metric import LOW, Metric
 from vcsbench.plan import twins
@@ -28,16 +29,13 @@ def is_measured(frame: pd.DataFrame) -> bool:
 def told_apart(frame: pd.DataFrame, by: Sequence[str]) -> tuple[pd.DataFrame, dict[str, list[str]]]:
     """The frame with the columns `by`, which are no axes but tell rows apart as these do, as text ("" where
     it has none); and the values of each in order: numbers by size, others as they come."""
-    texts = {name: frame[name].map(_text) if name in frame else _blank(frame) for name in by}
-    order = {name: list(dict.fromkeys(text)) for name, text in texts.items()}
+    frame = frame.assign(**{name: "" for name in by if name not in frame})
+    frame = frame.assign(**{name: frame[name].map(_text) for name in by})
+    order = {name: list(dict.fromkeys(frame[name])) for name in by}
     for values in order.values():
         if all(value.isdigit() for value in values):
             values.sort(key=int)
-    return frame.assign(**texts), order
-
-
-def _blank(frame: pd.DataFrame) -> pd.Series:
-    return pd.Series("", index=frame.index)
+    return frame, order
 
 
 def _text(value: Any) -> str:
@@ -72,17 +70,15 @@ def _of_twins(frame: pd.DataFrame) -> pd.Series:
 
 
 def _rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
-    false = frame["flags"].map(flags.has_false_label).astype(bool)
-    usable = frame[~false]
+    usable = frame[~frame["flags"].map(flags.has_false_label).astype(bool)]
     works = usable.get("work", "")  # without the column nothing tells what they did
     usable = _with_metrics(usable.assign(work=works))
-    grouped = usable.groupby(keys, sort=False, dropna=False)
-    rounds = _reduced(usable, grouped, reduce)
-    rounds["flags"] = grouped["flags"].agg(" ".join)
-    rounds["work"] = grouped["work"].agg(samework.several)
+    groups = grouped(usable, keys)
+    rounds = _reduced(usable, groups, reduce)
+    rounds["flags"] = groups["flags"].agg(" ".join)
+    rounds["work"] = groups["work"].agg(samework.several)
     rounds = rounds.reset_index()
-    cell = [key for key in keys if key not in ("host", "round")]
-    of_cells = rounds.groupby(cell, sort=False, dropna=False)["work"]
+    of_cells = grouped(rounds, [key for key in keys if key not in ("host", "round")])["work"]
     return rounds.assign(work=of_cells.transform(samework.several))
 
 
@@ -93,13 +89,22 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
     Columns: the axes, the metrics and their parts, n (rounds), hosts, flags (words separated by spaces)
     and work.
     """
-    grouped = rounds.groupby(list(axes), sort=False, dropna=False)
-    cells = _reduced(rounds, grouped, reduce)
-    cells["n"] = grouped.size()
-    cells["hosts"] = grouped["host"].agg(lambda hosts: " ".join(sorted(set(hosts))))
-    cells["flags"] = grouped["flags"].agg(" ".join)
-    cells["work"] = grouped["work"].first()
+    groups = grouped(rounds, axes)
+    cells = _reduced(rounds, groups, reduce).assign(
+        n=groups.size(),
+        hosts=groups["host"].agg(lambda hosts: " ".join(sorted(set(hosts)))),
+        flags=groups["flags"].agg(" ".join),
+        work=groups["work"].first(),
+    )
     return cells.reset_index()
+
+
+def paired(frame: pd.DataFrame, axis: str, names: Sequence[str], on: Sequence[str]) -> pd.DataFrame:
+    """The rows with the first of two values of an axis beside those with the second, where they agree on the
+    columns `on`; there are two of each other column: <column>_baseline, <column>_candidate."""
+    baseline, candidate = (frame[frame[axis] == name] for name in names)
+    how: dict[str, Any] = {"on": list(on)} if on else {"how": "cross"}
+    return baseline.merge(candidate, **how, suffixes=("_baseline", "_candidate"))
 
 
 def _with_metrics(frame: pd.DataFrame) -> pd.DataFrame:
@@ -119,18 +124,18 @@ def _column(metric: Metric, part: str) -> str:
     return f"{metric.name}/{part}"
 
 
-def _reduced(frame: pd.DataFrame, grouped: Any, reduce: str) -> pd.DataFrame:
+def _reduced(frame: pd.DataFrame, groups: Any, reduce: str) -> pd.DataFrame:
     """The metrics of groups of rows, and their parts."""
     made: dict[str, Any] = {}
     for metric in (metric_of(name) for name in names() if name in frame):
         columns = {part: _column(metric, part) for part in metric.parts}
         if reduce == MEDIAN and all(column in frame for column in columns.values()):
-            parts = {part: grouped[column].median() for part, column in columns.items()}
+            parts = {part: groups[column].median() for part, column in columns.items()}
             made |= {columns[part]: reduced for part, reduced in parts.items()}
             made[metric.name] = metric.value(parts)
         else:
-            made[metric.name] = grouped[metric.name].agg(_how(metric, reduce))
-    return pd.DataFrame(made, index=grouped.size().index)
+            made[metric.name] = groups[metric.name].agg(_how(metric, reduce))
+    return pd.DataFrame(made, index=groups.size().index)
 
 
 def _how(metric: Metric, reduce: str) -> str:

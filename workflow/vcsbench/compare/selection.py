@@ -10,6 +10,7 @@ import pandas as pd
 from vcsbench import words
 from vcsbench.compare.bounds import Finding
 from vcsbench.evidence import samework
+from vcsbench.evidence.frames import grouped
 
 
 def values_of(wanted: Any) -> list[str]:
@@ -29,18 +30,27 @@ def where(rounds: pd.DataFrame, wanted: Mapping[str, Any]) -> pd.DataFrame:
     return rounds
 
 
+def sides_of(finding: Finding) -> list[str]:
+    """The values that a finding compares, the baseline first; none where it compares nothing."""
+    compare = finding.get("compare", {})
+    return [str(compare[side]) for side in ("baseline", "candidate") if side in compare]
+
+
+def keys_of(finding: Finding, axes: Sequence[str]) -> list[str]:
+    """The axes that tell what a finding reduces apart, cells or pairs of them: all but the compared one."""
+    return [axis for axis in axes if axis != finding.get("compare", {}).get("axis")]
+
+
 def involved(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
     """The rows of the cells that a finding is about; where it compares, of those with a partner."""
     rows = where(rounds, finding["where"])
-    compare = finding.get("compare")
-    if not compare:
+    sides = sides_of(finding)
+    if not sides:
         return rows
-    others = [axis for axis in axes if axis != compare["axis"]]
-    sides = [rows[rows[compare["axis"]] == str(compare[s])] for s in ("baseline", "candidate")]
-    keys = [{tuple(row) for row in side[others].to_numpy()} for side in sides]
-    both = pd.concat(sides)
-    paired = [tuple(row) in keys[0] & keys[1] for row in both[others].to_numpy()]
-    return both[pd.Series(paired, index=both.index, dtype=bool)]
+    compared = finding["compare"]["axis"]
+    both = pd.concat([rows[rows[compared] == side] for side in sides])
+    found = grouped(both, keys_of(finding, axes))[compared].transform("nunique")
+    return both[found == len(sides)]
 
 
 def comparable(
@@ -48,29 +58,25 @@ def comparable(
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The rows of the cells that did the same work as what they are compared with, and why each of
     the others was left out; `rows` as involved() has them."""
-    compare = finding.get("compare") or {}
-    keys = [axis for axis in axes if axis != compare.get("axis")]
-    kept: list[pd.DataFrame] = []
+    compare = finding.get("compare")
+    keys = keys_of(finding, axes)
+    kept = [rows.iloc[:0]]
     refused: dict[str, None] = {}
-    for _, part in rows.groupby(keys, sort=False, dropna=False) if keys else [((), rows)]:
-        names = part[compare["axis"]] if compare else pd.Series("", index=part.index)
-        sides = dict(zip(names, part["work"], strict=True))
+    for _, part in grouped(rows, keys):
+        names = part[compare["axis"]] if compare else [""] * len(part)
         name = samework.name_of(dict(part.iloc[0]), keys)
-        refusal = samework.refusal(name, sides)
+        refusal = samework.refusal(name, dict(zip(names, part["work"], strict=True)))
         # A number that is compared with none needs but to be of one thing.
         if refusal and (compare or refusal.flag == samework.OTHER):
             refused[f"{refusal.flag.replace('-', ' ')}: {refusal.reason}"] = None
         else:
             kept.append(part)
-    return (pd.concat(kept) if kept else rows.iloc[:0]), tuple(refused)
+    return pd.concat(kept), tuple(refused)
 
 
 def why_nothing(finding: Finding, grid: Sequence[Mapping[str, str]]) -> str:
     """Why there is no value: the grid lacks cells, this machine cannot measure them, or no run counts."""
-    compare = finding.get("compare") or {}
-    sides = [str(compare[side]) for side in ("baseline", "candidate") if side in compare]
-    wanted = [{compare["axis"]: side} for side in sides] or [{}]
-    for side in wanted:
+    for side in [{finding["compare"]["axis"]: side} for side in sides_of(finding)] or [{}]:
         named = {**finding["where"], **side}
         cells = [cell for cell in grid if matches(cell, named)]
         said = ", ".join(f"{axis} {' or '.join(values_of(v))}" for axis, v in named.items())
@@ -100,7 +106,6 @@ def only_some(
     measured = about.merge(where(rounds, finding["where"])[in_grid].drop_duplicates())
     if len(measured) == len(about):
         return ()
-    units = [axis for axis in axes if not compare or axis != compare["axis"]]
-    n = len({tuple(row) for row in kept[units].to_numpy()})
+    n = grouped(kept, keys_of(finding, axes)).ngroups
     said = f"of {len(about)} cells {len(measured)} were measured: reduced over"
     return (f"{said} {words.count_of(n, 'pair' if compare else 'cell')}",)

@@ -20,6 +20,19 @@ or a value of the wrong type is an error that names the file and the key.
 Made from `workflow/schemas` by `python -m vcsbench.config.documentation`; a test holds it to them.
 """
 
+EXAMPLE = """\
+A part of the grid names axes of the study with a value or a list of values:
+
+```yaml
+grid:
+  fsfs-san-2014:
+    include:
+      - {command: [log, export], format: [f6, f7], config: slow, cache: [cold, hot-os]}
+    exclude:
+      - {ra: http, cache: cold}
+```
+"""
+
 SERVERS = """\
 ## Server configurations: `config/servers/<name>/`
 
@@ -54,85 +67,54 @@ but one is inconclusive or was not measured; 1, something went wrong, or there i
 """
 
 
-MISSING = object()
-
-
 def document() -> str:
     """The text of config/README.md."""
-    parts = [HEAD, "## Keys of config.yaml\n", _table("config"), _example(), SERVERS]
-    parts += ["## Keys of a study: `config/studies/<name>.yaml`\n", _table("study")]
-    parts += [CHECKS, _rows(_finding())]
-    return "\n".join(parts)
-
-
-def _finding() -> Any:
-    """The schema of one check, with what it says of each study's list left out."""
-    return read_yaml(SCHEMAS / "findings.schema.yaml")["$defs"]["finding"]
-
-
-def _table(schema: str) -> str:
-    content = read_yaml(SCHEMAS / f"{schema}.schema.yaml")
-    return _rows(content, DEFAULTS if schema == "config" else {})
+    config, study, findings = (
+        read_yaml(SCHEMAS / f"{name}.schema.yaml") for name in ("config", "study", "findings")
+    )
+    parts = [HEAD, "## Keys of config.yaml\n", _rows(config, DEFAULTS), EXAMPLE, SERVERS]
+    parts += ["## Keys of a study: `config/studies/<name>.yaml`\n", _rows(study)]
+    return "\n".join([*parts, CHECKS, _rows(findings["$defs"]["finding"])])
 
 
 def _rows(content: Any, defaults: Mapping[str, Any] = MappingProxyType({})) -> str:
     lines = ["| key | type | default | meaning |", "| --- | --- | --- | --- |"]
-    for key, rule, needed in _keys(content, content, ""):
-        value = _default(defaults, key)
-        default = "" if value is MISSING else f"`{json.dumps(value)}`"
-        default = "needed" if needed else default
+    for key, rule, needed in _keys(content, ""):
+        default = "needed" if needed else _default(defaults, key)
         lines.append(f"| `{key}` | {_type(rule)} | {default} | {_meaning(rule)} |")
     return "\n".join(lines) + "\n"
 
 
-def _default(defaults: Mapping[str, Any], key: str) -> Any:
-    """The default of a dotted key, or MISSING; that of a mapping is told key by key, unless it is empty."""
+def _default(defaults: Mapping[str, Any], key: str) -> str:
+    """The default of a dotted key, "" without; that of a mapping is told key by key, unless it is empty."""
     value: Any = defaults
     for name in key.split("."):
-        value = value.get(name, MISSING) if isinstance(value, Mapping) else MISSING
-    return MISSING if isinstance(value, Mapping) and value else value
+        if not isinstance(value, Mapping) or name not in value:
+            return ""
+        value = value[name]
+    return "" if isinstance(value, Mapping) and value else f"`{json.dumps(value)}`"
 
 
-def _keys(content: Any, root: Any, prefix: str) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
+def _keys(content: Any, prefix: str) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
     for key, rule in content.get("properties", {}).items():
         yield f"{prefix}{key}", rule, key in content.get("required", [])
-        yield from _keys(rule, root, f"{prefix}{key}.")
+        yield from _keys(rule, f"{prefix}{key}.")
         below = rule.get("additionalProperties")
         if isinstance(below, Mapping) and "properties" in below:
-            yield from _keys(below, root, f"{prefix}{key}.<name>.")
+            yield from _keys(below, f"{prefix}{key}.<name>.")
 
 
 def _type(rule: Mapping[str, Any]) -> str:
     if "enum" in rule:
         return "one of " + ", ".join(f"`{value}`" for value in rule["enum"])
     kind = rule.get("type", "")
-    names: dict[str, str] = {
-        "array": "list",
-        "object": "mapping",
-        "string": "text",
-        "null": "nothing",
-    }
+    names = {"array": "list", "object": "mapping", "string": "text", "null": "nothing"}
     kinds = kind if isinstance(kind, list) else [kind]
-    return " or ".join(names.get(k, str(k)) for k in kinds)
+    return " or ".join(names.get(str(k), str(k)) for k in kinds)
 
 
 def _meaning(rule: Mapping[str, Any]) -> str:
     return " ".join(str(rule.get("description", "")).split()).replace("|", "\\|")
-
-
-def _example() -> str:
-    return """\
-A part of the grid names axes of the study with a value or a list of values:
-
-```yaml
-grid:
-  fsfs-san-2014:
-    include:
-      - {command: [log, export], format: [f6, f7], config: slow, cache: [cold, hot-os]}
-    exclude:
-      - {ra: http, cache: cold}
-```
-"""
 
 
 if __name__ == "__main__":

@@ -33,8 +33,7 @@ def judge(context: Mapping[str, Any]) -> list[str]:
         places = seen.get("places") or []  # none: the PATH's, of which nothing is claimed
         if places and seen["libraries"] is None:
             words.append("libraries-unknown")
-        elsewhere = [path for path in seen.get("libraries") or [] if not _is_below(path, places)]
-        if places and elsewhere:
+        elif places and not all(_is_below(path, places) for path in seen["libraries"]):
             words.append("other-libraries")
     return list(dict.fromkeys(words))
 
@@ -53,19 +52,9 @@ def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, kept: Sequence[str])
         return table["flags"]
     ran = frame.groupby([*kept, AXIS], dropna=False)["binaries"].agg(set).to_dict()
 
-    def of(row: Mapping[Any, Any], side: str) -> set[str]:
-        return set(ran.get((*(row[axis] for axis in kept), row[side]), ())) - {""}
-
-    return pd.Series(
-        [
-            flags.joined(
-                [
-                    *row["flags"].split(),
-                    *["same-binaries"] * bool(of(row, "baseline") & of(row, "candidate")),
-                ]
-            )
-            for row in table.to_dict("records")
-        ],
-        index=table.index,
-        dtype=object,
-    )
+    said = []
+    for row in table.to_dict("records"):
+        where = [row[axis] for axis in kept]
+        both = (ran.get((*where, row[side]), set()) - {""} for side in ("baseline", "candidate"))
+        said.append(flags.also(row["flags"], "same-binaries", bool(set.intersection(*both))))
+    return pd.Series(said, index=table.index, dtype=object)

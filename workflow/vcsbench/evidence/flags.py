@@ -220,14 +220,16 @@ FLAGS: dict[str, Flag] = {
 }
 
 # For these a table shows no number of cells that were measured.
-WITHHOLDING = frozenset(
-    [
-        *("hosts-differ", "other-work", "work-unknown", "not-saved", "same-runs"),
-        *("other-command", "other-repository", "other-method"),
-    ]
-)
+WITHHOLDING = {
+    *("hosts-differ", "other-work", "work-unknown", "not-saved", "same-runs"),
+    *("other-command", "other-repository", "other-method"),
+}
 FALSE_LABEL = frozenset(word for word, flag in FLAGS.items() if flag.false_label)
-SENTENCES = {word: flag.sentence for word, flag in FLAGS.items()}
+
+
+def says(word: str) -> str:
+    """What was seen, without a full stop."""
+    return FLAGS[word].says.rstrip(".")
 
 
 def joined(words: Iterable[str]) -> str:
@@ -240,6 +242,11 @@ def joined(words: Iterable[str]) -> str:
         found.discard("off-10")
     known = [word for word in FLAGS if word in found]
     return " ".join([*known, *sorted(found - FLAGS.keys())])
+
+
+def also(own: str, word: str, seen: bool) -> str:
+    """Flags, separated by spaces, with one more where it was seen."""
+    return joined([*own.split(), word]) if seen else own
 
 
 def has_false_label(flags: str) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from vcsbench.errors import UserError
@@ -51,3 +53,9 @@ def in_order(
     if ranks.columns.empty:
         return frame
     return frame.loc[ranks.sort_values(list(ranks.columns), kind="stable").index]
+
+
+def grouped(frame: pd.DataFrame, keys: Iterable[str]) -> Any:
+    """The rows that agree on some columns, in the order of the first ones; all of them where there are no
+    such columns."""
+    return frame.groupby(list(keys) or np.zeros(len(frame)), sort=False, dropna=False)

@@ -70,13 +70,7 @@ def _flat_runs(result: Mapping[str, Any]) -> list[Run]:
     times = result["times"]
     codes = result.get("exit_codes") or [0] * len(times)
     return [
-        Run(
-            float(elapsed),
-            result.get("user"),
-            result.get("system"),
-            code,
-            mean_cpu=len(times) > 1,
-        )
+        Run(float(elapsed), result.get("user"), result.get("system"), code, None, len(times) > 1)
         for elapsed, code in zip(times, codes, strict=True)
     ]
 

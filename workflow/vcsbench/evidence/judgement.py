@@ -16,18 +16,10 @@ from vcsbench.evidence.hyperfine_export import Run
 MIB = 1 << 20
 # All that judge() can say: what a context says of these is said anew.
 JUDGED = (
-    *(
-        "uncertified",
-        "clock",
-        "residency-unknown",
-        "warm",
-        "no-reads",
-        "fewer-reads",
-        "read-by-others",
-    ),
-    *("cold-reads", "restarted", "served-before", "not-warmed", "forked", "caches-no-help"),
-    *("other-server", "swapped", "low-memory", "memory-pressure", "io-busy", "cpu-busy"),
-    *("disturbed", "throttled"),
+    *("uncertified", "clock", "residency-unknown", "warm", "no-reads", "fewer-reads"),
+    *("read-by-others", "cold-reads", "restarted", "served-before", "not-warmed", "forked"),
+    *("caches-no-help", "other-server", "swapped", "low-memory", "memory-pressure"),
+    *("io-busy", "cpu-busy", "disturbed", "throttled"),
 )
 # What every certificate has: without it there is nothing to judge.
 NEEDED = ("client_read_bytes", "window_s", "swapped_in_pages")

@@ -17,7 +17,7 @@ from vcsbench.axes.cache import promises
 from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.errors import UserError
 from vcsbench.evidence import buildlabels, flags, hyperfine_export, judgement, samework
-from vcsbench.evidence.frames import read_frame
+from vcsbench.evidence.frames import grouped, read_frame
 from vcsbench.measure.identity import full_name
 
 # The columns that hold numbers whatever the study; a certificate may add more.
@@ -68,16 +68,15 @@ def collect(
     """
     collected = Collected(list(axes), {**THRESHOLDS, **thresholds})
     found = {_key(Path(path), len(axes)): Path(path) for path in exports}
-    for cell in grid:
-        if cell["skip"]:
-            continue
+    wanted = [cell for cell in grid if not cell["skip"]]
+    for cell, number in itertools.product(wanted, range(1, rounds + 1)):
         path = cell["cell"]
-        for number in range(1, rounds + 1):
-            log = Path(logs) / path / f"round{number}.log"
-            export = found.get((path, number))
-            reason = _why_missing(log) if export is None else _read(export, cell, number, collected)
-            if reason:
-                collected.failures.append({"cell": path, "round": number, "reason": reason})
+        if export := found.get((path, number)):
+            reason = _read(export, cell, number, collected)
+        else:
+            reason = _why_missing(Path(logs) / path / f"round{number}.log")
+        if reason:
+            collected.failures.append({"cell": path, "round": number, "reason": reason})
     return collected
 
 
@@ -90,7 +89,7 @@ def measurements(collected: Collected) -> pd.DataFrame:
     cell-rounds), seed (what that order was drawn from), scale, host, started_at, flags (words
     separated by spaces)."""
     first = ["cell", *collected.axes, "round", "run"]
-    first += ["elapsed_s", "user_s", "system_s", "server_cpu_s", "client_peak_memory_bytes"]
+    first += [*TIMES, "client_peak_memory_bytes"]
     last = ["work", "client", "client_version", "server", "server_version", "binaries"]
     last += ["set_aside", "copy", "order", "seed", "scale", "host", "started_at", "flags"]
     seen = dict.fromkeys(name for run in collected.runs for name in run)
@@ -117,12 +116,7 @@ def _key(export: Path, depth: int) -> tuple[str, int]:
     return "/".join(export.parts[-1 - depth : -1]), int(export.stem.removeprefix("round"))
 
 
-def _read(
-    export: Path,
-    cell: Mapping[str, str],
-    number: int,
-    collected: Collected,
-) -> str:
+def _read(export: Path, cell: Mapping[str, str], number: int, collected: Collected) -> str:
     """Add the runs of an export; returns why it is none, or ""."""
     try:
         context = json.loads(export.with_name(f"{export.stem}.context.json").read_bytes())
@@ -135,37 +129,38 @@ def _read(
     codes = {run.exit_code for run in runs} - {0}
     if codes:
         return f"the command ended with {', '.join(sorted(map(str, codes)))}, which is not 0"
-    axes = {axis: cell[axis] for axis in collected.axes}
-    limits = collected.thresholds
+    where = {name: cell[name] for name in ("cell", *collected.axes)}
     about = _about(context)
-    certified: list[dict[str, Any]] = context.get("runs", [])
-    for index, run in enumerate(runs):
-        seen = certified[index] if index < len(certified) else UNCERTIFIED
-        certificate = judgement.with_times(seen.get("certificate", {}), run)
-        kept = [word for word in seen.get("flags", []) if word not in judgement.JUDGED]
-        judged = judgement.judge(certificate, run.elapsed_s, promises(context), limits)
-        words = [*judged, *kept, *context.get("flags", [])]
-        words += ["mean-cpu"] * run.mean_cpu
-        words += buildlabels.judge(context)
-        words += ["saturated"] * _is_saturated(run, seen, context, limits["saturated_share"])
-        words += ["other-output"] * samework.wrote_otherwise(seen, context)
-        collected.runs.append(
-            {
-                "cell": cell["cell"],
-                **axes,
-                "round": number,
-                "run": index + 1,
-                "elapsed_s": run.elapsed_s,
-                "user_s": run.user_s,
-                "system_s": run.system_s,
-                **_columns(certificate),
-                **_client_peak(run, certificate),
-                "work": _as_text(seen.get("work")),
-                **about,
-                "flags": words,
-            }
-        )
+    certified = itertools.chain(context.get("runs", []), itertools.repeat(UNCERTIFIED))
+    for index, (run, seen) in enumerate(zip(runs, certified, strict=False), start=1):
+        found = _run(run, seen, context, collected.thresholds)
+        collected.runs.append({**where, "round": number, "run": index, **found, **about})
     return ""
+
+
+def _run(
+    run: hyperfine_export.Run,
+    seen: Mapping[str, Any],
+    context: Mapping[str, Any],
+    limits: Mapping[str, float],
+) -> dict[str, Any]:
+    """The columns of a run that are its own; `seen` is what the context has of it."""
+    certificate = judgement.with_times(seen.get("certificate", {}), run)
+    words = judgement.judge(certificate, run.elapsed_s, promises(context), limits)
+    words += [word for word in seen.get("flags", []) if word not in judgement.JUDGED]
+    words += [*context.get("flags", []), *buildlabels.judge(context)]
+    words += ["mean-cpu"] * run.mean_cpu
+    words += ["saturated"] * _is_saturated(run, seen, context, limits["saturated_share"])
+    words += ["other-output"] * samework.wrote_otherwise(seen, context)
+    return {
+        "elapsed_s": run.elapsed_s,
+        "user_s": run.user_s,
+        "system_s": run.system_s,
+        **_columns(certificate),
+        **_client_peak(run, certificate),
+        "work": _as_text(seen.get("work")),
+        "flags": words,
+    }
 
 
 def _client_peak(run: hyperfine_export.Run, certificate: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,31 +218,23 @@ def _why_missing(log: Path) -> str:
     return said[-1] if said else "it was not measured: the workflow ended before its turn"
 
 
-def _flags(frame: pd.DataFrame, axes: Sequence[str], short_s: float) -> pd.Series:
+def _flags(frame: pd.DataFrame, axes: Sequence[str], short_s: float) -> list[str]:
     """The runs' own flags with those that follow from a cell's median over its usable runs."""
-    usable = [flags.FALSE_LABEL.isdisjoint(words) for words in frame["flags"]]
-    elapsed = frame["elapsed_s"].where(pd.Series(usable, index=frame.index))
+    usable = frame["flags"].map(flags.FALSE_LABEL.isdisjoint)
+    elapsed = frame["elapsed_s"].where(usable)
     median = elapsed.groupby([frame["cell"], frame["host"]]).transform("median")
     deviation = (elapsed / median - 1).abs()
-    short = median < short_s
-    off = {word: deviation > limit for word, limit in OFF.items()}
-    computed = zip(frame["flags"], _work(frame, axes), short, *off.values(), strict=True)
-    return pd.Series(
-        [
-            flags.joined([*own, *work, *["short"] * is_short, *itertools.compress(off, is_off)])
-            for own, work, is_short, *is_off in computed
-        ],
-        index=frame.index,
-    )
+    seen = pd.DataFrame({word: deviation > limit for word, limit in OFF.items()})
+    seen = seen.assign(short=median < short_s, **_work(frame, axes))
+    return [
+        flags.joined([*own, *seen.columns[row]])
+        for own, row in zip(frame["flags"], seen.to_numpy(bool), strict=True)
+    ]
 
 
-def _work(frame: pd.DataFrame, axes: Sequence[str]) -> list[list[str]]:
+def _work(frame: pd.DataFrame, axes: Sequence[str]) -> dict[str, Any]:
     """The flags of runs that did not do what most runs of their command on their subject did."""
-    keys = [axis for axis in axes if axis_of(axis).changes_work]
-    groups = [part for _, part in frame.groupby(keys, dropna=False)] if keys else [frame]
-    alike = set().union(*(samework.alike(part["work"].to_dict()) for part in groups))
-    words = {
-        index: [samework.OTHER if work else samework.UNKNOWN]
-        for index, work in frame["work"].items()
-    }
-    return [[] if index in alike else words[index] for index in frame.index]
+    groups = grouped(frame, [axis for axis in axes if axis_of(axis).changes_work])
+    alike = set().union(*(samework.alike(part["work"].to_dict()) for _, part in groups))
+    other, told = ~frame.index.isin(alike), frame["work"] != ""
+    return {samework.OTHER: other & told, samework.UNKNOWN: other & ~told}

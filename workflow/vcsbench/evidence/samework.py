@@ -40,6 +40,11 @@ def name_of(cell: Mapping[Any, Any], axes: Iterable[str]) -> str:
     return next((str(cell[axis]) for axis in axes if axis_of(axis).changes_work), "")
 
 
+def subject_axis(axes: Iterable[str]) -> str:
+    """The axis that says what a command works on: the last of those that change what is done; "" without."""
+    return next((axis for axis in reversed([*axes]) if axis_of(axis).changes_work), "")
+
+
 def several(works: Iterable[str]) -> str:
     """What several runs did; each of `works` is what one or several did."""
     return "\n".join(sorted({line for work in works for line in work.split("\n")}))
