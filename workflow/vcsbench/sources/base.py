@@ -150,7 +150,3 @@ class Options:
         if value != int(value):
             raise self.error(key, f"must be a whole number, not {value!r}")
         return int(value)
-
-    def has(self, key: str) -> bool:
-        """Whether the definition has `key`."""
-        return self._definition.get(key) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -62,13 +63,10 @@ class Program:
         return UserError(f"{self._failure}: {lines[-1] if lines else f'exit code {code}'}")
 
 
-def stream(
-    argv: Sequence[str], out: BinaryIO, failure: str, env: Mapping[str, str] | None = None
-) -> None:
+def stream(argv: Sequence[str], out: BinaryIO, failure: str) -> None:
     """Copy a program's output to `out`."""
-    with Program(argv, failure, env) as program:
-        while chunk := program.stdout.read(CHUNK):
-            out.write(chunk)
+    with Program(argv, failure) as program:
+        shutil.copyfileobj(program.stdout, out, CHUNK)
         program.finish()
 
 

@@ -14,6 +14,7 @@ from vcsbench.sources.process import output, stream
 
 SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
 _URL = re.compile(r"({})://[^\s]+".format("|".join(map(re.escape, SCHEMES))))
+INFO = ("svn", "info", "--non-interactive", "--show-item")
 # Rough sizes per revision: public histories have 4 to 60 KB in the repository.
 REPOSITORY_BYTES = 20_000
 # Where the server cannot be asked, the history is taken to fill a shard.
@@ -39,7 +40,7 @@ class SvnUrlSource:
         tree = self._options.tree()
         self._tree = "trunk" if tree is None else tree
         self._revision = self._options.whole("revision", 0)
-        if self._revision < (1 if self._options.has("revision") else 0):
+        if self._revision < 1 and "revision" in definition:
             raise self._options.error("revision", f"must be 1 or more, not {self._revision}")
 
     def identity(self) -> str:
@@ -79,12 +80,10 @@ class SvnUrlSource:
         )
 
     def _youngest(self) -> int:
-        return self._revision or int(self._ask("revision", self._url))
-
-    def _ask(self, item: str, url: str) -> str:
-        argv = ["svn", "info", "--non-interactive", "--show-item", item, "--", f"{url}@"]
+        if self._revision:
+            return self._revision
         failure = f"{self._options.where}.url: {self._url} cannot be read"
-        return output(argv, failure).decode("utf-8", "replace").strip()
+        return int(output([*INFO, "revision", "--", f"{self._url}@"], failure))
 
     def write(self, out: BinaryIO) -> Facts:
         """What `svnrdump dump` writes: a stream of format 3, with deltas."""
@@ -102,9 +101,8 @@ class SvnUrlSource:
             f"{self._options.where}.tree: {self._url} has no folder {self._tree!r} at revision "
             f"{revision}; name another, or '' for the root"
         )
-        argv = ["svn", "info", "--non-interactive", "--show-item", "kind"]
-        kind = output([*argv, "-r", str(revision), "--", f"{place}@{revision}"], failure).strip()
-        if kind != b"dir":
+        argv = [*INFO, "kind", "-r", str(revision), "--", f"{place}@{revision}"]
+        if output(argv, failure).strip() != b"dir":
             raise UserError(failure)
 
     def tree(self) -> str:

@@ -7,7 +7,11 @@ exp() and log() need not.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from random import Random
+from typing import TypeVar
+
+Item = TypeVar("Item")
 
 
 class Quantiles:
@@ -43,6 +47,11 @@ class Quantiles:
         return total
 
 
+def pick(rng: Random, items: Sequence[Item]) -> Item:
+    """One of the items, all alike."""
+    return items[int(rng.random() * len(items))]
+
+
 def ranked(rng: Random, count: int, power: int) -> int:
-    """A rank below `count`, low ranks the more likely the higher `power` is (1: all alike)."""
+    """A rank below `count`, low ranks the more likely the higher `power` is."""
     return int(count * rng.random() ** power)
