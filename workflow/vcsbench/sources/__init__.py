@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -83,8 +84,7 @@ def own_repository(path: str, configured: Mapping[str, Any]) -> dict[str, dict[s
     """The user's repository as the only one, named after its folder."""
     definition = detect(path)
     stem = Path(definition["path"]).name.removesuffix(".git") or Path(path).resolve().parent.name
-    name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in stem)
-    name = name.lstrip("._-") or "repository"
+    name = re.sub("[^A-Za-z0-9._-]", "-", stem).lstrip("._-") or "repository"
     if name in configured:  # never mistaken for a published repository
         name += "-own"
     return {name: definition}

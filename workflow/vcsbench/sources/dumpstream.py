@@ -9,6 +9,7 @@ from itertools import accumulate
 
 Properties = Mapping[bytes, bytes]
 
+
 def header(uuid: str) -> bytes:
     """The first records of a stream: its format and the repository's UUID."""
     return b"SVN-fs-dump-format-version: 2\n\nUUID: %s\n\n" % uuid.encode("ascii")

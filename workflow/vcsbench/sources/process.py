@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import IO, Any, BinaryIO
+from io import BufferedReader
+from typing import IO, Any, BinaryIO, cast
 
 from vcsbench.errors import UserError
 
@@ -34,8 +35,7 @@ class Program:
         except OSError as error:
             self._errors.close()
             raise UserError(f"{failure}: {argv[0]} cannot be run: {error.strerror}") from error
-        assert self.process.stdout is not None
-        self.stdout = self.process.stdout
+        self.stdout = cast(BufferedReader, self.process.stdout)
 
     def __enter__(self) -> Program:
         return self

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, BinaryIO
 
 from vcsbench.errors import UserError
-from vcsbench.sources.base import Estimate, Facts, Options
+from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of
 from vcsbench.sources.process import output, stream
 
 SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
@@ -21,8 +20,8 @@ REPOSITORY_BYTES = 20_000
 SHARD = 1000
 
 
-class SvnUrlSource:
-    """A repository behind a server. Only write() needs the server.
+class SvnUrlSource(Source):
+    """A repository behind a server. Only write() needs the server: check() does not ask it.
 
     It is loaded once: later revisions come with a higher `revision` in the definition.
     """
@@ -45,27 +44,16 @@ class SvnUrlSource:
 
     def identity(self) -> str:
         """From the URL and the revision that the definition names."""
-        parts = f"svn {self._url} {self._revision}"
-        return hashlib.sha256(parts.encode()).hexdigest()
-
-    def check(self) -> None:
-        """Nothing can be checked without asking the server, which write() does."""
-
-    def scale(self) -> float:
-        """What the user brought is measured whole."""
-        return 1.0
+        return digest_of("svn", self._url, self._revision)
 
     def describe(self) -> str:
         """One line for reports."""
         until = f", up to revision {self._revision:,}" if self._revision else ""
         return f"Subversion repository {self._url}{until}"
 
-    def estimate(self) -> Estimate:
-        """From the number of revisions, for which the server is asked where none is named."""
-        return self._estimate
-
     @cached_property
     def _estimate(self) -> Estimate:
+        """From the number of revisions, for which the server is asked where none is named."""
         try:
             revisions = self._youngest()
         except UserError:  # write() will say it; what was loaded before needs no server
@@ -108,7 +96,3 @@ class SvnUrlSource:
     def tree(self) -> str:
         """The definition's `tree`, or trunk."""
         return self._tree
-
-    def place(self, revision: int) -> str:
-        """A revision has its own number, and lies nowhere else."""
-        return ""

@@ -6,13 +6,13 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from math import sqrt
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from vcsbench.sources import dumpstream
-from vcsbench.sources.base import Estimate, Facts, Options
+from vcsbench.sources.base import Estimate, Facts, Options, Source
 from vcsbench.sources.generated.history import History
 from vcsbench.sources.generated.profiles import PROFILES
 from vcsbench.sources.generated.project import growth
@@ -31,7 +31,7 @@ def generator_digest() -> str:
     return digest.hexdigest()
 
 
-class GeneratedSource:
+class GeneratedSource(Source):
     """A profile at a scale."""
 
     kind = "generated"
@@ -51,9 +51,6 @@ class GeneratedSource:
         parts = [self._profile.name, self._scale, self._seed, generator_digest()]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def check(self) -> None:
-        """Nothing can be wrong with it."""
-
     def scale(self) -> float:
         """The part of the published number of revisions."""
         return self._scale
@@ -65,7 +62,8 @@ class GeneratedSource:
             f"(scale {self._scale:g}, seed {self._seed})"
         )
 
-    def estimate(self) -> Estimate:
+    @cached_property
+    def _estimate(self) -> Estimate:
         """From the model's laws of growth."""
         profile, scale = self._profile, self._scale
         grown = growth(profile, self._youngest)
@@ -97,7 +95,3 @@ class GeneratedSource:
     def tree(self) -> str:
         """Trunk by the name that the profile's layout has for it."""
         return self._profile.layout.trunk.decode("ascii")
-
-    def place(self, revision: int) -> str:
-        """A revision has its own number, and lies nowhere else."""
-        return ""

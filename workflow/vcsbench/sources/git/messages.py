@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from vcsbench.sources import dumpstream
 
 # What Subversion's dates can hold.
 LAST_SECOND = 253402300799
@@ -17,14 +19,10 @@ class Message:
     seconds: int
     text: str
 
-    def saying(self, text: str) -> Message:
-        """The same with another text."""
-        return replace(self, text=text)
-
     def properties(self, seconds: int) -> dict[bytes, bytes]:
         """The properties of a revision with the date `seconds`."""
-        date = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.000000Z")
-        properties = {b"svn:log": self.text.encode("utf-8"), b"svn:date": date.encode("ascii")}
+        date = dumpstream.date(datetime.fromtimestamp(seconds, UTC))
+        properties = {b"svn:log": self.text.encode("utf-8"), b"svn:date": date}
         if self.author:
             properties[b"svn:author"] = self.author.encode("utf-8")
         return properties

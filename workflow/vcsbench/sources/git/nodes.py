@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from vcsbench.sources import dumpstream
@@ -169,11 +168,4 @@ def _has_new_text(change: Change) -> bool:
 
 def _below(path: bytes, folders: set[bytes]) -> bool:
     """Whether one of the directories that the path lies in is among `folders`."""
-    return bool(folders) and any(folder in folders for folder in _above(path))
-
-
-def _above(path: bytes) -> Iterator[bytes]:
-    end = path.rfind(b"/")
-    while end > 0:
-        yield path[:end]
-        end = path.rfind(b"/", 0, end)
+    return bool(folders) and not folders.isdisjoint(dumpstream.above(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import BinaryIO
 
 from vcsbench.sources import dumpstream
@@ -71,11 +72,11 @@ class Revisions:
         self._begin(parse_object(self._objects.whole(commit.name)), extra)
         origin = (event.line.path, self._number - 1)
         if event.begins:
+            copyfrom = b""
             if commit.parents:
                 origin = self._place(commit.parents[0])
-                self._add_line(event.line.path, dumpstream.copyfrom(*origin))
-            else:
-                self._add_line(event.line.path, b"")
+                copyfrom = dumpstream.copyfrom(*origin)
+            self._add_line(event.line.path, copyfrom)
         self._nodes.write(changes, event.line.path, origin)
         self._revision_of[event.at] = self._number
 
@@ -86,12 +87,10 @@ class Revisions:
 
     def _add_line(self, path: bytes, copyfrom: bytes) -> None:
         """Add a branch or tag, and the directories that it lies in."""
-        end = path.find(b"/")
-        while end >= 0:
-            if path[:end] not in self._folders:
-                self._folders.add(path[:end])
-                self._out.write(dumpstream.directory(path[:end]))
-            end = path.find(b"/", end + 1)
+        for folder in dumpstream.above(path):
+            if folder not in self._folders:
+                self._folders.add(folder)
+                self._out.write(dumpstream.directory(folder))
         self._out.write(dumpstream.directory(path, origin=copyfrom))
 
     def _copied(self, event: Copied) -> None:
@@ -103,31 +102,21 @@ class Revisions:
         commit = self._plan.commits[event.at]
         message = parse_object(self._objects.whole(commit.name))
         name = event.line.path.rpartition(b"/")[2].decode("ascii")
-        self._begin(message.saying(f"Delete {name}, which is merged."), {})
+        self._begin(replace(message, text=f"Delete {name}, which is merged."), {})
         self._out.write(dumpstream.deletion(event.line.path))
 
     def facts(self) -> Facts:
         """What was written, after the last revision."""
-        notes = []
-        if self._nodes.submodules:
-            notes.append(f"Submodules left out: {len(self._nodes.submodules)}.")
-        for what, found in (
-            ("Paths", self._nodes.escaped),
-            ("Targets of symbolic links", self._nodes.targets),
-        ):
-            if found:
-                notes.append(
-                    f"{what} escaped, as in ?\\010, because Subversion refuses control characters "
-                    f"and what is not UTF-8: {len(found)}."
-                )
-        if self._nodes.impossible:
-            notes.append(
-                "Symbolic links made plain files, because no link can have such a target: "
-                f"{len(self._nodes.impossible)}."
-            )
-        if self._late:
-            notes.append(
-                "Commits that got the date of the one before them, because they are dated before "
-                f"it and Subversion looks revisions up by date: {self._late}."
-            )
-        return Facts(revisions=self._number, notes=notes)
+        nodes = self._nodes
+        escaped = "escaped, as in ?\\010, because Subversion refuses control characters and what is not UTF-8"
+        counts = {
+            "Submodules left out": len(nodes.submodules),
+            f"Paths {escaped}": len(nodes.escaped),
+            f"Targets of symbolic links {escaped}": len(nodes.targets),
+            "Symbolic links made plain files, because no link can have such a target": len(
+                nodes.impossible
+            ),
+            "Commits that got the date of the one before them, because they are dated before it and "
+            "Subversion looks revisions up by date": self._late,
+        }
+        return Facts(self._number, [f"{what}: {n}." for what, n in counts.items() if n])
