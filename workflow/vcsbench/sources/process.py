@@ -55,6 +55,12 @@ class Program:
         if self.process.wait() != 0:
             raise self.failed()
 
+    def whole(self) -> bytes:
+        """Its whole output; UserError when it failed."""
+        text = self.stdout.read()
+        self.finish()
+        return text
+
     def failed(self) -> UserError:
         """The error that says how it failed."""
         code = self.process.wait()
@@ -70,9 +76,7 @@ def stream(argv: Sequence[str], out: BinaryIO, failure: str) -> None:
         program.finish()
 
 
-def output(argv: Sequence[str], failure: str, env: Mapping[str, str] | None = None) -> bytes:
+def output(argv: Sequence[str], failure: str) -> bytes:
     """A program's whole output."""
-    with Program(argv, failure, env) as program:
-        text = program.stdout.read()
-        program.finish()
-    return text
+    with Program(argv, failure) as program:
+        return program.whole()

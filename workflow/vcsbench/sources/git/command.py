@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from vcsbench.sources.process import Program, output
+from vcsbench.sources.process import Program
 
 
 def environment(path: Path) -> dict[str, str]:
@@ -36,16 +35,14 @@ class Git:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def _argv(self, arguments: Sequence[str]) -> list[str]:
-        # It may belong to somebody else: reading it runs nothing of theirs.
-        return ["git", "-c", "safe.directory=*", "-C", str(self.path), *arguments]
-
     def output(self, *arguments: str) -> bytes:
         """What a git command prints; UserError with its last words when it fails."""
-        failure = f"{self.path}: git {arguments[0]} failed"
-        return output(self._argv(arguments), failure, environment(self.path))
+        with self.start(*arguments) as program:
+            return program.whole()
 
     def start(self, *arguments: str, stdin: int | IO[Any] = subprocess.DEVNULL) -> Program:
         """A git command that runs while its output is read."""
+        # It may belong to somebody else: reading it runs nothing of theirs.
+        argv = ["git", "-c", "safe.directory=*", "-C", str(self.path), *arguments]
         failure = f"{self.path}: git {arguments[0]} failed"
-        return Program(self._argv(arguments), failure, environment(self.path), stdin)
+        return Program(argv, failure, environment(self.path), stdin)

@@ -19,9 +19,8 @@ from vcsbench.sources.base import Estimate, Facts, Options, Source
 from vcsbench.sources.git import refs
 from vcsbench.sources.git.changes import DIFF_TREE, read_changes
 from vcsbench.sources.git.command import Git
-from vcsbench.sources.git.graph import Commit, read_commits
+from vcsbench.sources.git.graph import Commit, Plan, read_commits
 from vcsbench.sources.git.objects import Objects
-from vcsbench.sources.git.plan import Plan
 from vcsbench.sources.git.revisions import Revisions
 
 FIRST_PARENT = "first-parent"
