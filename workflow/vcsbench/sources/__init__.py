@@ -60,21 +60,18 @@ def detect(path: str) -> dict[str, Any]:
     if not path:
         raise UserError("the path of the repository is empty")
     try:
-        return _definition(local_path(path), path)
+        place = local_path(path)
+        if not place.exists():
+            raise UserError(f"{path}: there is no such file or folder")
+        absolute = str(place.resolve())
+        if svn.is_repository(place):
+            return {"source": "svn", "path": absolute}
+        if git.is_repository(place):
+            return {"source": "git", "path": absolute, "history": "first-parent"}
+        if place.is_file() and dump.is_dump(place):
+            return {"source": "dump", "path": absolute}
     except UNREACHABLE as error:
         raise UserError(unreachable(path, error)) from error
-
-
-def _definition(place: Path, path: str) -> dict[str, Any]:
-    if not place.exists():
-        raise UserError(f"{path}: there is no such file or folder")
-    absolute = str(place.resolve())
-    if svn.is_repository(place):
-        return {"source": "svn", "path": absolute}
-    if git.is_repository(place):
-        return {"source": "git", "path": absolute, "history": "first-parent"}
-    if place.is_file() and dump.is_dump(place):
-        return {"source": "dump", "path": absolute}
     raise UserError(
         f"{path}: is neither a Subversion repository, nor a git repository, nor a dump file"
     )

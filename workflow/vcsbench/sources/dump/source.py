@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of
 from vcsbench.sources.dump.compressed import DAMAGED, compression, opened
-from vcsbench.sources.dump.headers import FORMAT
+from vcsbench.sources.dump.records import FORMAT
 from vcsbench.sources.dump.walk import Walk
 from vcsbench.sources.process import CHUNK
 

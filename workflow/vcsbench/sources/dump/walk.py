@@ -8,8 +8,16 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from vcsbench.errors import UserError
-from vcsbench.sources.dump.headers import FORMAT, NODE, RECORDS, REVISION, shown, why_wrong
-from vcsbench.sources.dump.properties import is_date, read_properties
+from vcsbench.sources.dump.records import (
+    FORMAT,
+    NODE,
+    RECORDS,
+    REVISION,
+    is_date,
+    read_properties,
+    shown,
+    why_wrong,
+)
 
 KNOWN_FORMATS = (1, 2, 3)
 CHECKSUMS = ("md5", "sha1")

@@ -7,10 +7,10 @@ from math import sqrt
 from random import Random
 
 from vcsbench.sources import dumpstream
-from vcsbench.sources.generated.branch import Branch
 from vcsbench.sources.generated.edits import Editor
 from vcsbench.sources.generated.profiles import Layout, Profile
-from vcsbench.sources.generated.quantiles import pick
+from vcsbench.sources.generated.quantiles import pick, ranked
+from vcsbench.sources.generated.tree import Directory, File
 from vcsbench.sources.generated.trunk import Trunk
 from vcsbench.sources.generated.words import noun
 
@@ -18,12 +18,37 @@ from vcsbench.sources.generated.words import noun
 IMPORTED_REVISIONS = 100
 # Branches that still get changes; the oldest is left alone when there would be more.
 LIVE_BRANCHES = 5
+# Of a branch's files, a sample gets changed.
+SAMPLE_FILES = 48
 
 
 def growth(profile: Profile, age: int) -> float:
     """The part of trunk's final size that it has after `age` revisions: the square root of the
     part of the history. So a scaled repository is the beginning of the whole one."""
     return sqrt(min(1.0, max(age, IMPORTED_REVISIONS) / profile.revisions))
+
+
+class Branch:
+    """A copy of trunk, and the files of it that will see changes: as they were when it was made, then
+    changed on their own."""
+
+    def __init__(self, path: bytes, trunk: Trunk, rng: Random) -> None:
+        self.path = path
+        picks = (trunk.tree.pick_hot(rng, trunk.profile.heat) for _ in range(SAMPLE_FILES))
+        files = dict.fromkeys(file for file in picks if file is not trunk.journal)
+        self._trunk = len(trunk.tree.root.name) + 1
+        self._files = [self._copy(file) for file in files]
+        self.journal = self._copy(trunk.journal) if trunk.journal else None
+
+    def _copy(self, file: File) -> File:
+        name = file.path()[self._trunk :]
+        return File(name, Directory(self.path, None), file.kind, file.pieces)
+
+    def pick(self, rng: Random, count: int) -> list[File]:
+        """Different files to change, at most `count`."""
+        count = min(count, len(self._files))
+        picked = {ranked(rng, len(self._files), 2) for _ in range(count)}
+        return [self._files[i] for i in sorted(picked)]
 
 
 class Project:

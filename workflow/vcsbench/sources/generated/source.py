@@ -11,24 +11,23 @@ from math import sqrt
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from vcsbench.contents import files_digest
 from vcsbench.sources import dumpstream
 from vcsbench.sources.base import Estimate, Facts, Options, Source
 from vcsbench.sources.generated.history import History
 from vcsbench.sources.generated.profiles import PROFILES
 from vcsbench.sources.generated.project import growth
 
-# So much is joined into one write.
+# So much goes into one write.
 CHUNK = 1 << 18
 
 
 @cache
 def generator_digest() -> str:
     """A digest of the code that decides on the bytes."""
-    digest = hashlib.sha256()
-    folder = Path(__file__).parent
-    for module in sorted([*folder.glob("*.py"), folder.parent / "dumpstream.py"]):
-        digest.update(module.read_bytes())
-    return digest.hexdigest()
+    here = Path(__file__).parent
+    names = sorted(f"{here.name}/{file.name}" for file in here.glob("*.py"))
+    return files_digest(here.parent, ["dumpstream.py", *names])
 
 
 class GeneratedSource(Source):
@@ -79,16 +78,13 @@ class GeneratedSource(Source):
     def write(self, out: BinaryIO) -> Facts:
         """Generate the stream."""
         identity = uuid.uuid5(uuid.NAMESPACE_OID, self.describe())
-        pending = [dumpstream.header(str(identity))]
-        size = 0
+        pending = bytearray(dumpstream.header(str(identity)))
         for record in History(self._profile, self._seed, self._youngest).records():
-            pending.append(record)
-            size += len(record)
-            if size > CHUNK:
-                out.write(b"".join(pending))
-                pending = []
-                size = 0
-        out.write(b"".join(pending))
+            pending += record
+            if len(pending) > CHUNK:
+                out.write(pending)
+                pending.clear()
+        out.write(pending)
         out.flush()
         return Facts(revisions=self._youngest)
 

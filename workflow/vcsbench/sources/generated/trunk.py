@@ -40,6 +40,7 @@ class Trunk:
         self._editor = editor
         self._rng = rng
         self._number = 0
+        self._touched: set[File] = set()  # in this revision
         self._grown = 0.0
         shape = sum(kind.share * kind.size for kind in kinds) * profile.file_bytes.mean()
         self._mean_size = profile.tree_bytes / profile.tree_files
@@ -59,13 +60,10 @@ class Trunk:
         """One commit to trunk, revision `number`, that brings it towards `grown` of its size."""
         shares, rng = self.profile.shares, self._rng
         self._grown, self._number = grown, number
-        touched: set[File] = set()
-        if self.journal is not None:
-            touched.add(self.journal)
-            if rng.random() < shares.journal:
-                text = self._editor.enter(self.journal, self.journal_limit())
-                self.tree.change(self.journal, text)
-                yield self._editor.changed(self.journal)
+        self._touched = {self.journal} if self.journal else set()
+        if self.journal and rng.random() < shares.journal:
+            self.tree.change(self.journal, self._editor.enter(self.journal, self.journal_limit()))
+            yield self._editor.changed(self.journal)
         kind = rng.random()
         if kind < shares.directory:
             yield from self._change_directory()
@@ -77,7 +75,7 @@ class Trunk:
         else:
             # Whole-tree sweeps stay below half of a small tree.
             for _ in range(min(self.profile.paths.draw(rng), 1 + len(self.tree.files) // 2)):
-                yield from self._change_path(touched)
+                yield from self._change_path()
 
     def journal_limit(self) -> int:
         """The size at which the journal is cut in half: its median lies at three quarters."""
@@ -91,22 +89,22 @@ class Trunk:
     def _missing(self) -> float:
         return self._grown * self.profile.tree_files - len(self.tree.files)
 
-    def _change_path(self, touched: set[File]) -> Iterator[bytes]:
+    def _change_path(self) -> Iterator[bytes]:
         shares, rng, tree = self.profile.shares, self._rng, self.tree
         kind = rng.random() - shares.add
         if kind < 0 and self._missing() >= 1:
-            yield from self._new_file(touched)
+            yield from self._new_file()
             return
         file = tree.pick_hot(rng, self.profile.heat)
-        if file in touched:
+        if file in self._touched:
             return
         if kind < 0 or kind > shares.delete + shares.move + shares.copy:
-            touched.add(file)
+            self._touched.add(file)
             yield self._edited(file)
-        elif (file := pick(rng, tree.files)) not in touched:
-            touched.add(file)
+        elif (file := pick(rng, tree.files)) not in self._touched:
+            self._touched.add(file)
             if kind >= shares.delete:
-                yield self._copied(file, touched)
+                yield self._copied(file)
             if kind < shares.delete + shares.move:
                 yield self._deleted(file)
 
@@ -130,7 +128,7 @@ class Trunk:
         self.tree.remove(file)
         return dumpstream.deletion(path)
 
-    def _new_file(self, touched: set[File] | None = None) -> Iterator[bytes]:
+    def _new_file(self) -> Iterator[bytes]:
         rng, profile = self._rng, self.profile
         directory, made = self._directory_for_new()
         if made:
@@ -141,8 +139,7 @@ class Trunk:
         largest = min(LARGEST_FILE, LARGEST_SHARE * self._grown * profile.tree_bytes)
         text = self._editor.fresh(kind, int(min(size * (1 - 0.6 * self._excess()), largest)))
         file = File(directory.new_name(rng, kind.extension), directory, kind, text)
-        if touched is not None:
-            touched.add(file)
+        self._touched.add(file)
         yield self._added(file, self._heat(kind, share), self._properties(kind))
 
     def _heat(self, kind: FileKind, share: float) -> float:
@@ -177,12 +174,12 @@ class Trunk:
             return tree.make_directory(near.new_name(rng), near), True
         return near, False
 
-    def _copied(self, file: File, touched: set[File]) -> bytes:
+    def _copied(self, file: File) -> bytes:
         origin = dumpstream.copyfrom(file.path(), self._number - 1)
         name = file.directory.new_name(self._rng, file.kind.extension)
         copy = File(name, file.directory, file.kind, file.pieces)
         self.tree.add(copy, self._rng.random())
-        touched.add(copy)
+        self._touched.add(copy)
         return dumpstream.file(copy.path(), b"add", origin=origin)
 
     def _change_directory(self) -> Iterator[bytes]:
