@@ -68,7 +68,9 @@ class Trunk:
         if kind < shares.directory:
             yield from self._change_directory()
         elif kind < shares.directory + shares.rewrite:
-            yield from self._rewrite()
+            for file in self.tree.files:  # a program writes all its files anew
+                if 0 < file.kind.churn < 1:
+                    yield self._edited(file)
         elif self._missing() > IMPORT_BEHIND and rng.random() < IMPORT_SHARE:
             for _ in range(min(int(self._missing()), IMPORT_AT_MOST)):
                 yield from self._new_file()
@@ -106,13 +108,8 @@ class Trunk:
             if kind >= shares.delete:
                 yield self._copied(file)
             if kind < shares.delete + shares.move:
-                yield self._deleted(file)
-
-    def _rewrite(self) -> Iterator[bytes]:
-        """A program writes all its files anew."""
-        for file in self.tree.files:
-            if 0 < file.kind.churn < 1:
-                yield self._edited(file)
+                yield dumpstream.deletion(file.path())
+                tree.remove(file)
 
     def _edited(self, file: File) -> bytes:
         self.tree.change(file, self._editor.edit(file, self._excess()))
@@ -122,11 +119,6 @@ class Trunk:
         self.tree.add(file, heat)
         text = self._editor.text(file.kind, file.pieces)
         return dumpstream.file(file.path(), b"add", properties=properties, text=text)
-
-    def _deleted(self, file: File) -> bytes:
-        path = file.path()
-        self.tree.remove(file)
-        return dumpstream.deletion(path)
 
     def _new_file(self) -> Iterator[bytes]:
         rng, profile = self._rng, self.profile
@@ -151,10 +143,8 @@ class Trunk:
     def _properties(self, kind: FileKind) -> dict[bytes, bytes]:
         if kind.pool == "bytes":
             return {b"svn:mime-type": b"application/octet-stream"}
-        properties = {b"svn:eol-style": b"LF"}
-        if self._rng.random() < kind.executable:
-            properties[b"svn:executable"] = b"*"
-        return properties
+        executable = self._rng.random() < kind.executable
+        return {b"svn:eol-style": b"LF"} | ({b"svn:executable": b"*"} if executable else {})
 
     def _file_kind(self) -> FileKind:
         share = self._rng.random()

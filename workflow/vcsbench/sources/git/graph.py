@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from vcsbench.sources.git.command import Ref
 from vcsbench.sources.git.names import subversion_path
-from vcsbench.sources.git.refs import Ref
 
 TRUNK = b"trunk"
 

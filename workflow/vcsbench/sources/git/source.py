@@ -16,9 +16,8 @@ from typing import IO, Any, BinaryIO
 from vcsbench.errors import UserError
 from vcsbench.sources import dumpstream
 from vcsbench.sources.base import Estimate, Facts, Options, Source
-from vcsbench.sources.git import refs
 from vcsbench.sources.git.changes import DIFF_TREE, read_changes
-from vcsbench.sources.git.command import Git
+from vcsbench.sources.git.command import HEADS, REMOTES, Git, Ref
 from vcsbench.sources.git.graph import Commit, Plan, read_commits
 from vcsbench.sources.git.objects import Objects
 from vcsbench.sources.git.revisions import Revisions
@@ -144,18 +143,16 @@ class GitSource(Source):
 
     def _plan(self) -> Plan:
         tip = self._commit().encode("ascii")
-        trunk = refs.Ref(self._branch.encode(), tip, tip)
+        trunk = Ref(self._branch.encode(), tip, tip)
         if self._history == FIRST_PARENT:
             return Plan(self._list_commits(["--first-parent"], [tip]), [trunk], [])
-        branches = [ref for ref in refs.branches(self._git) if not self._is_trunk(ref)]
-        tags = refs.tags(self._git)
+        full = self._git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
+        branches = [
+            r for r in self._git.branches() if full not in (HEADS + r.name, REMOTES + r.name)
+        ]
+        tags = self._git.tags()
         tips = [ref.commit for ref in (trunk, *branches, *tags)]
         return Plan(self._list_commits(["--date-order"], tips), [trunk, *branches], tags)
-
-    def _is_trunk(self, ref: refs.Ref) -> bool:
-        """Whether a branch is the one that becomes trunk."""
-        full = self._git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
-        return full in (refs.HEADS + ref.name, refs.REMOTES + ref.name)
 
     def _list_commits(self, options: list[str], tips: list[bytes]) -> list[Commit]:
         with tempfile.TemporaryFile() as starts:
