@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -59,21 +60,18 @@ def detect(path: str) -> dict[str, Any]:
     if not path:
         raise UserError("the path of the repository is empty")
     try:
-        return _definition(local_path(path), path)
+        place = local_path(path)
+        if not place.exists():
+            raise UserError(f"{path}: there is no such file or folder")
+        absolute = str(place.resolve())
+        if svn.is_repository(place):
+            return {"source": "svn", "path": absolute}
+        if git.is_repository(place):
+            return {"source": "git", "path": absolute, "history": "first-parent"}
+        if place.is_file() and dump.is_dump(place):
+            return {"source": "dump", "path": absolute}
     except UNREACHABLE as error:
         raise UserError(unreachable(path, error)) from error
-
-
-def _definition(place: Path, path: str) -> dict[str, Any]:
-    if not place.exists():
-        raise UserError(f"{path}: there is no such file or folder")
-    absolute = str(place.resolve())
-    if svn.is_repository(place):
-        return {"source": "svn", "path": absolute}
-    if git.is_repository(place):
-        return {"source": "git", "path": absolute, "history": "first-parent"}
-    if place.is_file() and dump.is_dump(place):
-        return {"source": "dump", "path": absolute}
     raise UserError(
         f"{path}: is neither a Subversion repository, nor a git repository, nor a dump file"
     )
@@ -83,8 +81,7 @@ def own_repository(path: str, configured: Mapping[str, Any]) -> dict[str, dict[s
     """The user's repository as the only one, named after its folder."""
     definition = detect(path)
     stem = Path(definition["path"]).name.removesuffix(".git") or Path(path).resolve().parent.name
-    name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in stem)
-    name = name.lstrip("._-") or "repository"
+    name = re.sub("[^A-Za-z0-9._-]", "-", stem).lstrip("._-") or "repository"
     if name in configured:  # never mistaken for a published repository
         name += "-own"
     return {name: definition}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, runtime_checkable
+from typing import Any, BinaryIO, Protocol
 
 from vcsbench.errors import UserError
 
@@ -35,9 +37,11 @@ class Facts:
     notes: list[str] = field(default_factory=list)
 
 
-@runtime_checkable
 class Source(Protocol):
-    """A history that can be written as a dump stream, the same bytes each time."""
+    """A history that can be written as a dump stream, the same bytes each time.
+
+    What is not abstract here fits what the user brought, and a stream that is made on the fly.
+    """
 
     kind: str
 
@@ -46,15 +50,21 @@ class Source(Protocol):
 
     def check(self) -> None:
         """Raise UserError when there is no usable history there."""
+        return
 
     def scale(self) -> float:
         """The part of the published size that this is; 1.0 for what the user brought."""
+        return 1.0
 
     def describe(self) -> str:
         """One line for reports."""
 
     def estimate(self) -> Estimate:
-        """How big it will be. May take seconds."""
+        """How big it will be. May take seconds, the first time."""
+        return self._estimate
+
+    @cached_property
+    def _estimate(self) -> Estimate: ...
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the dump stream to `out`. UserError when the source turns out to be broken."""
@@ -64,7 +74,14 @@ class Source(Protocol):
 
     def place(self, revision: int) -> str:
         """Where, in what write() has read, the history's revision begins that is loaded as `revision`:
-        for an error. "" where nobody could look it up."""
+        for an error. "" where nobody could look it up: it has its own number, and lies nowhere else."""
+        return ""
+
+
+def digest_of(*words: object) -> str:
+    """A hex digest of what tells a history from others."""
+    text = " ".join(map(str, words))
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
 # What local_path() raises.
@@ -150,7 +167,3 @@ class Options:
         if value != int(value):
             raise self.error(key, f"must be a whole number, not {value!r}")
         return int(value)
-
-    def has(self, key: str) -> bool:
-        """Whether the definition has `key`."""
-        return self._definition.get(key) is not None

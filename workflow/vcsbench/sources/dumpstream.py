@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from hashlib import md5
+from itertools import accumulate
 
 Properties = Mapping[bytes, bytes]
-
-FORMAT = b"SVN-fs-dump-format-version: 2\n\n"
 
 
 def header(uuid: str) -> bytes:
     """The first records of a stream: its format and the repository's UUID."""
-    return FORMAT + b"UUID: %s\n\n" % uuid.encode("ascii")
+    return b"SVN-fs-dump-format-version: 2\n\nUUID: %s\n\n" % uuid.encode("ascii")
+
+
+def date(moment: datetime) -> bytes:
+    """A moment, in UTC, as svn:date has it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode("ascii")
+
+
+def above(path: bytes) -> Iterable[bytes]:
+    """The directories that a path lies in, the outermost first."""
+    return accumulate(path.split(b"/")[:-1], lambda outer, name: outer + b"/" + name)
 
 
 def property_block(properties: Properties) -> bytes:
     """Properties as the dump format has them, PROPS-END included."""
-    parts = []
-    for key, value in properties.items():
-        parts.append(b"K %d\n%s\nV %d\n%s\n" % (len(key), key, len(value), value))
-    parts.append(b"PROPS-END\n")
-    return b"".join(parts)
+    parts = (b"K %d\n%s\nV %d\n%s\n" % (len(k), k, len(v), v) for k, v in properties.items())
+    return b"".join(parts) + b"PROPS-END\n"
 
 
 def revision(number: int, properties: Properties) -> bytes:
     """The record that begins revision `number`."""
     block = property_block(properties)
-    return b"Revision-number: %d\nProp-content-length: %d\nContent-length: %d\n\n%s\n" % (
-        number,
-        len(block),
-        len(block),
-        block,
-    )
+    lengths = b"Prop-content-length: %d\nContent-length: %d\n" % (len(block), len(block))
+    return b"Revision-number: %d\n%s\n%s\n" % (number, lengths, block)
 
 
 def copyfrom(path: bytes, number: int) -> bytes:
@@ -40,22 +43,9 @@ def copyfrom(path: bytes, number: int) -> bytes:
     return b"Node-copyfrom-rev: %d\nNode-copyfrom-path: %s\n" % (number, path)
 
 
-def directory(
-    path: bytes,
-    action: bytes = b"add",
-    origin: bytes = b"",
-    properties: Properties | None = None,
-) -> bytes:
-    """A directory that is added, changed or (with `origin` from copyfrom()) copied."""
-    start = b"Node-path: %s\nNode-kind: dir\nNode-action: %s\n%s" % (path, action, origin)
-    if properties is None:
-        return start + b"\n\n"
-    block = property_block(properties)
-    return start + b"Prop-content-length: %d\nContent-length: %d\n\n%s\n\n" % (
-        len(block),
-        len(block),
-        block,
-    )
+def directory(path: bytes, origin: bytes = b"") -> bytes:
+    """A directory that is added or (with `origin` from copyfrom()) copied."""
+    return b"Node-path: %s\nNode-kind: dir\nNode-action: add\n%s\n\n" % (path, origin)
 
 
 def file_head(
@@ -71,23 +61,18 @@ def file_head(
     `text_length` None keeps the text (of the copy's origin, or the one before the change), and
     `properties` None keeps the properties.
     """
-    parts = [b"Node-path: %s\nNode-kind: file\nNode-action: %s\n%s" % (path, action, origin)]
-    length = 0
+    head = b"Node-path: %s\nNode-kind: file\nNode-action: %s\n%s" % (path, action, origin)
     block = b""
     if properties is not None:
         block = property_block(properties)
-        length = len(block)
-        parts.append(b"Prop-content-length: %d\n" % length)
+        head += b"Prop-content-length: %d\n" % len(block)
     if text_length is not None:
-        length += text_length
-        parts.append(b"Text-content-length: %d\n" % text_length)
-        if text_md5:
-            parts.append(b"Text-content-md5: %s\n" % text_md5)
+        head += b"Text-content-length: %d\n" % text_length
+    if text_md5:
+        head += b"Text-content-md5: %s\n" % text_md5
     if text_length is not None or properties is not None:
-        parts.append(b"Content-length: %d\n" % length)
-    parts.append(b"\n")
-    parts.append(block)
-    return b"".join(parts)
+        head += b"Content-length: %d\n" % (len(block) + (text_length or 0))
+    return head + b"\n" + block
 
 
 def file(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import IO, Any, BinaryIO
+from io import BufferedReader
+from typing import IO, Any, BinaryIO, cast
 
 from vcsbench.errors import UserError
 
@@ -33,8 +35,7 @@ class Program:
         except OSError as error:
             self._errors.close()
             raise UserError(f"{failure}: {argv[0]} cannot be run: {error.strerror}") from error
-        assert self.process.stdout is not None
-        self.stdout = self.process.stdout
+        self.stdout = cast(BufferedReader, self.process.stdout)
 
     def __enter__(self) -> Program:
         return self
@@ -54,6 +55,12 @@ class Program:
         if self.process.wait() != 0:
             raise self.failed()
 
+    def whole(self) -> bytes:
+        """Its whole output; UserError when it failed."""
+        text = self.stdout.read()
+        self.finish()
+        return text
+
     def failed(self) -> UserError:
         """The error that says how it failed."""
         code = self.process.wait()
@@ -62,19 +69,14 @@ class Program:
         return UserError(f"{self._failure}: {lines[-1] if lines else f'exit code {code}'}")
 
 
-def stream(
-    argv: Sequence[str], out: BinaryIO, failure: str, env: Mapping[str, str] | None = None
-) -> None:
+def stream(argv: Sequence[str], out: BinaryIO, failure: str) -> None:
     """Copy a program's output to `out`."""
-    with Program(argv, failure, env) as program:
-        while chunk := program.stdout.read(CHUNK):
-            out.write(chunk)
+    with Program(argv, failure) as program:
+        shutil.copyfileobj(program.stdout, out, CHUNK)
         program.finish()
 
 
-def output(argv: Sequence[str], failure: str, env: Mapping[str, str] | None = None) -> bytes:
+def output(argv: Sequence[str], failure: str) -> bytes:
     """A program's whole output."""
-    with Program(argv, failure, env) as program:
-        text = program.stdout.read()
-        program.finish()
-    return text
+    with Program(argv, failure) as program:
+        return program.whole()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from vcsbench.sources.base import Estimate, Facts, Options
+from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of
 from vcsbench.sources.process import output, stream
 
 # Dump bytes per byte of repository: full texts against deltas. Rough; real ones have 5 to 40.
@@ -29,7 +29,7 @@ def revision_bytes(folder: Path) -> int:
     return sum(file.stat().st_size for file in files) * len(shards) // max(1, len(sample))
 
 
-class SvnSource:
+class SvnSource(Source):
     """A repository on this machine."""
 
     kind = "svn"
@@ -55,8 +55,7 @@ class SvnSource:
             identity = (self._path / "db" / "uuid").read_text()
         except OSError as error:
             raise self._options.error("path", f"{error.filename}: {error.strerror}") from error
-        parts = f"svn {identity} {self._youngest()}"
-        return hashlib.sha256(parts.encode()).hexdigest()
+        return digest_of("svn", identity, self._youngest())
 
     def _check_place(self) -> None:
         try:
@@ -82,15 +81,12 @@ class SvnSource:
         if not said.split(b"\n")[0].endswith(b"/"):
             raise self._options.error("tree", f"{tree!r} is a file in {self._path}, no folder")
 
-    def scale(self) -> float:
-        """What the user brought is measured whole."""
-        return 1.0
-
     def describe(self) -> str:
         """One line for reports."""
         return f"Subversion repository {self._path}, {self._youngest():,} revisions"
 
-    def estimate(self) -> Estimate:
+    @cached_property
+    def _estimate(self) -> Estimate:
         """From the size of its revision files."""
         used = revision_bytes(self._path / "db" / "revs")
         return Estimate(
@@ -119,7 +115,3 @@ class SvnSource:
             f"{self._path}: svnlook tree failed",
         )
         return "trunk" if b"trunk/" in top.split(b"\n") else ""
-
-    def place(self, revision: int) -> str:
-        """A revision has its own number, and lies nowhere else."""
-        return ""

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, BinaryIO
 
 from vcsbench.errors import UserError
-from vcsbench.sources.base import Estimate, Facts, Options
+from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of
 from vcsbench.sources.process import output, stream
 
 SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
 _URL = re.compile(r"({})://[^\s]+".format("|".join(map(re.escape, SCHEMES))))
+INFO = ("svn", "info", "--non-interactive", "--show-item")
 # Rough sizes per revision: public histories have 4 to 60 KB in the repository.
 REPOSITORY_BYTES = 20_000
 # Where the server cannot be asked, the history is taken to fill a shard.
 SHARD = 1000
 
 
-class SvnUrlSource:
-    """A repository behind a server. Only write() needs the server.
+class SvnUrlSource(Source):
+    """A repository behind a server. Only write() needs the server: check() does not ask it.
 
     It is loaded once: later revisions come with a higher `revision` in the definition.
     """
@@ -39,32 +39,21 @@ class SvnUrlSource:
         tree = self._options.tree()
         self._tree = "trunk" if tree is None else tree
         self._revision = self._options.whole("revision", 0)
-        if self._revision < (1 if self._options.has("revision") else 0):
+        if self._revision < 1 and "revision" in definition:
             raise self._options.error("revision", f"must be 1 or more, not {self._revision}")
 
     def identity(self) -> str:
         """From the URL and the revision that the definition names."""
-        parts = f"svn {self._url} {self._revision}"
-        return hashlib.sha256(parts.encode()).hexdigest()
-
-    def check(self) -> None:
-        """Nothing can be checked without asking the server, which write() does."""
-
-    def scale(self) -> float:
-        """What the user brought is measured whole."""
-        return 1.0
+        return digest_of("svn", self._url, self._revision)
 
     def describe(self) -> str:
         """One line for reports."""
         until = f", up to revision {self._revision:,}" if self._revision else ""
         return f"Subversion repository {self._url}{until}"
 
-    def estimate(self) -> Estimate:
-        """From the number of revisions, for which the server is asked where none is named."""
-        return self._estimate
-
     @cached_property
     def _estimate(self) -> Estimate:
+        """From the number of revisions, for which the server is asked where none is named."""
         try:
             revisions = self._youngest()
         except UserError:  # write() will say it; what was loaded before needs no server
@@ -79,12 +68,10 @@ class SvnUrlSource:
         )
 
     def _youngest(self) -> int:
-        return self._revision or int(self._ask("revision", self._url))
-
-    def _ask(self, item: str, url: str) -> str:
-        argv = ["svn", "info", "--non-interactive", "--show-item", item, "--", f"{url}@"]
+        if self._revision:
+            return self._revision
         failure = f"{self._options.where}.url: {self._url} cannot be read"
-        return output(argv, failure).decode("utf-8", "replace").strip()
+        return int(output([*INFO, "revision", "--", f"{self._url}@"], failure))
 
     def write(self, out: BinaryIO) -> Facts:
         """What `svnrdump dump` writes: a stream of format 3, with deltas."""
@@ -102,15 +89,10 @@ class SvnUrlSource:
             f"{self._options.where}.tree: {self._url} has no folder {self._tree!r} at revision "
             f"{revision}; name another, or '' for the root"
         )
-        argv = ["svn", "info", "--non-interactive", "--show-item", "kind"]
-        kind = output([*argv, "-r", str(revision), "--", f"{place}@{revision}"], failure).strip()
-        if kind != b"dir":
+        argv = [*INFO, "kind", "-r", str(revision), "--", f"{place}@{revision}"]
+        if output(argv, failure).strip() != b"dir":
             raise UserError(failure)
 
     def tree(self) -> str:
         """The definition's `tree`, or trunk."""
         return self._tree
-
-    def place(self, revision: int) -> str:
-        """A revision has its own number, and lies nowhere else."""
-        return ""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import gzip
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO
 
 from vcsbench.errors import UserError
 from vcsbench.sources.process import Program
 
 MAGICS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+OPEN: Mapping[str, Any] = {"": open, "gzip": gzip.open, "xz": lzma.open}
 # What reading a damaged compressed file raises.
 DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 
@@ -32,21 +33,15 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     Reading a damaged file raises one of DAMAGED, or UserError from the program zstd.
     """
     kind = compression(path)
-    if kind == "gzip":
-        with gzip.open(path, "rb") as file:
-            yield cast(BinaryIO, file)
-    elif kind == "xz":
-        with lzma.open(path, "rb") as file:
-            yield cast(BinaryIO, file)
-    elif kind == "zstd":
+    if kind == "zstd":
         with _zstd(path) as program:
-            yield cast(BinaryIO, program.stdout)
+            yield program.stdout
             if program.stdout.read(1):
                 program.process.kill()  # the caller has seen enough of it
             else:
                 program.finish()
     else:
-        with path.open("rb") as file:
+        with OPEN[kind](path, "rb") as file:
             yield file
 
 

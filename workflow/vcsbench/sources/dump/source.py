@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 from collections.abc import Mapping
@@ -10,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from vcsbench.sources.base import Estimate, Facts, Options
+from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of
 from vcsbench.sources.dump.compressed import DAMAGED, compression, opened
-from vcsbench.sources.dump.headers import FORMAT
+from vcsbench.sources.dump.records import FORMAT
 from vcsbench.sources.dump.walk import Walk
 from vcsbench.sources.process import CHUNK
 
@@ -36,7 +35,7 @@ def is_dump(path: Path) -> bool:
         return False
 
 
-class DumpSource:
+class DumpSource(Source):
     """A dump file, plain or compressed, of format 2 or 3, with deltas or without."""
 
     kind = "dump"
@@ -52,8 +51,7 @@ class DumpSource:
         """From the file's path, size and time."""
         self._check_place()
         state = self._path.stat()
-        parts = f"dump {self._path.resolve()} {state.st_size} {state.st_mtime_ns}"
-        return hashlib.sha256(parts.encode(errors="surrogateescape")).hexdigest()
+        return digest_of("dump", self._path.resolve(), state.st_size, state.st_mtime_ns)
 
     def _check_place(self) -> None:
         if not self._path.is_file():
@@ -72,28 +70,21 @@ class DumpSource:
                 "path", f"{self._path} is not a Subversion dump file (plain, .gz, .xz or .zst)"
             )
 
-    def scale(self) -> float:
-        """What the user brought is measured whole."""
-        return 1.0
-
     def describe(self) -> str:
         """One line for reports."""
         return f"Subversion dump file {self._path}"
 
-    def estimate(self) -> Estimate:
-        """From the file's size, and the last revision number in a plain one."""
-        return self._estimate
-
     @cached_property
     def _estimate(self) -> Estimate:
+        """From the file's size, and the last revision number in a plain one."""
         size = self._path.stat().st_size
+        last = 0
         if compression(self._path):
             size *= COMPRESSED_FACTOR
-            revisions = max(SHARD, size // REVISION_BYTES)
         else:
-            revisions = last_revision(self._path) or max(SHARD, size // REVISION_BYTES)
+            last = last_revision(self._path)
         return Estimate(
-            revisions=revisions,
+            revisions=last or max(SHARD, size // REVISION_BYTES),
             dump_bytes=size,
             repository_bytes=int(size * REPOSITORY_FACTOR),
             files=max(1, size // 200_000),
@@ -106,21 +97,17 @@ class DumpSource:
         It is read twice: nothing is written before all of it was found to be whole. That costs
         little beside loading it.
         """
-        self._walked = self._walk()
-        with opened(self._path) as file:
-            shutil.copyfileobj(file, out, CHUNK)
-        out.flush()
-        return Facts(revisions=self._walked.revisions)
-
-    def _walk(self) -> Walk:
-        """Check the whole file."""
         with opened(self._path) as file:
             walk = Walk(str(self._path), file)
             try:
                 walk.run()
             except (OSError, *DAMAGED) as error:
                 raise walk.wrong(f"it cannot be read on: {error}") from error
-        return walk
+        self._walked = walk
+        with opened(self._path) as file:
+            shutil.copyfileobj(file, out, CHUNK)
+        out.flush()
+        return Facts(revisions=walk.revisions)
 
     def place(self, revision: int) -> str:
         """The revision's own number and the byte at which it begins; svnadmin load numbers anew."""
@@ -131,9 +118,7 @@ class DumpSource:
 
     def tree(self) -> str:
         """The definition's `tree`, or trunk where the stream soon makes one, or else the root."""
-        if self._tree is not None:
-            return self._tree
-        return self._guessed_tree
+        return self._guessed_tree if self._tree is None else self._tree
 
     @cached_property
     def _guessed_tree(self) -> str:

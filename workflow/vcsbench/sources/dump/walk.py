@@ -8,8 +8,16 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from vcsbench.errors import UserError
-from vcsbench.sources.dump.headers import FORMAT, NODE, RECORDS, REVISION, shown, why_wrong
-from vcsbench.sources.dump.properties import is_date, read_properties
+from vcsbench.sources.dump.records import (
+    FORMAT,
+    NODE,
+    RECORDS,
+    REVISION,
+    is_date,
+    read_properties,
+    shown,
+    why_wrong,
+)
 
 KNOWN_FORMATS = (1, 2, 3)
 CHECKSUMS = ("md5", "sha1")
@@ -134,17 +142,16 @@ class Walk:
     def _text(self, length: int, headers: dict[bytes, bytes]) -> None:
         # The checksums of a delta are those of the text that it makes: svnadmin load checks them.
         delta = headers.get(b"Text-delta") == b"true"
-        stated = {} if delta else {n: headers.get(f"Text-content-{n}".encode()) for n in CHECKSUMS}
-        digests = {n: hashlib.new(n, usedforsecurity=False) for n in stated if stated[n]}
-        first = True
-        for chunk in self._content(length):
-            if first and delta and not chunk.startswith(b"SVN"):
+        names = [n for n in CHECKSUMS if not delta and f"Text-content-{n}".encode() in headers]
+        digests = [hashlib.new(name, usedforsecurity=False) for name in names]
+        for number, chunk in enumerate(self._content(length)):
+            if delta and number == 0 and not chunk.startswith(b"SVN"):
                 raise self.wrong("a delta does not begin as one")
-            first = False
-            for digest in digests.values():
+            for digest in digests:
                 digest.update(chunk)
-        for name, digest in digests.items():
-            if bytes.fromhex((stated[name] or b"").decode("ascii")) != digest.digest():
+        for name, digest in zip(names, digests, strict=True):
+            stated = headers[f"Text-content-{name}".encode()]
+            if stated.decode("ascii").lower() != digest.hexdigest():
                 path = headers.get(NODE, b"")
                 raise self.wrong(f"the text of {shown(path)} does not have its checksum ({name})")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
 from random import Random
 
+from vcsbench.sources import dumpstream
 from vcsbench.sources.generated import measured, pieces
+from vcsbench.sources.generated.pieces import Pieces, size_of
 from vcsbench.sources.generated.pools import Pool
 from vcsbench.sources.generated.profiles import FileKind
+from vcsbench.sources.generated.tree import File
 
 # The journal is no share of the files: it is there once.
 JOURNAL = FileKind(0, b"", "prose")
@@ -22,20 +24,25 @@ class Editor:
         self._rng = rng
         self._pools = pools
 
-    def fresh(self, kind: FileKind, size: int) -> array[int]:
+    def fresh(self, kind: FileKind, size: int) -> Pieces:
         """The pieces of a new text."""
         return pieces.fresh(self._rng, self._pools[kind.pool], size)
 
-    def text(self, kind: FileKind, text: array[int]) -> bytes:
+    def text(self, kind: FileKind, text: Pieces) -> bytes:
         """The text that the pieces make up."""
         return pieces.text_of(self._pools[kind.pool], text)
 
-    def edit(self, kind: FileKind, text: array[int], size: int, excess: float = 0.0) -> array[int]:
-        """The next version of a text of `size` bytes.
+    def changed(self, file: File) -> bytes:
+        """The record of a file that has changed."""
+        return dumpstream.file(file.path(), b"change", text=self.text(file.kind, file.pieces))
+
+    def edit(self, file: File, excess: float = 0.0) -> Pieces:
+        """The next version of a file's text.
 
         It tends to get shorter with an `excess` above 0 (at most 1), longer below 0.
         """
-        pool = self._pools[kind.pool]
+        kind, text = file.kind, file.pieces
+        pool, size = self._pools[kind.pool], size_of(text)
         if kind.churn >= 1:
             return pieces.fresh(self._rng, pool, int(size * (0.95 + 0.1 * self._rng.random())))
         if kind.churn > 0:
@@ -62,7 +69,7 @@ class Editor:
                 hunks.append((min(changed, size // 2), other))
         return hunks
 
-    def enter(self, text: array[int], limit: int) -> array[int]:
-        """A journal with one more entry, kept below `limit` bytes."""
+    def enter(self, journal: File, limit: int) -> Pieces:
+        """The text of a journal with one more entry, kept below `limit` bytes."""
         entry = measured.JOURNAL_ENTRIES.draw(self._rng)
-        return pieces.prepended(self._rng, self._pools["prose"], text, entry, limit)
+        return pieces.prepended(self._rng, self._pools["prose"], journal.pieces, entry, limit)

@@ -8,12 +8,13 @@ from random import Random
 
 from vcsbench.sources import dumpstream
 from vcsbench.sources.generated.edits import Editor
-from vcsbench.sources.generated.names import noun
 from vcsbench.sources.generated.people import People
 from vcsbench.sources.generated.pools import make_pools
 from vcsbench.sources.generated.profiles import Layout, Profile
 from vcsbench.sources.generated.project import Project
+from vcsbench.sources.generated.quantiles import pick
 from vcsbench.sources.generated.tree import Tree
+from vcsbench.sources.generated.words import noun
 
 
 class History:
@@ -50,7 +51,7 @@ class History:
             return self._other_project(number)
         if len(self._projects) == 1 or rng.random() < profile.own_share:
             return self._projects[0].change(number)
-        return self._projects[1 + int(rng.random() * (len(self._projects) - 1))].change(number)
+        return pick(rng, self._projects[1:]).change(number)
 
     def _new_project(self, layout: Layout, number: int) -> Project:
         project = Project(self._profile, layout, self._editor, self._rng, number)

@@ -8,6 +8,19 @@ from __future__ import annotations
 
 from vcsbench.sources.generated.quantiles import Quantiles
 
+# The shares at which values were read, and the shares of the files at which changes were.
+SHARES = (0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999, 1)
+FILES = (0, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
+
+
+def _values(*values: float) -> Quantiles:
+    return Quantiles(*zip(SHARES, values, strict=True))
+
+
+def _heat(*shares: float) -> Quantiles:
+    return Quantiles(*zip(shares, FILES, strict=True))
+
+
 # Files changed per revision of trunk, the journal (ChangeLog, CHANGES) apart; the value between
 # two whole numbers is cut, so that ruby's 1 holds from the share 0.041 to 0.65.
 RUBY_PATHS = Quantiles(
@@ -28,22 +41,11 @@ KDELIBS_PATHS = Quantiles(
 )  # fmt: skip
 
 # Sizes of the files of trunk in bytes.
-RUBY_FILES = Quantiles(
-    (0, 0), (0.05, 88), (0.1, 172), (0.25, 472), (0.5, 1755), (0.75, 5953), (0.9, 16987),
-    (0.95, 35890), (0.98, 95572), (0.99, 160755), (0.999, 754604), (1, 1500000),
-)  # fmt: skip
-SUBVERSION_FILES = Quantiles(
-    (0, 0), (0.05, 888), (0.1, 1281), (0.25, 2362), (0.5, 5346), (0.75, 16261), (0.9, 46376),
-    (0.95, 83632), (0.98, 186284), (0.99, 303743), (0.999, 879066), (1, 2011364),
-)  # fmt: skip
-HTTPD_FILES = Quantiles(
-    (0, 9), (0.05, 131), (0.1, 225), (0.25, 494), (0.5, 4744), (0.75, 12436), (0.9, 25884),
-    (0.95, 40217), (0.98, 64404), (0.99, 88826), (0.999, 205147), (1, 213860),
-)  # fmt: skip
-KDELIBS_FILES = Quantiles(
-    (0, 0), (0.05, 32), (0.1, 41), (0.25, 660), (0.5, 2135), (0.75, 5503), (0.9, 13977),
-    (0.95, 25281), (0.98, 46066), (0.99, 59584), (0.999, 185789), (1, 2952854),
-)  # fmt: skip
+RUBY_FILES = _values(0, 88, 172, 472, 1755, 5953, 16987, 35890, 95572, 160755, 754604, 1500000)
+SUBVERSION_FILES = _values(
+    0, 888, 1281, 2362, 5346, 16261, 46376, 83632, 186284, 303743, 879066, 2011364
+)
+KDELIBS_FILES = _values(0, 32, 41, 660, 2135, 5503, 13977, 25281, 46066, 59584, 185789, 2952854)
 
 # Hunks per changed file. The last hundredth reaches 1,300 and more: whole files reformatted.
 HUNKS = Quantiles(
@@ -61,36 +63,15 @@ PURE_REMOVALS = 0.085
 
 # Of all changes of files, the share that goes to the most changed ones, and their share of the
 # files: in ruby a hundredth of the files has 36 percent of the changes.
-RUBY_HEAT = Quantiles(
-    (0, 0), (0.114, 0.001), (0.266, 0.005), (0.36, 0.01), (0.465, 0.02), (0.603, 0.05),
-    (0.708, 0.1), (0.816, 0.2), (0.944, 0.5), (1, 1),
-)  # fmt: skip
-SUBVERSION_HEAT = Quantiles(
-    (0, 0), (0.011, 0.001), (0.071, 0.005), (0.123, 0.01), (0.194, 0.02), (0.337, 0.05),
-    (0.48, 0.1), (0.644, 0.2), (0.845, 0.5), (1, 1),
-)  # fmt: skip
-KDELIBS_HEAT = Quantiles(
-    (0, 0), (0.037, 0.001), (0.105, 0.005), (0.156, 0.01), (0.238, 0.02), (0.393, 0.05),
-    (0.533, 0.1), (0.695, 0.2), (0.904, 0.5), (1, 1),
-)  # fmt: skip
+RUBY_HEAT = _heat(0, 0.114, 0.266, 0.36, 0.465, 0.603, 0.708, 0.816, 0.944, 1)
+SUBVERSION_HEAT = _heat(0, 0.011, 0.071, 0.123, 0.194, 0.337, 0.48, 0.644, 0.845, 1)
+KDELIBS_HEAT = _heat(0, 0.037, 0.105, 0.156, 0.238, 0.393, 0.533, 0.695, 0.904, 1)
 
 # Bytes of log messages.
-RUBY_MESSAGES = Quantiles(
-    (0, 4), (0.05, 10), (0.1, 12), (0.25, 39), (0.5, 79), (0.75, 138), (0.9, 227), (0.95, 319),
-    (0.98, 501), (0.99, 674), (0.999, 1675), (1, 5141),
-)  # fmt: skip
-SUBVERSION_MESSAGES = Quantiles(
-    (0, 4), (0.05, 40), (0.1, 60), (0.25, 109), (0.5, 207), (0.75, 423), (0.9, 800),
-    (0.95, 1157), (0.98, 1816), (0.99, 2427), (0.999, 4643), (1, 9297),
-)  # fmt: skip
-HTTPD_MESSAGES = Quantiles(
-    (0, 3), (0.05, 17), (0.1, 22), (0.25, 40), (0.5, 78), (0.75, 150), (0.9, 262), (0.95, 365),
-    (0.98, 513), (0.99, 683), (0.999, 1522), (1, 4003),
-)  # fmt: skip
-KDELIBS_MESSAGES = Quantiles(
-    (0, 2), (0.05, 12), (0.1, 17), (0.25, 31), (0.5, 58), (0.75, 121), (0.9, 230), (0.95, 329),
-    (0.98, 512), (0.99, 726), (0.999, 3075), (1, 8000),
-)  # fmt: skip
+RUBY_MESSAGES = _values(4, 10, 12, 39, 79, 138, 227, 319, 501, 674, 1675, 5141)
+SUBVERSION_MESSAGES = _values(4, 40, 60, 109, 207, 423, 800, 1157, 1816, 2427, 4643, 9297)
+HTTPD_MESSAGES = _values(3, 17, 22, 40, 78, 150, 262, 365, 513, 683, 1522, 4003)
+KDELIBS_MESSAGES = _values(2, 12, 17, 31, 58, 121, 230, 329, 512, 726, 3075, 8000)
 
 # Bytes that an entry adds to ruby's ChangeLog.
 JOURNAL_ENTRIES = Quantiles(
@@ -99,7 +80,4 @@ JOURNAL_ENTRIES = Quantiles(
 )  # fmt: skip
 
 # Seconds from one revision of ruby to the next.
-GAPS = Quantiles(
-    (0, 0), (0.05, 4), (0.1, 9), (0.25, 256), (0.5, 1907), (0.75, 9587), (0.9, 30277),
-    (0.95, 52749), (0.98, 87620), (0.99, 135031), (0.999, 513786), (1, 2958204),
-)  # fmt: skip
+GAPS = _values(0, 4, 9, 256, 1907, 9587, 30277, 52749, 87620, 135031, 513786, 2958204)

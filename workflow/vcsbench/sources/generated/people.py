@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from random import Random
 
+from vcsbench.sources import dumpstream
 from vcsbench.sources.generated import measured
 from vcsbench.sources.generated.profiles import Profile
 from vcsbench.sources.generated.quantiles import ranked
@@ -13,11 +14,6 @@ from vcsbench.sources.generated.words import made_up, sentence
 # With the third power the first of 91 authors has 22 percent of the revisions, the first five
 # 38; measured were 24 and 53 in ruby, 10 and 36 among subversion's 173, where it gives 18 and 31.
 AUTHORS_POWER = 3
-
-
-def svn_date(date: datetime) -> bytes:
-    """A date as svn:date has it."""
-    return date.strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode("ascii")
 
 
 class People:
@@ -34,7 +30,7 @@ class People:
 
     def revision_0(self) -> dict[bytes, bytes]:
         """The properties of revision 0."""
-        return {b"svn:date": svn_date(self._date)}
+        return {b"svn:date": dumpstream.date(self._date)}
 
     def properties(self) -> dict[bytes, bytes]:
         """The properties of the next revision."""
@@ -44,7 +40,7 @@ class People:
         return {
             b"svn:log": self._message(),
             b"svn:author": self._authors[ranked(rng, len(self._authors), AUTHORS_POWER)],
-            b"svn:date": svn_date(self._date),
+            b"svn:date": dumpstream.date(self._date),
         }
 
     def _message(self) -> bytes:

@@ -10,8 +10,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Callable
+from itertools import chain
 from random import Random
+from typing import TypeAlias
 
+from vcsbench.sources.generated.quantiles import ranked
 from vcsbench.sources.generated.words import identifier, sentence
 
 # Larger than zlib's window (32 KiB) and than svndiff's (100 KB), and than all but few files.
@@ -34,48 +38,38 @@ class Pool:
         return self._starts[i] if i < len(self._starts) else len(self.text)
 
 
-def lines_pool(lines: list[str]) -> Pool:
-    """The pool of these lines, which have no line ends."""
-    starts = array("I")
-    offset = 0
-    for line in lines:
-        starts.append(offset)
-        offset += len(line) + 1
-    return Pool(("\n".join(lines) + "\n").encode("ascii"), starts)
-
-
 def bytes_pool(rng: Random) -> Pool:
     """A pool that does not compress, for images and archives; a "line" is 64 bytes."""
     text = rng.getrandbits(8 * POOL_BYTES).to_bytes(POOL_BYTES, "little")
     return Pool(text, array("I", range(0, POOL_BYTES, 64)))
 
 
-class Vocabulary:
-    """The identifiers of one stretch: few of them make up most of the text."""
-
-    def __init__(self, rng: Random) -> None:
-        self._rng = rng
-        self._names = [identifier(rng) for _ in range(STRETCH_NAMES)]
-
-    def name(self) -> str:
-        """An identifier, the first ones the most often."""
-        return self._names[int(STRETCH_NAMES * self._rng.random() ** 2)]
+# Gives the next identifier.
+Name: TypeAlias = Callable[[], str]
 
 
-def brace_lines(rng: Random) -> list[str]:
-    """Lines of a language with braces."""
+def vocabulary(rng: Random) -> Name:
+    """The identifiers of one stretch: few of them, the first ones, make up most of the text."""
+    names = [identifier(rng) for _ in range(STRETCH_NAMES)]
+    return lambda: names[ranked(rng, STRETCH_NAMES, 2)]
+
+
+def lines_pool(rng: Random, unit: Callable[[Random, Name], list[str]], count: int) -> Pool:
+    """The pool of the lines that `unit` makes, called so often for each stretch."""
     lines: list[str] = []
+    starts = array("I")
     size = 0
     while size < POOL_BYTES:
-        words = Vocabulary(rng)
-        stretch = [line for _ in range(STRETCH_LINES // 10) for line in _function(rng, words)]
-        size += sum(len(line) + 1 for line in stretch)
-        lines += stretch
-    return lines
+        name = vocabulary(rng)
+        for line in chain.from_iterable(unit(rng, name) for _ in range(count)):
+            lines.append(line)
+            starts.append(size)
+            size += len(line) + 1
+    return Pool(("\n".join(lines) + "\n").encode("ascii"), starts)
 
 
-def _function(rng: Random, words: Vocabulary) -> list[str]:
-    name = words.name
+def _function(rng: Random, name: Name) -> list[str]:
+    """The lines of a function, in a language with braces."""
     lines = [f"static int {name()}_{name()}(struct {name()} *{name()}, int {name()})", "{"]
     indent = 1
     for _ in range(3 + int(rng.random() * 14)):
@@ -99,27 +93,11 @@ def _function(rng: Random, words: Vocabulary) -> list[str]:
         if indent > 1 and rng.random() < 0.35:
             indent -= 1
             lines.append("\t" * indent + "}")
-    while indent:
-        indent -= 1
-        lines.append("\t" * indent + "}")
-    lines.append("")
-    return lines
+    return [*lines, *("\t" * i + "}" for i in reversed(range(indent))), ""]
 
 
-def end_lines(rng: Random) -> list[str]:
-    """Lines of a language whose blocks close with `end`."""
-    lines: list[str] = []
-    size = 0
-    while size < POOL_BYTES:
-        words = Vocabulary(rng)
-        stretch = [line for _ in range(STRETCH_LINES // 8) for line in _method(rng, words)]
-        size += sum(len(line) + 1 for line in stretch)
-        lines += stretch
-    return lines
-
-
-def _method(rng: Random, words: Vocabulary) -> list[str]:
-    name = words.name
+def _method(rng: Random, name: Name) -> list[str]:
+    """The lines of a method, in a language whose blocks close with `end`."""
     lines = [f"  def {name()}({name()}, {name()} = nil)"]
     for _ in range(2 + int(rng.random() * 9)):
         kind = rng.random()
@@ -137,31 +115,21 @@ def _method(rng: Random, words: Vocabulary) -> list[str]:
             lines.append("")
         else:
             lines.append(f"    return {name()} if {name()}.{name()}?")
-    lines += ["  end", ""]
-    return lines
+    return [*lines, "  end", ""]
 
 
-def prose_lines(rng: Random) -> list[str]:
-    """Paragraphs of prose with short lines, as in documents and change logs."""
-    lines: list[str] = []
-    size = 0
-    while size < POOL_BYTES:
-        words = Vocabulary(rng)
-        lines.append(f"* {words.name()}.c ({words.name()}): {sentence(rng, 5)}")
-        size += len(lines[-1]) + 1
-        for _ in range(int(rng.random() * 4)):
-            lines.append(f"  {sentence(rng, 6 + int(rng.random() * 5)).lower()}")
-            size += len(lines[-1]) + 1
-        lines.append("")
-        size += 1
-    return lines
+def _paragraph(rng: Random, name: Name) -> list[str]:
+    """Short lines of prose, as in documents and change logs."""
+    first = f"* {name()}.c ({name()}): {sentence(rng, 5)}"
+    others = range(int(rng.random() * 4))
+    return [first, *(f"  {sentence(rng, 6 + int(rng.random() * 5)).lower()}" for _ in others), ""]
 
 
 def make_pools(seed: str) -> dict[str, Pool]:
     """The pools by the kind of file that is cut from them."""
     return {
-        "braces": lines_pool(brace_lines(Random(f"{seed} braces"))),
-        "ends": lines_pool(end_lines(Random(f"{seed} ends"))),
-        "prose": lines_pool(prose_lines(Random(f"{seed} prose"))),
+        "braces": lines_pool(Random(f"{seed} braces"), _function, STRETCH_LINES // 10),
+        "ends": lines_pool(Random(f"{seed} ends"), _method, STRETCH_LINES // 8),
+        "prose": lines_pool(Random(f"{seed} prose"), _paragraph, 1),
         "bytes": bytes_pool(Random(f"{seed} bytes")),
     }

@@ -96,7 +96,6 @@ class Profile:
     revisions: int
     tree_bytes: int
     tree_files: int
-    layout: Layout
     first_date: datetime
     last_date: datetime
     authors: int
@@ -107,6 +106,7 @@ class Profile:
     heat: Quantiles
     message_bytes: Quantiles
     repository: RepositorySize
+    layout: Layout = Layout(b"trunk", (b"branches",), (b"tags",))
     journal: bytes = b""
     journal_bytes: int = 0
     projects: int = 1
@@ -123,7 +123,6 @@ RUBY = Profile(
     revisions=46_054,
     tree_bytes=int(46.6 * MIB),
     tree_files=4_263,
-    layout=Layout(b"trunk", (b"branches",), (b"tags",)),
     first_date=_date(1998, 1, 16),
     last_date=_date(2014, 5, 22),
     authors=91,
@@ -185,7 +184,6 @@ TSVN = Profile(
     revisions=18_937,
     tree_bytes=81 * MIB,
     tree_files=3_460,
-    layout=Layout(b"trunk", (b"branches",), (b"tags",)),
     first_date=_date(2003, 2, 15),
     last_date=_date(2010, 4, 1),
     authors=40,
@@ -247,7 +245,6 @@ KDE = Profile(
     revisions=1_125_690,
     tree_bytes=int(8.4 * 1024) * MIB,
     tree_files=359_800,
-    layout=Layout(b"trunk", (b"branches",), (b"tags",)),
     first_date=_date(1997, 4, 13),
     last_date=_date(2010, 5, 12),
     authors=2_000,

@@ -7,22 +7,48 @@ from math import sqrt
 from random import Random
 
 from vcsbench.sources import dumpstream
-from vcsbench.sources.generated.branch import Branch
 from vcsbench.sources.generated.edits import Editor
-from vcsbench.sources.generated.names import noun
 from vcsbench.sources.generated.profiles import Layout, Profile
+from vcsbench.sources.generated.quantiles import pick, ranked
+from vcsbench.sources.generated.tree import Directory, File
 from vcsbench.sources.generated.trunk import Trunk
+from vcsbench.sources.generated.words import noun
 
 # A project begins with an import of what it would have after so many revisions.
 IMPORTED_REVISIONS = 100
 # Branches that still get changes; the oldest is left alone when there would be more.
 LIVE_BRANCHES = 5
+# Of a branch's files, a sample gets changed.
+SAMPLE_FILES = 48
 
 
 def growth(profile: Profile, age: int) -> float:
     """The part of trunk's final size that it has after `age` revisions: the square root of the
     part of the history. So a scaled repository is the beginning of the whole one."""
     return sqrt(min(1.0, max(age, IMPORTED_REVISIONS) / profile.revisions))
+
+
+class Branch:
+    """A copy of trunk, and the files of it that will see changes: as they were when it was made, then
+    changed on their own."""
+
+    def __init__(self, path: bytes, trunk: Trunk, rng: Random) -> None:
+        self.path = path
+        picks = (trunk.tree.pick_hot(rng, trunk.profile.heat) for _ in range(SAMPLE_FILES))
+        files = dict.fromkeys(file for file in picks if file is not trunk.journal)
+        self._trunk = len(trunk.tree.root.name) + 1
+        self._files = [self._copy(file) for file in files]
+        self.journal = self._copy(trunk.journal) if trunk.journal else None
+
+    def _copy(self, file: File) -> File:
+        name = file.path()[self._trunk :]
+        return File(name, Directory(self.path, None), file.kind, file.pieces)
+
+    def pick(self, rng: Random, count: int) -> list[File]:
+        """Different files to change, at most `count`."""
+        count = min(count, len(self._files))
+        picked = {ranked(rng, len(self._files), 2) for _ in range(count)}
+        return [self._files[i] for i in sorted(picked)]
 
 
 class Project:
@@ -43,14 +69,9 @@ class Project:
 
     def make(self) -> Iterator[bytes]:
         """The directories of the layout, and those that they lie in."""
-        made = set()
-        for path in (self._layout.trunk, *self._layout.branches, *self._layout.tags):
-            words = path.split(b"/")
-            for end in range(1, len(words) + 1):
-                directory = b"/".join(words[:end])
-                if directory not in made:
-                    made.add(directory)
-                    yield dumpstream.directory(directory)
+        paths = (self._layout.trunk, *self._layout.branches, *self._layout.tags)
+        made = dict.fromkeys(d for path in paths for d in (*dumpstream.above(path), path))
+        yield from map(dumpstream.directory, made)
 
     def start(self, number: int) -> Iterator[bytes]:
         """The import of trunk."""
@@ -83,15 +104,15 @@ class Project:
 
     def _new_tag(self, number: int) -> Iterator[bytes]:
         path = self._new_name(self._layout.tags)
-        branch = self._branches[int(self._rng.random() * len(self._branches))]
+        branch = pick(self._rng, self._branches)
         yield dumpstream.directory(path, origin=dumpstream.copyfrom(branch.path, number - 1))
 
     def _change_branch(self) -> Iterator[bytes]:
         rng = self._rng
-        branch = self._branches[int(rng.random() * len(self._branches))]
+        branch = pick(rng, self._branches)
         if branch.journal is not None and rng.random() < self._profile.shares.journal:
-            branch.journal.enter(self._editor, self.trunk.journal_limit())
-            yield branch.journal.node(self._editor)
-        for copy in branch.pick(rng, self._profile.paths.draw(rng)):
-            copy.edit(self._editor)
-            yield copy.node(self._editor)
+            branch.journal.pieces = self._editor.enter(branch.journal, self.trunk.journal_limit())
+            yield self._editor.changed(branch.journal)
+        for file in branch.pick(rng, self._profile.paths.draw(rng)):
+            file.pieces = self._editor.edit(file)
+            yield self._editor.changed(file)

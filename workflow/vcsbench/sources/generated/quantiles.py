@@ -7,17 +7,18 @@ exp() and log() need not.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from random import Random
+from typing import TypeVar
+
+Item = TypeVar("Item")
 
 
 class Quantiles:
     """A distribution of numbers, given as (share at or below, value) points from 0 to 1."""
 
     def __init__(self, *points: tuple[float, float]) -> None:
-        self._shares = [share for share, _ in points]
-        self._values = [value for _, value in points]
-        if self._shares[0] != 0.0 or self._shares[-1] != 1.0:
-            raise ValueError("quantiles start at share 0 and end at share 1")
+        self._shares, self._values = zip(*points, strict=True)
 
     def at(self, share: float) -> float:
         """The value at a share from 0 to below 1, linear between the points."""
@@ -32,7 +33,7 @@ class Quantiles:
 
     def draw(self, rng: Random) -> int:
         """A whole number from the distribution, cut off after the point."""
-        return int(self.at(rng.random()))
+        return int(self.value(rng))
 
     def mean(self) -> float:
         """The mean of value()."""
@@ -43,6 +44,11 @@ class Quantiles:
         return total
 
 
+def pick(rng: Random, items: Sequence[Item]) -> Item:
+    """One of the items, all alike."""
+    return items[int(rng.random() * len(items))]
+
+
 def ranked(rng: Random, count: int, power: int) -> int:
-    """A rank below `count`, low ranks the more likely the higher `power` is (1: all alike)."""
+    """A rank below `count`, low ranks the more likely the higher `power` is."""
     return int(count * rng.random() ** power)

@@ -6,32 +6,31 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from math import sqrt
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from vcsbench.contents import files_digest
 from vcsbench.sources import dumpstream
-from vcsbench.sources.base import Estimate, Facts, Options
+from vcsbench.sources.base import Estimate, Facts, Options, Source
 from vcsbench.sources.generated.history import History
 from vcsbench.sources.generated.profiles import PROFILES
 from vcsbench.sources.generated.project import growth
 
-# So much is joined into one write.
+# So much goes into one write.
 CHUNK = 1 << 18
 
 
 @cache
 def generator_digest() -> str:
     """A digest of the code that decides on the bytes."""
-    digest = hashlib.sha256()
-    folder = Path(__file__).parent
-    for module in sorted([*folder.glob("*.py"), folder.parent / "dumpstream.py"]):
-        digest.update(module.read_bytes())
-    return digest.hexdigest()
+    here = Path(__file__).parent
+    names = sorted(f"{here.name}/{file.name}" for file in here.glob("*.py"))
+    return files_digest(here.parent, ["dumpstream.py", *names])
 
 
-class GeneratedSource:
+class GeneratedSource(Source):
     """A profile at a scale."""
 
     kind = "generated"
@@ -51,9 +50,6 @@ class GeneratedSource:
         parts = [self._profile.name, self._scale, self._seed, generator_digest()]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def check(self) -> None:
-        """Nothing can be wrong with it."""
-
     def scale(self) -> float:
         """The part of the published number of revisions."""
         return self._scale
@@ -65,7 +61,8 @@ class GeneratedSource:
             f"(scale {self._scale:g}, seed {self._seed})"
         )
 
-    def estimate(self) -> Estimate:
+    @cached_property
+    def _estimate(self) -> Estimate:
         """From the model's laws of growth."""
         profile, scale = self._profile, self._scale
         grown = growth(profile, self._youngest)
@@ -81,23 +78,16 @@ class GeneratedSource:
     def write(self, out: BinaryIO) -> Facts:
         """Generate the stream."""
         identity = uuid.uuid5(uuid.NAMESPACE_OID, self.describe())
-        pending = [dumpstream.header(str(identity))]
-        size = 0
+        pending = bytearray(dumpstream.header(str(identity)))
         for record in History(self._profile, self._seed, self._youngest).records():
-            pending.append(record)
-            size += len(record)
-            if size > CHUNK:
-                out.write(b"".join(pending))
-                pending = []
-                size = 0
-        out.write(b"".join(pending))
+            pending += record
+            if len(pending) > CHUNK:
+                out.write(pending)
+                pending.clear()
+        out.write(pending)
         out.flush()
         return Facts(revisions=self._youngest)
 
     def tree(self) -> str:
         """Trunk by the name that the profile's layout has for it."""
         return self._profile.layout.trunk.decode("ascii")
-
-    def place(self, revision: int) -> str:
-        """A revision has its own number, and lies nowhere else."""
-        return ""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
 from random import Random
 
+from vcsbench.sources.generated.pieces import Pieces, size_of
 from vcsbench.sources.generated.profiles import FileKind
-from vcsbench.sources.generated.quantiles import Quantiles
+from vcsbench.sources.generated.quantiles import Quantiles, pick
+from vcsbench.sources.generated.words import NOUNS, VERBS, noun
 
 
 class Directory:
@@ -30,9 +31,13 @@ class Directory:
         """How many directories lie above it."""
         return 0 if self.parent is None else self.parent.depth() + 1
 
-    def has(self, name: bytes) -> bool:
-        """Whether something of that name is in it."""
-        return name in self.files or name in self.directories
+    def new_name(self, rng: Random, extension: bytes = b"") -> bytes:
+        """A name that nothing in it has yet."""
+        stem = noun(rng)
+        while (name := stem + extension) in self.files or name in self.directories:
+            words = NOUNS if rng.random() < 0.6 else VERBS
+            stem += b"_" + pick(rng, words).encode("ascii")
+        return name
 
     def count(self) -> int:
         """How many files lie below it."""
@@ -42,16 +47,13 @@ class Directory:
 class File:
     """A file: where it is, and the pieces of its kind's pool that make up its text."""
 
-    __slots__ = ("directory", "index", "kind", "name", "pieces", "size")
+    __slots__ = ("directory", "index", "kind", "name", "pieces")
 
-    def __init__(
-        self, name: bytes, directory: Directory, kind: FileKind, pieces: array[int], size: int
-    ) -> None:
+    def __init__(self, name: bytes, directory: Directory, kind: FileKind, pieces: Pieces) -> None:
         self.name = name
         self.directory = directory
         self.kind = kind
         self.pieces = pieces
-        self.size = size
         self.index = -1
 
     def path(self) -> bytes:
@@ -78,7 +80,7 @@ class Tree:
         moved.index = len(self.files) - 1
         self.files[moved.index] = moved
         self.files[file.index] = file
-        self.size += file.size
+        self.size += size_of(file.pieces)
 
     def remove(self, file: File) -> None:
         """Take a file away."""
@@ -87,13 +89,12 @@ class Tree:
         if last is not file:
             last.index = file.index
             self.files[file.index] = last
-        self.size -= file.size
+        self.size -= size_of(file.pieces)
 
-    def change(self, file: File, pieces: array[int], size: int) -> None:
+    def change(self, file: File, pieces: Pieces) -> None:
         """Give a file new pieces."""
-        self.size += size - file.size
+        self.size += size_of(pieces) - size_of(file.pieces)
         file.pieces = pieces
-        file.size = size
 
     def make_directory(self, name: bytes, parent: Directory) -> Directory:
         """Put an empty directory into `parent`."""
@@ -121,10 +122,6 @@ class Tree:
         for child in directory.directories.values():
             self._forget(child)
         self.directories.remove(directory)
-
-    def pick(self, rng: Random) -> File:
-        """Any file, all alike."""
-        return self.files[int(rng.random() * len(self.files))]
 
     def pick_hot(self, rng: Random, heat: Quantiles) -> File:
         """A file to change: `heat` has the share of changes that go to a share of the files."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from vcsbench.sources import dumpstream
 from vcsbench.sources.generated.edits import JOURNAL, Editor
-from vcsbench.sources.generated.names import new_name
-from vcsbench.sources.generated.pieces import size_of
 from vcsbench.sources.generated.profiles import FileKind, Profile
+from vcsbench.sources.generated.quantiles import pick
 from vcsbench.sources.generated.tree import Directory, File, Tree
 
 DEEPEST = 7
@@ -32,12 +31,7 @@ class Trunk:
     """Trunk and its growth: each change() steers towards the size that it is given."""
 
     def __init__(
-        self,
-        profile: Profile,
-        kinds: tuple[FileKind, ...],
-        path: bytes,
-        editor: Editor,
-        rng: Random,
+        self, profile: Profile, kinds: Sequence[FileKind], path: bytes, editor: Editor, rng: Random
     ) -> None:
         self.profile = profile
         self._kinds = kinds
@@ -46,6 +40,7 @@ class Trunk:
         self._editor = editor
         self._rng = rng
         self._number = 0
+        self._touched: set[File] = set()  # in this revision
         self._grown = 0.0
         shape = sum(kind.share * kind.size for kind in kinds) * profile.file_bytes.mean()
         self._mean_size = profile.tree_bytes / profile.tree_files
@@ -56,7 +51,7 @@ class Trunk:
         self._grown = grown
         if self.profile.journal:
             text = self._editor.fresh(JOURNAL, self.journal_limit() // 2)
-            self.journal = File(self.profile.journal, self.tree.root, JOURNAL, text, size_of(text))
+            self.journal = File(self.profile.journal, self.tree.root, JOURNAL, text)
             yield self._added(self.journal, 0.0, {b"svn:eol-style": b"native"})
         while self._missing() >= 1:
             yield from self._new_file()
@@ -65,25 +60,24 @@ class Trunk:
         """One commit to trunk, revision `number`, that brings it towards `grown` of its size."""
         shares, rng = self.profile.shares, self._rng
         self._grown, self._number = grown, number
-        touched: set[File] = set()
-        if self.journal is not None:
-            touched.add(self.journal)
-            if rng.random() < shares.journal:
-                text = self._editor.enter(self.journal.pieces, self.journal_limit())
-                self.tree.change(self.journal, text, size_of(text))
-                yield self._changed(self.journal)
+        self._touched = {self.journal} if self.journal else set()
+        if self.journal and rng.random() < shares.journal:
+            self.tree.change(self.journal, self._editor.enter(self.journal, self.journal_limit()))
+            yield self._editor.changed(self.journal)
         kind = rng.random()
         if kind < shares.directory:
             yield from self._change_directory()
         elif kind < shares.directory + shares.rewrite:
-            yield from self._rewrite()
+            for file in self.tree.files:  # a program writes all its files anew
+                if 0 < file.kind.churn < 1:
+                    yield self._edited(file)
         elif self._missing() > IMPORT_BEHIND and rng.random() < IMPORT_SHARE:
             for _ in range(min(int(self._missing()), IMPORT_AT_MOST)):
                 yield from self._new_file()
         else:
             # Whole-tree sweeps stay below half of a small tree.
             for _ in range(min(self.profile.paths.draw(rng), 1 + len(self.tree.files) // 2)):
-                yield from self._change_path(touched)
+                yield from self._change_path()
 
     def journal_limit(self) -> int:
         """The size at which the journal is cut in half: its median lies at three quarters."""
@@ -97,51 +91,36 @@ class Trunk:
     def _missing(self) -> float:
         return self._grown * self.profile.tree_files - len(self.tree.files)
 
-    def _change_path(self, touched: set[File]) -> Iterator[bytes]:
+    def _change_path(self) -> Iterator[bytes]:
         shares, rng, tree = self.profile.shares, self._rng, self.tree
         kind = rng.random() - shares.add
         if kind < 0 and self._missing() >= 1:
-            yield from self._new_file(touched)
+            yield from self._new_file()
             return
         file = tree.pick_hot(rng, self.profile.heat)
-        if file in touched:
+        if file in self._touched:
             return
         if kind < 0 or kind > shares.delete + shares.move + shares.copy:
-            touched.add(file)
+            self._touched.add(file)
             yield self._edited(file)
-        elif (file := tree.pick(rng)) not in touched:
-            touched.add(file)
+        elif (file := pick(rng, tree.files)) not in self._touched:
+            self._touched.add(file)
             if kind >= shares.delete:
-                yield self._copied(file, touched)
+                yield self._copied(file)
             if kind < shares.delete + shares.move:
-                yield self._deleted(file)
-
-    def _rewrite(self) -> Iterator[bytes]:
-        """A program writes all its files anew."""
-        for file in self.tree.files:
-            if 0 < file.kind.churn < 1:
-                yield self._edited(file)
+                yield dumpstream.deletion(file.path())
+                tree.remove(file)
 
     def _edited(self, file: File) -> bytes:
-        text = self._editor.edit(file.kind, file.pieces, file.size, self._excess())
-        self.tree.change(file, text, size_of(text))
-        return self._changed(file)
-
-    def _changed(self, file: File) -> bytes:
-        text = self._editor.text(file.kind, file.pieces)
-        return dumpstream.file(file.path(), b"change", text=text)
+        self.tree.change(file, self._editor.edit(file, self._excess()))
+        return self._editor.changed(file)
 
     def _added(self, file: File, heat: float, properties: dict[bytes, bytes]) -> bytes:
         self.tree.add(file, heat)
         text = self._editor.text(file.kind, file.pieces)
         return dumpstream.file(file.path(), b"add", properties=properties, text=text)
 
-    def _deleted(self, file: File) -> bytes:
-        path = file.path()
-        self.tree.remove(file)
-        return dumpstream.deletion(path)
-
-    def _new_file(self, touched: set[File] | None = None) -> Iterator[bytes]:
+    def _new_file(self) -> Iterator[bytes]:
         rng, profile = self._rng, self.profile
         directory, made = self._directory_for_new()
         if made:
@@ -151,10 +130,8 @@ class Trunk:
         size = self._size_factor * kind.size * profile.file_bytes.at(share)
         largest = min(LARGEST_FILE, LARGEST_SHARE * self._grown * profile.tree_bytes)
         text = self._editor.fresh(kind, int(min(size * (1 - 0.6 * self._excess()), largest)))
-        name = new_name(rng, directory, kind.extension)
-        file = File(name, directory, kind, text, size_of(text))
-        if touched is not None:
-            touched.add(file)
+        file = File(directory.new_name(rng, kind.extension), directory, kind, text)
+        self._touched.add(file)
         yield self._added(file, self._heat(kind, share), self._properties(kind))
 
     def _heat(self, kind: FileKind, share: float) -> float:
@@ -166,10 +143,8 @@ class Trunk:
     def _properties(self, kind: FileKind) -> dict[bytes, bytes]:
         if kind.pool == "bytes":
             return {b"svn:mime-type": b"application/octet-stream"}
-        properties = {b"svn:eol-style": b"LF"}
-        if self._rng.random() < kind.executable:
-            properties[b"svn:executable"] = b"*"
-        return properties
+        executable = self._rng.random() < kind.executable
+        return {b"svn:eol-style": b"LF"} | ({b"svn:executable": b"*"} if executable else {})
 
     def _file_kind(self) -> FileKind:
         share = self._rng.random()
@@ -182,25 +157,25 @@ class Trunk:
     def _directory_for_new(self) -> tuple[Directory, bool]:
         """Where the next file goes, and whether that directory is a new one itself."""
         rng, tree = self._rng, self.tree
-        near = tree.directories[int(rng.random() * len(tree.directories))]
+        near = pick(rng, tree.directories)
         if tree.files and rng.random() < 0.5:  # large directories grow more than small ones
-            near = tree.pick(rng).directory
+            near = pick(rng, tree.files).directory
         if rng.random() < NEW_DIRECTORIES and near.depth() < DEEPEST:
-            return tree.make_directory(new_name(rng, near, b""), near), True
+            return tree.make_directory(near.new_name(rng), near), True
         return near, False
 
-    def _copied(self, file: File, touched: set[File]) -> bytes:
+    def _copied(self, file: File) -> bytes:
         origin = dumpstream.copyfrom(file.path(), self._number - 1)
-        name = new_name(self._rng, file.directory, file.kind.extension)
-        copy = File(name, file.directory, file.kind, file.pieces, file.size)
+        name = file.directory.new_name(self._rng, file.kind.extension)
+        copy = File(name, file.directory, file.kind, file.pieces)
         self.tree.add(copy, self._rng.random())
-        touched.add(copy)
+        self._touched.add(copy)
         return dumpstream.file(copy.path(), b"add", origin=origin)
 
     def _change_directory(self) -> Iterator[bytes]:
         """Move a directory, or delete one; neither when it is a great part of the tree."""
         rng, tree = self._rng, self.tree
-        directory = tree.directories[int(rng.random() * len(tree.directories))]
+        directory = pick(rng, tree.directories)
         parent = directory.parent
         if parent is None or directory.count() > len(tree.files) // 50:
             return
@@ -208,7 +183,7 @@ class Trunk:
         if rng.random() < 0.5:
             tree.remove_directory(directory)
         else:
-            tree.move_directory(directory, new_name(rng, parent, b""))
+            tree.move_directory(directory, parent.new_name(rng))
             origin = dumpstream.copyfrom(before, self._number - 1)
             yield dumpstream.directory(directory.path(), origin=origin)
         yield dumpstream.deletion(before)

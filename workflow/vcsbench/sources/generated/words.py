@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+from vcsbench.sources.generated.quantiles import pick
+
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
@@ -56,34 +58,39 @@ GLUE = _words(
 )
 
 
+def noun(rng: Random) -> bytes:
+    """A word for a name."""
+    return pick(rng, NOUNS).encode("ascii")
+
+
 def identifier(rng: Random) -> str:
     """A name as programmers make them: two nouns, a verb and a noun, or a made-up word."""
     kind = rng.random()
     if kind < 0.35:
-        return f"{NOUNS[int(rng.random() * len(NOUNS))]}_{NOUNS[int(rng.random() * len(NOUNS))]}"
+        return f"{pick(rng, NOUNS)}_{pick(rng, NOUNS)}"
     if kind < 0.6:
-        return f"{VERBS[int(rng.random() * len(VERBS))]}_{NOUNS[int(rng.random() * len(NOUNS))]}"
+        return f"{pick(rng, VERBS)}_{pick(rng, NOUNS)}"
     if kind < 0.8:
-        return NOUNS[int(rng.random() * len(NOUNS))]
+        return pick(rng, NOUNS)
     return made_up(rng, 2 + int(rng.random() * 2))
 
 
 def made_up(rng: Random, syllables: int) -> str:
     """A word of so many syllables that means nothing."""
-    return "".join(SYLLABLES[int(rng.random() * len(SYLLABLES))] for _ in range(syllables))
+    return "".join(pick(rng, SYLLABLES) for _ in range(syllables))
 
 
 def sentence(rng: Random, words: int) -> str:
     """So many words of prose, without a full stop."""
-    picked = [VERBS[int(rng.random() * len(VERBS))].capitalize()]
+    picked = [pick(rng, VERBS).capitalize()]
     while len(picked) < words:
         kind = rng.random()
         if kind < 0.45:
-            picked.append(GLUE[int(rng.random() * len(GLUE))])
+            picked.append(pick(rng, GLUE))
         elif kind < 0.7:
-            picked.append(NOUNS[int(rng.random() * len(NOUNS))])
+            picked.append(pick(rng, NOUNS))
         elif kind < 0.8:
-            picked.append(VERBS[int(rng.random() * len(VERBS))])
+            picked.append(pick(rng, VERBS))
         else:
             picked.append(identifier(rng))
     return " ".join(picked)

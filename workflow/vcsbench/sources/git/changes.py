@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO
+from io import BufferedReader
 
 EXECUTABLE = b"100755"
 SYMLINK = b"120000"
@@ -34,35 +34,17 @@ class Change:
     moved: bool = False
 
 
-class Words:
-    """A program's output, word by word."""
-
-    def __init__(self, pipe: IO[bytes]) -> None:
-        self._pipe = pipe
-        self._buffer = b""
-        self._at = 0
-
-    def peek(self) -> bytes:
-        """The next byte, or nothing at the end."""
-        if self._at >= len(self._buffer):
-            self._buffer = self._pipe.read1(1 << 16)  # type: ignore[attr-defined]
-            self._at = 0
-        return self._buffer[self._at : self._at + 1]
-
-    def until(self, end: bytes) -> bytes:
-        """What comes before the next `end`, which is one byte."""
-        while (found := self._buffer.find(end, self._at)) < 0:
-            more = self._pipe.read1(1 << 16)  # type: ignore[attr-defined]
-            if not more:
-                raise EOFError("git diff-tree ended in the middle of a change")
-            self._buffer = self._buffer[self._at :] + more
-            self._at = 0
-        word = self._buffer[self._at : found]
-        self._at = found + 1
-        return word
+def _word(pipe: BufferedReader) -> bytes:
+    """What comes before the next NUL."""
+    word = b""
+    while (end := (seen := pipe.peek()).find(b"\0")) < 0:
+        if not seen:
+            raise EOFError("git diff-tree ended in the middle of a change")
+        word += pipe.read(len(seen))
+    return word + pipe.read(end + 1)[:-1]
 
 
-def read_changes(words: Words) -> Iterator[list[Change]]:
+def read_changes(pipe: BufferedReader) -> Iterator[list[Change]]:
     """The changes of each pair of trees that was given to DIFF_TREE, in order.
 
     Each pair's output begins with a line of the two trees. Each change is
@@ -70,14 +52,13 @@ def read_changes(words: Words) -> Iterator[list[Change]]:
     status is R and a percentage, the old path and the new one. Where one file became several, the
     status of all but one is C.
     """
-    while words.peek():
-        words.until(b"\n")
+    while pipe.readline():
         changes = []
-        while words.peek() == b":":
-            old_mode, new_mode, old, new, status = words.until(b"\0")[1:].split(b" ")
-            source = path = words.until(b"\0")
+        while pipe.peek()[:1] == b":":
+            old_mode, new_mode, old, new, status = _word(pipe)[1:].split(b" ")
+            source = path = _word(pipe)
             if status[:1] in b"RC":
-                path = words.until(b"\0")
+                path = _word(pipe)
             moved = status[:1] == b"R"
             changes.append(Change(path, source, old_mode, new_mode, old, new, moved))
         yield changes

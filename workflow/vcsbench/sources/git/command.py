@@ -1,14 +1,29 @@
-"""Running git on a repository of the user's, which is only ever read."""
+"""Running git on a repository of the user's, which is only ever read, and its branches and tags."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from vcsbench.sources.process import Program, output
+from vcsbench.sources.process import Program
+
+HEADS = b"refs/heads/"
+REMOTES = b"refs/remotes/origin/"
+TAGS = b"refs/tags/"
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A branch or tag: its short name, the object that it names, and the commit that this leads
+    to. For an annotated tag the two differ, and it has a date (seconds since 1970; else 0)."""
+
+    name: bytes
+    target: bytes
+    commit: bytes
+    seconds: int = 0
 
 
 def environment(path: Path) -> dict[str, str]:
@@ -36,16 +51,43 @@ class Git:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def _argv(self, arguments: Sequence[str]) -> list[str]:
-        # It may belong to somebody else: reading it runs nothing of theirs.
-        return ["git", "-c", "safe.directory=*", "-C", str(self.path), *arguments]
-
     def output(self, *arguments: str) -> bytes:
         """What a git command prints; UserError with its last words when it fails."""
-        failure = f"{self.path}: git {arguments[0]} failed"
-        return output(self._argv(arguments), failure, environment(self.path))
+        with self.start(*arguments) as program:
+            return program.whole()
 
     def start(self, *arguments: str, stdin: int | IO[Any] = subprocess.DEVNULL) -> Program:
         """A git command that runs while its output is read."""
+        # It may belong to somebody else: reading it runs nothing of theirs.
+        argv = ["git", "-c", "safe.directory=*", "-C", str(self.path), *arguments]
         failure = f"{self.path}: git {arguments[0]} failed"
-        return Program(self._argv(arguments), failure, environment(self.path), stdin)
+        return Program(argv, failure, environment(self.path), stdin)
+
+    def branches(self) -> list[Ref]:
+        """The local branches, then origin's that have no local one of the same name."""
+        local = self._refs(HEADS)
+        names = {ref.name for ref in local} | {b"HEAD"}
+        return local + [ref for ref in self._refs(REMOTES) if ref.name not in names]
+
+    def tags(self) -> list[Ref]:
+        """The tags of commits."""
+        return self._refs(TAGS)
+
+    def _refs(self, prefix: bytes) -> list[Ref]:
+        lines = self.output(
+            "for-each-ref", "--format=%(objectname) %(refname) %(taggerdate:unix)", prefix.decode()
+        ).splitlines()
+        refs = [line.split(b" ") for line in lines]  # no name has a space
+        return [
+            Ref(name[len(prefix) :], target, commit, int(date or 0))
+            for (target, name, date), commit in zip(refs, self._commits(refs), strict=True)
+            if commit
+        ]
+
+    def _commits(self, refs: list[list[bytes]]) -> list[bytes]:
+        """The commit that each ref's object leads to; nothing for one that leads to none."""
+        with self.start("cat-file", "--batch-check", stdin=subprocess.PIPE) as program:
+            request = b"".join(target + b"^{commit}\n" for target, *_ in refs)
+            answers, _ = program.process.communicate(request)
+        words = [line.split() for line in answers.splitlines()]
+        return [word[0] if len(word) == 3 else b"" for word in words]

@@ -1,9 +1,16 @@
-"""Commits, and the lines of development that they make up: trunk and branches."""
+"""What becomes of a git history: lines of development, which are trunk and branches, and their copies."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+from vcsbench.sources.git.command import Ref
+from vcsbench.sources.git.names import subversion_path
 
 TRUNK = b"trunk"
 
@@ -21,16 +28,22 @@ class Commit:
 
 @dataclass
 class Line:
-    """A line of development: a path in the repository, and its commits, by position.
-
-    A lasting line is a branch that git has a name for; one that lives on in merges or tags alone is
-    deleted after `end`, the position of the last commit that it is needed for.
-    """
+    """A line of development: a path in the repository, and the positions of its first and last commit."""
 
     path: bytes
-    lasting: bool
-    commits: list[int] = field(default_factory=list)
-    end: int = -1
+    first: int
+    last: int
+
+
+class Copy(NamedTuple):
+    """A branch without commits of its own, or a tag: a copy of a commit's tree.
+
+    `target` is the object that says who made it and why: an annotated tag, or the commit.
+    """
+
+    at: int
+    path: bytes
+    target: bytes
 
 
 def read_commits(lines: Iterable[bytes]) -> list[Commit]:
@@ -49,55 +62,74 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
     return commits
 
 
-class Lines:
-    """Gives each commit to a line, along first parents."""
+class Plan:
+    """One revision for each commit, on its line, and after it one for each of its `copies` and for the
+    deletion of each line that `ends` there: a branch that git has no name for."""
 
-    def __init__(self, commits: list[Commit]) -> None:
-        self._commits = commits
-        self.of: list[Line | None] = [None] * len(commits)
-        self.all: list[Line] = []
-
-    def claim(self, tip: int, path: bytes, lasting: bool) -> bool:
-        """Make a line of the commits from `tip` along first parents that have none yet.
-
-        False when `tip` belongs to a line already.
-        """
-        if self.of[tip] is not None:
-            return False
-        line = Line(path, lasting)
-        at: int | None = tip
-        while at is not None and self.of[at] is None:
-            self.of[at] = line
-            line.commits.append(at)
-            parents = self._commits[at].parents
-            at = parents[0] if parents else None
-        line.commits.reverse()
-        self.all.append(line)
-        return True
-
-    def claim_rest(self, tags: Iterable[int]) -> None:
-        """Make lines of what was merged, and of what only tags lead to."""
+    def __init__(self, commits: list[Commit], branches: list[Ref], tags: list[Ref]) -> None:
+        """The first branch becomes trunk; `commits` are those that branches and tags lead to."""
+        self.commits = commits
+        self.copies: dict[int, list[Copy]] = defaultdict(list)
+        self._lines: list[Line | None] = [None] * len(commits)
+        self._nameless: list[Line] = []
+        positions = {commit.name: at for at, commit in enumerate(commits)}
+        for i, ref in enumerate(branches):
+            path = TRUNK if i == 0 else b"branches/" + subversion_path(ref.name)
+            at = positions[ref.commit]
+            if not self._claim(at, path):
+                self.copies[at].append(Copy(at, path, ref.target))
         self._claim_merged()
-        for tip in tags:
-            if self.claim(tip, self._nameless(tip), lasting=False):
+        dates = list(accumulate((commit.seconds for commit in commits), max))
+        for ref in tags:
+            path = b"tags/" + subversion_path(ref.name)
+            at = positions[ref.commit]
+            if self._claim_nameless(at):
                 self._claim_merged()
-        self._find_ends()
+            # After the commits that were there when it was made.
+            place = max(at, bisect_right(dates, ref.seconds) - 1)
+            self.copies[place].append(Copy(at, path, ref.target))
+        self.ends = self._find_ends()
 
-    def _nameless(self, tip: int) -> bytes:
-        return b"branches/merged-" + self._commits[tip].name[:12]
+    def line_of(self, at: int) -> Line:
+        """The line of a commit, by its position."""
+        line = self._lines[at]
+        assert line is not None, "each commit is on a line"
+        return line
+
+    def _claim(self, tip: int, path: bytes) -> Line | None:
+        """Make a line of the commits from `tip` along first parents that have none yet; None when `tip`
+        is on a line already."""
+        if self._lines[tip] is not None:
+            return None
+        line = Line(path, tip, tip)
+        at: int | None = tip
+        while at is not None and self._lines[at] is None:
+            self._lines[at] = line
+            line.first = at
+            at = next(iter(self.commits[at].parents), None)
+        return line
+
+    def _claim_nameless(self, tip: int) -> bool:
+        """Make a line that git has no name for; False when `tip` is on a line already."""
+        line = self._claim(tip, b"branches/merged-" + self.commits[tip].name[:12])
+        if line:
+            self._nameless.append(line)
+        return line is not None
 
     def _claim_merged(self) -> None:
+        """Make lines of what was merged."""
         # From the newest on: the last merge of a branch has all of it.
-        for at in range(len(self._commits) - 1, -1, -1):
-            if self.of[at] is not None:
-                for parent in self._commits[at].parents[1:]:
-                    self.claim(parent, self._nameless(parent), lasting=False)
+        for at in range(len(self.commits) - 1, -1, -1):
+            if self._lines[at] is not None:
+                for parent in self.commits[at].parents[1:]:
+                    self._claim_nameless(parent)
 
-    def _find_ends(self) -> None:
-        tips = {line.commits[-1]: line for line in self.all}
-        for tip, line in tips.items():
-            line.end = tip
-        for at, commit in enumerate(self._commits):
-            for parent in commit.parents:
-                if parent in tips:
-                    tips[parent].end = max(tips[parent].end, at)
+    def _find_ends(self) -> dict[int, list[Line]]:
+        """The lines that git has no name for, by the last commit that they are needed for."""
+        last = {line.last: line.last for line in self._nameless}
+        for at, commit in enumerate(self.commits):
+            last |= {parent: at for parent in commit.parents if parent in last}
+        ends = defaultdict(list)
+        for line in self._nameless:
+            ends[last[line.last]].append(line)
+        return ends

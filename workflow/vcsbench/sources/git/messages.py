@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from vcsbench.sources import dumpstream
+
+# Control characters but tab and the line's end, and what is no character.
+_REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 # What Subversion's dates can hold.
 LAST_SECOND = 253402300799
 
@@ -17,14 +22,10 @@ class Message:
     seconds: int
     text: str
 
-    def saying(self, text: str) -> Message:
-        """The same with another text."""
-        return replace(self, text=text)
-
     def properties(self, seconds: int) -> dict[bytes, bytes]:
         """The properties of a revision with the date `seconds`."""
-        date = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.000000Z")
-        properties = {b"svn:log": self.text.encode("utf-8"), b"svn:date": date.encode("ascii")}
+        date = dumpstream.date(datetime.fromtimestamp(seconds, UTC))
+        properties = {b"svn:log": self.text.encode("utf-8"), b"svn:date": date}
         if self.author:
             properties[b"svn:author"] = self.author.encode("utf-8")
         return properties
@@ -71,12 +72,8 @@ def _seconds(signature: bytes) -> int:
 def _lines(text: str) -> str:
     """The text as svn:log can be: line ends are LF, and no control characters but tab."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(char if _printable(char) else "\N{REPLACEMENT CHARACTER}" for char in text)
-
-
-def _printable(char: str) -> bool:
-    return char in "\n\t" or (char >= " " and char != "\x7f" and not "\ud800" <= char <= "\udfff")
+    return _REFUSED.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _one_line(name: str) -> str:
-    return " ".join("".join(char if _printable(char) else " " for char in name).split())
+    return " ".join(_REFUSED.sub(" ", name).split())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from vcsbench.sources import dumpstream
@@ -10,21 +9,14 @@ from vcsbench.sources.git.changes import ABSENT, EXECUTABLE, FOLDER, SUBMODULE, 
 from vcsbench.sources.git.names import subversion_path
 from vcsbench.sources.git.objects import Content, Objects
 
+# What Subversion has for git's modes.
+PROPERTIES = {SYMLINK: {b"svn:special": b"*"}, EXECUTABLE: {b"svn:executable": b"*"}}
 # Modes of what has no node.
 NOTHING = (ABSENT, SUBMODULE)
 # Linux's limit for the target of a symbolic link.
 LONGEST_TARGET = 4095
 # A larger blob is passed on in pieces, without its checksum, which would have to come first.
 LARGE_BLOB = 16 << 20
-
-
-def properties_of(mode: bytes) -> dict[bytes, bytes]:
-    """What Subversion has for a git mode."""
-    if mode == SYMLINK:
-        return {b"svn:special": b"*"}
-    if mode == EXECUTABLE:
-        return {b"svn:executable": b"*"}
-    return {}
 
 
 class Node(NamedTuple):
@@ -152,10 +144,8 @@ class Nodes:
 def _new_properties(change: Change) -> dict[bytes, bytes] | None:
     """The properties, or None where they stay. Those of a link are always given: it may have been
     an impossible one before."""
-    properties = properties_of(change.new_mode)
-    if change.old_mode in (*NOTHING, SYMLINK) or properties != properties_of(change.old_mode):
-        return properties
-    return None
+    old, new = (PROPERTIES.get(mode, {}) for mode in (change.old_mode, change.new_mode))
+    return new if change.old_mode in (*NOTHING, SYMLINK) or new != old else None
 
 
 def _has_new_text(change: Change) -> bool:
@@ -169,11 +159,4 @@ def _has_new_text(change: Change) -> bool:
 
 def _below(path: bytes, folders: set[bytes]) -> bool:
     """Whether one of the directories that the path lies in is among `folders`."""
-    return bool(folders) and any(folder in folders for folder in _above(path))
-
-
-def _above(path: bytes) -> Iterator[bytes]:
-    end = path.rfind(b"/")
-    while end > 0:
-        yield path[:end]
-        end = path.rfind(b"/", 0, end)
+    return bool(folders) and not folders.isdisjoint(dumpstream.above(path))

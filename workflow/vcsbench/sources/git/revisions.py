@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import BinaryIO
 
 from vcsbench.sources import dumpstream
 from vcsbench.sources.base import Facts
 from vcsbench.sources.git.changes import Change
-from vcsbench.sources.git.graph import TRUNK
+from vcsbench.sources.git.graph import TRUNK, Copy, Line, Plan
 from vcsbench.sources.git.messages import Message, parse_object
 from vcsbench.sources.git.nodes import Nodes
 from vcsbench.sources.git.objects import Objects
-from vcsbench.sources.git.plan import Changed, Copied, Deleted, Plan
 
 LAYOUT = (TRUNK, b"branches", b"tags")
 
 
 class Revisions:
-    """Writes one revision per event, and counts what could not stay as it was."""
+    """Writes one revision after the other, and counts what could not stay as it was."""
 
     def __init__(self, plan: Plan, objects: Objects, out: BinaryIO) -> None:
         self._plan = plan
@@ -34,13 +34,12 @@ class Revisions:
 
     def write(self, changes: Iterator[list[Change]]) -> None:
         """Write all revisions; `changes` are those of each commit, in order."""
-        for event in self._plan.events():
-            if isinstance(event, Changed):
-                self._changed(event, next(changes))
-            elif isinstance(event, Copied):
-                self._copied(event)
-            else:
-                self._deleted(event)
+        for at in range(len(self._plan.commits)):
+            self._changed(at, next(changes))
+            for copy in self._plan.copies[at]:
+                self._copied(copy)
+            for line in self._plan.ends[at]:
+                self._deleted(at, line)
 
     def _begin(self, message: Message, extra: dict[bytes, bytes]) -> None:
         """Write the record that begins the next revision."""
@@ -62,22 +61,22 @@ class Revisions:
             self._out.write(dumpstream.directory(name))
         self._number = 1
 
-    def _changed(self, event: Changed, changes: list[Change]) -> None:
-        commit = self._plan.commits[event.at]
+    def _changed(self, at: int, changes: list[Change]) -> None:
+        commit, line = self._plan.commits[at], self._plan.line_of(at)
         extra = {b"git:commit": commit.name}
         if len(commit.parents) > 1:
             parents = (self._plan.commits[parent].name for parent in commit.parents)
             extra[b"git:parents"] = b" ".join(parents)
         self._begin(parse_object(self._objects.whole(commit.name)), extra)
-        origin = (event.line.path, self._number - 1)
-        if event.begins:
+        origin = (line.path, self._number - 1)
+        if at == line.first and line.path != TRUNK:
+            copyfrom = b""
             if commit.parents:
                 origin = self._place(commit.parents[0])
-                self._add_line(event.line.path, dumpstream.copyfrom(*origin))
-            else:
-                self._add_line(event.line.path, b"")
-        self._nodes.write(changes, event.line.path, origin)
-        self._revision_of[event.at] = self._number
+                copyfrom = dumpstream.copyfrom(*origin)
+            self._add_line(line.path, copyfrom)
+        self._nodes.write(changes, line.path, origin)
+        self._revision_of[at] = self._number
 
     def _place(self, at: int) -> tuple[bytes, int]:
         """The path and revision at which a commit's tree lies."""
@@ -86,48 +85,35 @@ class Revisions:
 
     def _add_line(self, path: bytes, copyfrom: bytes) -> None:
         """Add a branch or tag, and the directories that it lies in."""
-        end = path.find(b"/")
-        while end >= 0:
-            if path[:end] not in self._folders:
-                self._folders.add(path[:end])
-                self._out.write(dumpstream.directory(path[:end]))
-            end = path.find(b"/", end + 1)
+        for folder in dumpstream.above(path):
+            if folder not in self._folders:
+                self._folders.add(folder)
+                self._out.write(dumpstream.directory(folder))
         self._out.write(dumpstream.directory(path, origin=copyfrom))
 
-    def _copied(self, event: Copied) -> None:
-        message = parse_object(self._objects.whole(event.target))
-        self._begin(message, {b"git:commit": self._plan.commits[event.at].name})
-        self._add_line(event.path, dumpstream.copyfrom(*self._place(event.at)))
+    def _copied(self, copy: Copy) -> None:
+        message = parse_object(self._objects.whole(copy.target))
+        self._begin(message, {b"git:commit": self._plan.commits[copy.at].name})
+        self._add_line(copy.path, dumpstream.copyfrom(*self._place(copy.at)))
 
-    def _deleted(self, event: Deleted) -> None:
-        commit = self._plan.commits[event.at]
-        message = parse_object(self._objects.whole(commit.name))
-        name = event.line.path.rpartition(b"/")[2].decode("ascii")
-        self._begin(message.saying(f"Delete {name}, which is merged."), {})
-        self._out.write(dumpstream.deletion(event.line.path))
+    def _deleted(self, at: int, line: Line) -> None:
+        message = parse_object(self._objects.whole(self._plan.commits[at].name))
+        name = line.path.rpartition(b"/")[2].decode("ascii")
+        self._begin(replace(message, text=f"Delete {name}, which is merged."), {})
+        self._out.write(dumpstream.deletion(line.path))
 
     def facts(self) -> Facts:
         """What was written, after the last revision."""
-        notes = []
-        if self._nodes.submodules:
-            notes.append(f"Submodules left out: {len(self._nodes.submodules)}.")
-        for what, found in (
-            ("Paths", self._nodes.escaped),
-            ("Targets of symbolic links", self._nodes.targets),
-        ):
-            if found:
-                notes.append(
-                    f"{what} escaped, as in ?\\010, because Subversion refuses control characters "
-                    f"and what is not UTF-8: {len(found)}."
-                )
-        if self._nodes.impossible:
-            notes.append(
-                "Symbolic links made plain files, because no link can have such a target: "
-                f"{len(self._nodes.impossible)}."
-            )
-        if self._late:
-            notes.append(
-                "Commits that got the date of the one before them, because they are dated before "
-                f"it and Subversion looks revisions up by date: {self._late}."
-            )
-        return Facts(revisions=self._number, notes=notes)
+        nodes = self._nodes
+        escaped = "escaped, as in ?\\010, because Subversion refuses control characters and what is not UTF-8"
+        counts = {
+            "Submodules left out": len(nodes.submodules),
+            f"Paths {escaped}": len(nodes.escaped),
+            f"Targets of symbolic links {escaped}": len(nodes.targets),
+            "Symbolic links made plain files, because no link can have such a target": len(
+                nodes.impossible
+            ),
+            "Commits that got the date of the one before them, because they are dated before it and "
+            "Subversion looks revisions up by date": self._late,
+        }
+        return Facts(self._number, [f"{what}: {n}." for what, n in counts.items() if n])

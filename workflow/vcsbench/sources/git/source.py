@@ -15,13 +15,11 @@ from typing import IO, Any, BinaryIO
 
 from vcsbench.errors import UserError
 from vcsbench.sources import dumpstream
-from vcsbench.sources.base import Estimate, Facts, Options
-from vcsbench.sources.git import refs
-from vcsbench.sources.git.changes import DIFF_TREE, Words, read_changes
-from vcsbench.sources.git.command import Git
-from vcsbench.sources.git.graph import Commit, read_commits
+from vcsbench.sources.base import Estimate, Facts, Options, Source
+from vcsbench.sources.git.changes import DIFF_TREE, read_changes
+from vcsbench.sources.git.command import HEADS, REMOTES, Git, Ref
+from vcsbench.sources.git.graph import Commit, Plan, read_commits
 from vcsbench.sources.git.objects import Objects
-from vcsbench.sources.git.plan import Plan
 from vcsbench.sources.git.revisions import Revisions
 
 FIRST_PARENT = "first-parent"
@@ -43,7 +41,7 @@ def is_repository(path: Path) -> bool:
     return True
 
 
-class GitSource:
+class GitSource(Source):
     """The history of a branch along first parents as trunk, or all of the history."""
 
     kind = "git"
@@ -66,18 +64,16 @@ class GitSource:
 
     def _missing(self) -> UserError:
         if not self._path.exists():
-            return self._options.error("path", f"{self._path} does not exist")
-        if not shutil.which("git"):
-            return self._options.error(
-                "path", f"the program git is needed to read {self._path}: install the package git"
-            )
-        if not is_repository(self._path):
-            return self._options.error("path", f"{self._path} is not a git repository")
-        if self._branch == "HEAD":
-            return self._options.error(
-                "path", f"{self._path} has no commit on its current branch; name one with `branch`"
-            )
-        return self._options.error("branch", f"{self._path} has no commit {self._branch!r}")
+            why = f"{self._path} does not exist"
+        elif not shutil.which("git"):
+            why = f"the program git is needed to read {self._path}: install the package git"
+        elif not is_repository(self._path):
+            why = f"{self._path} is not a git repository"
+        elif self._branch == "HEAD":
+            why = f"{self._path} has no commit on its current branch; name one with `branch`"
+        else:
+            return self._options.error("branch", f"{self._path} has no commit {self._branch!r}")
+        return self._options.error("path", why)
 
     def identity(self) -> str:
         """From the commit that the branch is at and where a shallow clone begins; for the whole
@@ -92,21 +88,14 @@ class GitSource:
         self._commit()
         self._refuse_partial()
 
-    def scale(self) -> float:
-        """What the user brought is measured whole."""
-        return 1.0
-
     def describe(self) -> str:
         """One line for reports."""
         what = "all branches and tags, trunk is" if self._history == WHOLE else "first parents of"
         return f"git repository {self._path}, {what} {self._branch} at {self._commit()[:12]}"
 
-    def estimate(self) -> Estimate:
-        """From the number of commits and the sizes of git's packs."""
-        return self._estimate
-
     @cached_property
     def _estimate(self) -> Estimate:
+        """From the number of commits and the sizes of git's packs."""
         tip = self._commit()
         which = ["--branches", "--tags", tip] if self._history == WHOLE else ["--first-parent", tip]
         revisions = int(self._git.output("rev-list", "--count", *which))
@@ -142,29 +131,28 @@ class GitSource:
             with self._git.start(*DIFF_TREE, stdin=pairs) as trees:
                 revisions = Revisions(plan, Objects(contents, str(self._path)), out)
                 try:
-                    revisions.write(read_changes(Words(trees.stdout)))
+                    revisions.write(read_changes(trees.stdout))
                 except (EOFError, StopIteration):
                     raise trees.failed() from None
                 trees.finish()
         out.flush()
         facts = revisions.facts()
-        facts.notes += self._notes()
+        if self._shallow():
+            facts.notes.append("The clone is shallow: its history begins in the middle.")
         return facts
 
     def _plan(self) -> Plan:
         tip = self._commit().encode("ascii")
-        trunk = refs.Ref(self._branch.encode(), tip, tip)
+        trunk = Ref(self._branch.encode(), tip, tip)
         if self._history == FIRST_PARENT:
             return Plan(self._list_commits(["--first-parent"], [tip]), [trunk], [])
-        branches = [ref for ref in refs.branches(self._git) if not self._is_trunk(ref)]
-        tags = refs.tags(self._git)
+        full = self._git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
+        branches = [
+            r for r in self._git.branches() if full not in (HEADS + r.name, REMOTES + r.name)
+        ]
+        tags = self._git.tags()
         tips = [ref.commit for ref in (trunk, *branches, *tags)]
         return Plan(self._list_commits(["--date-order"], tips), [trunk, *branches], tags)
-
-    def _is_trunk(self, ref: refs.Ref) -> bool:
-        """Whether a branch is the one that becomes trunk."""
-        full = self._git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
-        return full in (refs.HEADS + ref.name, refs.REMOTES + ref.name)
 
     def _list_commits(self, options: list[str], tips: list[bytes]) -> list[Commit]:
         with tempfile.TemporaryFile() as starts:
@@ -189,10 +177,8 @@ class GitSource:
     def _refuse_partial(self) -> None:
         config = self._git.output("config", "--list", "--name-only", "-z").split(b"\0")
         if any(key.endswith(b".promisor") for key in config):
-            raise self._options.error(
-                "path",
-                f"{self._path} is a partial clone, which lacks files; clone it without --filter",
-            )
+            why = "is a partial clone, which lacks files; clone it without --filter"
+            raise self._options.error("path", f"{self._path} {why}")
 
     def _shallow(self) -> bytes:
         """The commits whose parents a shallow clone lacks; nothing when it has them all."""
@@ -202,15 +188,6 @@ class GitSource:
         except FileNotFoundError:
             return b""
 
-    def _notes(self) -> list[str]:
-        if self._shallow():
-            return ["The clone is shallow: its history begins in the middle."]
-        return []
-
     def tree(self) -> str:
         """The branch is trunk."""
         return "trunk"
-
-    def place(self, revision: int) -> str:
-        """A revision has its own number, and lies nowhere else."""
-        return ""
