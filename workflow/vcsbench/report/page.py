@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ from vcsbench.report.noise import noise_rows, noise_sentence
 from vcsbench.report.readings import LEGEND
 from vcsbench.report.rendering import ASSETS, chart_bundle, render
 from vcsbench.report.results import Results
-from vcsbench.report.sections import Download, table_sections
+from vcsbench.report.sections import Download, download, table_sections
 from vcsbench.report.setting import Setting, summarise
 from vcsbench.report.verdicts import verdicts
 
@@ -179,6 +178,7 @@ def raw_download(results: Results) -> Download | None:
     path = f"measurements/{results.study.name}.csv"
     if path not in results.texts:
         return None
-    packed = base64.b64encode(gzip.compress(results.texts[path].encode(), 9, mtime=0)).decode()
-    uri = f"data:application/gzip;base64,{packed}"
-    return Download("CSV", f"../results/{path}", uri, f"{results.study.name}-measurements.csv.gz")
+    packed = gzip.compress(results.texts[path].encode(), 9, mtime=0)
+    return download(
+        "CSV", path, "application/gzip", packed, f"{results.study.name}-measurements.csv.gz"
+    )

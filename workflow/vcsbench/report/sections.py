@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from vcsbench import words
 from vcsbench.evidence.samework import by_reason
 from vcsbench.metrics import metric_in
 from vcsbench.report import colours
-from vcsbench.report.grids import Grid, Layout, layout_of, make_grids, matching, with_numbers
+from vcsbench.report.grids import Grid, Point, layout_of, make_grids, matching, with_numbers
 from vcsbench.report.points import measured_points, published_points
 from vcsbench.report.readings import direction, reading, sides
 from vcsbench.report.results import Results
@@ -28,6 +29,12 @@ class Download:
     name: str
 
 
+def download(label: str, path: str, kind: str, content: bytes, name: str) -> Download:
+    """The file at a path below the results, of a MIME type, and its `content` under another name."""
+    data = base64.b64encode(content).decode()
+    return Download(label, f"../results/{path}", f"data:{kind};base64,{data}", name)
+
+
 @dataclass(frozen=True)
 class SideBySide:
     """A measured grid and the published one in the same layout; either may be missing."""
@@ -35,11 +42,6 @@ class SideBySide:
     title: str
     measured: Grid | None
     published: Grid | None
-
-    def each(self, change: Callable[[Grid], Grid]) -> SideBySide:
-        """The same with its grids changed."""
-        grids = (grid and change(grid) for grid in (self.measured, self.published))
-        return SideBySide(self.title, *grids)
 
 
 @dataclass(frozen=True)
@@ -87,21 +89,23 @@ def _section(results: Results, name: str) -> TableSection:
     )
     points = measured_points(definition, results.tables.get(name, []), wanted)
     whole = published_points(definition, results.published.get(name, []))
-    published = make_grids(whole, layout)
-    beside, partial = _side_by_side(
-        make_grids(points, layout), published, layout, study.axes_of("repositories")
-    )
-    if not definition.get("compare"):
-        unit = metric_in(definition).unit
-        beside = [pair.each(lambda grid: with_numbers(grid, unit)) for pair in beside]
-        published = [with_numbers(grid, unit) for grid in published]
+
+    def grids_of(points: Sequence[Point]) -> list[Grid]:
+        grids = make_grids(points, layout)
+        if definition.get("compare"):
+            return grids
+        return [with_numbers(grid, metric_in(definition).unit) for grid in grids]
+
+    measured, published = grids_of(points), grids_of(whole)
+    matched = partial(matching, layout=layout, own=study.axes_of("repositories"))
+    pairs, lacking = _side_by_side(measured, published, matched, grids_of)
     return TableSection(
         name=name,
         anchor=f"table-{words.slug(name)}",
         reading=" ".join(filter(None, [reading(definition), layout.told(points or whole)])),
         legend=_legend(definition),
-        pairs=beside,
-        whole=published if partial else [],
+        pairs=pairs,
+        whole=published if lacking else [],
         withheld=by_reason((point.reason, point.keys) for point in points if point.reason),
         nothing_published=_nothing_published(results, name, bool(published)),
         downloads=downloads(results, f"tables/{study.name}/{name}"),
@@ -117,23 +121,26 @@ def _legend(definition: Mapping[str, Any]) -> Legend | None:
 
 
 def _side_by_side(
-    measured: Sequence[Grid], published: Sequence[Grid], layout: Layout, own: Sequence[str]
+    measured: Sequence[Grid],
+    published: Sequence[Grid],
+    matched: Callable[[Grid, Grid], list[Point]],
+    grids_of: Callable[[list[Point]], list[Grid]],
 ) -> tuple[list[SideBySide], bool]:
     """Pair the grids, and say whether the pairs leave out any of the published."""
     if not measured:
         return [SideBySide(grid.title, None, grid) for grid in published], False
     by_keys = {grid.keys: grid for grid in published}
-    partial = bool(by_keys.keys() - {grid.keys for grid in measured})
+    lacking = bool(by_keys.keys() - {grid.keys for grid in measured})
     pairs = []
     for grid in measured:
         beside = None
         if whole := by_keys.get(grid.keys):
-            shared = matching(whole, grid, layout, own)
+            shared = matched(whole, grid)
             found = sum(1 for point in shared if point.kind == "published")
-            partial = partial or found < len(whole.points)
-            beside = make_grids(shared, layout)[0] if found else None
+            lacking = lacking or found < len(whole.points)
+            beside = grids_of(shared)[0] if found else None
         pairs.append(SideBySide(grid.title, grid, beside))
-    return pairs, partial
+    return pairs, lacking
 
 
 def _nothing_published(results: Results, name: str, any_grid: bool) -> str:
@@ -150,13 +157,11 @@ def _nothing_published(results: Results, name: str, any_grid: bool) -> str:
 
 def downloads(results: Results, stem: str) -> list[Download]:
     """The CSV and the Markdown of a table as links beside the page, and as data inside of it."""
-    kinds = {"csv": ("CSV", "text/csv"), "md": ("Markdown", "text/markdown")}
-    found = []
-    for ending, (label, kind) in kinds.items():
-        text = results.texts.get(f"{stem}.{ending}")
-        if text is not None:
-            data = base64.b64encode(text.encode()).decode()
-            name = f"{stem.partition('/')[2].replace('/', '-')}.{ending}"
-            uri = f"data:{kind};charset=utf-8;base64,{data}"
-            found.append(Download(label, f"../results/{stem}.{ending}", uri, name))
-    return found
+    name = stem.partition("/")[2].replace("/", "-")
+    return [
+        download(
+            label, path, f"{kind};charset=utf-8", results.texts[path].encode(), f"{name}.{end}"
+        )
+        for end, label, kind in (("csv", "CSV", "text/csv"), ("md", "Markdown", "text/markdown"))
+        if (path := f"{stem}.{end}") in results.texts
+    ]
