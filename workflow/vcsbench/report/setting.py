@@ -12,7 +12,7 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.config.study import Study
-from vcsbench.report.records import Record, distinct, values_of
+from vcsbench.report.records import Record, distinct, grouped_by, values_of
 from vcsbench.report.subjects import Subjects, kinds_of
 
 
@@ -42,7 +42,7 @@ class Setting:
     subjects: Subjects
     configurations: list[Configuration]
     commands: list[tuple[str, str]]
-    versions: dict[str, Counter[str]]
+    versions: Counter[tuple[str, str]]  # of programs and their versions, by cell-rounds
     cleared: Counter[str]
     seeds: list[str]
     rounds: int
@@ -76,7 +76,12 @@ def summarise(contexts: Iterable[Record], study: Study) -> Setting:
         subjects=subjects,
         configurations=_configurations(found, study),
         commands=distinct(_command(context, study) for context in found),
-        versions=_versions(found),
+        versions=Counter(
+            (program, str(version))
+            for context in found
+            for program, version in (context.get("versions") or {}).items()
+            if version
+        ),
         cleared=Counter(ways),
         seeds=distinct(str(context["seed"]) for context in found if "seed" in context),
         rounds=_largest(found, "round"),
@@ -94,15 +99,6 @@ def _largest(contexts: Iterable[Record], key: str) -> int:
 
 def _command(context: Record, study: Study) -> tuple[str, str]:
     return study.command_name(context.get("axes") or {}), str(context.get("argv_template") or "")
-
-
-def _versions(contexts: Iterable[Record]) -> dict[str, Counter[str]]:
-    versions: dict[str, Counter[str]] = {}
-    for context in contexts:
-        for program, version in (context.get("versions") or {}).items():
-            if version:
-                versions.setdefault(program, Counter())[str(version)] += 1
-    return versions
 
 
 def _guest(host: Record) -> str:
@@ -192,10 +188,11 @@ def commands_as_timed(setting: Setting, order: Sequence[str]) -> list[tuple[str,
 def version_list(setting: Setting) -> list[tuple[str, str]]:
     """Each program with its version; where it changed, all with their numbers of cell-rounds."""
     listed = []
-    for program, counts in sorted(setting.versions.items()):
-        if len(counts) == 1:
-            listed.append((program, next(iter(counts))))
-        else:
-            said = [f"{v} ({words.count_of(n, 'cell-round')})" for v, n in counts.most_common()]
-            listed.append((program, ", ".join(said)))
+    found = grouped_by(setting.versions.most_common(), lambda counted: counted[0][0])
+    for program, versions in sorted(found.items()):
+        said = [
+            f"{version} ({words.count_of(count, 'cell-round')})" if versions[1:] else version
+            for (_, version), count in versions
+        ]
+        listed.append((program, ", ".join(said)))
     return listed
