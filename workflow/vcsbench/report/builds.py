@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vcsbench.report.records import distinct
-
 
 @dataclass(frozen=True)
 class Ran:
@@ -24,18 +22,17 @@ class Ran:
 
 def ran(contexts: Iterable[Mapping[str, Any]], order: Sequence[str]) -> list[Ran]:
     """What ran in the cell-rounds that have a build, once each; `order` has the builds' names."""
-    found = []
-    for build in (context.get("build") or {} for context in contexts):
+    found: dict[Ran, None] = {}
+    for context in contexts:
+        build = context.get("build") or {}
         for side in ("client", "server"):
             seen = build.get(side)
             if build.get("name") and seen:
-                folders = distinct(map(os.path.dirname, seen.get("libraries") or []))
+                folders = dict.fromkeys(map(os.path.dirname, seen.get("libraries") or []))
                 libraries = ", ".join(folders) or "none seen"
-                found.append(Ran(build["name"], side, seen["program"], seen["version"], libraries))
+                found[Ran(build["name"], side, seen["program"], seen["version"], libraries)] = None
     rank = {name: index for index, name in enumerate(order)}
-    return sorted(
-        distinct(found), key=lambda one: (rank.get(one.build, len(rank)), one.side, one.program)
-    )
+    return sorted(found, key=lambda one: (rank.get(one.build, len(rank)), one.side, one.program))
 
 
 def same(contexts: Iterable[Mapping[str, Any]], order: Sequence[str]) -> list[str]:
@@ -46,10 +43,10 @@ def same(contexts: Iterable[Mapping[str, Any]], order: Sequence[str]) -> list[st
         axes = {k: v for k, v in (context.get("axes") or {}).items() if v != build.get("name")}
         if build.get("name") and build.get("digest"):
             cells.setdefault((*axes.items(), build["digest"]), set()).add(build["name"])
-    pairs: set[tuple[str, str]] = set()
+    pairs: dict[tuple[str, str], None] = {}
     for names in cells.values():
         first, *others = (name for name in order if name in names) if names <= {*order} else ("",)
-        pairs.update((first, other) for other in others)
+        pairs.update(dict.fromkeys((first, other) for other in others))
     return [
         f"{other} ran the same binaries as {first} (A/A): what the two differ by is noise."
         for first, other in sorted(pairs, key=lambda pair: [order.index(name) for name in pair])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from vcsbench import words
@@ -97,15 +96,22 @@ def _section(results: Results, name: str) -> TableSection:
         return [with_numbers(grid, metric_in(definition).unit) for grid in grids]
 
     measured, published = grids_of(points), grids_of(whole)
-    matched = partial(matching, layout=layout, own=study.axes_of("repositories"))
-    pairs, lacking = _side_by_side(measured, published, matched, grids_of)
+    by_keys, own = {grid.keys: grid for grid in published}, study.axes_of("repositories")
+
+    def beside(grid: Grid) -> Grid | None:
+        shared = matching(by_keys[grid.keys], grid, layout, own) if grid.keys in by_keys else []
+        return grids_of(shared)[0] if _count(shared) else None
+
+    pairs = [SideBySide(grid.title, grid, beside(grid)) for grid in measured]
+    pairs = pairs or [SideBySide(grid.title, None, grid) for grid in published]
+    shown = sum(_count(pair.published.points) for pair in pairs if pair.published)
     return TableSection(
         name=name,
         anchor=f"table-{words.slug(name)}",
         reading=" ".join(filter(None, [reading(definition), layout.told(points or whole)])),
         legend=_legend(definition),
         pairs=pairs,
-        whole=published if lacking else [],
+        whole=published if shown < sum(len(grid.points) for grid in published) else [],
         withheld=by_reason((point.reason, point.keys) for point in points if point.reason),
         nothing_published=_nothing_published(results, name, bool(published)),
         downloads=downloads(results, f"tables/{study.name}/{name}"),
@@ -120,27 +126,8 @@ def _legend(definition: Mapping[str, Any]) -> Legend | None:
     return Legend(ends[0], colours.legend(direction(definition)), ends[1])
 
 
-def _side_by_side(
-    measured: Sequence[Grid],
-    published: Sequence[Grid],
-    matched: Callable[[Grid, Grid], list[Point]],
-    grids_of: Callable[[list[Point]], list[Grid]],
-) -> tuple[list[SideBySide], bool]:
-    """Pair the grids, and say whether the pairs leave out any of the published."""
-    if not measured:
-        return [SideBySide(grid.title, None, grid) for grid in published], False
-    by_keys = {grid.keys: grid for grid in published}
-    lacking = bool(by_keys.keys() - {grid.keys for grid in measured})
-    pairs = []
-    for grid in measured:
-        beside = None
-        if whole := by_keys.get(grid.keys):
-            shared = matched(whole, grid)
-            found = sum(1 for point in shared if point.kind == "published")
-            lacking = lacking or found < len(whole.points)
-            beside = grids_of(shared)[0] if found else None
-        pairs.append(SideBySide(grid.title, grid, beside))
-    return pairs, lacking
+def _count(points: Iterable[Point]) -> int:
+    return sum(point.kind == "published" for point in points)
 
 
 def _nothing_published(results: Results, name: str, any_grid: bool) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from vcsbench import words
 from vcsbench.metrics.metric import Metric
 from vcsbench.report.charts import panels
-from vcsbench.report.charts.panels import Chart, ChartGroup, PointList
+from vcsbench.report.charts.panels import ChartGroup, PointList
 from vcsbench.report.grids import Layout
 from vcsbench.report.records import Record, distinct, grouped_by, name_of, varying
 
@@ -30,8 +30,8 @@ def level_charts(
         for row in measurements
         if (value := panels.value_of(metric, row)) is not None
     ]
-    charts = []
-    for name, rows in panels.sheets(measured, layout):
+
+    def spec_of(rows: list[Record]) -> dict[str, Any]:
         several = varying(rows, layout.rows)
         few = [a for a in several if len({row[a] for row in rows}) <= len(panels.HUES)]
         hue = few[-1] if few else ""
@@ -47,10 +47,10 @@ def level_charts(
             }
             for row in rows
         ]
-        if len(points) > panels.MANY_POINTS:
-            points = _reduced(points)
-        anchor = f"chart-{words.slug(f'{table} {name}')}"
-        charts.append(Chart(anchor, name, _spec(points, hue, metric.unit)))
+        points = _reduced(points) if len(points) > panels.MANY_POINTS else points
+        return _spec(points, hue, metric.unit)
+
+    charts = panels.charts_of(table, measured, layout, spec_of)
     return ChartGroup(metric.title, READING.format(metric.unit), charts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,12 +60,20 @@ def faceted(layer: Any, points: PointList, height: int, independent: bool) -> di
     return spec
 
 
-def sheets(rows: Iterable[Record], layout: Layout) -> Iterator[tuple[str, list[Record]]]:
-    """The rows by their remaining axis values, which name each sheet, in the layout's order."""
+def charts_of(
+    table: str,
+    rows: Iterable[Record],
+    layout: Layout,
+    spec_of: Callable[[list[Record]], dict[str, Any]],
+) -> list[Chart]:
+    """A chart per remaining axis value of a table, drawn of its rows in the layout's order."""
     axes = (*layout.columns, *layout.rows)
     rank = layout.sort_key(axes)
+    charts = []
     for name, _, found in layout.sheets(rows, lambda row: row):
-        yield name, sorted(found, key=lambda row: rank(values_of(row, axes)))
+        ordered = sorted(found, key=lambda row: rank(values_of(row, axes)))
+        charts.append(Chart(f"chart-{words.slug(f'{table} {name}')}", name, spec_of(ordered)))
+    return charts
 
 
 def value_of(metric: Metric, row: Record) -> float | None:

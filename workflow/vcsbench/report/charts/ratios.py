@@ -10,7 +10,7 @@ from vcsbench import words
 from vcsbench.compare.decisions import is_difference
 from vcsbench.metrics import metric_in
 from vcsbench.report.charts import panels
-from vcsbench.report.charts.panels import Chart, ChartGroup, PointList
+from vcsbench.report.charts.panels import ChartGroup, PointList
 from vcsbench.report.grids import Layout
 from vcsbench.report.readings import direction, sides
 from vcsbench.report.records import Record, distinct, name_of, varying
@@ -29,21 +29,24 @@ def ratio_charts(
     table: str, definition: Mapping[str, Any], rows: Sequence[Record], layout: Layout
 ) -> ChartGroup:
     """A chart per remaining axis value of a table X-vs-Y: each ratio with its interval."""
-    charts = []
-    known = [row for row in rows if words.is_number(row["ratio"])]
-    for name, sheet in panels.sheets(known, layout):
+
+    def spec_of(sheet: list[Record]) -> dict[str, Any]:
         lines = varying(sheet, layout.rows)
-        points = [
-            {
-                "panel": name_of(row, layout.columns),
-                "line": name_of(row, lines) or "all",
-                **{key: panels.short(row[key]) for key in ("ratio", "low", "high")},
-                "n": row["n"],
-                "call": _better(row, direction(definition)),
-            }
-            for row in sheet
-        ]
-        charts.append(Chart(f"chart-{words.slug(f'{table} {name}')}", name, _ratio_spec(points)))
+        return _ratio_spec(
+            [
+                {
+                    "panel": name_of(row, layout.columns),
+                    "line": name_of(row, lines) or "all",
+                    **{key: panels.short(row[key]) for key in ("ratio", "low", "high")},
+                    "n": row["n"],
+                    "call": _better(row, direction(definition)),
+                }
+                for row in sheet
+            ]
+        )
+
+    known = [row for row in rows if words.is_number(row["ratio"])]
+    charts = panels.charts_of(table, known, layout, spec_of)
     return ChartGroup(f"Ratio {table}", _reading(definition), charts)
 
 
