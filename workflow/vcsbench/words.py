@@ -17,7 +17,7 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and math.isfinite(value)
 
 
-def decimals(values: Iterable[float], unit: str = "") -> int:
+def decimals(values: Iterable[object], unit: str = "") -> int:
     """How many decimals give the smallest of a column's values three digits that count, at most 3
     and no more than the values have themselves; none for per cent.
 

@@ -159,13 +159,8 @@ class Block:
         if matches in self.made:
             return self.made[matches]
         gain = self.terms.metric.gain
-        logs = [
-            [
-                gain * math.log(o / g)
-                for g, o in zip(self.numbers[good], self.numbers[other], strict=True)
-            ]
-            for good, other in matches
-        ]
+        pairs = [[self.numbers[point] for point in pair] for pair in matches]
+        logs = [[gain * math.log(o / g) for g, o in zip(*pair, strict=True)] for pair in pairs]
         per_round = [math.fsum(column) / len(logs) for column in zip(*logs, strict=True)]
         estimate = ratio_interval(per_round)
         floors = [self.floors[point] for pair in matches for point in pair]

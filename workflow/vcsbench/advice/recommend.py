@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
 from typing import Any
@@ -11,7 +11,7 @@ import pandas as pd
 
 from vcsbench.advice import sentences
 from vcsbench.advice.blocks import Block, Comparison, Point, Terms, called
-from vcsbench.compare.decisions import TOO_NOISY
+from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
 from vcsbench.compare.noise import floors
 from vcsbench.compare.reduction import by_round
 from vcsbench.evidence.frames import in_order
@@ -54,16 +54,9 @@ def advise(frame: pd.DataFrame, terms: Terms) -> Item:
 
 
 def _item(where: Mapping[str, str], block: Block) -> Item:
-    why_not = block.why_not()
-    item: Item = {
-        **where,
-        "confident": False,
-        "why_not": why_not,
-        "choice": {},
-        "fixed": block.fixed,
-    }
-    say = sentences.Sentences(block.terms.metric)
-    item["left_out"] = [_axes(block, point) for point in block.left_out]
+    why_not, say = block.why_not(), sentences.Sentences(block.terms.metric)
+    item: Item = {**where, "confident": False, "why_not": why_not, "choice": {}}
+    item |= {"fixed": block.fixed, "left_out": [_axes(block, point) for point in block.left_out]}
     said = [why_not] if why_not else _compared(item, block, say)
     if item["left_out"]:
         names = "; ".join(map(say.choice, item["left_out"]))
@@ -89,65 +82,54 @@ def _compared(item: Item, block: Block, say: sentences.Sentences) -> list[str]:
     tied = [point for point in others if against[point].call != say.words.better]
     winners = [best, *tied]
     common = {
-        axis: best[index]
-        for index, axis in enumerate(block.names)
-        if best[index] and len({point[index] for point in winners}) == 1
+        axis: found[0]
+        for axis, found in zip(block.names, zip(*winners, strict=True), strict=True)
+        if found[0] and len({*found}) == 1
     }
     item["choice"], item["confident"] = common, bool(common)
     item["fastest"] = _timed(block, best)
     for name, point in (("runner_up", others[0]), ("slowest", others[-1])):
         item[name] = {**_timed(block, point), "comparison": asdict(against[point])}
     item["tied"] = [{"axes": _axes(block, p), "call": against[p].call} for p in tied]
-    item["axes"] = _effects(
-        [(axis, good, other, made[c]) for axis, good, other, c in values], block.reversed_for, say
-    )
+    made_of = [(axis, good, other, made[pair]) for axis, good, other, pair in values]
+    item["axes"] = _effects(made_of, block, say)
     said = [say.overall(item), *(effect["sentence"] for effect in item["axes"])]
     return said + sentences.unknown_noise(sum(c.noise_floor is None for c in family), len(family))
 
 
 def _compared_values(block: Block) -> list[tuple[str, str, str, Comparison]]:
     """Each axis with all others equal: its fastest value against each of the rest, not called yet."""
-    found = []
-    for axis in block.names:
-        fastest, *rest = block.values(axis)
-        for value in rest:
-            comparison = block.compare_values(axis, fastest, value)
-            if comparison:
-                found.append((axis, fastest, value, comparison))
-    return found
+    return [
+        (axis, fastest, value, comparison)
+        for axis in block.names
+        for fastest, *rest in [block.values(axis)]
+        for value in rest
+        if (comparison := block.compare_values(axis, fastest, value))
+    ]
 
 
 def _effects(
-    values: Iterable[tuple[str, str, str, Comparison]],
-    reversed_for: Callable[[str, str, str], list[dict[str, str]]],
-    say: sentences.Sentences,
+    values: Iterable[tuple[str, str, str, Comparison]], block: Block, say: sentences.Sentences
 ) -> list[Item]:
     """The effect of each axis, of its comparisons when they are called."""
-    by_axis: dict[str, list[Item]] = {}
-    better = say.words.better
+    effects: dict[str, Item] = {}
     for axis, best, value, comparison in values:
-        made = {"faster": best, "slower": value, **asdict(comparison)}
-        made["but_for"] = reversed_for(axis, best, value) if comparison.call == better else []
-        by_axis.setdefault(axis, []).append(made)
-    return [
-        {
-            "axis": axis,
-            "fastest": [made[0]["faster"], *(c["slower"] for c in made if c["call"] != better)],
-            "comparisons": made,
-            "sentence": say.axis(axis, made),
-        }
-        for axis, made in by_axis.items()
-    ]
+        effect = effects.setdefault(axis, {"axis": axis, "fastest": [best], "comparisons": []})
+        made = {"faster": best, "slower": value, **asdict(comparison), "but_for": []}
+        if comparison.call == say.words.better:
+            made["but_for"] = block.reversed_for(axis, best, value)
+        else:
+            effect["fastest"].append(value)
+        effect["comparisons"].append(made)
+    for axis, effect in effects.items():
+        effect["sentence"] = say.axis(axis, effect["comparisons"])
+    return list(effects.values())
 
 
 def _timed(block: Block, point: Point) -> Item:
     times = block.numbers[point]
-    return {
-        "axes": _axes(block, point),
-        "median_s": median(times),
-        "min_s": min(times),
-        "max_s": max(times),
-    }
+    spread = {"median_s": median(times), "min_s": min(times), "max_s": max(times)}
+    return {"axes": _axes(block, point), **spread}
 
 
 def _axes(block: Block, point: Point) -> dict[str, str]:
@@ -166,11 +148,15 @@ def _summary(
         for effect in item.get("axes", []):
             made = effect["comparisons"]
             worse = [c["ratio"] for c in made if c["call"] == say.words.better]
+            noisy = any(c["call"] == TOO_NOISY for c in made)
             but_for = [axes for c in made for axes in c["but_for"]]
             call = sentences.Call(
-                value=" or ".join(effect["fastest"]) if worse else "",
+                value=" or ".join(effect["fastest"])
+                if worse
+                else TOO_NOISY
+                if noisy
+                else NOT_SHOWN,
                 ratio=min(worse, default=1.0),
-                noisy=any(c["call"] == TOO_NOISY for c in made),
                 of=" of ".join(item[axis] for axis in told),
                 last=item[block[-1]] if block else "",
                 but_for=tuple(dict.fromkeys(map(say.choice, but_for))),

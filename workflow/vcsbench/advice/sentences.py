@@ -17,12 +17,11 @@ NAMED = 4
 
 @dataclass(frozen=True)
 class Call:
-    """The best value of an axis in a block, or "" where no difference is shown; by how much. The block is
-    told by `of`, and the value of its last axis."""
+    """The best value of an axis in a block and by how much, or why there is none (NOT_SHOWN, TOO_NOISY). The
+    block is told by `of`, and the value of its last axis."""
 
     value: str
     ratio: float
-    noisy: bool  # whether it is too noisy to say of one of its values
     of: str
     last: str
     but_for: tuple[str, ...] = ()  # the choices for which it is the other way round
@@ -39,7 +38,7 @@ class Sentences:
         """A choice in words: `svn f7 pack, config fast`."""
         speaking = " ".join(v for name, v in axes.items() if axis_of(name).speaks and v)
         others = [f"{name} {v}" for name, v in axes.items() if not axis_of(name).speaks and v]
-        return ", ".join([*([speaking] if speaking else []), *others])
+        return ", ".join(filter(None, [speaking, *others]))
 
     def overall(self, item: Mapping[str, Any]) -> str:
         """Which choice is best and by how much, or between which no difference is shown."""
@@ -70,9 +69,9 @@ class Sentences:
             for c in comparisons
             if c["call"] == self.words.better
         ]
-        parts = [f"{best} is {enumeration(better)}"] if better else []
+        told = f"{best} is {enumeration(better)}" if better else ""
         untold = self._untold(best, [(c["slower"], c["call"]) for c in comparisons])
-        return f"{name}: {'; '.join([*parts, *([untold] if untold else [])])}."
+        return f"{name}: {'; '.join(filter(None, [told, untold]))}."
 
     def other_work(self, found: Sequence[Mapping[str, Any]]) -> list[str]:
         """That choices are not compared for what they did, those with the same reason together."""
@@ -88,14 +87,14 @@ class Sentences:
     def over_blocks(self, name: str, calls: Sequence[Call], blocks: int) -> str:
         """What an axis makes of all `blocks`; `calls` are of those that have a choice of it."""
         parts = []
-        for value, noisy in dict.fromkeys(_kind(call) for call in calls):
-            agreeing = [call for call in calls if _kind(call) == (value, noisy)]
+        for value in dict.fromkeys(call.value for call in calls):
+            agreeing = [call for call in calls if call.value == value]
             where = "everything" if len(agreeing) == blocks else _where(agreeing)
-            if not value:
-                parts.append(f"{TOO_NOISY if noisy else NOT_SHOWN} for {where}")
+            if value in (NOT_SHOWN, TOO_NOISY):
+                parts.append(f"{value} for {where}")
                 continue
-            ratios = sorted(call.ratio for call in agreeing)
-            span = dict.fromkeys(significant(ratio) for ratio in (ratios[0], ratios[-1]))
+            ratios = [call.ratio for call in agreeing]
+            span = dict.fromkeys(map(significant, (min(ratios), max(ratios))))
             times = f"{' to '.join(span)} times {self.words.as_good} the next"
             but = self._but(dict.fromkeys(name for call in agreeing for name in call.but_for))
             parts.append(f"{value} is {self.words.best} for {where}, {times}{but}")
@@ -144,10 +143,6 @@ def unknown_noise(unknown: int, comparisons: int) -> list[str]:
         f"Too few cells were measured twice to know the noise of {which} comparisons: "
         "set `twins` to 1 or more."
     ]
-
-
-def _kind(call: Call) -> tuple[str, bool]:
-    return call.value, call.noisy and not call.value
 
 
 def _where(calls: Sequence[Call]) -> str:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, product
 from typing import Any
 
 from vcsbench import words
+from vcsbench.report.records import (
+    Item,
+    Record,
+    distinct,
+    grouped_by,
+    name_of,
+    values_of,
+    varying,
+)
 
 
 @dataclass(frozen=True)
@@ -78,9 +87,9 @@ class Grid:
     title: str
     keys: tuple[str, ...]
     headings: list[list[Heading]]
-    groups: list[Group]
     starts: list[bool]  # whether a new block of columns begins at each column
-    constant: list[tuple[str, str]] = field(default_factory=list)
+    groups: list[Group]
+    constant: list[tuple[str, str]]  # the row axes that have one value, with it
 
     @property
     def wide(self) -> bool:
@@ -88,10 +97,14 @@ class Grid:
         return len(self.starts) > 5
 
     @property
+    def rows(self) -> list[Row]:
+        """The rows of all groups."""
+        return [row for group in self.groups for row in group.rows]
+
+    @property
     def points(self) -> list[Point]:
         """All points of the grid."""
-        rows = [row for group in self.groups for row in group.rows]
-        return [point for row in rows for point in row.points if point]
+        return [point for row in self.rows for point in row.points if point]
 
 
 @dataclass(frozen=True)
@@ -112,19 +125,27 @@ class Layout:
             for rank, value in zip(ranks, values, strict=True)
         ]
 
+    def sheets(
+        self, items: Iterable[Item], keys: Callable[[Item], Record]
+    ) -> Iterator[tuple[str, tuple[str, ...], list[Item]]]:
+        """Items, of which `keys` gives the axis values, by those of the remaining axes in the study's order:
+        what they are called, the values, the items. The name leaves out a single candidate, which the
+        table's has."""
+        parts = grouped_by(items, lambda item: values_of(keys(item), self.rest))
+        only = len(self.order.get("candidate", ())) == 1
+        said = [axis for axis in self.rest if axis != "candidate" or not only]
+        for values in sorted(parts, key=self.sort_key(self.rest)):
+            yield name_of(keys(parts[values][0]), said), values, parts[values]
+
     def told(self, points: Iterable[Point]) -> str:
         """What its rows and its columns are, of the axes that have several values among the points."""
-        found = list(points)
-        said = []
+        found, said = [point.keys for point in points], []
         for name, axes in (("Rows", self.rows), ("columns", self.columns)):
-            varying = [a for a in axes if len({point.keys.get(a, "") for point in found}) > 1]
-            named = [self.compared if axis == "candidate" else axis for axis in varying]
+            named = [
+                self.compared if axis == "candidate" else axis for axis in varying(found, axes)
+            ]
             said += [f"{name}: {words.enumeration(named)}"] if named else []
         return "; ".join(said).capitalize() + "." if said else ""
-
-    def is_only_candidate(self, axis: str) -> bool:
-        """Whether an axis is a compared one with a single candidate, which the table's name has."""
-        return axis == "candidate" and len(self.order.get(axis, ())) == 1
 
 
 def layout_of(definition: Mapping[str, Any], order: Mapping[str, Sequence[str]]) -> Layout:
@@ -143,85 +164,52 @@ def layout_of(definition: Mapping[str, Any], order: Mapping[str, Sequence[str]])
 
 def make_grids(points: Iterable[Point], layout: Layout) -> list[Grid]:
     """Lay points out: one grid per combination of the remaining axes, in the study's order."""
-    sheets: dict[tuple[str, ...], list[Point]] = {}
-    for point in points:
-        sheets.setdefault(_values(point, layout.rest), []).append(point)
-    ordered = sorted(sheets, key=layout.sort_key(layout.rest))
-    grids = []
-    for keys in ordered:
-        said = [
-            value
-            for axis, value in zip(layout.rest, keys, strict=True)
-            if value and not layout.is_only_candidate(axis)
-        ]
-        grids.append(_grid(" ".join(said), keys, sheets[keys], layout))
-    return grids
+    sheets = layout.sheets(points, lambda point: point.keys)
+    return [_grid(title, keys, found, layout) for title, keys, found in sheets]
 
 
 def _grid(title: str, keys: tuple[str, ...], points: list[Point], layout: Layout) -> Grid:
-    columns = sorted(
-        {_values(p, layout.columns) for p in points}, key=layout.sort_key(layout.columns)
+    names, columns = (
+        sorted({values_of(point.keys, axes) for point in points}, key=layout.sort_key(axes))
+        for axes in (layout.rows, layout.columns)
     )
-    names = sorted({_values(p, layout.rows) for p in points}, key=layout.sort_key(layout.rows))
-    places = {(_values(p, layout.rows), _values(p, layout.columns)): p for p in points}
-    varying = [i for i in range(len(layout.rows)) if len({name[i] for name in names}) > 1]
+    places = {values_of(p.keys, layout.rows + layout.columns): p for p in points}
+    several = [i for i, values in enumerate(zip(*names, strict=True)) if len({*values}) > 1]
     constant = [
         (axis, names[0][i])
         for i, axis in enumerate(layout.rows)
-        if i not in varying and names and names[0][i]
+        if i not in several and names[0][i]
     ]
-    grouping = varying[:1] if len(varying) > 1 else []
-    inner = varying[len(grouping) :]
+    grouping = several[:1] if len(several) > 1 else []
+    inner = several[len(grouping) :]
     widths = {i: max(len(name[i]) for name in names) for i in inner}
-    groups: list[Group] = []
-    above: tuple[str, ...] | None = None
-    for name in names:
-        group = name[grouping[0]] if grouping else ""
-        if not groups or groups[-1].title != group:
-            groups.append(Group(group, []))
-            above = None
-        row = [places.get((name, column)) for column in columns]
-        labels = _labels(name, above, inner, widths)
-        groups[-1].rows.append(Row(labels, row, (*keys, *name)))
-        above = name
-    headings, starts = _headings(columns)
-    return Grid(title, keys, headings, groups, starts, constant)
-
-
-def _labels(
-    name: tuple[str, ...],
-    above: tuple[str, ...] | None,
-    axes: Sequence[int],
-    widths: Mapping[int, int],
-) -> list[Label]:
-    labels = []
-    same = above is not None
-    for i in axes:
-        same = same and above is not None and above[i] == name[i]
-        labels.append(Label(name[i], same and i != axes[-1], widths[i]))
-    return labels
+    groups = []
+    for group, members in groupby(names, lambda name: "".join(name[i] for i in grouping)):
+        rows: list[Row] = []
+        above: tuple[str, ...] = ()
+        for name in members:
+            labels = [
+                Label(name[i], i != inner[-1] and above[: i + 1] == name[: i + 1], widths[i])
+                for i in inner
+            ]
+            rows.append(Row(labels, [places.get(name + c) for c in columns], keys + name))
+            above = name
+        groups.append(Group(group, rows))
+    return Grid(title, keys, *_headings(columns), groups, constant)
 
 
 def _headings(columns: Sequence[tuple[str, ...]]) -> tuple[list[list[Heading]], list[bool]]:
     """The rows of headings, equal neighbours joined, and where blocks of the first axis begin."""
-    levels: list[list[Heading]] = []
     starts = [
         i == 0 or (len(column) > 1 and column[0] != columns[i - 1][0])
         for i, column in enumerate(columns)
     ]
-    for depth in range(len(columns[0]) if columns else 0):
-        level: list[Heading] = []
-        for i, column in enumerate(columns):
-            if i and column[: depth + 1] == columns[i - 1][: depth + 1]:
-                level[-1] = replace(level[-1], span=level[-1].span + 1)
-            else:
-                level.append(Heading(column[depth], 1, starts[i]))
-        levels.append(level)
+    levels = []
+    for depth in range(1, len(columns[0]) + 1):
+        paths = [column[:depth] for column in columns]
+        spans = grouped_by(range(len(paths)), paths.__getitem__)
+        levels.append([Heading(path[-1], len(at), starts[at[0]]) for path, at in spans.items()])
     return levels, starts
-
-
-def _values(point: Point, axes: Sequence[str]) -> tuple[str, ...]:
-    return tuple(point.keys.get(axis, "") for axis in axes)
 
 
 def matching(
@@ -232,17 +220,20 @@ def matching(
     without any, all.
     """
     named = (*layout.rest, *layout.rows, *layout.columns)
-    places = {_values(point, named): point for point in published.points}
+    places = {values_of(point.keys, named): point for point in published.points}
     foreign: dict[str, list[str]] = {}
     for axis in own:
-        theirs = list(dict.fromkeys(point.keys.get(axis, "") for point in published.points))
-        if not {point.keys.get(axis, "") for point in measured.points} & {*theirs}:
+        theirs, ours = (
+            distinct(point.keys.get(axis, "") for point in grid.points)
+            for grid in (published, measured)
+        )
+        if not {*theirs} & {*ours}:
             foreign[axis] = theirs
     wanted: dict[tuple[str, ...], dict[str, str]] = {}
     for point in measured.points:
         for values in product(*(foreign.get(axis, [value]) for axis, value in point.keys.items())):
             keys = dict(zip(point.keys, values, strict=True))
-            wanted[tuple(keys.get(axis, "") for axis in named)] = keys
+            wanted[values_of(keys, named)] = keys
     return [
         places.get(place, Point(keys, "unpublished", text="·", title="not published"))
         for place, keys in wanted.items()
@@ -253,10 +244,9 @@ def with_numbers(grid: Grid, unit: str) -> Grid:
     """The grid with its values as text, a column's all to the same number of decimals, and with a
     bar as long as the value is against the grid's largest."""
     largest = max((p.value for p in grid.points if p.value is not None), default=0.0)
-    rows = [row for group in grid.groups for row in group.rows]
     places = [
-        words.decimals((p.value for p in column if p and p.value is not None), unit)
-        for column in zip(*(row.points for row in rows), strict=True)
+        words.decimals((point and point.value for point in column), unit)
+        for column in zip(*(row.points for row in grid.rows), strict=True)
     ]
 
     def written(point: Point | None, digits: int) -> Point | None:
@@ -265,16 +255,8 @@ def with_numbers(grid: Grid, unit: str) -> Grid:
         bar = 100 * point.value / largest if largest > 0 else 0.0
         return replace(point, text=words.fixed(point.value, digits), bar=round(bar, 1))
 
-    groups = [
-        replace(
-            group,
-            rows=[
-                replace(
-                    row, points=[written(p, d) for p, d in zip(row.points, places, strict=True)]
-                )
-                for row in group.rows
-            ],
-        )
-        for group in grid.groups
-    ]
+    def filled(row: Row) -> Row:
+        return replace(row, points=list(map(written, row.points, places)))
+
+    groups = [replace(group, rows=list(map(filled, group.rows))) for group in grid.groups]
     return replace(grid, groups=groups)

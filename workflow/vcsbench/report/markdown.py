@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from vcsbench import words
@@ -11,13 +11,15 @@ from vcsbench.evidence.flags import WITHHOLDING
 from vcsbench.evidence.samework import by_reason
 from vcsbench.metrics import metric_in
 from vcsbench.report.grids import Grid, Layout, Point, layout_of, make_grids, with_numbers
-from vcsbench.report.readings import LEGEND, MARKS, reading
+from vcsbench.report.points import numbered
+from vcsbench.report.readings import LEGEND, reading
+from vcsbench.report.records import Record, varying
 
 
 def to_markdown(
     name: str,
     definition: Mapping[str, Any],
-    rows: Sequence[Mapping[Any, Any]],
+    rows: Sequence[Record],
     order: Mapping[str, Sequence[str]],
     caveats: Mapping[str, str],
 ) -> str:
@@ -32,14 +34,15 @@ def to_markdown(
     for grid in grids:
         blocks += _blocks(grid, definition, layout, caveats)
     blocks += _comparisons(rows, definition)
-    used = {point.mark for grid in grids for point in grid.points}
+    # A point shows the first of its marks.
+    used = {point.mark[:1] for grid in grids for point in grid.points}
     blocks += [f"{mark} {says}." for mark, says in LEGEND.items() if mark in used]
     if not grids:
         blocks.append("There is no number for this table.")
     return "\n\n".join(blocks) + "\n"
 
 
-def _comparisons(rows: Sequence[Mapping[Any, Any]], definition: Mapping[str, Any]) -> list[str]:
+def _comparisons(rows: Sequence[Record], definition: Mapping[str, Any]) -> list[str]:
     """Each comparison that has a call: ratio, interval, call, noise floor."""
     judged = [row for row in rows if row.get("call")]
     if not judged:
@@ -50,33 +53,23 @@ def _comparisons(rows: Sequence[Mapping[Any, Any]], definition: Mapping[str, Any
         ["---"] * len(keys) + ["---:", "---:", "---", "---:", "---:"],
     ]
     for row in judged:
-        interval = " to ".join(_figure(row[bound]) for bound in ("low", "high"))
-        figures = [_figure(row["ratio"]), interval if words.is_number(row["low"]) else ""]
-        ends = [_figure(row["noise_floor"]), _figure(row["detectable"])]
-        lines.append([*(str(row[key]) for key in keys), *figures, row["call"], *ends])
+        ratio, low, high, *ends = (
+            words.significant(row[name]) if words.is_number(row[name]) else ""
+            for name in ("ratio", "low", "high", "noise_floor", "detectable")
+        )
+        interval = f"{low} to {high}" if low else ""
+        lines.append([*(str(row[key]) for key in keys), ratio, interval, row["call"], *ends])
     what = f"The call is of the candidate against {definition['compare']['baseline']}."
-    return [
-        "## Every comparison",
-        "\n".join(f"| {' | '.join(line)} |" for line in lines),
-        what,
-    ]
+    return ["## Every comparison", _table(lines), what]
 
 
-def _figure(value: Any) -> str:
-    return words.significant(value) if words.is_number(value) else ""
-
-
-def _point(row: Mapping[Any, Any], definition: Mapping[str, Any]) -> Point:
-    keys = keys_of(row)
-    flags = str(row["flags"]).split()
-    if row["withheld"]:
-        said = " ".join(flag for flag in flags if flag in WITHHOLDING)
-        return Point(keys, "withheld", text=said, reason=row["withheld"])
-    if not words.is_number(row["value"]):
-        return Point(keys, "withheld", text=" ".join(flags))
-    mark = next((sign for flag, sign in MARKS.items() if flag in flags), "")
-    text = words.percentage(row["value"]) if definition.get("compare") else ""
-    return Point(keys, "measured", value=row["value"], text=text, mark=mark)
+def _point(row: Record, definition: Mapping[str, Any]) -> Point:
+    if words.is_number(row["value"]) and not row["withheld"]:
+        return numbered(definition, row)
+    flags = row["flags"].split()
+    shown = WITHHOLDING.intersection(flags) if row["withheld"] else flags
+    text = " ".join(flag for flag in flags if flag in shown)
+    return Point(keys_of(row), "withheld", text=text, reason=row["withheld"])
 
 
 def _blocks(
@@ -96,21 +89,20 @@ def _blocks(
 
 
 def _grid(grid: Grid, layout: Layout) -> str:
-    columns: list[str] = [""] * len(grid.starts)
+    columns = [""] * len(grid.starts)
     for level in grid.headings:
         spread = [heading.text for heading in level for _ in range(heading.span)]
         columns = [f"{above} {text}".strip() for above, text in zip(columns, spread, strict=True)]
-    varying = [
-        axis for axis in layout.rows if len({point.keys.get(axis, "") for point in grid.points}) > 1
-    ]
-    lines = [[*varying, *columns], [*["---"] * len(varying), *["---:"] * len(columns)]]
+    axes = varying([point.keys for point in grid.points], layout.rows)
+    lines = [[*axes, *columns], [*["---"] * len(axes), *["---:"] * len(columns)]]
     for group in grid.groups:
         for row in group.rows:
             labels = [label.text for label in row.labels]
-            above = [group.title] if len(varying) > len(labels) else []
-            lines.append([*above, *labels, *(_text(point) for point in row.points)])
+            above = [group.title] if len(axes) > len(labels) else []
+            values = [point.text + point.mark[:1] if point else "" for point in row.points]
+            lines.append([*above, *labels, *values])
+    return _table(lines)
+
+
+def _table(lines: Iterable[Iterable[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _text(point: Point | None) -> str:
-    return f"{point.text}{point.mark}" if point else ""

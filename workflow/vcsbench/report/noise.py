@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from vcsbench import words
-
-Record = Mapping[str, Any]
+from vcsbench.report.records import Record, name_of
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ def noise_rows(noise: Sequence[Record], noise_class: Sequence[str]) -> list[Nois
     """The rows of noise.noise_table as text, classes by their axes; a ratio that is not known is empty."""
     return [
         NoiseRow(
-            " ".join(str(row[axis]) for axis in noise_class if row.get(axis)) or "all cells",
+            name_of(row, noise_class) or "all cells",
             f"{row['twins'] or 0:.0f}",
             f"{row['rounds'] or 0:.0f}",
             *(_percent(row[name]) for name in ("differed", "noise_floor", "detectable")),

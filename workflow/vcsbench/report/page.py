@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,10 @@ from vcsbench.report.charts.ratios import ratio_charts
 from vcsbench.report.grids import layout_of
 from vcsbench.report.noise import noise_rows, noise_sentence
 from vcsbench.report.readings import LEGEND
+from vcsbench.report.records import Record, distinct, values_of, varying
 from vcsbench.report.rendering import ASSETS, chart_bundle, render
 from vcsbench.report.results import Results
-from vcsbench.report.sections import Download, table_sections
+from vcsbench.report.sections import Download, download, table_sections
 from vcsbench.report.setting import Setting, summarise
 from vcsbench.report.verdicts import verdicts
 
@@ -89,17 +89,14 @@ def _about_quality(results: Results, setting: Setting) -> dict[str, Any]:
 
 def commands_of(results: Results) -> list[str]:
     """The commands that the grid has, in its order."""
-    return list(dict.fromkeys(filter(None, map(results.study.command_name, results.grid))))
+    return distinct(filter(None, map(results.study.command_name, results.grid)))
 
 
 def advice_for(results: Results) -> list[str]:
     """What each recommendation is for, by the axes of its block that have several values among them."""
-    items: Sequence[Mapping[str, Any]] = results.advice.get("recommendations", [])
-    block = results.study.block
-    told = [axis for axis in block if len({item.get(axis) for item in items}) > 1] or block
-    return [
-        ", ".join(filter(None, (item.get(axis) for axis in told))) or "all cells" for item in items
-    ]
+    items: Sequence[Record] = results.advice.get("recommendations", [])
+    told = varying(items, results.study.block) or results.study.block
+    return [", ".join(filter(None, values_of(item, told))) or "all cells" for item in items]
 
 
 def facts(results: Results, setting: Setting) -> dict[str, Any]:
@@ -121,24 +118,22 @@ def facts(results: Results, setting: Setting) -> dict[str, Any]:
 def summary(results: Results, setting: Setting) -> str:
     """What was measured where and when, in a line."""
     names = {row["cell"] for row in results.measurements}
-    measured = {original_of(name) for name in names}
-    if not measured:
+    if not names:
         return "Nothing has been measured."
+    measured = {original_of(name) for name in names}
     rounds = len({row["round"] for row in results.measurements})
-    commands = words.enumeration(commands_of(results))
-    subjects = words.enumeration(setting.subjects.names)
     again = sum(map(is_twin, names))
     twice = f", {words.grouped(again)} of them twice," if again else ""
-    parts = [
-        f"{words.count_of(len(measured), 'cell')}{twice} in {words.count_of(rounds, 'round')}",
-        f"of {commands}" if commands else "",
-        f"on {subjects}" if subjects else "",
-        f"at {words.enumeration(setting.host_names)}" if setting.host_names else "",
-    ]
-    when = ""
+    said = f"{words.count_of(len(measured), 'cell')}{twice} in {words.count_of(rounds, 'round')}"
+    for before, found in (
+        ("of", commands_of(results)),
+        ("on", setting.subjects.names),
+        ("at", setting.host_names),
+    ):
+        said += f" {before} {words.enumeration(found)}" if found else ""
     if setting.first and setting.last:
-        when = f", {words.period(setting.first, setting.last)}"
-    return " ".join(filter(None, parts)) + when + "."
+        said += f", {words.period(setting.first, setting.last)}"
+    return f"{said}."
 
 
 def measured_where(setting: Setting) -> str:
@@ -179,6 +174,7 @@ def raw_download(results: Results) -> Download | None:
     path = f"measurements/{results.study.name}.csv"
     if path not in results.texts:
         return None
-    packed = base64.b64encode(gzip.compress(results.texts[path].encode(), 9, mtime=0)).decode()
-    uri = f"data:application/gzip;base64,{packed}"
-    return Download("CSV", f"../results/{path}", uri, f"{results.study.name}-measurements.csv.gz")
+    packed = gzip.compress(results.texts[path].encode(), 9, mtime=0)
+    return download(
+        "CSV", path, "application/gzip", packed, f"{results.study.name}-measurements.csv.gz"
+    )

@@ -14,7 +14,8 @@ from vcsbench.metrics import metric_in
 from vcsbench.report import colours
 from vcsbench.report.grids import Point
 from vcsbench.report.readings import MARKS, direction
-from vcsbench.report.wanted import Record, WantedRow
+from vcsbench.report.records import Record, grouped_by
+from vcsbench.report.wanted import WantedRow
 
 
 def measured_points(
@@ -23,38 +24,47 @@ def measured_points(
     """A point for each row of a measured table and for each wanted row that it lacks."""
     names = list(wanted[0].keys) if wanted else []
     # Several of one cell, where a table tells more apart than axes.
-    measured: dict[tuple[str, ...], list[Record]] = {}
-    for row in rows:
-        measured.setdefault(tuple(row[name] for name in names or keys_of(row)), []).append(row)
+    measured = grouped_by(rows, lambda row: tuple(row[name] for name in names or keys_of(row)))
     points = []
     for one in wanted:
-        known = measured.pop(tuple(one.keys.values()), [])
-        points += [] if known else [_absent(one, None)]
-        for row in known:
-            if words.is_number(row["value"]):
-                points.append(_measured(definition, row, keys_of(row), one.failures))
+        for row in measured.pop(tuple(one.keys.values()), [None]):
+            if row is None:
+                points.append(_absent(one, None))
+            elif words.is_number(row["value"]):
+                points.append(numbered(definition, row, one.failures))
             else:
                 points.append(_absent(replace(one, keys=keys_of(row)), row))
-    others = [row for found in measured.values() for row in found]
-    return points + [_measured(definition, row, keys_of(row), ()) for row in others]
+    return points + [numbered(definition, row) for found in measured.values() for row in found]
 
 
 def published_points(definition: Mapping[str, Any], rows: Sequence[Record]) -> list[Point]:
     """A point for each row of a published table."""
     return [
-        _point(definition, True, keys=keys_of(row), kind="published", value=row["value"])
-        for row in rows
-        if words.is_number(row["value"])
+        _point(definition, row, "published", True) for row in rows if words.is_number(row["value"])
     ]
 
 
-def _point(definition: Mapping[str, Any], differs: bool, **said: Any) -> Point:
-    """A point with a number; colour is for differences only."""
-    value: float = said["value"]
+def numbered(definition: Mapping[str, Any], row: Record, failures: Sequence[str] = ()) -> Point:
+    """The point of a measured row that has a value; `failures` are those of its rounds."""
+    flags = row["flags"].split()
+    notes = [*_interval(row), *failures]
+    if flags:
+        notes.append(f"flagged {words.enumeration(flags)}")
     if not definition.get("compare"):
-        return Point(**said)
-    step = colours.class_of(colours.step(value), direction(definition))
-    return Point(**said, text=words.percentage(value), colour=step if differs else "same")
+        notes.insert(0, words.with_unit(row["value"], metric_in(definition).unit))
+    mark = "".join(sign for flag, sign in MARKS.items() if flag in flags)
+    point = _point(definition, row, "measured", is_difference(row.get("call", "")))
+    return replace(point, mark=mark, title="; ".join(notes))
+
+
+def _point(definition: Mapping[str, Any], row: Record, kind: str, differs: bool) -> Point:
+    """A point with a number; colour is for differences only."""
+    point = Point(keys_of(row), kind, row["value"])
+    if not definition.get("compare"):
+        return point
+    step = colours.class_of(colours.step(row["value"]), direction(definition))
+    text = words.percentage(row["value"])
+    return replace(point, text=text, colour=step if differs else "same")
 
 
 def _absent(wanted: WantedRow, row: Record | None) -> Point:
@@ -62,55 +72,31 @@ def _absent(wanted: WantedRow, row: Record | None) -> Point:
         return Point(wanted.keys, "skipped", text="n/a", title=f"not measured: {wanted.skip}")
     if wanted.failures and row is None and not wanted.false:
         return Point(wanted.keys, "failed", text="failed", title="; ".join(wanted.failures))
-    if row is not None and row.get("withheld"):
-        said = {UNKNOWN: "unknown", OTHER: "other work"}
-        text = next((said[flag] for flag in row["flags"].split() if flag in said), "left out")
-        return Point(
-            wanted.keys, "withheld", text=text, title=row["withheld"], reason=row["withheld"]
-        )
     flags = row["flags"].split() if row is not None else wanted.false
-    why = f"flagged {words.enumeration(list(flags))}" if flags else "no run of it counts"
-    return Point(wanted.keys, "withheld", text="left out", title=f"{why}; see Marks and flags")
-
-
-def _measured(
-    definition: Mapping[str, Any], row: Record, keys: Mapping[str, str], failures: Sequence[str]
-) -> Point:
-    flags = row["flags"].split()
-    notes = [*_interval(row), *failures]
-    if flags:
-        notes.append(f"flagged {words.enumeration(flags)}")
-    if not definition.get("compare"):
-        notes.insert(0, words.with_unit(row["value"], metric_in(definition).unit))
-    return _point(
-        definition,
-        is_difference(row.get("call", "")),
-        keys=keys,
-        kind="measured",
-        value=row["value"],
-        mark="".join(sign for flag, sign in MARKS.items() if flag in flags),
-        title="; ".join(notes),
-    )
+    why = f"flagged {words.enumeration(flags)}" if flags else "no run of it counts"
+    left_out = Point(wanted.keys, "withheld", text="left out", title=f"{why}; see Marks and flags")
+    if row is None or not row.get("withheld"):
+        return left_out
+    said = {UNKNOWN: "unknown", OTHER: "other work"}
+    text = next((said[flag] for flag in flags if flag in said), left_out.text)
+    return replace(left_out, text=text, title=row["withheld"], reason=row["withheld"])
 
 
 def _interval(row: Record) -> list[str]:
-    n = f"n = {row['n']:.0f}" if words.is_number(row["n"]) else ""
+    """The ratio, its interval, its rounds; its call, the noise floor, and what could have been seen."""
+    n = [f"n = {row['n']:.0f}"] if words.is_number(row["n"]) else []
     if not words.is_number(row["ratio"]):
-        return [n] if n else []
+        return n
+    ratio = f"ratio {words.significant(row['ratio'])}"
     if not words.is_number(row["low"]):
-        return [f"ratio {words.significant(row['ratio'])}, no interval, {n}"]
+        return [", ".join([ratio, "no interval", *n])]
     low, high = words.significant(row["low"]), words.significant(row["high"])
-    said = f"ratio {words.significant(row['ratio'])}, 95 % interval {low} to {high}, {n}"
-    return [said, *_called(row)]
-
-
-def _called(row: Record) -> list[str]:
-    """The call of a comparison, the noise floor, and what could have been seen."""
+    said = ", ".join([ratio, f"95 % interval {low} to {high}", *n])
     if not row.get("call"):
-        return []
+        return [said]
     sizes = [
         f"{name} {words.significant(row[column])}"
         for name, column in (("noise floor", "noise_floor"), ("detectable from", "detectable"))
         if words.is_number(row.get(column))
     ]
-    return [row["call"], *sizes]
+    return [said, row["call"], *sizes]

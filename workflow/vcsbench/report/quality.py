@@ -9,57 +9,21 @@ from typing import Any
 from vcsbench.axes import axis_of
 from vcsbench.evidence import samework
 from vcsbench.evidence.flags import FLAGS, Flag, has_false_label
-
-Record = Mapping[str, Any]
+from vcsbench.report.records import Record, distinct, grouped_by, values_of
 
 OTHER_HOSTS = """Numbers from different machines, the published ones among them, are shown side by
 side and never divided by one another."""
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Cells that share a reason, in the order of the grid."""
-
-    text: str
-    cells: tuple[str, ...]
+UNKNOWN = Flag("This flag has no explanation.", "")
 
 
 @dataclass(frozen=True)
 class Flagged:
-    """A flag, what it means, how many runs carry it, and in which cells; those with a false label
-    are not in the tables."""
+    """A flag, how many runs carry it, and in which cells."""
 
-    flag: str
-    sentence: str
-    false_label: bool
+    word: str
+    flag: Flag
     runs: int
-    cells: tuple[str, ...]
-
-
-def reasons(rows: Iterable[Record], reason: str) -> list[Reason]:
-    """Group rows that have a `cell` by the text in another column, the most frequent first."""
-    cells: dict[str, dict[str, None]] = {}
-    for row in rows:
-        if row[reason]:
-            cells.setdefault(row[reason], {})[row["cell"]] = None
-    groups = [Reason(text, tuple(names)) for text, names in cells.items()]
-    return sorted(groups, key=lambda group: -len(group.cells))
-
-
-def flagged(measurements: Iterable[Record]) -> list[Flagged]:
-    """Each flag among the measured runs with its sentence, the most frequent first."""
-    runs: dict[str, int] = {}
-    cells: dict[str, dict[str, None]] = {}
-    for row in measurements:
-        for flag in str(row["flags"]).split():
-            runs[flag] = runs.get(flag, 0) + 1
-            cells.setdefault(flag, {})[row["cell"]] = None
-    unknown = Flag("This flag has no explanation.", "")
-    return [
-        Flagged(flag, known.sentence.strip(), known.false_label, runs[flag], tuple(cells[flag]))
-        for flag in sorted(runs, key=lambda flag: (-runs[flag], flag))
-        for known in [FLAGS.get(flag, unknown)]
-    ]
+    cells: list[str]
 
 
 @dataclass(frozen=True)
@@ -73,18 +37,6 @@ class SetAside:
     cells: tuple[str, ...]
 
 
-def set_aside(measurements: Iterable[Record]) -> list[SetAside]:
-    """Why cell-rounds were measured again within their round, the most frequent first."""
-    found: dict[str, dict[tuple[str, Any], None]] = {}
-    for row in measurements:
-        for flag in str(row.get("set_aside") or "").replace(",", "").split():
-            found.setdefault(flag, {})[row["cell"], row["round"]] = None
-    return [
-        SetAside(flag, FLAGS[flag].says, len(rounds), tuple(dict.fromkeys(c for c, _ in rounds)))
-        for flag, rounds in sorted(found.items(), key=lambda item: -len(item[1]))
-    ]
-
-
 @dataclass(frozen=True)
 class Done:
     """What most runs did that agree on the axes which change the work, and how many did that and how many did
@@ -96,21 +48,53 @@ class Done:
     others: int
 
 
+def reasons(rows: Iterable[Record], reason: str) -> dict[str, list[str]]:
+    """The texts in a column of rows that have a `cell`, with the cells, the most frequent first."""
+    found = {
+        text: distinct(row["cell"] for row in of_text)
+        for text, of_text in grouped_by(rows, lambda row: row[reason]).items()
+        if text
+    }
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def flagged(measurements: Iterable[Record]) -> list[Flagged]:
+    """Each flag among the measured runs, the most frequent first."""
+    carried = ((word, row["cell"]) for row in measurements for word in row["flags"].split())
+    found = [
+        Flagged(word, FLAGS.get(word, UNKNOWN), len(runs), distinct(cell for _, cell in runs))
+        for word, runs in grouped_by(carried, lambda pair: pair[0]).items()
+    ]
+    return sorted(found, key=lambda one: (-one.runs, one.word))
+
+
+def set_aside(measurements: Iterable[Record]) -> list[SetAside]:
+    """Why cell-rounds were measured again within their round, the most frequent first."""
+    again = distinct(
+        (word, row["cell"], row["round"])
+        for row in measurements
+        for word in (row.get("set_aside") or "").replace(",", "").split()
+    )
+    found = [
+        SetAside(
+            word, FLAGS[word].says, len(rounds), tuple(distinct(cell for _, cell, _ in rounds))
+        )
+        for word, rounds in grouped_by(again, lambda one: one[0]).items()
+    ]
+    return sorted(found, key=lambda one: -one.rounds)
+
+
 def work_axes(axes: Iterable[str]) -> list[str]:
     """The axes of which another value may make a command do something else."""
     return [axis for axis in axes if axis_of(axis).changes_work]
 
 
-def work_done(measurements: Iterable[Record], axes: Iterable[str]) -> list[Done]:
+def work_done(measurements: Iterable[Record], axes: Sequence[str]) -> list[Done]:
     """What was done for each of the values of work_axes, in the order of the measurements."""
-    named = list(axes)
-    works: dict[tuple[str, ...], dict[int, str]] = {}
-    for number, row in enumerate(measurements):
-        if not has_false_label(str(row["flags"])):
-            key = tuple(row.get(axis, "") for axis in named)
-            works.setdefault(key, {})[number] = row.get("work", "")
+    counted = [row for row in measurements if not has_false_label(row["flags"])]
     found = []
-    for values, runs in works.items():
+    for values, rows in grouped_by(counted, lambda row: values_of(row, axes)).items():
+        runs = {number: row.get("work", "") for number, row in enumerate(rows)}
         same = samework.alike(runs)
         what = samework.told(runs[min(same)]) if same else ""
         found.append(Done(values, what, len(same), len(runs) - len(same)))

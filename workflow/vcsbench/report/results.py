@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from vcsbench.config.study import Study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.metrics import metric_of, names
+from vcsbench.report.records import Record, distinct
 
-Record = Mapping[str, Any]
 Records = list[dict[str, Any]]
 
 # Columns that hold numbers, whatever the file; a field that is empty becomes None.
@@ -60,7 +60,7 @@ class Results:
     @property
     def tables_in_order(self) -> list[str]:
         """The names of the study's tables as they stand on the page: those that lead, then the others."""
-        return list(dict.fromkeys([*self.study.lead, *self.study.tables]))
+        return distinct([*self.study.lead, *self.study.tables])
 
 
 def read_records(path: str | Path, texts: Collection[str] = ()) -> Records:
@@ -120,9 +120,9 @@ def read_results(
         expectations=read_records(folder / "expectations" / f"{name}.csv"),
         checks={expectation["id"]: expectation for expectation in expectations},
         advice=_read_json(folder / "advice" / f"{name}.json") or {},
-        contexts=list(_contexts(folder / "cells" / name, measurements)),
+        contexts=_contexts(folder / "cells" / name, measurements),
         notes={table: _read_json(folder / f"{tables[table]}.json") or [] for table in compared},
-        texts=dict(_texts(folder, [*tables.values(), f"measurements/{name}"])),
+        texts=_texts(folder, [*tables.values(), f"measurements/{name}"]),
     )
 
 
@@ -143,12 +143,12 @@ def _compared(study: Study, baselines: Sequence[str]) -> dict[str, dict[str, Any
     return {table_name(b): against.definition(study.tables, b) for b in baselines}
 
 
-def _contexts(folder: Path, measurements: Iterable[Record]) -> Iterator[Mapping[str, Any]]:
+def _contexts(folder: Path, measurements: Iterable[Record]) -> list[Mapping[str, Any]]:
     """The context beside each measured cell-round, in the order in which they were measured."""
-    measured = dict.fromkeys((row["cell"], int(row["round"])) for row in measurements)
+    measured = distinct((row["cell"], int(row["round"])) for row in measurements)
     paths = (folder / cell / f"round{number}.context.json" for cell, number in measured)
-    contexts = [context for path in paths if isinstance(context := _read_json(path), dict)]
-    return iter(sorted(contexts, key=lambda context: str(context.get("started_at", ""))))
+    contexts = [context for path in paths if (context := _read_json(path))]
+    return sorted(contexts, key=lambda context: str(context.get("started_at", "")))
 
 
 def _read_json(path: Path) -> Any:
@@ -160,9 +160,10 @@ def _read_json(path: Path) -> Any:
         raise UserError(f"{path}: is not JSON; delete it and run again to make it anew") from None
 
 
-def _texts(folder: Path, stems: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for stem in stems:
-        for ending in ("csv", "md"):
-            path = folder / f"{stem}.{ending}"
-            if path.exists():
-                yield f"{stem}.{ending}", path.read_text(encoding="utf-8")
+def _texts(folder: Path, stems: Iterable[str]) -> dict[str, str]:
+    names = (f"{stem}.{ending}" for stem in stems for ending in ("csv", "md"))
+    return {
+        name: (folder / name).read_text(encoding="utf-8")
+        for name in names
+        if (folder / name).exists()
+    }

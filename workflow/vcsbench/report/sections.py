@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from vcsbench import words
 from vcsbench.evidence.samework import by_reason
 from vcsbench.metrics import metric_in
 from vcsbench.report import colours
-from vcsbench.report.grids import Grid, Layout, layout_of, make_grids, matching, with_numbers
+from vcsbench.report.grids import Grid, Point, layout_of, make_grids, matching, with_numbers
 from vcsbench.report.points import measured_points, published_points
 from vcsbench.report.readings import direction, reading, sides
 from vcsbench.report.results import Results
@@ -28,6 +28,12 @@ class Download:
     name: str
 
 
+def download(label: str, path: str, kind: str, content: bytes, name: str) -> Download:
+    """The file at a path below the results, of a MIME type, and its `content` under another name."""
+    data = base64.b64encode(content).decode()
+    return Download(label, f"../results/{path}", f"data:{kind};base64,{data}", name)
+
+
 @dataclass(frozen=True)
 class SideBySide:
     """A measured grid and the published one in the same layout; either may be missing."""
@@ -35,11 +41,6 @@ class SideBySide:
     title: str
     measured: Grid | None
     published: Grid | None
-
-    def each(self, change: Callable[[Grid], Grid]) -> SideBySide:
-        """The same with its grids changed."""
-        grids = (grid and change(grid) for grid in (self.measured, self.published))
-        return SideBySide(self.title, *grids)
 
 
 @dataclass(frozen=True)
@@ -87,21 +88,30 @@ def _section(results: Results, name: str) -> TableSection:
     )
     points = measured_points(definition, results.tables.get(name, []), wanted)
     whole = published_points(definition, results.published.get(name, []))
-    published = make_grids(whole, layout)
-    beside, partial = _side_by_side(
-        make_grids(points, layout), published, layout, study.axes_of("repositories")
-    )
-    if not definition.get("compare"):
-        unit = metric_in(definition).unit
-        beside = [pair.each(lambda grid: with_numbers(grid, unit)) for pair in beside]
-        published = [with_numbers(grid, unit) for grid in published]
+
+    def grids_of(points: Sequence[Point]) -> list[Grid]:
+        grids = make_grids(points, layout)
+        if definition.get("compare"):
+            return grids
+        return [with_numbers(grid, metric_in(definition).unit) for grid in grids]
+
+    measured, published = grids_of(points), grids_of(whole)
+    by_keys, own = {grid.keys: grid for grid in published}, study.axes_of("repositories")
+
+    def beside(grid: Grid) -> Grid | None:
+        shared = matching(by_keys[grid.keys], grid, layout, own) if grid.keys in by_keys else []
+        return grids_of(shared)[0] if _count(shared) else None
+
+    pairs = [SideBySide(grid.title, grid, beside(grid)) for grid in measured]
+    pairs = pairs or [SideBySide(grid.title, None, grid) for grid in published]
+    shown = sum(_count(pair.published.points) for pair in pairs if pair.published)
     return TableSection(
         name=name,
         anchor=f"table-{words.slug(name)}",
         reading=" ".join(filter(None, [reading(definition), layout.told(points or whole)])),
         legend=_legend(definition),
-        pairs=beside,
-        whole=published if partial else [],
+        pairs=pairs,
+        whole=published if shown < sum(len(grid.points) for grid in published) else [],
         withheld=by_reason((point.reason, point.keys) for point in points if point.reason),
         nothing_published=_nothing_published(results, name, bool(published)),
         downloads=downloads(results, f"tables/{study.name}/{name}"),
@@ -116,24 +126,8 @@ def _legend(definition: Mapping[str, Any]) -> Legend | None:
     return Legend(ends[0], colours.legend(direction(definition)), ends[1])
 
 
-def _side_by_side(
-    measured: Sequence[Grid], published: Sequence[Grid], layout: Layout, own: Sequence[str]
-) -> tuple[list[SideBySide], bool]:
-    """Pair the grids, and say whether the pairs leave out any of the published."""
-    if not measured:
-        return [SideBySide(grid.title, None, grid) for grid in published], False
-    by_keys = {grid.keys: grid for grid in published}
-    partial = bool(by_keys.keys() - {grid.keys for grid in measured})
-    pairs = []
-    for grid in measured:
-        beside = None
-        if whole := by_keys.get(grid.keys):
-            shared = matching(whole, grid, layout, own)
-            found = sum(1 for point in shared if point.kind == "published")
-            partial = partial or found < len(whole.points)
-            beside = make_grids(shared, layout)[0] if found else None
-        pairs.append(SideBySide(grid.title, grid, beside))
-    return pairs, partial
+def _count(points: Iterable[Point]) -> int:
+    return sum(point.kind == "published" for point in points)
 
 
 def _nothing_published(results: Results, name: str, any_grid: bool) -> str:
@@ -150,13 +144,11 @@ def _nothing_published(results: Results, name: str, any_grid: bool) -> str:
 
 def downloads(results: Results, stem: str) -> list[Download]:
     """The CSV and the Markdown of a table as links beside the page, and as data inside of it."""
-    kinds = {"csv": ("CSV", "text/csv"), "md": ("Markdown", "text/markdown")}
-    found = []
-    for ending, (label, kind) in kinds.items():
-        text = results.texts.get(f"{stem}.{ending}")
-        if text is not None:
-            data = base64.b64encode(text.encode()).decode()
-            name = f"{stem.partition('/')[2].replace('/', '-')}.{ending}"
-            uri = f"data:{kind};charset=utf-8;base64,{data}"
-            found.append(Download(label, f"../results/{stem}.{ending}", uri, name))
-    return found
+    name = stem.partition("/")[2].replace("/", "-")
+    return [
+        download(
+            label, path, f"{kind};charset=utf-8", results.texts[path].encode(), f"{name}.{end}"
+        )
+        for end, label, kind in (("csv", "CSV", "text/csv"), ("md", "Markdown", "text/markdown"))
+        if (path := f"{stem}.{end}") in results.texts
+    ]

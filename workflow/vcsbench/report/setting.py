@@ -12,6 +12,7 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.config.study import Study
+from vcsbench.report.records import Record, distinct, grouped_by, values_of
 from vcsbench.report.subjects import Subjects, kinds_of
 
 
@@ -20,7 +21,7 @@ class Configuration:
     """A server configuration: its files' content by name, and how each server was started."""
 
     name: str
-    files: dict[str, str]
+    files: dict[str, str] = field(default_factory=dict)
     started: dict[str, str] = field(default_factory=dict)
 
     def agrees_with(self, files: Mapping[str, str]) -> bool:
@@ -30,79 +31,86 @@ class Configuration:
 
 @dataclass
 class Setting:
-    """The distinct things that a study's contexts name, each in the order of its first use (dicts
-    that map to None are sets in order)."""
+    """The distinct things that a study's contexts name, each in the order of its first use."""
 
-    hosts: dict[str, None] = field(default_factory=dict)
-    storages: dict[str, None] = field(default_factory=dict)
-    layouts: dict[str, None] = field(default_factory=dict)
-    targets: dict[str, None] = field(default_factory=dict)
-    subjects: Subjects = field(default_factory=Subjects)
-    configurations: list[Configuration] = field(default_factory=list)
-    commands: dict[tuple[str, str], None] = field(default_factory=dict)
-    versions: dict[str, Counter[str]] = field(default_factory=dict)
-    cleared: Counter[str] = field(default_factory=Counter)
-    host_names: list[str] = field(default_factory=list)
-    guests: dict[str, None] = field(default_factory=dict)
-    seeds: list[str] = field(default_factory=list)
-    rounds: int = 0
-    copies: int = 0
-    runs: int = 0
-    warmup: int = 0
-    cell_rounds: int = 0
-    first: datetime | None = None
-    last: datetime | None = None
+    hosts: list[str]
+    host_names: list[str]
+    guests: list[str]
+    storages: list[str]
+    layouts: list[str]
+    targets: list[str]
+    subjects: Subjects
+    configurations: list[Configuration]
+    commands: list[tuple[str, str]]
+    versions: Counter[tuple[str, str]]  # of programs and their versions, by cell-rounds
+    cleared: Counter[str]
+    seeds: list[str]
+    rounds: int
+    copies: int
+    runs: int
+    cell_rounds: int
+    first: datetime | None
+    last: datetime | None
 
 
-def summarise(contexts: Iterable[Mapping[str, Any]], study: Study) -> Setting:
+def summarise(contexts: Iterable[Record], study: Study) -> Setting:
     """Reduce the contexts of a study's cell-rounds to what a reader wants to know of them.
 
     A context that lacks a part is counted for the parts that it has.
     """
-    setting, kinds, configured = Setting(), kinds_of(study), study.axes_of("servers")
-    for context in contexts:
-        setting.cell_rounds += 1
-        setting.rounds = max(setting.rounds, int(context.get("round") or 0))
-        setting.copies = max(setting.copies, int(context.get("copy") or 0))
-        setting.warmup = max(setting.warmup, int(context.get("warmup") or 0))
-        _add_place(setting, context)
-        setting.subjects.add(context, kinds)
-        axes = context.get("axes") or {}
-        _add_configuration(setting, context, "".join(axes.get(axis, "") for axis in configured))
-        _add_time(setting, context.get("started_at", ""))
-        argv = str(context.get("argv_template") or "")
-        setting.commands[study.command_name(axes), argv] = None
-        for run in context.get("runs") or []:
-            setting.runs += 1
-            setting.cleared[(run.get("certificate") or {}).get("cache_cleared_by") or ""] += 1
-        seed = str(context.get("seed", ""))
-        if seed and seed not in setting.seeds:
-            setting.seeds.append(seed)
-    return setting
+    found = list(contexts)
+    hosts = [context["host"] for context in found if context.get("host")]
+    runs = [run for context in found for run in context.get("runs") or []]
+    ways = ((run.get("certificate") or {}).get("cache_cleared_by") or "" for run in runs)
+    times = [time for context in found if (time := words.moment(context.get("started_at", "")))]
+    subjects, kinds = Subjects(), kinds_of(study)
+    for context in found:
+        subjects.add(context, kinds)
+    return Setting(
+        hosts=distinct(map(_host, hosts)),
+        host_names=distinct(str(host["name"]) for host in hosts if host.get("name")),
+        guests=distinct(_guest(host) for host in hosts if host.get("virtualized")),
+        storages=distinct(_storage(c["storage"]) for c in found if c.get("storage")),
+        layouts=distinct(_layout(c) for c in found if (c.get("layout") or {}).get("sentence")),
+        targets=distinct(_target(context) for context in found if context.get("targets")),
+        subjects=subjects,
+        configurations=_configurations(found, study),
+        commands=distinct(_command(context, study) for context in found),
+        versions=Counter(
+            (program, str(version))
+            for context in found
+            for program, version in (context.get("versions") or {}).items()
+            if version
+        ),
+        cleared=Counter(ways),
+        seeds=distinct(str(context["seed"]) for context in found if "seed" in context),
+        rounds=_largest(found, "round"),
+        copies=_largest(found, "copy"),
+        runs=len(runs),
+        cell_rounds=len(found),
+        first=min(times, default=None),
+        last=max(times, default=None),
+    )
 
 
-def _add_place(setting: Setting, context: Mapping[str, Any]) -> None:
-    host = context.get("host") or {}
-    if host:
-        setting.hosts[_host(host)] = None
-        if host.get("virtualized"):
-            name = str(host["virtualized"])
-            setting.guests["of a hypervisor" if name == "yes" else name] = None
-        if host.get("name") and host["name"] not in setting.host_names:
-            setting.host_names.append(str(host["name"]))
-    if context.get("storage"):
-        setting.storages[_storage(context["storage"])] = None
-    if (context.get("layout") or {}).get("sentence"):
-        said = f"{(context.get('storage') or {}).get('name')}: the copies {context['layout']['sentence']}."
-        setting.layouts[said] = None
-    if context.get("targets"):
-        setting.targets[_target(context)] = None
-    for program, version in (context.get("versions") or {}).items():
-        if version:
-            setting.versions.setdefault(program, Counter())[str(version)] += 1
+def _largest(contexts: Iterable[Record], key: str) -> int:
+    return max((int(context.get(key) or 0) for context in contexts), default=0)
 
 
-def _host(host: Mapping[str, Any]) -> str:
+def _command(context: Record, study: Study) -> tuple[str, str]:
+    return study.command_name(context.get("axes") or {}), str(context.get("argv_template") or "")
+
+
+def _guest(host: Record) -> str:
+    return "of a hypervisor" if host["virtualized"] == "yes" else str(host["virtualized"])
+
+
+def _layout(context: Record) -> str:
+    storage = (context.get("storage") or {}).get("name")
+    return f"{storage}: the copies {context['layout']['sentence']}."
+
+
+def _host(host: Record) -> str:
     memory, guest = host.get("memory_bytes"), host.get("virtualized")
     return _joined(
         host.get("name"),
@@ -118,7 +126,7 @@ def _host(host: Mapping[str, Any]) -> str:
     )
 
 
-def _target(context: Mapping[str, Any]) -> str:
+def _target(context: Record) -> str:
     """Where a command wrote to, and whether that is the storage under test."""
     storage = str(context.get("storage", {}).get("path", ""))
     if storage.startswith(str(context["targets"]).rstrip("/") + "/"):
@@ -126,12 +134,9 @@ def _target(context: Mapping[str, Any]) -> str:
     return f"{context['targets']}, not the storage: its own cost of writing is not in the times"
 
 
-def _storage(storage: Mapping[str, Any]) -> str:
+def _storage(storage: Record) -> str:
     return _joined(
-        storage.get("name"),
-        storage.get("path"),
-        storage.get("filesystem"),
-        storage.get("device"),
+        *map(storage.get, ("name", "path", "filesystem", "device")),
         {True: "rotational", False: "not rotational"}.get(storage.get("rotational"), ""),  # type: ignore[arg-type]
     )
 
@@ -141,30 +146,24 @@ def _joined(name: Any, *parts: Any) -> str:
     return f"{name}: {', '.join(str(part) for part in parts if part)}"
 
 
-def _add_configuration(setting: Setting, context: Mapping[str, Any], name: str) -> None:
-    server = context.get("server") or {}
-    files = {str(k): str(v) for k, v in (context.get("server_files") or {}).items()}
-    if not (name or server):
-        return
-    # A context has the files that its cell uses. Where one was edited between two cells, the rest is
-    # another configuration.
-    known = (c for c in setting.configurations if c.name == name and c.agrees_with(files))
-    configuration = next(known, None)
-    if configuration is None:
-        configuration = Configuration(name, {})
-        setting.configurations.append(configuration)
-    configuration.files.update(files)
-    if server:
-        argv = [str(argument) for argument in server.get("argv") or []]
-        configuration.started.setdefault(str(server.get("kind", "")), shlex.join(argv))
-
-
-def _add_time(setting: Setting, stamp: str) -> None:
-    time = words.moment(stamp)
-    if time is None:
-        return
-    setting.first = time if setting.first is None else min(setting.first, time)
-    setting.last = time if setting.last is None else max(setting.last, time)
+def _configurations(contexts: Iterable[Record], study: Study) -> list[Configuration]:
+    """The servers' configurations. A context has the files that its cell uses; where one was edited between
+    two cells, the rest is another configuration."""
+    found: list[Configuration] = []
+    for context in contexts:
+        name = "".join(values_of(context.get("axes") or {}, study.axes_of("servers")))
+        server, files = context.get("server") or {}, context.get("server_files") or {}
+        if not (name or server):
+            continue
+        known = [one for one in found if one.name == name and one.agrees_with(files)]
+        if not known:
+            known = [Configuration(name)]
+            found += known
+        known[0].files.update(files)
+        if server:
+            argv = shlex.join(server.get("argv") or [])
+            known[0].started.setdefault(server.get("kind", ""), argv)
+    return found
 
 
 def clearing_sentences(setting: Setting) -> list[str]:
@@ -189,10 +188,11 @@ def commands_as_timed(setting: Setting, order: Sequence[str]) -> list[tuple[str,
 def version_list(setting: Setting) -> list[tuple[str, str]]:
     """Each program with its version; where it changed, all with their numbers of cell-rounds."""
     listed = []
-    for program, counts in sorted(setting.versions.items()):
-        if len(counts) == 1:
-            listed.append((program, next(iter(counts))))
-        else:
-            said = [f"{v} ({words.count_of(n, 'cell-round')})" for v, n in counts.most_common()]
-            listed.append((program, ", ".join(said)))
+    found = grouped_by(setting.versions.most_common(), lambda counted: counted[0][0])
+    for program, versions in sorted(found.items()):
+        said = [
+            f"{version} ({words.count_of(count, 'cell-round')})" if versions[1:] else version
+            for (_, version), count in versions
+        ]
+        listed.append((program, ", ".join(said)))
     return listed

@@ -8,8 +8,7 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.config.study import Study
-
-Facts = Mapping[str, Any]
+from vcsbench.report.records import Record, distinct
 
 # Facts that tell what a subject is, and where; all others are columns of its table.
 ABOUT = ("name", "scale", "source", "description", "notes", "identity", "variant", "path", "tree")
@@ -36,24 +35,27 @@ class Subjects:
     scales: dict[str, float] = field(default_factory=dict)
     variants: dict[str, dict[tuple[tuple[str, Any], ...], None]] = field(default_factory=dict)
 
-    def add(self, context: Facts, kinds: Iterable[str]) -> None:
+    def add(self, context: Record, kinds: Iterable[str]) -> None:
         """Take what a context says of subjects of these kinds: under the kind's name."""
-        known = [(kind, context[kind]) for kind in kinds if isinstance(context.get(kind), Mapping)]
-        for kind, facts in known:
+        for kind in kinds:
+            facts = context.get(kind)
+            if not isinstance(facts, Mapping):
+                continue
             name = str(facts.get("name") or kind)
             if facts.get("scale") is not None:
                 self.scales[name] = float(facts["scale"])
             self.about[kind, name] = _about(facts)
             told = {
-                k: v for k, v in facts.items() if k not in ABOUT and v is not None and v != name
+                fact: value
+                for fact, value in facts.items()
+                if fact not in ABOUT and isinstance(value, (str, int, float)) and value != name
             }
-            plain = [(k, v) for k, v in told.items() if isinstance(v, (str, int, float))]
-            self.variants.setdefault(kind, {})[(kind, name), *plain] = None
+            self.variants.setdefault(kind, {})[(kind, name), *told.items()] = None
 
     @property
     def names(self) -> list[str]:
         """The names of the subjects."""
-        return list(dict.fromkeys(name for _, name in self.about))
+        return distinct(name for _, name in self.about)
 
     def smaller(self, published: float | None) -> list[tuple[str, float]]:
         """Those that were measured below the published scale, and their scale."""
@@ -65,29 +67,25 @@ class Subjects:
         made = []
         for kind, found in self.variants.items():
             variants = [dict(facts) for facts in found]
-            columns = sorted(
-                dict.fromkeys(key for facts in variants for key in facts),
-                key=lambda key: any(words.is_number(facts.get(key)) for facts in variants),
-            )
-            numeric = [any(words.is_number(facts.get(c)) for facts in variants) for c in columns]
-            rows = sorted([[_written(c, f.get(c, "")) for c in columns] for f in variants])
-            heads = [
-                HEADINGS.get(column, column).replace("_", " ").capitalize() for column in columns
-            ]
+            numbers = {fact for facts in variants for fact in facts if words.is_number(facts[fact])}
+            columns = distinct(fact for facts in variants for fact in facts)
+            columns.sort(key=numbers.__contains__)
+            rows = sorted([[_written(c, facts.get(c, "")) for c in columns] for facts in variants])
+            heads = [HEADINGS.get(c, c).replace("_", " ").capitalize() for c in columns]
             if len(columns) > 1:
-                made.append(Table(kind, heads, rows, numeric))
+                made.append(Table(kind, heads, rows, [c in numbers for c in columns]))
         return made
 
 
 def kinds_of(study: Study) -> list[str]:
     """The kinds of subjects that the commands of a study read and write."""
-    said = (
-        command.get(side) for side in ("reads", "writes") for command in study.commands.values()
+    commands = study.commands.values()
+    return distinct(
+        command[side] for side in ("reads", "writes") for command in commands if command.get(side)
     )
-    return list(dict.fromkeys(filter(None, said)))
 
 
-def _about(facts: Facts) -> str:
+def _about(facts: Record) -> str:
     about, scale = str(facts.get("description") or facts.get("source") or ""), facts.get("scale")
     if scale is not None and "scale" not in about:
         about = f"{about}, scale {scale:g}" if about else f"scale {scale:g}"

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from vcsbench import words
 from vcsbench.compare.baselines import table_name
 from vcsbench.metrics import metric_in
 from vcsbench.report.grids import Point
+from vcsbench.report.records import Record
 from vcsbench.report.sections import TableSection
 
-Record = Mapping[str, Any]
 Where = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """One finding. `table` is the name of its table, or "" where it has none; `anchor` that of the first
-    row of it that the finding is about, or of the table."""
-
-    id: str
-    statement: str
-    verdict: str
-    expected: str
-    published: str
-    measured: str
-    interval: str
-    table: str
-    anchor: str
-    why: str
 
 
 def verdicts(
@@ -38,8 +20,10 @@ def verdicts(
     definitions: Mapping[str, Mapping[str, Any]],
     tables: Mapping[str, Mapping[str, Any]],
     sections: Sequence[TableSection],
-) -> list[Verdict]:
-    """The rows of a findings file with their numbers to three digits.
+) -> list[dict[str, Any]]:
+    """The rows of a findings file with their numbers to three digits, and each with its `interval`, its
+    `table` ("" where it has none), and the `anchor` of the first row of it that the finding is about, or of
+    the table.
 
     `definitions` maps a finding's id to its check, `tables` a table's name to its definition;
     `sections` are the tables as the page shows them.
@@ -47,21 +31,18 @@ def verdicts(
     shown = {section.name: section for section in sections}
     found = []
     for row in findings:
-        definition = definitions.get(row["id"], {})
-        table, where = table_of(definition, tables)
+        table, where = table_of(definitions.get(row["id"], {}), tables)
+        numbers = {name: _written(row[name]) for name in ("expected", "published", "measured")}
         found.append(
-            Verdict(
-                row["id"],
-                row["statement"],
-                row["verdict"] or "not measured",
-                _written(row["expected"]),
-                _written(row["published"]),
-                _written(row["measured"]),
-                _interval(row),
-                table,
-                _anchor(where, shown[table]) if table in shown else "",
-                _why(row.get("why", "")),
-            )
+            {
+                **row,
+                **numbers,
+                "verdict": row["verdict"] or "not measured",
+                "interval": _interval(row),
+                "table": table,
+                "anchor": _anchor(where, shown[table]) if table in shown else "",
+                "why": _why(row.get("why", "")),
+            }
         )
     return found
 
@@ -73,20 +54,18 @@ def _why(text: str) -> str:
 
 def _anchor(where: Where, section: TableSection) -> str:
     """The anchor of the first measured row that a finding is about; of the table without any."""
-    for grid in (beside.measured for beside in section.pairs if beside.measured):
-        for row in (row for group in grid.groups for row in group.rows):
-            if any(point and _is_about(point, where) for point in row.points):
-                return f"{section.anchor}-{row.slug}"
+    for row in (row for beside in section.pairs if beside.measured for row in beside.measured.rows):
+        if any(point and _is_about(point, where) for point in row.points):
+            return f"{section.anchor}-{row.slug}"
     return section.anchor
 
 
 def _is_about(point: Point, where: Where) -> bool:
-    wanted = {
-        axis: {str(value) for value in (values if isinstance(values, list) else [values])}
-        for axis, values in where.items()
+    return point.value is not None and all(
+        point.keys[axis] in map(str, wanted if isinstance(wanted, list) else [wanted])
+        for axis, wanted in where.items()
         if axis in point.keys
-    }
-    return point.value is not None and all(point.keys[a] in wanted[a] for a in wanted)
+    )
 
 
 def _written(value: Any) -> str:

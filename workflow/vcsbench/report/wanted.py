@@ -8,8 +8,7 @@ from typing import Any
 
 from vcsbench.evidence.flags import FALSE_LABEL
 from vcsbench.plan.twins import originals
-
-Record = Mapping[str, Any]
+from vcsbench.report.records import Record, grouped_by, values_of
 
 
 @dataclass(frozen=True)
@@ -35,45 +34,38 @@ def wanted_rows(
     `grid` has the columns cell, the axes, skip; `failures` cell, round, reason; `measurements`
     cell, flags.
     """
-    grid = originals(grid)
-    failed: dict[str, list[str]] = {}
-    for failure in failures:
-        said = f"round {failure['round']:.0f}: {failure['reason']}"
-        failed.setdefault(failure["cell"], []).append(said)
-    false: dict[str, set[str]] = {}
-    for run in measurements:
-        false.setdefault(run["cell"], set()).update(FALSE_LABEL.intersection(run["flags"].split()))
-    return [
-        WantedRow(
-            keys,
-            tuple(cell["cell"] for cell in cells),
-            next((cell["skip"] for cell in cells if cell["skip"]), ""),
-            tuple(reason for cell in cells for reason in failed.get(cell["cell"], [])),
-            tuple(sorted(set().union(*(false.get(cell["cell"], ()) for cell in cells)))),
-        )
-        for keys, cells in _rows(definition.get("compare"), axes, grid)
-    ]
+    failed = grouped_by(failures, lambda failure: failure["cell"])
+    runs = grouped_by(measurements, lambda run: run["cell"])
+    found = []
+    for keys, cells in _rows(definition.get("compare"), axes, originals(grid)):
+        names = tuple(cell["cell"] for cell in cells)
+        skip = next((cell["skip"] for cell in cells if cell["skip"]), "")
+        said = [
+            f"round {failure['round']:.0f}: {failure['reason']}"
+            for name in names
+            for failure in failed.get(name, [])
+        ]
+        flags = {
+            flag for name in names for run in runs.get(name, []) for flag in run["flags"].split()
+        }
+        found.append(WantedRow(keys, names, skip, tuple(said), tuple(sorted(flags & FALSE_LABEL))))
+    return found
 
 
 def _rows(
     compare: Mapping[str, Any] | None, axes: Sequence[str], grid: Sequence[Record]
 ) -> Iterator[tuple[dict[str, str], list[Record]]]:
-    if not compare:
+    compared = compare["axis"] if compare else ""
+    if compared not in axes:  # each cell by itself, or against its own saved baseline
+        candidate = {"candidate": compare["candidates"][0]} if compare else {}
         for cell in grid:
-            yield {axis: cell[axis] for axis in axes}, [cell]
+            yield {axis: cell[axis] for axis in axes} | candidate, [cell]
         return
-    compared, baseline = compare["axis"], compare["baseline"]
-    if compared not in axes:  # with a saved baseline: each cell with itself
-        for cell in grid:
-            keys = {axis: cell[axis] for axis in axes}
-            yield keys | {"candidate": compare["candidates"][0]}, [cell]
-        return
-    others = [axis for axis in axes if axis != compared]
-    by_axes = {tuple(cell[axis] for axis in axes): cell for cell in grid}
+    assert compare
+    by_axes = {values_of(cell, axes): cell for cell in grid}
     for cell in grid:
-        if cell[compared] not in compare["candidates"]:
-            continue
-        partner = tuple(baseline if axis == compared else cell[axis] for axis in axes)
-        if partner in by_axes:
-            keys = {axis: cell[axis] for axis in others}
-            yield keys | {"candidate": cell[compared]}, [by_axes[partner], cell]
+        if cell[compared] in compare["candidates"]:
+            partner = by_axes.get(values_of({**cell, compared: compare["baseline"]}, axes))
+            if partner:
+                keys = {axis: cell[axis] for axis in axes if axis != compared}
+                yield keys | {"candidate": cell[compared]}, [partner, cell]

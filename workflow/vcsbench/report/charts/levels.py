@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from vcsbench import words
 from vcsbench.metrics.metric import Metric
 from vcsbench.report.charts import panels
-from vcsbench.report.charts.panels import Chart, ChartGroup, PointList, Record
+from vcsbench.report.charts.panels import ChartGroup, PointList
 from vcsbench.report.grids import Layout
+from vcsbench.report.records import Record, distinct, grouped_by, name_of, varying
 
 READING = """Each panel has its own scale ({}), from 0. A point is a run, a tick the median; for very many
 runs a line is their range."""
@@ -29,17 +30,16 @@ def level_charts(
         for row in measurements
         if (value := panels.value_of(metric, row)) is not None
     ]
-    charts = []
-    for name, rows in panels.sheets(measured, layout):
-        varying = [axis for axis in layout.rows if len({row[axis] for row in rows}) > 1]
-        hue = next(
-            (a for a in reversed(varying) if len({r[a] for r in rows}) <= len(panels.HUES)), ""
-        )
-        lines = [axis for axis in layout.rows if axis in varying and axis != hue]
+
+    def spec_of(rows: list[Record]) -> dict[str, Any]:
+        several = varying(rows, layout.rows)
+        few = [a for a in several if len({row[a] for row in rows}) <= len(panels.HUES)]
+        hue = few[-1] if few else ""
+        lines = [axis for axis in several if axis != hue]
         points = [
             {
-                "panel": panels.name_of(row, layout.columns),
-                "line": panels.name_of(row, lines),
+                "panel": name_of(row, layout.columns),
+                "line": name_of(row, lines),
                 "hue": row.get(hue, ""),
                 "round": row["round"],
                 "value": panels.short(row["value"]),
@@ -47,19 +47,18 @@ def level_charts(
             }
             for row in rows
         ]
-        if len(points) > panels.MANY_POINTS:
-            points = _reduced(points)
-        anchor = f"chart-{words.slug(f'{table} {name}')}"
-        charts.append(Chart(anchor, name, _spec(points, hue, metric.unit)))
+        points = _reduced(points) if len(points) > panels.MANY_POINTS else points
+        return _spec(points, hue, metric.unit)
+
+    charts = panels.charts_of(table, measured, layout, spec_of)
     return ChartGroup(metric.title, READING.format(metric.unit), charts)
 
 
 def _spec(points: PointList, hue: str, unit: str) -> dict[str, Any]:
     import altair as alt
 
-    lines, hues = panels.distinct(points, "line"), panels.distinct(points, "hue")
-    reduced = bool(points) and "low" in points[0]
-    field = "value:Q" if reduced else "median(value):Q"
+    lines, hues = (distinct(point[key] for point in points) for key in ("line", "hue"))
+    reduced = "low" in points[0]
     colours = alt.Scale(domain=hues, range=list(panels.HUES[: len(hues)]))
     legend = alt.Legend(orient="top") if len(hues) > 1 else None
     shared = {
@@ -67,44 +66,32 @@ def _spec(points: PointList, hue: str, unit: str) -> dict[str, Any]:
         "yOffset": alt.YOffset("hue:N", sort=hues),
         "color": alt.Color("hue:N", sort=hues, title=hue, scale=colours, legend=legend),
     }
-    x: dict[str, Any] = {
+    axis: dict[str, Any] = {
         "title": None,
         "scale": alt.Scale(zero=True, nice=True),
         "axis": alt.Axis(tickCount=4),
     }
     about = [alt.Tooltip("line:N", title="cells"), alt.Tooltip("hue:N", title=hue or "all")]
-    value = alt.Tooltip("value:Q", title=unit)
-    spread = (
-        alt.Chart().mark_rule(opacity=0.6).encode(x=alt.X("low:Q", **x), x2="high:Q", **shared)
-        if reduced
-        else alt.Chart()
-        .mark_circle(size=22, opacity=0.55)
-        .encode(
-            x=alt.X("value:Q", **x),
-            tooltip=[*about, "round:Q", value, "flags:N"],
-            **shared,
-        )
-    )
+    if reduced:
+        spread = alt.Chart().mark_rule(opacity=0.6).encode(x2="high:Q")
+    else:
+        told = [*about, "round:Q", alt.Tooltip("value:Q", title=unit), "flags:N"]
+        spread = alt.Chart().mark_circle(size=22, opacity=0.55).encode(tooltip=told)
+    spread = spread.encode(x=alt.X("low:Q" if reduced else "value:Q", **axis), **shared)
+    field = "value:Q" if reduced else "median(value):Q"
     median = alt.Tooltip(field, title=f"median, {unit}", format=".4")
     tick = alt.Chart().mark_tick(thickness=2, size=12)
-    tick = tick.encode(x=alt.X(field, **x), tooltip=[*about, median], **shared)
+    tick = tick.encode(x=alt.X(field, **axis), tooltip=[*about, median], **shared)
     height = max(40, len(lines) * (12 * max(1, len(hues)) + 8))
     return panels.faceted(alt.layer(spread, tick), points, height, independent=True)
 
 
-def _reduced(points: Iterable[Mapping[str, Any]]) -> PointList:
+def _reduced(points: PointList) -> PointList:
     """The median, lowest and highest of each cell instead of all its points."""
-    cells: dict[tuple[str, str, str], list[float]] = {}
-    for point in points:
-        cells.setdefault((point["panel"], point["line"], point["hue"]), []).append(point["value"])
-    return [
-        {
-            "panel": p,
-            "line": y,
-            "hue": h,
-            "value": statistics.median(v),
-            "low": min(v),
-            "high": max(v),
-        }
-        for (p, y, h), v in cells.items()
-    ]
+    cells = grouped_by(points, lambda point: (point["panel"], point["line"], point["hue"]))
+    reduced = []
+    for (panel, line, hue), found in cells.items():
+        values = [point["value"] for point in found]
+        spread = {"value": statistics.median(values), "low": min(values), "high": max(values)}
+        reduced.append({"panel": panel, "line": line, "hue": hue, **spread})
+    return reduced

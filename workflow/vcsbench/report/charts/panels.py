@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from vcsbench import words
 from vcsbench.metrics.metric import Metric
 from vcsbench.report.grids import Layout
+from vcsbench.report.records import Record, distinct, values_of
 
-Record = Mapping[str, Any]
 PointList = list[dict[str, Any]]
 
 # Before the page fits the panels into the room that it has.
@@ -41,15 +41,13 @@ class ChartGroup:
     charts: list[Chart]
 
 
-def faceted(
-    layer: Any, points: list[dict[str, Any]], height: int, independent: bool
-) -> dict[str, Any]:
+def faceted(layer: Any, points: PointList, height: int, independent: bool) -> dict[str, Any]:
     """The layer once for each panel that its points name, as one Vega-Lite specification."""
     import altair as alt
 
     layer = layer.properties(width=PANEL_WIDTH, height=height)
     chart = layer.facet(
-        facet=alt.Facet("panel:N", sort=distinct(points, "panel"), title=None),
+        facet=alt.Facet("panel:N", sort=distinct(point["panel"] for point in points), title=None),
         columns=3,
         data=alt.NamedData(name="points"),
     )
@@ -62,22 +60,20 @@ def faceted(
     return spec
 
 
-def sheets(rows: Iterable[Record], layout: Layout) -> list[tuple[str, list[Record]]]:
-    """The rows by their remaining axis values, which name each sheet, in the layout's order."""
-    parts: dict[tuple[str, ...], list[Record]] = {}
-    for row in rows:
-        parts.setdefault(_values(row, layout.rest), []).append(row)
-    ordered = sorted(parts, key=layout.sort_key(layout.rest))
-    named = [i for i, axis in enumerate(layout.rest) if not layout.is_only_candidate(axis)]
+def charts_of(
+    table: str,
+    rows: Iterable[Record],
+    layout: Layout,
+    spec_of: Callable[[list[Record]], dict[str, Any]],
+) -> list[Chart]:
+    """A chart per remaining axis value of a table, drawn of its rows in the layout's order."""
     axes = (*layout.columns, *layout.rows)
     rank = layout.sort_key(axes)
-    return [
-        (
-            " ".join(key[i] for i in named if key[i]),
-            sorted(parts[key], key=lambda row: rank(_values(row, axes))),
-        )
-        for key in ordered
-    ]
+    charts = []
+    for name, _, found in layout.sheets(rows, lambda row: row):
+        ordered = sorted(found, key=lambda row: rank(values_of(row, axes)))
+        charts.append(Chart(f"chart-{words.slug(f'{table} {name}')}", name, spec_of(ordered)))
+    return charts
 
 
 def value_of(metric: Metric, row: Record) -> float | None:
@@ -91,20 +87,13 @@ def value_of(metric: Metric, row: Record) -> float | None:
     return float(value) if words.is_number(value) else None
 
 
-def name_of(row: Record, axes: Iterable[str]) -> str:
-    """The axis values of a row as one label; those that do not apply are left out."""
-    return " ".join(value for axis in axes if (value := row.get(axis, "")))
+def short(value: float | None) -> float | None:
+    """Four significant digits: a chart shows no more, and the page stays small. None for no number."""
+    return float(f"{value:.4g}") if words.is_number(value) else None
 
 
-def _values(row: Record, axes: Iterable[str]) -> tuple[str, ...]:
-    return tuple(row.get(axis, "") for axis in axes)
+def reference() -> Any:
+    """A dashed line of what values are compared with, where it is put."""
+    import altair as alt
 
-
-def distinct(points: Iterable[Mapping[str, Any]], key: str) -> list[str]:
-    """The different values of a key, in the order of their first use."""
-    return list(dict.fromkeys(point[key] for point in points))
-
-
-def short(value: float) -> float:
-    """Four significant digits: a chart shows no more, and the page stays small."""
-    return float(f"{value:.4g}")
+    return alt.Chart().mark_rule(color=GREY, strokeDash=[2, 2])
