@@ -147,7 +147,7 @@ def _contexts(folder: Path, measurements: Iterable[Record]) -> list[Mapping[str,
     """The context beside each measured cell-round, in the order in which they were measured."""
     measured = distinct((row["cell"], int(row["round"])) for row in measurements)
     paths = (folder / cell / f"round{number}.context.json" for cell, number in measured)
-    contexts = [context for path in paths if (context := _read_json(path))]
+    contexts = [context for path in paths if isinstance(context := _read_json(path), dict)]
     return sorted(contexts, key=lambda context: str(context.get("started_at", "")))
 
 
