@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from vcsbench import wholefile
 from vcsbench.plan import fresh
 from vcsbench.storages import runfolder
-from vcsbench.subjects.repository import copies
 
 if TYPE_CHECKING:
     from vcsbench.run.house import House
@@ -79,7 +78,7 @@ def _stand_in(house: House, storage: str) -> None:
     were missing, every cell would be measured anew; it is made again when a cell is to be measured."""
     root, record = house.config.root, f"results/repositories/{storage}.json"
     path = root / record
-    made = copies.moment(path)
+    made = wholefile.read_json(path).get("made")
     as_recorded = made and (note_of(root, record).exists() or house.shelf.made(storage) == made)
     if as_recorded or not (root / DEAR[0]).exists():
         return
@@ -89,8 +88,8 @@ def _stand_in(house: House, storage: str) -> None:
     if house.is_measured(storage):
         return
     for repo in house.shelf.repositories(storage):
-        loaded = root / "results" / "loaded" / f"{repo}.json"
-        if house.shelf.loaded(repo) != copies.moment(loaded):
+        loaded = house.shelf.load_record(repo)
+        if house.shelf.loaded(repo) != wholefile.read_json(loaded).get("made"):
             loaded.unlink(missing_ok=True)
     mark = note_of(root, record, "incomplete")
     mark.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from vcsbench.processes import command_line
 from vcsbench.storages.place import MARKER, Place
+from vcsbench.wholefile import read_json
 
 
 @contextmanager
@@ -44,13 +44,9 @@ def abandoned_places(storage: Path) -> list[Place]:
     """The places on a storage whose checkout is no more, as after it was moved."""
     found = []
     for path in storage.glob("vcsbench-*"):
-        try:
-            owner = json.loads((path / MARKER).read_text())["owner"]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        place = Place(storage, owner)
-        if place.path == path and not os.path.lexists(owner):
-            found.append(place)
+        owner = read_json(path / MARKER).get("owner")
+        if owner and Place(storage, owner).path == path and not os.path.lexists(owner):
+            found.append(Place(storage, owner))
     return found
 
 
