@@ -126,14 +126,12 @@ def noted(root: Path, exports: Iterable[str], began: int) -> Noted:
     they began to be looked at, by the clock of their file system, in ns."""
     until, above = began - GRAIN_NS, os.path.abspath(root)
     known = ((path, _known.get(f"{above}/{path}")) for path in exports)
-    return Noted(
-        until,
-        {
-            path: result
-            for path, result in known
-            if result and result.measured and max(result.files[0], result.files[4]) < until
-        },
-    )
+    results = {
+        path: result
+        for path, result in known
+        if result and result.measured and max(result.files[0], result.files[4]) < until
+    }
+    return Noted(until, results)
 
 
 def note(root: Path, noted: Noted) -> None:

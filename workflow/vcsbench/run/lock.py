@@ -88,11 +88,11 @@ def marked(root: Path) -> list[int]:
     return [pid for pid in others if wanted in processes.environment(pid)]
 
 
-def end_marked(root: Path, grace_s: float = GRACE_S) -> int:
+def end_marked(root: Path) -> int:
     """End all processes that carry a checkout's mark; returns how many there were."""
     first = left = marked(root)
     processes.send(first, signal.SIGTERM)
-    deadline = time.monotonic() + grace_s
+    deadline = time.monotonic() + GRACE_S
     while left and time.monotonic() < deadline:
         time.sleep(0.02)
         left = marked(root)

@@ -26,14 +26,13 @@ def run_folder(root: str | Path) -> Iterator[Path]:
 def remove_abandoned(root: str | Path, places: Iterable[Place]) -> list[Path]:
     """Remove what measurements of a checkout have left that were killed: their folders, and what their
     commands wrote on the places. Returns what was removed."""
-    folders = [
-        (path, path.name.removeprefix(_prefix(root)).split("-")[0])
-        for path in Path(tempfile.gettempdir()).glob(f"{_prefix(root)}*")
-    ]
+    prefix = _prefix(root)
+    found = Path(tempfile.gettempdir()).glob(f"{prefix}*")
+    pids = {path: path.name.removeprefix(prefix).split("-")[0] for path in found}
     for place in places:
-        folders += [(path, path.name) for path in (place.path / "targets").glob("*")]
+        pids |= {path: path.name for path in (place.path / "targets").glob("*")}
     removed = []
-    for path, pid in folders:
+    for path, pid in pids.items():
         if pid.isdigit() and not _is_measuring(pid) and _is_ours(path):
             shutil.rmtree(path, ignore_errors=True)
             removed.append(path)
