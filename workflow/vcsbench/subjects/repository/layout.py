@@ -1,11 +1,9 @@
 """Whether copies do lie interleaved: the proof by the extents of a sample of their files.
 
-A sample of steps is taken: revisions of copies that are not packed, shards of packed ones. The first
-extent of a step's file in each copy says where it lies on the device. Two copies lie together if the same
-step of both is much nearer, in the median, than two steps of one copy are to each other. Interleaved
-copies are one group of such pairs: revision 1 of all copies, then revision 2 of all. Of copies made one
-after another none lies together with another: between revision 1 of one and revision 1 of the next lie all
-revisions of a copy. Packed copies and those that are not packed are looked at each among themselves.
+A step is a revision, or of packed copies a shard; where its file begins on the device is its first extent.
+Two copies lie together if the same step of both is much nearer, in the median, than two steps of one copy
+are to each other. Interleaved copies are one group of such pairs; of copies made one after another none lies
+together with another. Packed copies and others are looked at each among themselves.
 """
 
 from __future__ import annotations

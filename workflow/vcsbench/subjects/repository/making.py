@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -132,9 +132,8 @@ def _copy(
         for copying, found in zip(made, read, strict=True):
             _check_source(copying.source, found)
         for (variant, copy), found in zip(copyings, read, strict=True):
-            copying = copyings[variant, copy]
-            says = _says(variant, copying, found, loaded[variant.repo])
-            write_label(copying.destination, {**says, "copy": copy})
+            facts = {key: loaded[variant.repo][key] for key in ("tree", "notes")}
+            _label(copyings[variant, copy], variant, copy, {**facts, **found._asdict()})
     except BaseException:
         for copying in made:
             _remove_copy(place, copying.destination)
@@ -161,19 +160,16 @@ def _make_empty(place: Place) -> None:
     write_label(empty, {"state": state.take(empty)})
 
 
-def _says(
-    variant: Variant, copying: Copying, found: Content, loaded: dict[str, Any]
-) -> dict[str, Any]:
+def _label(copying: Copying, variant: Variant, copy: int, facts: Mapping[str, Any]) -> None:
     shape = fsfs.shape(copying.destination)
-    return {
+    says = {
         "variant": variant.name,
         **variant._asdict(),
         "youngest": shape.youngest,
         "packed_shards": shape.packed,
         "files": len(copying.files),
         "bytes": sum(file.size for file in copying.files),
-        "tree": loaded["tree"],
-        "notes": loaded["notes"],
-        "digest": found.digest,
-        "state": found.state,
+        **facts,
+        "copy": copy,
     }
+    write_label(copying.destination, says)

@@ -33,14 +33,11 @@ class Shelf:
         """`wanted` has by storage the variants that cells read there, `folders` the configured folder of
         each storage; `numbers` copies are made of each variant. `root` is the checkout."""
         self.wanted = {name: sorted(variants) for name, variants in sorted(wanted.items())}
+        # The names of those that cells use.
+        self.storages = list(self.wanted)
         self.folders = folders
         self.numbers = numbers
         self.root = root
-
-    @property
-    def storages(self) -> list[str]:
-        """The names of the storages that cells use."""
-        return list(self.wanted)
 
     def place(self, storage: str) -> Place:
         """vcsbench's folder on a storage."""
@@ -56,21 +53,28 @@ class Shelf:
 
     def formats(self, repo: str) -> list[list[str]]:
         """The formats and packings of a repository on any storage."""
-        found = {(v.format, v.packing) for s in self.storages for v in self._of(repo, s)}
-        return [list(pair) for pair in sorted(found)]
+        pairs = {tuple(pair) for pairs in self._pairs(repo).values() for pair in pairs}
+        return [list(pair) for pair in sorted(pairs)]
 
     def takers(self, repo: str) -> dict[str, list[list[str]]]:
         """The folders of the storages that get copies of a repository, each with their formats and
         packings."""
-        found = {s: [[v.format, v.packing] for v in self._of(repo, s)] for s in self.storages}
-        return {self.folders[storage]: pairs for storage, pairs in found.items() if pairs}
+        return {self.folders[storage]: pairs for storage, pairs in self._pairs(repo).items()}
 
     def others(self, storage: str) -> dict[str, list[str]]:
         """By repository of a storage, the other storages that get copies of it."""
         return {
-            repo: [s for s in self.storages if s != storage and self._of(repo, s)]
+            repo: [other for other in self._pairs(repo) if other != storage]
             for repo in self.repositories(storage)
         }
+
+    def _pairs(self, repo: str) -> dict[str, list[list[str]]]:
+        found: dict[str, list[list[str]]] = {}
+        for storage, variants in self.wanted.items():
+            for variant in variants:
+                if variant.repo == repo:
+                    found.setdefault(storage, []).append([variant.format, variant.packing])
+        return found
 
     @cache  # noqa: B019 - there is one of it
     def made(self, storage: str) -> str:
@@ -102,13 +106,11 @@ class Shelf:
         """When a repository was loaded, as its record has it; another moment where there is nothing left to
         make copies from that are missing, so that the rule that loads runs again."""
         record = read_json(self.load_record(repo))
-        for storage in self.storages:
-            for variant in self._of(repo, storage):
-                copies_of = {(variant, number) for number in range(1, self.numbers + 1)}
-                if copies_of <= self.missing(storage).keys() and not nursery.loaded(
-                    record, variant
-                ):
-                    return self._now
+        wanted = ((s, v) for s, variants in self.wanted.items() for v in variants if v.repo == repo)
+        for storage, variant in wanted:
+            every = {(variant, number) for number in range(1, self.numbers + 1)}
+            if every <= self.missing(storage).keys() and not nursery.loaded(record, variant):
+                return self._now
         return str(record.get("made") or self._now)
 
     @cache  # noqa: B019 - there is one of it
@@ -129,6 +131,3 @@ class Shelf:
     @cached_property
     def _now(self) -> str:
         return datetime.datetime.now(datetime.UTC).isoformat()
-
-    def _of(self, repo: str, storage: str) -> list[Variant]:
-        return [variant for variant in self.wanted[storage] if variant.repo == repo]
