@@ -19,6 +19,7 @@ from vcsbench.kernelfile import read, words
 
 # Servers need no rights: run by root, they run as this user.
 UNPRIVILEGED = "nobody"
+GRACE_S = 3.0
 
 
 def tied(argv: list[str], signal: str = "KILL", unprivileged: bool = False) -> list[str]:
@@ -37,7 +38,7 @@ def own(path: Path) -> None:
         os.chown(path, user.pw_uid, user.pw_gid)
 
 
-def end(process: subprocess.Popen[bytes], grace_s: float = 3.0) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
     """End a process and its descendants with SIGTERM, or with SIGKILL when that does not help in time."""
     if process.poll() is not None:
         return
@@ -49,14 +50,14 @@ def end(process: subprocess.Popen[bytes], grace_s: float = 3.0) -> None:
                 stack.callback(os.close, descendants[-1])
         process.terminate()
         try:
-            process.wait(grace_s)
+            process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
         for descendant in descendants:
             with contextlib.suppress(ProcessLookupError):
                 signals.pidfd_send_signal(descendant, signals.SIGKILL)
-            select.select([descendant], [], [], grace_s)
+            select.select([descendant], [], [], GRACE_S)
 
 
 def send(pids: Iterable[int], signal: int) -> None:

@@ -88,14 +88,11 @@ def _state(path: str) -> list[int]:
 
 
 def _read(export: str, context: str) -> Measured | None:
-    with open(export, "rb") as file:
-        digest = hashlib.sha256(file.read()).hexdigest()
+    digest = hashlib.sha256(Path(export).read_bytes()).hexdigest()
     try:
-        with open(context, "rb") as file:
-            said = json.load(file)
-        if said["export_sha256"] != digest:
-            return None
-        return Measured(said["study"], said["cell"], said["recipe_digest"])
+        said = json.loads(Path(context).read_bytes())
+        measured = Measured(said["study"], said["cell"], said["recipe_digest"])
+        return measured if said["export_sha256"] == digest else None
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -23,14 +23,17 @@ def missing(
     place: Path, variants: Sequence[Variant], copies: int, files: float = math.inf
 ) -> Missing:
     """The copies that have to be made. About `files` files of them are looked at, by default all."""
-    wanted = [(variant, number) for variant in variants for number in range(1, copies + 1)]
-    paths = [copy_of(place, variant.name, number) for variant, number in wanted]
-    labels = [said_of(path) for path in paths]
-    there = sum(label.get("files", 0) for label in labels)
+    wanted = {
+        (variant, number): copy_of(place, variant.name, number)
+        for variant in variants
+        for number in range(1, copies + 1)
+    }
+    labels = {copy: said_of(path) for copy, path in wanted.items()}
+    there = sum(label.get("files", 0) for label in labels.values())
     share = files / there if there > files else 1.0
     found = {
-        (variant, number): wrong_with(path, label, variant, number, _shards(label, share))
-        for (variant, number), path, label in zip(wanted, paths, labels, strict=True)
+        copy: wrong_with(path, labels[copy], *copy, _shards(labels[copy], share))
+        for copy, path in wanted.items()
     }
     return {copy: why for copy, why in found.items() if why}
 

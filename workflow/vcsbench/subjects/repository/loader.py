@@ -30,15 +30,14 @@ def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -
     Returns what is to be said of it: revisions, notes, tree, seconds.
     """
     begun = time.monotonic()
-    formats = {fmt: [p for f, p in variants if f == fmt] for fmt, _ in variants}
-    plain = {fmt: into / f"{fmt}.nopack" for fmt in formats}
+    plain = {fmt: into / f"{fmt}.nopack" for fmt, _ in variants}
     for fmt, path in plain.items():
         svnadmin.create(path, fmt)
     facts = _stream(source, list(plain.values()))
     say(f"loaded {facts.revisions} revisions in {time.monotonic() - begun:.1f} s")
     # svnadmin verify and pack use one core each.
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda fmt: _finish(plain[fmt], formats[fmt]), formats))
+        list(pool.map(lambda f: _finish(plain[f], [p for fmt, p in variants if fmt == f]), plain))
     for fmt, packing in variants:
         path = into / f"{fmt}.{packing}"
         if unlike := fsfs.unlike(path, fmt, packing):

@@ -67,7 +67,10 @@ def make_missing(
         if copyings:
             _copy(place, copyings, loaded, spacer_kib, seed)
         if not audit.empty_is_whole(place.path):
-            _make_empty(place)
+            empty = place.path / FOLDER / EMPTY
+            _remove_copy(place, empty)
+            svnadmin.create(empty, "f7")
+            write_label(empty, {"state": state.take(empty)})
     return {v.name: results_of(said_of(copy_of(place.path, v.name, 1))) for v in variants}
 
 
@@ -151,13 +154,6 @@ def _check_source(source: Path, found: Content) -> None:
             f"{source}: its files have other bytes than were written, though none was written to since: "
             f"look after the device; run again, and the copy is made anew"
         )
-
-
-def _make_empty(place: Place) -> None:
-    empty = place.path / FOLDER / EMPTY
-    _remove_copy(place, empty)
-    svnadmin.create(empty, "f7")
-    write_label(empty, {"state": state.take(empty)})
 
 
 def _label(copying: Copying, variant: Variant, copy: int, facts: Mapping[str, Any]) -> None:

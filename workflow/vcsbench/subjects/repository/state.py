@@ -11,6 +11,7 @@ import os
 import random
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 Entries = list[tuple[str, os.stat_result]]
@@ -64,10 +65,8 @@ def changed(copy: Path, state: dict[str, str], shards: int | None = None) -> str
     if shards is not None and shards < len(holding):
         holding = random.sample(holding, shards)
     for folder in [*(folder for folder in state if not is_shard(folder)), *sorted(holding)]:
-        try:
-            same = of_folder(_entries(os.path.join(copy, folder))) == state[folder]
-        except OSError:
-            same = False
-        if not same:
-            return folder
+        with suppress(OSError):
+            if of_folder(_entries(os.path.join(copy, folder))) == state[folder]:
+                continue
+        return folder
     return "" if state else "."
