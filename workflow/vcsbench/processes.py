@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from vcsbench.kernelfile import read, words
 
@@ -206,10 +206,6 @@ def _stat(pid: int) -> list[str]:
     return read(f"/proc/{pid}/stat").rpartition(") ")[2].split() or ["0"] * 50
 
 
-def last_lines(file: IO[bytes] | Path, count: int = 5) -> list[str]:
-    """The last lines of a log."""
-    try:
-        data = file.read_bytes() if isinstance(file, Path) else file.read()
-    except OSError:
-        return []
-    return [line for line in data.decode(errors="replace").splitlines() if line.strip()][-count:]
+def last_lines(file: Path, count: int = 5) -> list[str]:
+    """The last lines of a log; [] where there is none."""
+    return [line for line in read(file).splitlines() if line.strip()][-count:]

@@ -49,15 +49,13 @@ _known: dict[str, Known] = {}
 
 
 def only_fresh(exports: Sequence[str], digest_of: Digest) -> list[str]:
-    """Those of the exports that exist and were measured as the configuration says now.
-
-    `digest_of` gives the digest of a cell's recipe, by study and path.
-    """
+    """Those of the exports that are fresh."""
     return [path for path in exports if is_fresh(path, digest_of)]
 
 
 def is_fresh(export: str | Path, digest_of: Digest) -> bool:
-    """Whether an export exists and was measured as the configuration says now."""
+    """Whether an export exists and was measured as the configuration says now: `digest_of` gives the digest
+    of a cell's recipe, by study and path."""
     measured = measured_as(export)
     return measured is not None and measured.digest == digest_of(measured.study, measured.cell)
 

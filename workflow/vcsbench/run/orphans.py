@@ -56,7 +56,8 @@ def stop_workflow() -> None:
     """Have the Snakemake that wants this job start no other one."""
     for pid in processes.ancestors(WATCHED + 1):
         if any(word.endswith("snakemake") for word in processes.command_line(pid)[:4]):
-            return processes.send([pid], signal.SIGTERM)
+            processes.send([pid], signal.SIGTERM)
+            return
 
 
 def _watch(fds: list[int]) -> None:
