@@ -74,4 +74,8 @@ def read_all(repositories: Sequence[Path]) -> list[Content]:
     if cores < 2:
         return [read(repository) for repository in repositories]
     with multiprocessing.get_context("fork").Pool(cores) as pool:
-        return pool.map(read, repositories, chunksize=1)
+        found = pool.map(read, repositories, chunksize=1)
+        # Told to end instead, one that has hardly begun may drop what our handler raises, and stay.
+        pool.close()
+        pool.join()
+    return found
