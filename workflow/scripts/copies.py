@@ -1,6 +1,5 @@
 """Make the copies that are missing on a storage; the record says which there are, and how they lie."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from vcsbench.subjects.repository import layout, nursery
 from vcsbench.subjects.repository.labels import copy_of
 from vcsbench.subjects.repository.making import make_missing
 from vcsbench.subjects.repository.variant import Variant
-from vcsbench.wholefile import write_json
+from vcsbench.wholefile import read_json, write_json
 
 snakemake: Any
 
@@ -20,7 +19,7 @@ snakemake: Any
 def main() -> None:
     """Copy, write the record, and remove what was loaded."""
     params = snakemake.params
-    loaded = {record["repo"]: record for record in map(read, snakemake.input.loaded)}
+    loaded = {record["repo"]: record for record in map(read_json, snakemake.input.loaded)}
     place = Place(params.storage, params.root)
     place.check_open()
     variants = [Variant(*row) for row in params.variants]
@@ -38,7 +37,7 @@ def main() -> None:
     }
     write_json(snakemake.output[0], record)
     for repo, facts in loaded.items():
-        source = Place(Path(facts["path"]).parent.parent.parent, params.root)
+        source = nursery.place_of(facts, params.root)
         if not still_wanted(repo):
             source.remove(nursery.FOLDER, repo)
         nursery.remove_leftovers([source, place], params.root)
@@ -49,12 +48,6 @@ def still_wanted(repo: str) -> bool:
     loaded = Path(f"results/loaded/{repo}.json").stat().st_mtime_ns
     records = [Path(f"results/repositories/{name}.json") for name in snakemake.params.others[repo]]
     return not all(record.exists() and record.stat().st_mtime_ns > loaded for record in records)
-
-
-def read(path: str) -> dict[str, Any]:
-    """A record."""
-    content: dict[str, Any] = json.loads(Path(path).read_text())
-    return content
 
 
 os.umask(0o022)  # the servers run as another user

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 import pwd
 import select
 import signal as signals
 import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from vcsbench.kernelfile import read, words
 
 # Servers need no rights: run by root, they run as this user.
 UNPRIVILEGED = "nobody"
+GRACE_S = 3.0
 
 
 def tied(argv: list[str], signal: str = "KILL", unprivileged: bool = False) -> list[str]:
@@ -35,7 +38,7 @@ def own(path: Path) -> None:
         os.chown(path, user.pw_uid, user.pw_gid)
 
 
-def end(process: subprocess.Popen[bytes], grace_s: float = 3.0) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
     """End a process and its descendants with SIGTERM, or with SIGKILL when that does not help in time."""
     if process.poll() is not None:
         return
@@ -47,24 +50,28 @@ def end(process: subprocess.Popen[bytes], grace_s: float = 3.0) -> None:
                 stack.callback(os.close, descendants[-1])
         process.terminate()
         try:
-            process.wait(grace_s)
+            process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
         for descendant in descendants:
             with contextlib.suppress(ProcessLookupError):
                 signals.pidfd_send_signal(descendant, signals.SIGKILL)
-            select.select([descendant], [], [], grace_s)
+            select.select([descendant], [], [], GRACE_S)
 
 
-def ancestors(count: int) -> list[int]:
+def send(pids: Iterable[int], signal: int) -> None:
+    """Send a signal to those of the processes that are still there."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal)
+
+
+def ancestors(count: int = sys.maxsize) -> list[int]:
     """The pids of up to `count` ancestors, nearest first, without init."""
     found: list[int] = []
     pid = os.getpid()
-    while len(found) < count:
-        pid = parent(pid)
-        if pid <= 1:
-            break
+    while len(found) < count and (pid := parent(pid)) > 1:
         found.append(pid)
     return found
 
@@ -123,13 +130,7 @@ class Usage(NamedTuple):
     write_bytes: int = 0
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(
-            self.cpu_s - other.cpu_s,
-            self.rchar - other.rchar,
-            self.wchar - other.wchar,
-            self.read_bytes - other.read_bytes,
-            self.write_bytes - other.write_bytes,
-        )
+        return Usage(*map(operator.sub, self, other))
 
 
 def usage(pids: Sequence[int]) -> Usage:
@@ -183,12 +184,9 @@ def maps(pid: int) -> str:
 def io_bytes(pids: Sequence[int]) -> dict[str, int]:
     """Bytes that processes, and children that they have waited for, have read and written: `rchar` and
     `wchar` in all, `read_bytes` and `write_bytes` from and to devices."""
-    total = {"rchar": 0, "wchar": 0, "read_bytes": 0, "write_bytes": 0}
-    for pid in pids:
-        values = dict(line.split(": ") for line in read(f"/proc/{pid}/io").splitlines())
-        for key in total:
-            total[key] += int(values.get(key, 0))
-    return total
+    files = [read(f"/proc/{pid}/io").splitlines() for pid in pids]
+    values = [dict(line.split(": ") for line in lines) for lines in files]
+    return {key: sum(int(of.get(key, 0)) for of in values) for key in Usage._fields[1:]}
 
 
 def peak_memory_bytes(pid: int) -> int:
@@ -208,10 +206,6 @@ def _stat(pid: int) -> list[str]:
     return read(f"/proc/{pid}/stat").rpartition(") ")[2].split() or ["0"] * 50
 
 
-def last_lines(file: IO[bytes] | Path, count: int = 5) -> list[str]:
-    """The last lines of a log."""
-    try:
-        data = file.read_bytes() if isinstance(file, Path) else file.read()
-    except OSError:
-        return []
-    return [line for line in data.decode(errors="replace").splitlines() if line.strip()][-count:]
+def last_lines(file: Path, count: int = 5) -> list[str]:
+    """The last lines of a log; [] where there is none."""
+    return [line for line in read(file).splitlines() if line.strip()][-count:]

@@ -29,6 +29,15 @@ def write_json(path: str | Path, content: Any) -> None:
     write_whole(path, json.dumps(content, indent=1).encode())
 
 
+def read_json(path: str | Path) -> dict[str, Any]:
+    """The object that a JSON file holds; {} where there is no file, or it is not whole."""
+    try:
+        content = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
 def write_sealed(path: str | Path, text: str) -> None:
     """Write a file in UTF-8, and its seal beside it. The seal comes first: whatever is cut short, and
     wherever, the two do not fit."""

@@ -49,15 +49,13 @@ _known: dict[str, Known] = {}
 
 
 def only_fresh(exports: Sequence[str], digest_of: Digest) -> list[str]:
-    """Those of the exports that exist and were measured as the configuration says now.
-
-    `digest_of` gives the digest of a cell's recipe, by study and path.
-    """
+    """Those of the exports that are fresh."""
     return [path for path in exports if is_fresh(path, digest_of)]
 
 
 def is_fresh(export: str | Path, digest_of: Digest) -> bool:
-    """Whether an export exists and was measured as the configuration says now."""
+    """Whether an export exists and was measured as the configuration says now: `digest_of` gives the digest
+    of a cell's recipe, by study and path."""
     measured = measured_as(export)
     return measured is not None and measured.digest == digest_of(measured.study, measured.cell)
 
@@ -88,14 +86,11 @@ def _state(path: str) -> list[int]:
 
 
 def _read(export: str, context: str) -> Measured | None:
-    with open(export, "rb") as file:
-        digest = hashlib.sha256(file.read()).hexdigest()
+    digest = hashlib.sha256(Path(export).read_bytes()).hexdigest()
     try:
-        with open(context, "rb") as file:
-            said = json.load(file)
-        if said["export_sha256"] != digest:
-            return None
-        return Measured(said["study"], said["cell"], said["recipe_digest"])
+        said = json.loads(Path(context).read_bytes())
+        measured = Measured(said["study"], said["cell"], said["recipe_digest"])
+        return measured if said["export_sha256"] == digest else None
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -126,14 +121,12 @@ def noted(root: Path, exports: Iterable[str], began: int) -> Noted:
     they began to be looked at, by the clock of their file system, in ns."""
     until, above = began - GRAIN_NS, os.path.abspath(root)
     known = ((path, _known.get(f"{above}/{path}")) for path in exports)
-    return Noted(
-        until,
-        {
-            path: result
-            for path, result in known
-            if result and result.measured and max(result.files[0], result.files[4]) < until
-        },
-    )
+    results = {
+        path: result
+        for path, result in known
+        if result and result.measured and max(result.files[0], result.files[4]) < until
+    }
+    return Noted(until, results)
 
 
 def note(root: Path, noted: Noted) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -65,21 +66,18 @@ def order_of(wildcards: Any, here: Here) -> dict[str, list[str]]:
 
 @cache
 def _published_values(study: str) -> dict[str, list[str]]:
-    published = study_file(study).published
-    if not published:
-        return {}
-    found: dict[str, dict[str, None]] = {}
-    for path in _numbers(published):
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for path in _numbers(study):
         with Path(path).open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 for axis, value in row.items():
-                    found.setdefault(axis, {}).update({value: None} if value else {})
+                    found[axis] |= {value: None} if value else {}
     return {axis: list(of_axis) for axis, of_axis in found.items()}
 
 
-def _numbers(published: Mapping[str, Any]) -> list[str]:
-    """The files of published numbers: one or a list of them."""
-    given = published["numbers"]
+def _numbers(study: str) -> list[str]:
+    """The files of a study's published numbers: none, one, or a list of them."""
+    given = (study_file(study).published or {"numbers": []})["numbers"]
     return [f"config/published/{name}" for name in ([given] if isinstance(given, str) else given)]
 
 
@@ -102,7 +100,7 @@ def findings_of(wildcards: Any) -> list[dict[str, Any]]:
 
 def by_of(wildcards: Any) -> list[str]:
     """What tells a study's runs or published numbers apart beside its axes: all that a table of it names."""
-    tables = study_file(wildcards.study).tables.values()
+    tables = tables_of(wildcards).values()
     return list(dict.fromkeys(name for table in tables for name in table.get("by", [])))
 
 
@@ -113,20 +111,17 @@ def published_scale_of(wildcards: Any) -> float | None:
 
 def published_numbers(wildcards: Any) -> list[str]:
     """The files of a study's published numbers."""
-    published = study_file(wildcards.study).published
-    if not published:
-        raise UserError(
-            f"config/studies/{wildcards.study}.yaml: has no `published` numbers to make tables of"
-        )
-    return _numbers(published)
+    if found := _numbers(wildcards.study):
+        return found
+    raise UserError(
+        f"config/studies/{wildcards.study}.yaml: has no `published` numbers to make tables of"
+    )
 
 
 def published_tables(study: str) -> list[str]:
     """The files of all tables that a study's published numbers make."""
-    if not study_file(study).published:
-        return []
-    tables = study_file(study).tables
-    names = [name for name, table in tables.items() if table.get("published", True)]
+    tables = study_file(study).tables.items() if study_file(study).published else ()
+    names = [name for name, table in tables if table.get("published", True)]
     return [f"results/published/{study}/{name}.{end}" for name in names for end in ("csv", "md")]
 
 

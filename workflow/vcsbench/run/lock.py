@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,7 +44,8 @@ def begin(root: Path) -> int:
 
     Raises a UserError where another run is at work, or the folders cannot be written.
     """
-    _check_room(root)
+    if full := is_full(root):
+        raise UserError(f"{full}: the file system is full; free some space and run again")
     _check_writable(root)
     lock, earlier = _take(root)
     left = end_marked(root)
@@ -83,35 +84,24 @@ def say(text: str) -> None:
 def marked(root: Path) -> list[int]:
     """The processes that carry a checkout's mark, but this one and its ancestors."""
     wanted = f"{MARK}={os.path.realpath(root)}"
-    own, pid = set(), os.getpid()
-    while pid > 1 and pid not in own:
-        own.add(pid)
-        pid = processes.parent(pid)
-    others = set(processes.everybody()) - own
+    others = {*processes.everybody()} - {os.getpid(), *processes.ancestors()}
     return [pid for pid in others if wanted in processes.environment(pid)]
 
 
-def end_marked(root: Path, grace_s: float = GRACE_S) -> int:
+def end_marked(root: Path) -> int:
     """End all processes that carry a checkout's mark; returns how many there were."""
-    first = marked(root)
-    _signal(first, signal.SIGTERM)
-    deadline = time.monotonic() + grace_s
-    left = first
+    first = left = marked(root)
+    processes.send(first, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE_S
     while left and time.monotonic() < deadline:
         time.sleep(0.02)
         left = marked(root)
     # Some may be started while others are ended.
     while left:
-        _signal(left, signal.SIGKILL)
+        processes.send(left, signal.SIGKILL)
         time.sleep(0.02)
         left = marked(root)
     return len(first)
-
-
-def _signal(pids: Iterable[int], number: int) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
 
 
 def _take(root: Path) -> tuple[int, str]:
@@ -165,18 +155,14 @@ def is_full(root: Path) -> str:
     return ""
 
 
-def _check_room(root: Path) -> None:
-    if full := is_full(root):
-        raise UserError(f"{full}: the file system is full; free some space and run again")
-
-
 def _check_writable(root: Path) -> None:
     """A UserError where a folder of a run's cannot be written, as after a run of another user's."""
-    for top in (root, *(root / name for name in WRITTEN)):
-        below = [top, *(path for path in top.glob("*") if path.is_dir())] if top != root else [top]
-        for folder in below:
-            if folder.exists() and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
-                raise UserError(f"{folder}: cannot be written; {_remedy(folder)}")
+    folders = [root]
+    for name in WRITTEN:
+        folders += [root / name, *filter(Path.is_dir, (root / name).glob("*"))]
+    for folder in folders:
+        if folder.exists() and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+            raise UserError(f"{folder}: cannot be written; {_remedy(folder)}")
 
 
 def _remedy(path: Path) -> str:

@@ -10,7 +10,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 
 from vcsbench import processes
@@ -57,8 +56,7 @@ def stop_workflow() -> None:
     """Have the Snakemake that wants this job start no other one."""
     for pid in processes.ancestors(WATCHED + 1):
         if any(word.endswith("snakemake") for word in processes.command_line(pid)[:4]):
-            with suppress(OSError):
-                os.kill(pid, signal.SIGTERM)
+            processes.send([pid], signal.SIGTERM)
             return
 
 
@@ -68,14 +66,8 @@ def _watch(fds: list[int]) -> None:
         print("the workflow has ended, and this job with it", file=sys.stderr, flush=True)
     started = processes.family(os.getpid())[1:]
     # What is asked to end ends its own children only, and this thread with itself.
-    atexit.register(_kill, started)
+    atexit.register(processes.send, started, signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE_S)
-    _kill({*started, *processes.family(os.getpid())[1:]})
+    processes.send({*started, *processes.family(os.getpid())[1:]}, signal.SIGKILL)
     os._exit(1)
-
-
-def _kill(pids: Iterable[int]) -> None:
-    for pid in pids:
-        with suppress(OSError):
-            os.kill(pid, signal.SIGKILL)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from vcsbench import wholefile
 from vcsbench.plan import fresh
 from vcsbench.storages import runfolder
-from vcsbench.subjects.repository import copies
 
 if TYPE_CHECKING:
     from vcsbench.run.house import House
@@ -33,19 +32,20 @@ def mend(root: Path) -> list[str]:
     error. Returns the paths, relative to `root`, of what is made again. What a run before this one has
     looked at, and what has not changed since, is not read again."""
     began, before = _clock(root), fresh.recall(root)
-    exports: set[str] = set()
-    broken = set(_broken_files(root, exports))
+    files, seals = _written(root)
+    broken = set(_broken(root, files, seals))
     # Nothing is older than a moment that is still to come: somebody has set the clock back.
     new = list(_notes(root / ".snakemake" / "metadata", before.until * (before.until <= began)))
     broken |= set(_files_of_torn_notes(new))
     # Snakemake does not miss a file as long as what was made from it is there.
-    computed = _sealed_files(root) if broken else []
+    computed = map(wholefile.sealed_by, seals) if broken else ()
     for path in [*(root / name for name in broken), *computed]:
         path.unlink(missing_ok=True)
     for name in broken:
         note_of(root, name).unlink(missing_ok=True)  # nothing is known of it
     _forget_marks(root)
-    after = fresh.noted(root, exports - broken, began)
+    exports = {fresh.export_of(path) for path in files if path.startswith(DEAR[0])} - broken
+    after = fresh.noted(root, exports, began)
     if new or after.results != before.results:
         fresh.note(root, after)
     if broken:
@@ -79,7 +79,7 @@ def _stand_in(house: House, storage: str) -> None:
     were missing, every cell would be measured anew; it is made again when a cell is to be measured."""
     root, record = house.config.root, f"results/repositories/{storage}.json"
     path = root / record
-    made = copies.moment(path)
+    made = wholefile.read_json(path).get("made")
     as_recorded = made and (note_of(root, record).exists() or house.shelf.made(storage) == made)
     if as_recorded or not (root / DEAR[0]).exists():
         return
@@ -89,41 +89,40 @@ def _stand_in(house: House, storage: str) -> None:
     if house.is_measured(storage):
         return
     for repo in house.shelf.repositories(storage):
-        loaded = root / "results" / "loaded" / f"{repo}.json"
-        if house.shelf.loaded(repo) != copies.moment(loaded):
+        loaded = house.shelf.load_record(repo)
+        if house.shelf.loaded(repo) != wholefile.read_json(loaded).get("made"):
             loaded.unlink(missing_ok=True)
     mark = note_of(root, record, "incomplete")
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.write_text(json.dumps({"external_jobid": None}))
 
 
-def _broken_files(root: Path, exports: set[str]) -> Iterator[str]:
-    """Those below results/ and reports/ that are not whole; `exports` takes those of cell-rounds."""
+def _written(root: Path) -> tuple[list[str], list[Path]]:
+    """The files below results/ and reports/, relative to `root`, and the seals there. What was being written
+    when a run was killed is removed."""
+    files, seals = [], []
     for top in WRITTEN:
         for folder, _, names in os.walk(root / top):
             below = os.path.relpath(folder, root)
-            if f"{below}/".startswith(DEAR[0]):
-                found = {fresh.export_of(f"{below}/{n}") for n in names if n.endswith(".json")}
-                exports |= found
             for name in names:
-                yield from _broken_file(root, below, name)
+                if not name.startswith("."):
+                    files.append(f"{below}/{name}")
+                elif name.endswith(".new"):
+                    Path(folder, name).unlink(missing_ok=True)
+                elif name.endswith(".sha256"):
+                    seals.append(Path(folder, name))
+    return files, seals
 
 
-def _broken_file(root: Path, below: str, name: str) -> Iterator[str]:
-    path = f"{below}/{name}"
-    if name.startswith("."):
-        if name.endswith(".new"):
-            (root / path).unlink(missing_ok=True)
-        elif name.endswith(".sha256") and wholefile.is_broken(root / path):
-            yield str(wholefile.sealed_by(Path(path)))
-            (root / path).unlink()
-    elif path.endswith(".json") and path.startswith(DEAR) and not _is_whole(root, path):
-        yield path
-
-
-def _sealed_files(root: Path) -> list[Path]:
-    seals = [seal for top in WRITTEN for seal in (root / top).rglob(".*.sha256")]
-    return [wholefile.sealed_by(seal) for seal in seals]
+def _broken(root: Path, files: Iterable[str], seals: Iterable[Path]) -> Iterator[str]:
+    """Those of the files that are not whole. A seal that does not fit goes, too."""
+    for seal in seals:
+        if wholefile.is_broken(seal):
+            yield str(wholefile.sealed_by(seal.relative_to(root)))
+            seal.unlink()
+    for path in files:
+        if path.startswith(DEAR) and path.endswith(".json") and not _is_whole(root, path):
+            yield path
 
 
 def _is_whole(root: Path, path: str) -> bool:

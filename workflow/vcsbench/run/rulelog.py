@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from vcsbench.errors import UserError
-from vcsbench.run.orphans import end_when_told, end_with_workflow
-
-FULL = (errno.ENOSPC, errno.EDQUOT)
+from vcsbench.run.orphans import FULL, end_when_told, end_with_workflow
 
 
 @contextlib.contextmanager

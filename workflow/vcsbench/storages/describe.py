@@ -59,14 +59,12 @@ def why_never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
     kind = _filesystem(storage)
     if kind in IN_MEMORY:
         return f"{storage} is a {kind}: what is only in memory cannot be cold"
-    if not machine.clearing(clear_caches):
-        return (
-            "caches cannot be cleared here: that takes root, or vmtouch to drop a repository's files"
-            if clear_caches == "auto"
-            else f"`clear_caches: {clear_caches}` is not possible here: "
-            + ("it takes root" if clear_caches == "drop-caches" else "it takes vmtouch")
-        )
-    return ""
+    if machine.clearing(clear_caches):
+        return ""
+    if clear_caches == "auto":
+        return "caches cannot be cleared here: that takes root, or vmtouch to drop a repository's files"
+    takes = "root" if clear_caches == "drop-caches" else "vmtouch"
+    return f"`clear_caches: {clear_caches}` is not possible here: it takes {takes}"
 
 
 # Asked for each of thousands of cells.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import stat
@@ -13,7 +12,7 @@ from pathlib import Path
 from vcsbench.errors import UserError
 from vcsbench.storages.folder import resolve
 from vcsbench.storages.mounts import read_mounts
-from vcsbench.wholefile import write_json
+from vcsbench.wholefile import read_json, write_json
 
 MARKER = ".vcsbench"
 # All that vcsbench makes in its folder.
@@ -118,11 +117,7 @@ class Place:
 
     def _check(self, below: Sequence[str] = ()) -> None:
         """A UserError where the place, or a folder on the way to what is in it, is not ours."""
-        try:
-            marker = json.loads((self.path / MARKER).read_text())
-        except (OSError, ValueError):
-            marker = {}
-        owner = marker.get("owner") if isinstance(marker, dict) else None
+        owner = read_json(self.path / MARKER).get("owner")
         if not self._is_own_folder() or (owner != self.owner and not self._is_begun()):
             raise UserError(
                 f"{self.path}: is in the way: vcsbench did not make it, and will not touch it; "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from vcsbench.processes import command_line
 from vcsbench.storages.place import MARKER, Place
+from vcsbench.wholefile import read_json
 
 
 @contextmanager
@@ -26,14 +26,13 @@ def run_folder(root: str | Path) -> Iterator[Path]:
 def remove_abandoned(root: str | Path, places: Iterable[Place]) -> list[Path]:
     """Remove what measurements of a checkout have left that were killed: their folders, and what their
     commands wrote on the places. Returns what was removed."""
-    folders = [
-        (path, path.name.removeprefix(_prefix(root)).split("-")[0])
-        for path in Path(tempfile.gettempdir()).glob(f"{_prefix(root)}*")
-    ]
+    prefix = _prefix(root)
+    found = Path(tempfile.gettempdir()).glob(f"{prefix}*")
+    pids = {path: path.name.removeprefix(prefix).split("-")[0] for path in found}
     for place in places:
-        folders += [(path, path.name) for path in (place.path / "targets").glob("*")]
+        pids |= {path: path.name for path in (place.path / "targets").glob("*")}
     removed = []
-    for path, pid in folders:
+    for path, pid in pids.items():
         if pid.isdigit() and not _is_measuring(pid) and _is_ours(path):
             shutil.rmtree(path, ignore_errors=True)
             removed.append(path)
@@ -44,13 +43,9 @@ def abandoned_places(storage: Path) -> list[Place]:
     """The places on a storage whose checkout is no more, as after it was moved."""
     found = []
     for path in storage.glob("vcsbench-*"):
-        try:
-            owner = json.loads((path / MARKER).read_text())["owner"]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        place = Place(storage, owner)
-        if place.path == path and not os.path.lexists(owner):
-            found.append(place)
+        owner = read_json(path / MARKER).get("owner")
+        if owner and Place(storage, owner).path == path and not os.path.lexists(owner):
+            found.append(Place(storage, owner))
     return found
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.subjects.repository.audit import check_copy
-from vcsbench.subjects.repository.labels import BOOKKEEPING, EMPTY, FOLDER, copy_of
+from vcsbench.subjects.repository.labels import EMPTY, FOLDER, copy_of, results_of
 from vcsbench.subjects.repository.variant import Variant
 from vcsbench.subjects.subject import Recipe, Subject, Words
 
@@ -57,13 +57,13 @@ class Repository(Subject):
 
     def facts(self) -> dict[str, Any]:
         """The copy, what its label says, and how the copies lie."""
-        label = {k: v for k, v in self.label.items() if k not in BOOKKEEPING}
-        repository = {**self.recipe["repository"], "variant": self.variant.name, **label}
-        return {
-            "copy": self.copy,
-            "repository": {**repository, "path": str(self.path)},
-            "layout": self.layout,
+        repository = {
+            **self.recipe["repository"],
+            "variant": self.variant.name,
+            **results_of(self.label),
+            "path": str(self.path),
         }
+        return {"copy": self.copy, "repository": repository, "layout": self.layout}
 
     def flags(self) -> list[str]:
         """That nothing is packed, or that the copy lies elsewhere than the others."""
@@ -77,10 +77,7 @@ class Repository(Subject):
 
 def variant_of(repository: Mapping[str, Any]) -> Variant:
     """The variant that a recipe's `repository` is."""
-    name, form, packing, identity = (
-        repository[key] for key in ("name", "format", "packing", "identity")
-    )
-    return Variant(name, form, packing, identity)
+    return Variant(*(repository[key] for key in ("name", "format", "packing", "identity")))
 
 
 SUBJECT = Repository

@@ -15,14 +15,14 @@ from vcsbench.subjects.repository.variant import Variant
 SHARDS = 2
 
 
-def check_copy(place: Path, variant: Variant, number: int, shards: int = SHARDS) -> dict[str, Any]:
+def check_copy(place: Path, variant: Variant, number: int) -> dict[str, Any]:
     """The label of a copy that is to be measured; a UserError where it is not the copy that it should be.
 
     Little is read: caches that are to be cold are cleared after it, and hot ones are warm.
     """
     copy = copy_of(place, variant.name, number)
     label = said_of(copy)
-    wrong = wrong_with(copy, label, variant, number, shards)
+    wrong = wrong_with(copy, label, variant, number, SHARDS)
     if wrong:
         if label.get("identity") == variant.identity:
             withdraw(copy)

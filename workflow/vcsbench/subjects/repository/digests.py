@@ -6,7 +6,7 @@ import hashlib
 import multiprocessing
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,12 +22,12 @@ class Total:
     def __init__(self) -> None:
         self._sum = 0
 
-    def begin(self, name: str) -> hashlib.blake2b:
-        """What a file's bytes are to be given to."""
-        return hashlib.blake2b(os.fsencode(name) + b"\0", digest_size=16)
-
-    def end(self, file: hashlib.blake2b) -> None:
-        """Add a file whose bytes were given."""
+    def added(self, name: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """The bytes of a file as they are; it is added when all were taken."""
+        file = hashlib.blake2b(os.fsencode(name) + b"\0", digest_size=16)
+        for chunk in chunks:
+            file.update(chunk)
+            yield chunk
         self._sum = (self._sum + int.from_bytes(file.digest(), "big")) % _BITS
 
     def hexdigest(self) -> str:
@@ -42,26 +42,29 @@ class Content(NamedTuple):
     state: dict[str, str]
 
 
+def chunks(path: str, size: int) -> Iterator[bytes]:
+    """The bytes of a file of this size."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        # Most files are small: one call reads all, and there is nothing behind it.
+        while size > 0 and (chunk := os.read(file, min(size, CHUNK))):
+            yield chunk
+            size -= len(chunk)
+    finally:
+        os.close(file)
+
+
 def read(repository: Path) -> Content:
     """Read all files of a repository."""
     total, seen = Total(), {}
     for folder, entries in state.walk(repository):
         seen[folder] = state.of_folder(entries)
         for name, status in entries:
-            if stat.S_ISDIR(status.st_mode):
-                continue
-            relative = name if folder == "." else f"{folder}/{name}"
-            file = total.begin(relative)
-            source = os.open(os.path.join(repository, relative), os.O_RDONLY)
-            try:
-                # Most files are small: one call reads all, and there is nothing behind it.
-                left = status.st_size
-                while left > 0 and (chunk := os.read(source, min(left, CHUNK))):
-                    file.update(chunk)
-                    left -= len(chunk)
-            finally:
-                os.close(source)
-            total.end(file)
+            if not stat.S_ISDIR(status.st_mode):
+                relative = state.below(folder, name)
+                file = chunks(f"{repository}/{relative}", status.st_size)
+                for _ in total.added(relative, file):
+                    pass
     return Content(total.hexdigest(), seen)
 
 
@@ -71,4 +74,8 @@ def read_all(repositories: Sequence[Path]) -> list[Content]:
     if cores < 2:
         return [read(repository) for repository in repositories]
     with multiprocessing.get_context("fork").Pool(cores) as pool:
-        return pool.map(read, repositories, chunksize=1)
+        found = pool.map(read, repositories, chunksize=1)
+        # Told to end instead, one that has hardly begun may drop what our handler raises, and stay.
+        pool.close()
+        pool.join()
+    return found

@@ -97,7 +97,7 @@ def files(path: Path) -> list[File]:
     found = []
     for folder, entries in state.walk(path):
         for name, status in entries:
-            relative = name if folder == "." else f"{folder}/{name}"
+            relative = state.below(folder, name)
             if stat.S_ISREG(status.st_mode):
                 revision = _revision(relative.split("/"), size)
                 found.append(File(revision, relative, status.st_size, status.st_mode & 0o777))

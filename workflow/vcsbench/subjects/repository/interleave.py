@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import os
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from vcsbench.subjects.repository import digests, state
-from vcsbench.subjects.repository.digests import CHUNK, Content, Total
+from vcsbench.subjects.repository.digests import CHUNK, Content, Total, chunks
 from vcsbench.subjects.repository.fsfs import File
 
 # ext4 puts a file of 16 blocks or more near its folder, and the folders of copies far from each other.
@@ -20,8 +19,7 @@ from vcsbench.subjects.repository.fsfs import File
 LARGE_BYTES = 48 << 10
 
 
-@dataclass(frozen=True)
-class Copying:
+class Copying(NamedTuple):
     """One copy to be made: from where, to where, and the files as fsfs.files lists them."""
 
     source: Path
@@ -56,7 +54,9 @@ def interleave(
     """
     sizes = random.Random(seed)
     for copying in copyings:
-        _make_folders(copying)
+        # All folders, empty ones too: Subversion wants its db/transactions.
+        for folder, _ in state.walk(copying.source):
+            (copying.destination / folder).mkdir(parents=True, exist_ok=True)
     sources = {copying.source: _Source(copying.source) for copying in copyings}
     step = None
     steps = heapq.merge(*map(_steps, copyings, range(len(copyings))))
@@ -73,12 +73,6 @@ def _steps(copying: Copying, index: int) -> Iterator[tuple[int, int, File]]:
     return ((file.revision, index, file) for file in copying.files)
 
 
-def _make_folders(copying: Copying) -> None:
-    # All folders, empty ones too: Subversion wants its db/transactions.
-    for folder, _ in state.walk(copying.source):
-        (copying.destination / folder).mkdir(parents=True, exist_ok=True)
-
-
 class _Source:
     """A repository that is copied several times: each of its files is digested once, and small ones are
     read once, since all copies of a revision are made one after another."""
@@ -87,58 +81,34 @@ class _Source:
         self.total = Total()
         self._path = path
         self._revision = -1
+        # By name the files of the revision that were digested, each with its bytes if it is small.
         self._kept: dict[str, bytes] = {}
-        self._digested: set[str] = set()
 
     def copy(self, file: File, destination: str, work: Path) -> None:
         """Copy one of its files; the destination must not exist."""
         if file.revision != self._revision:
             self._revision = file.revision
             self._kept.clear()
-            self._digested.clear()
-        if file.size < LARGE_BYTES:
-            _write(destination, self._small(file), file.mode)
-            return
-        made = work / "large"
-        digest = None if file.name in self._digested else self.total.begin(file.name)
-        _copy_large(self._path / file.name, made, file.mode, digest)
-        if digest is not None:
-            self.total.end(digest)
-            self._digested.add(file.name)
-        os.rename(made, destination)
-
-    def _small(self, file: File) -> bytes:
+        read = chunks(f"{self._path}/{file.name}", file.size)
         if file.name not in self._kept:
-            source = os.open(f"{self._path}/{file.name}", os.O_RDONLY)
-            try:
-                content = os.read(source, LARGE_BYTES)
-            finally:
-                os.close(source)
-            digest = self.total.begin(file.name)
-            digest.update(content)
-            self.total.end(digest)
-            self._kept[file.name] = content
-        return self._kept[file.name]
+            read = self.total.added(file.name, read)
+            self._kept[file.name] = b"".join(read) if file.size < LARGE_BYTES else b""
+        if file.size < LARGE_BYTES:
+            _write(destination, [self._kept[file.name]], file.mode)
+        else:
+            _write(f"{work}/large", read, file.mode)
+            os.rename(f"{work}/large", destination)
 
 
-def _write(path: str | Path, content: bytes, mode: int) -> None:
+def _write(path: str, chunks: Iterable[bytes], mode: int) -> None:
     # Most files are small, so this is as few system calls as it takes.
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
-        while len(content) > (written := os.write(file, content)):
-            content = content[written:]
+        for chunk in chunks:
+            while len(chunk) > (written := os.write(file, chunk)):
+                chunk = chunk[written:]
     finally:
         os.close(file)
-
-
-def _copy_large(source: Path, made: Path, mode: int, digest: hashlib.blake2b | None) -> None:
-    with source.open("rb", buffering=0) as reading:
-        writing = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with open(writing, "wb", buffering=CHUNK) as file:
-            while chunk := reading.read(CHUNK):
-                file.write(chunk)
-                if digest is not None:
-                    digest.update(chunk)
 
 
 def _space(path: Path, size: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vcsbench.wholefile import write_json
+from vcsbench.wholefile import read_json, write_json
 
 # Below the place, and what the servers serve.
 FOLDER = "repositories"
@@ -37,11 +37,13 @@ def write_label(copy: Path, says: Mapping[str, Any]) -> None:
 def said_of(copy: Path) -> dict[str, Any]:
     """What the label beside a copy says, the copy itself not looked at; {} where there is none, or it is
     not as it was written."""
-    try:
-        label = json.loads(label_of(copy).read_text())
-    except (OSError, ValueError):
-        return {}
-    return label if isinstance(label, dict) and label.get("seal") == _seal(label) else {}
+    label = read_json(label_of(copy))
+    return label if label.get("seal") == _seal(label) else {}
+
+
+def results_of(label: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a label results need."""
+    return {key: value for key, value in label.items() if key not in BOOKKEEPING}
 
 
 def withdraw(copy: Path) -> None:

@@ -1,17 +1,15 @@
 """Whether copies do lie interleaved: the proof by the extents of a sample of their files.
 
-A sample of steps is taken: revisions of copies that are not packed, shards of packed ones. The first
-extent of a step's file in each copy says where it lies on the device. Two copies lie together if the same
-step of both is much nearer, in the median, than two steps of one copy are to each other. Interleaved
-copies are one group of such pairs: revision 1 of all copies, then revision 2 of all. Of copies made one
-after another none lies together with another: between revision 1 of one and revision 1 of the next lie all
-revisions of a copy. Packed copies and those that are not packed are looked at each among themselves.
+A step is a revision, or of packed copies a shard; where its file begins on the device is its first extent.
+Two copies lie together if the same step of both is much nearer, in the median, than two steps of one copy
+are to each other. Interleaved copies are one group of such pairs; of copies made one after another none lies
+together with another. Packed copies and others are looked at each among themselves.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import median
@@ -42,16 +40,14 @@ def prove(copies: Mapping[str, Path]) -> dict[str, Any]:
     the nearest other copy, and `other_step_bytes` to other steps of its own.
     """
     try:
-        places = _places(copies)
+        places = list(_places(copies))
     except NotAsked as error:
         kind = mount_of(next(iter(copies.values()))).filesystem or "this file system"
-        return _said(
-            "unknown",
-            f"cannot be asked whether they lie interleaved: {kind} does not say where files lie ({error})",
-            0,
+        return _unknown(
+            f"asked whether they lie interleaved: {kind} does not say where files lie ({error})"
         )
     except OSError as error:
-        return _said("unknown", f"cannot be asked whether they lie interleaved: {error}", 0)
+        return _unknown(f"asked whether they lie interleaved: {error}")
     return judge(places)
 
 
@@ -61,30 +57,24 @@ def judge(places: Sequence[Place]) -> dict[str, Any]:
     for copy, step, start in places:
         at[step[0]][copy][step] = start
     if not at:
-        return _said(
-            "unknown", "cannot be shown to lie interleaved: no file lies in an extent of its own", 0
-        )
-    if all(len(copies) == 1 for copies in at.values()):
-        return _said("alone", "are one of each kind, and have nothing to lie beside", len(places))
+        return _unknown("shown to lie interleaved: no file lies in an extent of its own")
     kinds = [_Kind(copies) for copies in at.values() if len(copies) > 1]
+    if not kinds:
+        return _said("alone", "are one of each kind, and have nothing to lie beside", len(places))
     told = [kind for kind in kinds if kind.other]
     if not told:
-        return _said(
-            "unknown",
-            "cannot be shown to lie interleaved: there are too few revisions",
-            len(places),
-        )
+        return _unknown("shown to lie interleaved: there are too few revisions", len(places))
     same = median([distance for kind in told for distance in kind.nearest()])
     other = median([distance for kind in told for distance in kind.other.values()])
     shown = (
         f"the same revision or shard of the nearest other copy is {_size(same)} away, another one of the "
         f"same copy {_size(other)} (medians of {len(places)} sampled files, by FIEMAP)"
     )
-    groups = [group for kind in told for group in kind.groups()]
-    apart = sorted(copy for kind in told for copy in _outside(kind.groups()))
+    groups = [kind.groups() for kind in told]
+    apart = sorted(copy for of_kind in groups for copy in _outside(of_kind))
     if not apart:
         verdict, sentence = "interleaved", f"lie interleaved: {shown}"
-    elif all(len(group) == 1 for group in groups):
+    elif all(len(of_kind[0]) == 1 for of_kind in groups):
         verdict, sentence = "apart", f"do NOT lie interleaved: {shown}"
     else:
         names = f"{', '.join(apart)} {'lies' if len(apart) == 1 else 'lie'} apart from the rest"
@@ -119,16 +109,11 @@ class _Kind:
 
     def groups(self) -> list[set[str]]:
         """The groups of copies that lie together, largest first."""
-        group = {copy: {copy} for copy in self.at}
-        for one, two in combinations(self.at, 2):
-            if self._together(one, two):
-                merged = group[one] | group[two]
-                group.update(dict.fromkeys(merged, merged))
         found: list[set[str]] = []
         for copy in sorted(self.at):
-            if group[copy] not in found:
-                found.append(group[copy])
-        return sorted(found, key=lambda members: -len(members))
+            near = [group for group in found if any(self._together(copy, other) for other in group)]
+            found = [group for group in found if group not in near] + [{copy}.union(*near)]
+        return sorted(found, key=lambda members: (-len(members), min(members)))
 
     def _together(self, one: str, two: str) -> bool:
         shared = self.at[one].keys() & self.at[two].keys()
@@ -141,7 +126,7 @@ class _Kind:
 def _outside(groups: list[set[str]]) -> set[str]:
     """The copies that are not in the largest group; all of them where no two lie together."""
     if len(groups) > 1 and len(groups[0]) == 1:
-        return set.union(*groups)
+        return set().union(*groups)
     return set().union(*groups[1:])
 
 
@@ -167,41 +152,30 @@ def _said(
     }
 
 
-def _places(copies: Mapping[str, Path]) -> list[Place]:
-    wanted = _sampled(copies)
-    found = []
-    for name, copy in copies.items():
-        for step, file in wanted[name]:
-            extent = first_extent(copy / file)
-            if extent:
-                found.append((name, step, extent.start))
-    return found
+def _unknown(why: str, files: int = 0) -> dict[str, Any]:
+    return _said("unknown", f"cannot be {why}", files)
 
 
-def _sampled(copies: Mapping[str, Path]) -> dict[str, list[tuple[Step, str]]]:
-    """The steps of each copy and their files. Copies that share steps are asked for the same ones."""
-    sizes = {name: (fsfs.shard_size(copy) or 1 << 62) for name, copy in copies.items()}
+def _places(copies: Mapping[str, Path]) -> Iterator[Place]:
+    """Where sampled steps of each copy begin. Copies that share steps are asked for the same ones."""
     packed = {name: fsfs.packed_shards(copy) for name, copy in copies.items()}
     youngest = {name: fsfs.youngest(copy) for name, copy in copies.items()}
-    shards = _evenly(packed.values())
-    revisions = _evenly(youngest.values())
-    found: dict[str, list[tuple[Step, str]]] = {}
-    for name in copies:
-        first = packed[name] * sizes[name]
-        found[name] = [(("shard", n), f"db/revs/{n}.pack/pack") for n in shards if n < packed[name]]
-        if not packed[name]:
-            found[name] = [
-                (("revision", n), _revision_file(n, sizes[name]))
-                for n in revisions
-                if first <= n <= youngest[name]
-            ]
-    return found
+    shards, revisions = _evenly(packed.values()), _evenly(youngest.values())
+    for name, copy in copies.items():
+        size = fsfs.shard_size(copy)
+        files: dict[Step, str] = {
+            ("shard", n): f"{n}.pack/pack" for n in shards if n < packed[name]
+        } or {
+            ("revision", n): f"{n // size}/{n}" if size else f"{n}"
+            for n in revisions
+            if n <= youngest[name]
+        }
+        for step, file in files.items():
+            extent = first_extent(copy / "db" / "revs" / file)
+            if extent:
+                yield name, step, extent.start
 
 
-def _revision_file(number: int, shard: int) -> str:
-    return f"db/revs/{number // shard}/{number}" if shard < 1 << 62 else f"db/revs/{number}"
-
-
-def _evenly(ends: Any) -> list[int]:
+def _evenly(ends: Iterable[int]) -> list[int]:
     """Numbers below each of the ends, spread evenly, not next to each other where that can be."""
     return sorted({n for end in set(ends) for n in range(0, end, max(1, end // STEPS))})

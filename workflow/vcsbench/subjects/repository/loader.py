@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from vcsbench.errors import UserError
 from vcsbench.sources import Source
@@ -30,20 +30,18 @@ def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -
     Returns what is to be said of it: revisions, notes, tree, seconds.
     """
     begun = time.monotonic()
-    formats = {fmt: [p for f, p in variants if f == fmt] for fmt, _ in variants}
-    plain = {fmt: into / f"{fmt}.nopack" for fmt in formats}
+    plain = {fmt: into / f"{fmt}.nopack" for fmt, _ in variants}
     for fmt, path in plain.items():
         svnadmin.create(path, fmt)
     facts = _stream(source, list(plain.values()))
     say(f"loaded {facts.revisions} revisions in {time.monotonic() - begun:.1f} s")
     # svnadmin verify and pack use one core each.
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda fmt: _finish(plain[fmt], formats[fmt]), formats))
+        list(pool.map(lambda f: _finish(plain[f], [p for fmt, p in variants if fmt == f]), plain))
     for fmt, packing in variants:
-        if unlike := fsfs.unlike(into / f"{fmt}.{packing}", fmt, packing):
-            raise UserError(
-                f"{into / f'{fmt}.{packing}'} was loaded, but {unlike}: look after svnadmin"
-            )
+        path = into / f"{fmt}.{packing}"
+        if unlike := fsfs.unlike(path, fmt, packing):
+            raise UserError(f"{path} was loaded, but {unlike}: look after svnadmin")
     return {
         "revisions": facts.revisions,
         "notes": list(facts.notes),
@@ -52,11 +50,37 @@ def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -
     }
 
 
+class _Load:
+    """An svnadmin load into a repository, and when it has ended, the lines that it said."""
+
+    said: list[str]
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # In memory: the disk may be full, and that is then what has to be said.
+        self._log = os.fdopen(os.memfd_create(path.name), "r+b")
+        self.process = subprocess.Popen(
+            # A user's history may hold properties that today's Subversion would not accept anew.
+            ["svnadmin", "load", "-q", "--no-flush-to-disk", "--bypass-prop-validation", path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._log,
+        )
+
+    def end(self) -> None:
+        """Close its pipe, and wait."""
+        self.process.communicate()
+        with self._log as file:
+            file.seek(0)
+            said = file.read().decode(errors="replace").strip().splitlines()
+        self.said = said or ["it said nothing"]
+
+
 class _Tee:
     """Writes the same bytes to several pipes."""
 
-    def __init__(self, loads: list[subprocess.Popen[bytes]]) -> None:
-        self.pipes = [load.stdin for load in loads if load.stdin]
+    def __init__(self, loads: list[_Load]) -> None:
+        self.pipes = [load.process.stdin for load in loads if load.process.stdin]
         for pipe in self.pipes:
             with contextlib.suppress(OSError):  # only slower
                 fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
@@ -72,18 +96,7 @@ class _Tee:
 
 
 def _stream(source: Source, paths: list[Path]) -> Any:
-    # In memory: the disk may be full, and that is then what has to be said.
-    says = [os.fdopen(os.memfd_create(path.name), "r+b") for path in paths]
-    loads = [
-        subprocess.Popen(
-            # A user's history may hold properties that today's Subversion would not accept anew.
-            ["svnadmin", "load", "-q", "--no-flush-to-disk", "--bypass-prop-validation", path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=said,
-        )
-        for path, said in zip(paths, says, strict=True)
-    ]
+    loads = [_Load(path) for path in paths]
     facts = None
     try:
         tee: Any = _Tee(loads)
@@ -92,11 +105,15 @@ def _stream(source: Source, paths: list[Path]) -> Any:
     except BrokenPipeError:
         pass  # a load ended early, and says why below
     finally:
-        failed = _end(loads, paths, says)
-    for path, said in failed:
-        full.raise_said("\n".join(said), path)
+        # One that ended by itself comes first: the others were then given no more of the stream.
+        loads.sort(key=lambda load: (load.process.poll() is None, load.path))
+        for load in loads:
+            load.end()
+    failed = [load for load in loads if load.process.returncode != 0]
+    for load in failed:
+        full.raise_said("\n".join(load.said), load.path)
     if failed:
-        path, said = failed[0]
+        path, said = failed[0].path, failed[0].said
         reached = fsfs.youngest(path)
         place = source.place(reached + 1)
         raise UserError(
@@ -105,37 +122,13 @@ def _stream(source: Source, paths: list[Path]) -> Any:
         )
     if not facts:
         raise UserError("svnadmin load did not read all of the history")
-    _check_revisions(facts.revisions, paths)
-    return facts
-
-
-def _check_revisions(wanted: int, paths: list[Path]) -> None:
-    """Refuse what svnadmin load took for the end of a stream."""
+    # What svnadmin load took for the end of a stream may not be.
     for path in paths:
-        if (loaded := fsfs.youngest(path)) != wanted:
-            raise UserError(f"svnadmin load into {path} loaded {loaded} of {wanted} revisions")
-
-
-def _end(
-    loads: list[subprocess.Popen[bytes]], paths: list[Path], says: Sequence[BinaryIO]
-) -> list[tuple[Path, list[str]]]:
-    """Close the pipes and wait; returns each load that failed, and the lines that it said.
-
-    One that ended by itself comes first: the others were then given no more of the stream.
-    """
-    ended = [process.poll() is not None for process in loads]
-    for process in loads:
-        with contextlib.suppress(BrokenPipeError):
-            process.communicate()
-        process.wait()
-    failed = []
-    for process, path, first, file in zip(loads, paths, ended, says, strict=True):
-        with file:
-            file.seek(0)
-            said = file.read().decode(errors="replace").strip().splitlines()
-        if process.returncode != 0:
-            failed.append((not first, path, said or ["it said nothing"]))
-    return [(path, said) for _, path, said in sorted(failed)]
+        if (loaded := fsfs.youngest(path)) != facts.revisions:
+            raise UserError(
+                f"svnadmin load into {path} loaded {loaded} of {facts.revisions} revisions"
+            )
+    return facts
 
 
 def _finish(path: Path, packings: list[str]) -> None:

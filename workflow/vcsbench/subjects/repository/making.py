@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ from vcsbench.subjects.repository import audit, copies, fsfs, nursery, state, sv
 from vcsbench.subjects.repository.digests import Content
 from vcsbench.subjects.repository.interleave import Copying, make_copies
 from vcsbench.subjects.repository.labels import (
-    BOOKKEEPING,
     EMPTY,
     FOLDER,
     copy_of,
     label_of,
+    results_of,
     said_of,
     withdraw,
     write_label,
@@ -31,6 +31,8 @@ from vcsbench.subjects.repository.variant import Variant
 # What is not to stay while copies are made.
 WORK = "making"
 ELSEWHERE = "lower `copies` or the scale, or name another folder in `storages`"
+# By variant and number.
+Copyings = dict[tuple[Variant, int], Copying]
 # A copy, its label, and a label that was being written.
 _COPY = re.compile(r"\.?[A-Za-z0-9][\w.-]*\.f\d+\.(?:no)?pack\.\d+(?:\.json(?:\.new)?)?")
 
@@ -52,25 +54,24 @@ def make_missing(
         place.make(FOLDER)
         place.remove(WORK)  # what an interrupted run left
         _remove_unlabelled(place)
-        wanted = list(copies.missing(place.path, variants, numbers))
-        copyings = []
-        for variant, copy in wanted:
-            source = _source(place.path, variant, numbers, loaded[variant.repo])
-            copyings.append(
-                Copying(source, copy_of(place.path, variant.name, copy), fsfs.files(source))
-            )
-        for copying in copyings:
+        missing = copies.missing(place.path, variants, numbers)
+        copyings = {}
+        for variant, copy in missing:
+            there = [n for n in range(1, numbers + 1) if (variant, n) not in missing]
+            source = _source(place.path, variant, numbers, there, loaded[variant.repo])
+            destination = copy_of(place.path, variant.name, copy)
+            copyings[variant, copy] = Copying(source, destination, fsfs.files(source))
+        for copying in copyings.values():
             _remove_copy(place, copying.destination)
         _check_room(place, copyings)
         if copyings:
-            _copy(place, wanted, copyings, loaded, spacer_kib, seed)
+            _copy(place, copyings, loaded, spacer_kib, seed)
         if not audit.empty_is_whole(place.path):
-            _make_empty(place)
-    labels = {v.name: said_of(copy_of(place.path, v.name, 1)) for v in variants}
-    return {
-        name: {key: value for key, value in label.items() if key not in BOOKKEEPING}
-        for name, label in labels.items()
-    }
+            empty = place.path / FOLDER / EMPTY
+            _remove_copy(place, empty)
+            svnadmin.create(empty, "f7")
+            write_label(empty, {"state": state.take(empty)})
+    return {v.name: results_of(said_of(copy_of(place.path, v.name, 1))) for v in variants}
 
 
 def _remove_unlabelled(place: Place) -> None:
@@ -88,13 +89,15 @@ def _remove_copy(place: Place, copy: Path) -> None:
     place.remove(FOLDER, copy.name)
 
 
-def _source(place: Path, variant: Variant, numbers: int, loaded: dict[str, Any]) -> Path:
+def _source(
+    place: Path, variant: Variant, numbers: int, whole: Sequence[int], loaded: dict[str, Any]
+) -> Path:
+    """What to make copies of a variant from: what was loaded, or one of those that are `whole`."""
     scratch = nursery.loaded(loaded, variant)
     if scratch:
         return scratch
-    for copy in range(1, numbers + 1):
-        if copies.is_whole(place, variant, copy):
-            return copy_of(place, variant.name, copy)
+    if whole:
+        return copy_of(place, variant.name, whole[0])
     for copy in range(1, numbers + 1):
         withdraw(copy_of(place, variant.name, copy))
     raise UserError(
@@ -103,16 +106,16 @@ def _source(place: Path, variant: Variant, numbers: int, loaded: dict[str, Any])
     )
 
 
-def _check_room(place: Place, copyings: Sequence[Copying]) -> None:
+def _check_room(place: Place, copyings: Copyings) -> None:
     there = os.statvfs(place.path)
     block = there.f_frsize
-    need = sum(-(-file.size // block) * block for c in copyings for file in c.files)
+    files = [file for copying in copyings.values() for file in copying.files]
+    need = sum(-(-file.size // block) * block for file in files)
     free = there.f_bavail * block
     say(f"{len(copyings)} copies need {words.size(need)}; {place.path} has {words.size(free)}")
-    files = sum(len(copying.files) for copying in copyings)
-    if need > free or (there.f_files and files > there.f_favail):
+    if need > free or (there.f_files and len(files) > there.f_favail):
         raise UserError(
-            f"{place.path}: the copies need {words.size(need)} in {files} files, and there are "
+            f"{place.path}: the copies need {words.size(need)} in {len(files)} files, and there are "
             f"{words.size(free)} and {there.f_favail} files free; free some space, or {ELSEWHERE}, and run "
             f"again"
         )
@@ -120,22 +123,22 @@ def _check_room(place: Place, copyings: Sequence[Copying]) -> None:
 
 def _copy(
     place: Place,
-    wanted: Sequence[tuple[Variant, int]],
-    copyings: Sequence[Copying],
+    copyings: Copyings,
     loaded: dict[str, dict[str, Any]],
     spacer_kib: float,
     seed: int,
 ) -> None:
     """Make the copies and then their labels: all, or none of them."""
+    made = list(copyings.values())
     try:
-        read = make_copies(copyings, place.make(WORK), spacer_kib, seed)
-        for copying, found in zip(copyings, read, strict=True):
+        read = make_copies(made, place.make(WORK), spacer_kib, seed)
+        for copying, found in zip(made, read, strict=True):
             _check_source(copying.source, found)
-        for (variant, copy), copying, found in zip(wanted, copyings, read, strict=True):
-            says = _says(variant, copying, found, loaded[variant.repo])
-            write_label(copying.destination, {**says, "copy": copy})
+        for (variant, copy), found in zip(copyings, read, strict=True):
+            facts = {key: loaded[variant.repo][key] for key in ("tree", "notes")}
+            _label(copyings[variant, copy], variant, copy, {**facts, **found._asdict()})
     except BaseException:
-        for copying in copyings:
+        for copying in made:
             _remove_copy(place, copying.destination)
         raise
     finally:
@@ -153,29 +156,16 @@ def _check_source(source: Path, found: Content) -> None:
         )
 
 
-def _make_empty(place: Place) -> None:
-    empty = place.path / FOLDER / EMPTY
-    _remove_copy(place, empty)
-    svnadmin.create(empty, "f7")
-    write_label(empty, {"state": state.take(empty)})
-
-
-def _says(
-    variant: Variant, copying: Copying, found: Content, loaded: dict[str, Any]
-) -> dict[str, Any]:
+def _label(copying: Copying, variant: Variant, copy: int, facts: Mapping[str, Any]) -> None:
     shape = fsfs.shape(copying.destination)
-    return {
+    says = {
         "variant": variant.name,
-        "repo": variant.repo,
-        "format": variant.format,
-        "packing": variant.packing,
-        "identity": variant.identity,
+        **variant._asdict(),
         "youngest": shape.youngest,
         "packed_shards": shape.packed,
         "files": len(copying.files),
         "bytes": sum(file.size for file in copying.files),
-        "tree": loaded["tree"],
-        "notes": loaded["notes"],
-        "digest": found.digest,
-        "state": found.state,
+        **facts,
+        "copy": copy,
     }
+    write_label(copying.destination, says)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import fsfs
 from vcsbench.subjects.repository.variant import Variant
+from vcsbench.wholefile import read_json
 
 # Below a place; in it a folder for each repository.
 FOLDER = "loading"
@@ -42,23 +42,20 @@ def loaded(record: Mapping[str, Any], variant: Variant) -> Path | None:
     return path if ours and not fsfs.unlike(path, variant.format, variant.packing) else None
 
 
+def place_of(record: Mapping[str, Any], root: str | Path) -> Place:
+    """The place that a repository was loaded on, by the record of the load."""
+    return Place(Path(record["path"]).parents[2], root)
+
+
 def remove_leftovers(places: Sequence[Place], root: str | Path) -> None:
     """Remove what killed loads left: folders that nobody loads into, and that no record of a finished load
     names (results/loaded below `root`)."""
     for place in places:
         folder = place.path / FOLDER
-        found = sorted(folder.iterdir()) if folder.is_dir() else []
-        for into in found:
-            if not _is_recorded(into, root) and not _is_in_use(into):
+        for into in sorted(folder.glob("*")):
+            record = read_json(Path(root, "results", "loaded", f"{into.name}.json"))
+            if record.get("path") != str(into) and not _is_in_use(into):
                 place.remove(FOLDER, into.name)
-
-
-def _is_recorded(into: Path, root: str | Path) -> bool:
-    record = Path(root, "results", "loaded", f"{into.name}.json")
-    try:
-        return bool(json.loads(record.read_text())["path"] == str(into))
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def _is_in_use(into: Path) -> bool:

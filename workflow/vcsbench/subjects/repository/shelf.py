@@ -6,13 +6,17 @@ from __future__ import annotations
 import datetime
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import audit, copies, nursery
 from vcsbench.subjects.repository.copies import Missing
 from vcsbench.subjects.repository.variant import Variant
+from vcsbench.wholefile import read_json
+
+# So many copies that have to be made again are named.
+SAID = 3
 
 
 class Shelf:
@@ -29,17 +33,11 @@ class Shelf:
         """`wanted` has by storage the variants that cells read there, `folders` the configured folder of
         each storage; `numbers` copies are made of each variant. `root` is the checkout."""
         self.wanted = {name: sorted(variants) for name, variants in sorted(wanted.items())}
+        # The names of those that cells use.
+        self.storages = list(self.wanted)
         self.folders = folders
         self.numbers = numbers
         self.root = root
-        self._missing: dict[str, Missing] = {}
-        self._made: dict[str, str] = {}
-        self._loaded: dict[str, str] = {}
-
-    @property
-    def storages(self) -> list[str]:
-        """The names of the storages that cells use."""
-        return list(self.wanted)
 
     def place(self, storage: str) -> Place:
         """vcsbench's folder on a storage."""
@@ -55,46 +53,72 @@ class Shelf:
 
     def formats(self, repo: str) -> list[list[str]]:
         """The formats and packings of a repository on any storage."""
-        found = {(v.format, v.packing) for s in self.storages for v in self._of(repo, s)}
-        return [list(pair) for pair in sorted(found)]
+        pairs = {tuple(pair) for pairs in self._pairs(repo).values() for pair in pairs}
+        return [list(pair) for pair in sorted(pairs)]
 
     def takers(self, repo: str) -> dict[str, list[list[str]]]:
         """The folders of the storages that get copies of a repository, each with their formats and
         packings."""
-        found = {s: [[v.format, v.packing] for v in self._of(repo, s)] for s in self.storages}
-        return {self.folders[storage]: pairs for storage, pairs in found.items() if pairs}
+        return {self.folders[storage]: pairs for storage, pairs in self._pairs(repo).items()}
 
     def others(self, storage: str) -> dict[str, list[str]]:
         """By repository of a storage, the other storages that get copies of it."""
         return {
-            repo: [s for s in self.storages if s != storage and self._of(repo, s)]
+            repo: [other for other in self._pairs(repo) if other != storage]
             for repo in self.repositories(storage)
         }
 
+    def _pairs(self, repo: str) -> dict[str, list[list[str]]]:
+        found: dict[str, list[list[str]]] = {}
+        for storage, variants in self.wanted.items():
+            for variant in variants:
+                if variant.repo == repo:
+                    found.setdefault(storage, []).append([variant.format, variant.packing])
+        return found
+
+    @cache  # noqa: B019 - there is one of it
     def made(self, storage: str) -> str:
         """When the copies on a storage were made, as their record has it; another moment where some have
         vanished (a tmpfs after a reboot) or were changed, so that the rule that makes them runs again."""
-        if storage not in self._made:
-            self._made[storage] = self._look_after(storage) or self._now
-        return self._made[storage]
+        place, record = self.place(storage).path, read_json(self.record(storage))
+        labels = record.get("repositories", {})
+        known = [
+            v for v in self.wanted[storage] if labels.get(v.name, {}).get("identity") == v.identity
+        ]
+        gone = [
+            f"{variant.name}.{number}: {why}"
+            for (variant, number), why in self.missing(storage).items()
+            if variant in known
+        ]
+        if gone:
+            more = [f"and {len(gone) - SAID} more"] if len(gone) > SAID else []
+            print(
+                f"{place}: {len(gone)} copies have vanished or were changed, and are made again "
+                f"({'; '.join(gone[:SAID] + more)})",
+                file=sys.stderr,
+            )
+        if gone or (known and not audit.empty_is_whole(place)):
+            return self._now
+        return str(record.get("made") or self._now)
 
+    @cache  # noqa: B019 - there is one of it
     def loaded(self, repo: str) -> str:
         """When a repository was loaded, as its record has it; another moment where there is nothing left to
         make copies from that are missing, so that the rule that loads runs again."""
-        if repo not in self._loaded:
-            gone = any(self._is_gone(s, v) for s in self.storages for v in self._of(repo, s))
-            self._loaded[repo] = (
-                "" if gone else copies.moment(self.load_record(repo))
-            ) or self._now
-        return self._loaded[repo]
+        record = read_json(self.load_record(repo))
+        wanted = ((s, v) for s, variants in self.wanted.items() for v in variants if v.repo == repo)
+        for storage, variant in wanted:
+            every = {(variant, number) for number in range(1, self.numbers + 1)}
+            if every <= self.missing(storage).keys() and not nursery.loaded(record, variant):
+                return self._now
+        return str(record.get("made") or self._now)
 
+    @cache  # noqa: B019 - there is one of it
     def missing(self, storage: str) -> Missing:
         """The copies that a storage has not as they should be, each with the reason."""
-        if storage not in self._missing:
-            self._missing[storage] = copies.missing(
-                self.place(storage).path, self.wanted[storage], self.numbers, copies.LOOKED_AT
-            )
-        return self._missing[storage]
+        return copies.missing(
+            self.place(storage).path, self.wanted[storage], self.numbers, copies.LOOKED_AT
+        )
 
     def record(self, storage: str) -> Path:
         """The record of the copies on a storage."""
@@ -107,25 +131,3 @@ class Shelf:
     @cached_property
     def _now(self) -> str:
         return datetime.datetime.now(datetime.UTC).isoformat()
-
-    def _of(self, repo: str, storage: str) -> list[Variant]:
-        return [variant for variant in self.wanted[storage] if variant.repo == repo]
-
-    def _look_after(self, storage: str) -> str:
-        """The moment of a storage's record; "" where there is none, or it is no longer so."""
-        place, known = (
-            self.place(storage),
-            copies.recorded(self.record(storage), self.wanted[storage]),
-        )
-        gone = {copy: why for copy, why in self.missing(storage).items() if copy[0] in known}
-        if gone:
-            print(copies.said_of_gone(place.path, gone), file=sys.stderr)
-        whole = not gone and (not known or audit.empty_is_whole(place.path))
-        return copies.moment(self.record(storage)) if whole else ""
-
-    def _is_gone(self, storage: str, variant: Variant) -> bool:
-        """Whether there is neither a copy of a variant on a storage, nor what one could be made from."""
-        missing = self.missing(storage)
-        if any((variant, number) not in missing for number in range(1, self.numbers + 1)):
-            return False
-        return not nursery.loaded(copies.read_record(self.load_record(variant.repo)), variant)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 Entries = list[tuple[str, os.stat_result]]
@@ -22,11 +24,12 @@ def walk(copy: Path) -> Iterator[tuple[str, Entries]]:
         folder = waiting.pop()
         entries = _entries(os.path.join(copy, folder))
         yield folder, entries
-        waiting += [
-            name if folder == "." else f"{folder}/{name}"
-            for name, status in entries
-            if status.st_mode & 0o170000 == 0o040000
-        ]
+        waiting += [below(folder, name) for name, s in entries if stat.S_ISDIR(s.st_mode)]
+
+
+def below(folder: str, name: str) -> str:
+    """The path of what is in a folder (of walk)."""
+    return name if folder == "." else f"{folder}/{name}"
 
 
 def _entries(folder: str) -> Entries:
@@ -61,12 +64,9 @@ def changed(copy: Path, state: dict[str, str], shards: int | None = None) -> str
     holding = [folder for folder in state if is_shard(folder)]
     if shards is not None and shards < len(holding):
         holding = random.sample(holding, shards)
-    looked_at = [folder for folder in state if not is_shard(folder)] + sorted(holding)
-    for folder in looked_at:
-        try:
-            same = of_folder(_entries(os.path.join(copy, folder))) == state[folder]
-        except OSError:
-            same = False
-        if not same:
-            return folder
+    for folder in [*(folder for folder in state if not is_shard(folder)), *sorted(holding)]:
+        with suppress(OSError):
+            if of_folder(_entries(os.path.join(copy, folder))) == state[folder]:
+                continue
+        return folder
     return "" if state else "."
