@@ -76,7 +76,7 @@ def report(project: Project, *targets: str) -> subprocess.CompletedProcess[str]:
 def halves(project: Project) -> list[Path]:
     """Exports and contexts that are no pair of a whole result, and files that were only begun."""
     cells = project.path / "results/cells"
-    found = [p for p in cells.rglob("*.json") if measured_as(export_of(p)) is None]
+    found = [p for p in cells.rglob("*.json") if measured_as(export_of(str(p))) is None]
     return [*found, *(project.path / "results").rglob(".*.new")]
 
 
