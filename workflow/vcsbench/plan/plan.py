@@ -29,6 +29,7 @@ class Plan:
         self._parts: dict[tuple[str, ...], Recipe] = {}
         # With their JSON: both are asked for in every round.
         self._recipes: dict[tuple[str, str], tuple[Recipe, str]] = {}
+        self._fresh: dict[str, bool] = {}
         self.grids = {
             name: make_grid(here, study, partial(self._why_skip, study))
             for name, study in self.config.studies.items()
@@ -91,10 +92,11 @@ class Plan:
         wanted = [export for cell in cells for export in self.exports_of(cell)]
         return fresh.only_fresh(wanted, self.digest) if only_fresh else wanted
 
-    def is_fresh(self, wildcards: Any) -> bool:
-        """Whether a cell-round has a result, measured as its recipe says now."""
-        export = f"results/cells/{wildcards.study}/{wildcards.cell}/round{wildcards.round}.json"
-        return fresh.is_fresh(f"{self.root}/{export}", self.digest)
+    def is_fresh(self, export: str) -> bool:
+        """Whether there was a result at this path when the run began, measured as its recipe says now."""
+        if export not in self._fresh:
+            self._fresh[export] = fresh.is_fresh(f"{self.root}/{export}", self.digest)
+        return self._fresh[export]
 
     @cached_property
     def order(self) -> dict[tuple[str, str, int], int]:

@@ -1,10 +1,22 @@
-"""What code a rule depends on."""
+"""What code a rule depends on, and how its functions are called."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from functools import cache
+from typing import Any, TypeVar
 
 from vcsbench import modules
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def signed(function: F) -> F:
+    """A function of a rule's with its signature beside it: Snakemake asks for it at each of thousands of
+    calls, and finds it out anew each time."""
+    function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return function
 
 
 @cache

@@ -16,7 +16,6 @@ from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
 from vcsbench.measure import work
-from vcsbench.plan import fresh
 from vcsbench.plan.plan import Plan
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import variant_of
@@ -66,7 +65,7 @@ class House:
     def is_measured(self, storage: str) -> bool:
         """Whether all cell-rounds on a storage have a result, measured as their recipe says now."""
         return all(
-            fresh.is_fresh(f"{self.config.root}/{export}", self.plan.digest)
+            self.plan.is_fresh(export)
             for cell in self.plan.cells
             if self.plan.parts(cell)["storage"]["name"] == storage
             for export in self.plan.exports_of(cell)

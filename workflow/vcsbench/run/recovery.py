@@ -66,7 +66,7 @@ def settle(house: House) -> None:
         for export in plan.exports_of(cell):
             path = f"{root}/{export}"
             if (
-                not fresh.is_fresh(path, plan.digest)
+                not plan.is_fresh(export)
                 and fresh.measured_as(path)
                 and not note_of(root, export).exists()
             ):
