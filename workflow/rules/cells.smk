@@ -4,24 +4,14 @@ from vcsbench.run.dependencies import signed
 from vcsbench.run.partial import report_what_there_is, report_what_was_passed_over
 
 
-# What makes a cell stale is in its recipe, the repository's identity and the code that measures too. So copies
-# that are made again after a reboot measure nothing anew: for a cell whose result is that of its recipe, they are
-# `ancient`. For no other: Snakemake would not look at its params in a run that makes copies. The conda
-# environments of the cell's build, if it is one, are not: made anew, they are another build.
-# (One function, and few inputs: each costs a tenth of a start, and the scheduler looks at them all the time.)
-@signed
-def prepared(wildcards):
-    export = f"results/cells/{wildcards.study}/{wildcards.cell}/round{wildcards.round}.json"
-    age = ancient if PLAN.is_fresh(export) else list
-    return [
-        *age(HOUSE.records(wildcards.study, wildcards.cell)),
-        *PLAN.environment_records(wildcards),
-    ]
-
-
 rule cell:
     input:
-        prepared,
+        # What makes a cell stale is in its recipe, the repository's identity and the code that measures too. So
+        # copies that are made again after a reboot measure nothing anew: for a cell whose result is that of its
+        # recipe, they are `ancient`. For no other: Snakemake would not look at its params in a run that makes
+        # copies. The conda environments of the cell's build, if it is one, are not: made anew, they are another.
+        # (One function, and few inputs: each costs a tenth of a start, and the scheduler looks at them all the time.)
+        signed(lambda wildcards: HOUSE.inputs_of(wildcards, ancient)),
     output:
         # The context is written beside it, and the two know each other by digests. Snakemake is not told of
         # it: it would look after 4,000 more files at each start.

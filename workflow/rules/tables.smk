@@ -7,13 +7,6 @@ LIMITS = {
 }
 
 
-def if_measured(path):
-    """An input that there is only where the study is measured here."""
-    return lambda wildcards: (
-        [path.format(**wildcards)] if wildcards.study in PLAN.config.studies else []
-    )
-
-
 rule noise:
     input:
         measurements="results/measurements/{study}.csv",
@@ -91,8 +84,8 @@ rule findings:
             if inputs.study_file(wildcards.study).published
             else []
         ),
-        measurements=if_measured("results/measurements/{study}.csv"),
-        grid=if_measured("results/grid/{study}.csv"),
+        measurements=inputs.if_measured("results/measurements/{study}.csv", PLAN.config.studies),
+        grid=inputs.if_measured("results/grid/{study}.csv", PLAN.config.studies),
         code=code_of("findings"),
     output:
         report(

@@ -109,9 +109,9 @@ class Plan:
         key = (wildcards.study, wildcards.cell, int(wildcards.round))
         return self.order.get(key, len(self.order))
 
-    def environment_records(self, wildcards: Any) -> list[str]:
+    def environment_records(self, study: str, path: str) -> list[str]:
         """The records of the conda environments that a cell's build is made of."""
-        names = self.parts(self.cell(wildcards.study, wildcards.cell))["environments"]
+        names = self.parts(self.cell(study, path))["environments"]
         return [environment_record(name, self.root) for name in names]
 
     def grid_rows(self, study: str) -> list[list[str]]:

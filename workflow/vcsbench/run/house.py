@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,17 @@ class House:
         """The conda environments of all builds: the name of each, and its file."""
         builds = self.here.builds.values()
         return {name: file for build in builds for name, file in build.environments.items()}
+
+    def inputs_of(self, wildcards: Any, ancient: Callable[[list[str]], list[str]]) -> list[str]:
+        """What a cell-round is made from. The records of what was prepared are `ancient` (Snakemake's) where
+        there is a fresh result, those of conda environments never."""
+        study, cell = wildcards.study, wildcards.cell
+        fresh = self.plan.is_fresh(f"results/cells/{study}/{cell}/round{wildcards.round}.json")
+        records = self.records(study, cell)
+        return [
+            *(ancient(records) if fresh else records),
+            *self.plan.environment_records(study, cell),
+        ]
 
     def records(self, study: str, path: str) -> list[str]:
         """The records of what was prepared for a cell: they are there when it is."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -130,3 +130,8 @@ def measured_tables(study: str) -> list[str]:
     return [
         f"results/tables/{study}/{n}.{e}" for n in study_file(study).tables for e in ("csv", "md")
     ]
+
+
+def if_measured(path: str, measured: Collection[str]) -> Callable[[Any], list[str]]:
+    """An input that there is only where the study is among those that are measured here."""
+    return lambda wildcards: [path.format(**wildcards)] if wildcards.study in measured else []
