@@ -43,8 +43,14 @@ class Study:
         return axes.get(axis, "") if axis in self.axes else next(iter(self.commands), "")
 
     def command(self, axes: Mapping[str, str]) -> dict[str, Any]:
-        """The entry of `commands` that a cell times."""
-        return self.commands[self.command_name(axes)]
+        """The entry of `commands` that a cell times; a UserError where there is none."""
+        name = self.command_name(axes)
+        if name not in self.commands:
+            raise UserError(
+                f"config/studies/{self.name}.yaml: `commands` has no {name}, which was published and is not "
+                f"measured; name those to measure in `grid.{self.name}`: {', '.join(self.commands)}"
+            )
+        return self.commands[name]
 
 
 def load_study(path: str | Path) -> Study:

@@ -16,6 +16,7 @@ from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
 from vcsbench.measure import work
+from vcsbench.measure.steps import STEPS
 from vcsbench.plan.plan import Plan
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import variant_of
@@ -116,13 +117,13 @@ def _shelf(plan: Plan) -> Shelf:
         parts = plan.parts(cell)
         if parts["reads"] == "repository":
             variants = wanted.setdefault(parts["storage"]["name"], set())
-            variants.add(variant_of(parts["repository"]))
+            variants.add(variant_of(parts.get("repository", {})))
     lists = {storage: list(variants) for storage, variants in wanted.items()}
     return Shelf(lists, plan.config["storages"], plan.config["copies"], plan.root)
 
 
 def _check_kinds(study: Study) -> None:
-    """A UserError where a command names a kind of work or of subject that there is not."""
+    """A UserError where a command names a kind of work or of subject, or a step, that there is not."""
     kinds = {"work": work.exists, "reads": subjects.exists, "writes": subjects.exists}
     for name, command in study.commands.items():
         for key, exists in kinds.items():
@@ -131,6 +132,12 @@ def _check_kinds(study: Study) -> None:
                 raise UserError(
                     f"config/studies/{study.name}.yaml: `commands.{name}.{key}`: there is no kind "
                     f"{command[key]!r}; workflow/vcsbench/{folder} has a file for each"
+                )
+        for step in (step for steps in command.get("steps", {}).values() for step in steps):
+            if step not in STEPS:
+                raise UserError(
+                    f"config/studies/{study.name}.yaml: `commands.{name}.steps`: there is no step {step!r}; "
+                    f"there are {', '.join(STEPS)}"
                 )
         looks = work.kind_of(command["work"]).look
         if looks and not command.get("writes"):

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vcsbench.errors import UserError
 from vcsbench.subjects.repository.audit import check_copy
 from vcsbench.subjects.repository.labels import EMPTY, FOLDER, copy_of, results_of
 from vcsbench.subjects.repository.variant import Variant
@@ -76,8 +77,15 @@ class Repository(Subject):
 
 
 def variant_of(repository: Mapping[str, Any]) -> Variant:
-    """The variant that a recipe's `repository` is."""
-    return Variant(*(repository[key] for key in ("name", "format", "packing", "identity")))
+    """The variant that a recipe's `repository` is; a UserError where its study says too little of it."""
+    of = {"repo": "name", "format": "format", "packing": "packing"}
+    for axis, key in of.items():
+        if key not in repository:
+            raise UserError(
+                f"a command that reads a repository needs the axes {', '.join(of)}; the study has no {axis}"
+            )
+    name, form, packing = (repository[key] for key in of.values())
+    return Variant(name, form, packing, repository["identity"])
 
 
 SUBJECT = Repository
