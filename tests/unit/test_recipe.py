@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +26,24 @@ ALL = set(CELLS)
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the package to edit, of which digests are taken."""
     copy = tmp_path / "workflow" / "vcsbench"
     shutil.copytree(modules.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(modules, "PACKAGE", copy)
-    return copy
+    yield copy
+    forget()
+
+
+def forget() -> None:
+    """Have the modules looked at anew."""
+    for cached in vars(modules).values():
+        if hasattr(cached, "cache_clear"):
+            cached.cache_clear()
 
 
 def digests() -> dict[str, str]:
-    for cached in (modules.imports, modules._with_companions, modules._named, modules._digest_of):
-        cached.cache_clear()
+    forget()
     return {name: modules.cell_code(cell) for name, cell in CELLS.items()}
 
 

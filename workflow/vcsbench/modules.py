@@ -63,9 +63,7 @@ def _imported(text: str) -> Iterator[Path]:
         module = (base or alone).removeprefix("vcsbench").lstrip(".")
         yield from _with_packages(module)
         for name in re.findall(r"(\w+)(?: as \w+)?", names):
-            below = f"{module}.{name}".lstrip(".")
-            if file_of(below).exists():
-                yield from _with_packages(below)
+            yield from _with_packages(f"{module}.{name}".lstrip("."))
 
 
 @cache
@@ -82,10 +80,13 @@ def _with_companions(file: Path) -> tuple[Path, ...]:
     )
 
 
-def _with_packages(module: str) -> Iterator[Path]:
-    parts = module.split(".") if module else []
-    for end in range(len(parts) + 1):
-        yield file_of(".".join(parts[:end])) if end else PACKAGE / "__init__.py"
+@cache
+def _with_packages(module: str) -> tuple[Path, ...]:
+    """The file of a module and those of the packages that it lies in; none where there is no such module."""
+    if not module:
+        return (PACKAGE / "__init__.py",)
+    file = file_of(module)
+    return (*_with_packages(module.rpartition(".")[0]), file) if file.exists() else ()
 
 
 def cell_code(recipe: Mapping[str, Any]) -> str:
