@@ -6,6 +6,7 @@ Snakemake sees no edit of an imported module, so rules take these files in, and 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -26,6 +27,7 @@ _IMPORT = re.compile(
     r"^( *)(?:from (vcsbench[\w.]*) import (\([^)]*\)|[^\n(#]*)|import (vcsbench[\w.]*))",
     re.MULTILINE,
 )
+_NAME = re.compile(r"(\w+)(?: as \w+)?")
 # What only a type checker reads.
 _TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULTILINE)
 
@@ -34,16 +36,7 @@ def closure(*files: str | Path, all_named: bool = False) -> list[Path]:
     """The files of vcsbench that run with some Python files, in the order of their paths; with each what
     lies beside it under its name in another language, which it reads. `all_named`: all files of a folder too
     of which some are imported by names that the data has (axes, metrics, kinds)."""
-    found: set[Path] = set()
-    waiting = [Path(file).resolve() for file in files]
-    while waiting:
-        file = waiting.pop()
-        if file not in found:
-            found.add(file)
-            waiting += imports(file)
-            waiting += _named(file) if all_named else ()
-    ours = [file for file in found if file.is_relative_to(PACKAGE)]
-    return sorted(path for file in ours for path in _with_companions(file))
+    return [Path(file) for file in _closure(tuple(map(os.path.realpath, files)), all_named)]
 
 
 def file_of(module: str) -> Path:
@@ -52,41 +45,9 @@ def file_of(module: str) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-@cache
-def imports(file: Path) -> tuple[Path, ...]:
+def imports(file: Path) -> list[Path]:
     """The files that a file imports itself, with the packages that they lie in."""
-    return tuple(sorted(set(_imported(_TYPES.sub("", file.read_text(encoding="utf-8"))))))
-
-
-def _imported(text: str) -> Iterator[Path]:
-    for _, base, names, alone in _IMPORT.findall(text):
-        module = (base or alone).removeprefix("vcsbench").lstrip(".")
-        yield from _with_packages(module)
-        for name in re.findall(r"(\w+)(?: as \w+)?", names):
-            yield from _with_packages(f"{module}.{name}".lstrip("."))
-
-
-@cache
-def _named(file: Path) -> tuple[Path, ...]:
-    """The files beside one that imports some of them by name."""
-    by_name = "import_module(" in file.read_text(encoding="utf-8")
-    return tuple(file.parent.glob("*.py")) if by_name else ()
-
-
-@cache
-def _with_companions(file: Path) -> tuple[Path, ...]:
-    return tuple(
-        p for p in file.parent.glob(f"{file.stem}.*") if p.suffix in (".py", ".sh", ".conf")
-    )
-
-
-@cache
-def _with_packages(module: str) -> tuple[Path, ...]:
-    """The file of a module and those of the packages that it lies in; none where there is no such module."""
-    if not module:
-        return (PACKAGE / "__init__.py",)
-    file = file_of(module)
-    return (*_with_packages(module.rpartition(".")[0]), file) if file.exists() else ()
+    return [Path(path) for path in _imports(str(file))]
 
 
 def cell_code(recipe: Mapping[str, Any]) -> str:
@@ -98,6 +59,76 @@ def cell_code(recipe: Mapping[str, Any]) -> str:
 @cache
 def _digest_of(names: tuple[str, ...]) -> str:
     total = hashlib.sha256()
-    for file in closure(*map(file_of, names)):
-        total.update(f"{file.relative_to(PACKAGE)}\0".encode() + file.read_bytes() + b"\0")
+    for file in _closure(tuple(str(file_of(name)) for name in names), all_named=False):
+        total.update(f"{os.path.relpath(file, PACKAGE)}\0".encode() + _bytes(file) + b"\0")
     return total.hexdigest()[:16]
+
+
+# Below here paths are strings: this runs for every cell-round, where those of pathlib take longer than the
+# reading of the files.
+def _closure(files: tuple[str, ...], all_named: bool) -> list[str]:
+    found: set[str] = set()
+    waiting = list(files)
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found.add(file)
+            waiting += _imports(file)
+            waiting += _named(file) if all_named else ()
+    ours = [file for file in found if file.startswith(f"{PACKAGE}/")]
+    return sorted((path for file in ours for path in _with_companions(file)), key=_parts)
+
+
+def _parts(file: str) -> list[str]:
+    return file.split("/")
+
+
+@cache
+def _bytes(file: str) -> bytes:
+    with open(file, "rb") as content:
+        return content.read()
+
+
+@cache
+def _imports(file: str) -> frozenset[str]:
+    text = _TYPES.sub("", _bytes(file).decode())
+    return frozenset(path for module in _imported(text) for path in _with_packages(module))
+
+
+def _imported(text: str) -> Iterator[str]:
+    """What may be modules, by their names below vcsbench."""
+    for _, base, names, alone in _IMPORT.findall(text):
+        module = (base or alone).removeprefix("vcsbench").lstrip(".")
+        yield module
+        for name in _NAME.findall(names):
+            yield f"{module}.{name}".lstrip(".")
+
+
+@cache
+def _named(file: str) -> tuple[str, ...]:
+    """The files beside one that imports some of them by name."""
+    folder = os.path.dirname(file)
+    beside = [f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".py")]
+    return tuple(beside) if b"import_module(" in _bytes(file) else ()
+
+
+@cache
+def _with_companions(file: str) -> tuple[str, ...]:
+    stem = file.removesuffix(".py")
+    return tuple(stem + suffix for suffix in (".py", ".sh", ".conf") if stem + suffix in _present())
+
+
+@cache
+def _with_packages(module: str) -> tuple[str, ...]:
+    """The file of a module and those of the packages that it lies in; none where there is no such module."""
+    base = f"{PACKAGE}/{module.replace('.', '/')}" if module else str(PACKAGE)
+    file = next((f for f in (f"{base}/__init__.py", f"{base}.py") if f in _present()), None)
+    if file is None:
+        return ()
+    return (*_with_packages(module.rpartition(".")[0]), file) if module else (file,)
+
+
+@cache
+def _present() -> frozenset[str]:
+    """The files of the package."""
+    return frozenset(f"{folder}/{name}" for folder, _, names in os.walk(PACKAGE) for name in names)
