@@ -238,7 +238,7 @@ def test_a_timed_run_that_wrote_another_amount_is_seen() -> None:
 
 def test_the_report_says_what_each_command_did(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, cold_f7_is_short)
-    axes = quality.work_axes(frame.columns)
+    axes = samework.work_axes(frame.columns)
     assert axes == ["command", "repo"]
     done = quality.work_done(frame.to_dict("records"), axes)
     assert done == [quality.Done(("log", "ruby"), "6,000 revisions", 25, 5)]

@@ -28,7 +28,7 @@ from vcsbench.compare.selection import (
 )
 from vcsbench.evidence import flags, samework
 from vcsbench.evidence.frames import grouped
-from vcsbench.metrics import DEFAULT
+from vcsbench.metrics import DEFAULT, name_in
 
 NOTHING = mean_interval([])
 
@@ -67,7 +67,7 @@ def evaluate(
     """The verdict on the measured numbers, a frame of reduction.by_round."""
     if "to" in finding.get("compare", {}):
         return _against_saved(finding, basis)
-    metric = metric_name(finding)
+    metric = name_in(finding)
     if metric not in rounds:
         return Evaluation(why=(f"no metric: nothing was measured that tells {metric}",))
     rows = involved(finding, rounds, axes)
@@ -84,12 +84,6 @@ def evaluate(
         return Evaluation(why=(why_nothing(finding, basis.grid),))
     word, why = verdict_of(finding, value, _noise_floor(finding, rows, axes, basis), basis.limits)
     return Evaluation(value, word, (*why, *some, *_scale(rows, axes, basis)))
-
-
-def metric_name(finding: Finding) -> str:
-    """The metric that a finding is about: it may be one that nothing tells."""
-    named = finding.get("level") or finding["compare"].get("metric")
-    return str(named or DEFAULT)
 
 
 def _refused(hosts: Sequence[str]) -> str:
@@ -141,7 +135,7 @@ def estimate(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> Est
     Only rounds in which nothing is missing are counted, so that all reduce the same cells.
     """
     rows = where(rounds, finding["where"])
-    compare, metric, keys = finding.get("compare"), metric_name(finding), keys_of(finding, axes)
+    compare, metric, keys = finding.get("compare"), name_in(finding), keys_of(finding, axes)
     if metric not in rows:
         return NOTHING
     if compare:  # the cells of a pair are of one round and one host
@@ -160,7 +154,7 @@ def estimate(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> Est
 
 def _noise_floor(finding: Finding, rows: pd.DataFrame, axes: Sequence[str], basis: Basis) -> float:
     """The largest noise floor of the cells that a finding is about: known for the default metric only."""
-    if metric_name(finding) != DEFAULT:
+    if name_in(finding) != DEFAULT:
         return 1.0
     cells: list[dict[Any, Any]] = rows[list(axes)].drop_duplicates().to_dict("records")
     return largest(basis.floor(cell) for cell in cells)

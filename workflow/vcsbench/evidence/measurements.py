@@ -12,7 +12,6 @@ from typing import Any
 
 import pandas as pd
 
-from vcsbench.axes import axis_of
 from vcsbench.axes.cache import promises
 from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.errors import UserError
@@ -234,7 +233,7 @@ def _flags(frame: pd.DataFrame, axes: Sequence[str], short_s: float) -> list[str
 
 def _work(frame: pd.DataFrame, axes: Sequence[str]) -> dict[str, Any]:
     """The flags of runs that did not do what most runs of their command on their subject did."""
-    groups = grouped(frame, [axis for axis in axes if axis_of(axis).changes_work])
+    groups = grouped(frame, samework.work_axes(axes))
     alike = set().union(*(samework.alike(part["work"].to_dict()) for _, part in groups))
     other, told = ~frame.index.isin(alike), frame["work"] != ""
     return {samework.OTHER: other & told, samework.UNKNOWN: other & ~told}

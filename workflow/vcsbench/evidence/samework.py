@@ -35,14 +35,19 @@ class Refusal:
     reason: str
 
 
+def work_axes(axes: Iterable[str]) -> list[str]:
+    """The axes of which another value may make a command do something else."""
+    return [axis for axis in axes if axis_of(axis).changes_work]
+
+
 def name_of(cell: Mapping[Any, Any], axes: Iterable[str]) -> str:
     """What a cell's work goes by: its value of the first of the axes that change what is done."""
-    return next((str(cell[axis]) for axis in axes if axis_of(axis).changes_work), "")
+    return next((str(cell[axis]) for axis in work_axes(axes)), "")
 
 
 def subject_axis(axes: Iterable[str]) -> str:
     """The axis that says what a command works on: the last of those that change what is done; "" without."""
-    return next((axis for axis in reversed([*axes]) if axis_of(axis).changes_work), "")
+    return next(reversed(work_axes(axes)), "")
 
 
 def several(works: Iterable[str]) -> str:

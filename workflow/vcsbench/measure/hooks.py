@@ -20,6 +20,14 @@ class Abandoned(Exception):
     """The workflow that wanted the cell has ended."""
 
 
+def too_long(limit_s: float) -> UserError:
+    """What to say of a run that was ended for its time."""
+    return UserError(
+        f"a run took longer than {limit_s:g} s and was ended; raise `time_limit_s` in config/config.yaml "
+        f"if that is what it takes"
+    )
+
+
 class Hooks:
     """Named pipes in `folder`; `answer_to(name)` is called for each hook that hyperfine runs, which takes
     `took_s` in all.
@@ -62,10 +70,7 @@ class Hooks:
                 elif ended in ready:
                     break
                 elif not ready:
-                    raise UserError(
-                        f"a run took longer than {limit_s:g} s and was ended; raise `time_limit_s` in "
-                        f"config/config.yaml if that is what it takes"
-                    )
+                    raise too_long(limit_s)
         finally:
             os.close(ended)
         if self.error:

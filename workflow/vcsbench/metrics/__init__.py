@@ -31,6 +31,12 @@ def metric_of(name: str) -> Metric:
 
 
 def metric_in(definition: Mapping[str, Any]) -> Metric:
-    """The metric of a table or a finding: its own, that of what it compares, or the usual one."""
+    """The metric of a table or a finding."""
+    return metric_of(name_in(definition))
+
+
+def name_in(definition: Mapping[str, Any]) -> str:
+    """The name of a table's or a finding's metric, of which there may be no such: its own, that of what it
+    compares, or the usual one."""
     compared = (definition.get("compare") or {}).get("metric")
-    return metric_of(compared or definition.get("metric") or definition.get("level") or DEFAULT)
+    return str(compared or definition.get("metric") or definition.get("level") or DEFAULT)

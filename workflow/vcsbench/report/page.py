@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench import words
+from vcsbench.evidence import samework
 from vcsbench.metrics import metric_in
 from vcsbench.plan.twins import is_twin, original_of, originals
 from vcsbench.report import builds, quality
@@ -71,7 +72,7 @@ def _about_setting(results: Results, setting: Setting) -> dict[str, Any]:
 
 def _about_quality(results: Results, setting: Setting) -> dict[str, Any]:
     study, measurements = results.study, results.measurements
-    axes = quality.work_axes(study.axes)
+    axes = samework.work_axes(study.axes)
     return {
         "noise": noise_rows(results.noise, study.noise_class),
         "noise_said": noise_sentence(results.noise),

@@ -84,13 +84,8 @@ def set_aside(measurements: Iterable[Record]) -> list[SetAside]:
     return sorted(found, key=lambda one: -one.rounds)
 
 
-def work_axes(axes: Iterable[str]) -> list[str]:
-    """The axes of which another value may make a command do something else."""
-    return [axis for axis in axes if axis_of(axis).changes_work]
-
-
 def work_done(measurements: Iterable[Record], axes: Sequence[str]) -> list[Done]:
-    """What was done for each of the values of work_axes, in the order of the measurements."""
+    """What was done for each of the values of samework.work_axes, in the order of the measurements."""
     counted = [row for row in measurements if not has_false_label(row["flags"])]
     found = []
     for values, rows in grouped_by(counted, lambda row: values_of(row, axes)).items():

@@ -7,7 +7,6 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.metrics import metric_in
-from vcsbench.metrics.metric import HIGH
 
 # The signs that stand beside a number for its flags, in the order in which they stand.
 MARKS = {"same-binaries": "=", "off-20": "\N{DOUBLE DAGGER}", "off-10": "\N{DAGGER}", "low-n": "?"}
@@ -22,7 +21,7 @@ LEGEND = {
 def direction(definition: Mapping[str, Any]) -> int:
     """1 where a value above 0 (a ratio above 1), which is the baseline's against the candidate's, says that
     the candidate is better; -1 where it says that of the baseline."""
-    return -1 if metric_in(definition).better == HIGH else 1
+    return metric_in(definition).gain
 
 
 def sides(definition: Mapping[str, Any]) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from typing import IO, NamedTuple
 
 from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.measure.hooks import Abandoned
+from vcsbench.measure.hooks import Abandoned, too_long
 from vcsbench.measure.meters import libraries
 from vcsbench.measure.meters.ending import Ending
 from vcsbench.measure.work.kind import Fingerprint, Reader
@@ -86,10 +86,7 @@ def _check(watchdog: _Watchdog, code: int, program: str, log: Path) -> None:
     if watchdog.abandoned:
         raise Abandoned
     if watchdog.late:
-        raise UserError(
-            f"a run took longer than {watchdog.limit_s:g} s and was ended; raise `time_limit_s` in "
-            f"config/config.yaml if that is what it takes"
-        )
+        raise too_long(watchdog.limit_s)
     if code != 0:
         said = " ".join(processes.last_lines(log, 3)) or "it said nothing"
         raise UserError(f"{os.path.basename(program)} exits with {code}: {said}")
