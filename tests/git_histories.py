@@ -122,6 +122,7 @@ def write_and_load(source: Source, into: Path) -> Facts:
     """Write a source's stream into a new Subversion repository at `into`, through svnadmin load."""
     with tempfile.TemporaryFile() as stream:
         facts = source.write(stream)
+        assert source.coming() == facts.revisions, "it had said so"
         stream.seek(0)
         subprocess.run(["svnadmin", "create", into], check=True)
         done = subprocess.run(

@@ -16,10 +16,9 @@ from vcsbench.errors import UserError
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import copies, fsfs, state, svnadmin
 from vcsbench.subjects.repository.audit import check_copy
-from vcsbench.subjects.repository.labels import copy_of, label_of, said_of, write_label
+from vcsbench.subjects.repository.labels import Variant, copy_of, label_of, said_of, write_label
 from vcsbench.subjects.repository.loader import load_source
 from vcsbench.subjects.repository.making import make_missing
-from vcsbench.subjects.repository.variant import Variant
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 

@@ -17,11 +17,10 @@ from vcsbench.sources.generated import GeneratedSource
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import copies, fsfs, svnadmin
 from vcsbench.subjects.repository.interleave import Copying, interleave, make_copies
-from vcsbench.subjects.repository.labels import copy_of, label_of
+from vcsbench.subjects.repository.labels import Variant, copy_of, label_of
 from vcsbench.subjects.repository.loader import load_source
 from vcsbench.subjects.repository.making import make_missing
 from vcsbench.subjects.repository.room import choose_place
-from vcsbench.subjects.repository.variant import Variant
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -71,7 +70,7 @@ def test_load_makes_each_format_and_packing_and_they_verify(loaded: Path) -> Non
 
 
 def test_a_load_that_fails_says_what_svnadmin_said(tmp_path: Path) -> None:
-    class Broken:
+    class Broken(sources.Source):
         kind = "dump"
 
         def write(self, out: Any) -> Any:
@@ -226,7 +225,7 @@ def test_a_copy_that_somebody_committed_to_is_noticed(loaded: Path, tmp_path: Pa
     assert list(copies.missing(place.path, variants, 1)) == [(variants[0], 1)]
 
 
-ONE = Estimate(revisions=0, dump_bytes=0, repository_bytes=1 << 30, files=0, tree_bytes=0)
+ONE = Estimate(revisions=0, repository_bytes=1 << 30)
 
 
 @pytest.fixture

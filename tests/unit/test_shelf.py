@@ -10,11 +10,10 @@ import pytest
 
 from vcsbench import sources
 from vcsbench.subjects.repository import nursery
-from vcsbench.subjects.repository.labels import copy_of, label_of
+from vcsbench.subjects.repository.labels import Variant, copy_of, label_of
 from vcsbench.subjects.repository.loader import load_source
 from vcsbench.subjects.repository.making import make_missing
 from vcsbench.subjects.repository.shelf import Shelf
-from vcsbench.subjects.repository.variant import Variant
 
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0001, "seed": 1}
 F6, F7 = (Variant("ruby", fmt, "nopack", "i1") for fmt in ("f6", "f7"))

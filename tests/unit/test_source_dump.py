@@ -136,7 +136,7 @@ def test_a_dump_that_begins_later_counts_its_revisions(repository: Path, tmp_pat
 def test_estimate_knows_the_last_revision(dumps: dict[str, bytes], tmp_path: Path) -> None:
     (tmp_path / "plain").write_bytes(dumps["2"])
     estimate = dump_source(tmp_path / "plain").estimate()
-    assert (estimate.revisions, estimate.dump_bytes) == (22, len(dumps["2"]))
+    assert (estimate.revisions, estimate.repository_bytes) == (22, len(dumps["2"]) // 4)
 
 
 def test_identity_changes_with_the_file(dumps: dict[str, bytes], tmp_path: Path) -> None:

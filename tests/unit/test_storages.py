@@ -12,9 +12,8 @@ from vcsbench.machine import Machine
 from vcsbench.report.setting import summarise
 from vcsbench.storages import describe, mounts
 from vcsbench.storages.describe import lacks_journal, why_never_cold
-from vcsbench.storages.folder import resolve
 from vcsbench.storages.mounts import Mount, mount_of
-from vcsbench.storages.place import Place
+from vcsbench.storages.place import Place, resolve
 
 
 def mounted(monkeypatch: pytest.MonkeyPatch, *found: Mount) -> None:

@@ -1,16 +1,17 @@
 """Make the copies that are missing on a storage; the record says which there are, and how they lie."""
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
+from vcsbench import progress
 from vcsbench.run.rulelog import logged
 from vcsbench.storages.place import Place
 from vcsbench.subjects.progress import say
 from vcsbench.subjects.repository import layout, nursery
-from vcsbench.subjects.repository.labels import copy_of
+from vcsbench.subjects.repository.labels import Variant, copy_of
 from vcsbench.subjects.repository.making import make_missing
-from vcsbench.subjects.repository.variant import Variant
 from vcsbench.wholefile import read_json, write_json
 
 snakemake: Any
@@ -18,6 +19,7 @@ snakemake: Any
 
 def main() -> None:
     """Copy, write the record, and remove what was loaded."""
+    began = time.monotonic()
     params = snakemake.params
     loaded = {record["repo"]: record for record in map(read_json, snakemake.input.loaded)}
     place = Place(params.storage, params.root)
@@ -34,6 +36,7 @@ def main() -> None:
         "made": params.made,
         "layout": proof,
         "repositories": labels,
+        "seconds": round(time.monotonic() - began, 1),
     }
     write_json(snakemake.output[0], record)
     for repo, facts in loaded.items():
@@ -51,5 +54,5 @@ def still_wanted(repo: str) -> bool:
 
 
 os.umask(0o022)  # the servers run as another user
-with logged(snakemake.log[0]):
+with logged(snakemake.log[0]), progress.told_beside(snakemake.log[0]):
     main()

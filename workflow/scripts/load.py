@@ -3,14 +3,14 @@
 import os
 from typing import Any
 
-from vcsbench import sources
+from vcsbench import progress, sources
 from vcsbench.run.rulelog import logged
 from vcsbench.storages import full
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import copies, nursery
+from vcsbench.subjects.repository.labels import Variant
 from vcsbench.subjects.repository.loader import load_source
 from vcsbench.subjects.repository.room import choose_place
-from vcsbench.subjects.repository.variant import Variant
 from vcsbench.wholefile import write_json
 
 snakemake: Any
@@ -45,5 +45,5 @@ def main() -> None:
 
 
 os.umask(0o022)  # the servers run as another user
-with logged(snakemake.log[0]):
+with logged(snakemake.log[0]), progress.told_beside(snakemake.log[0]):
     main()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ class Machine:
 
     def __init__(self, deployed: bool = False) -> None:
         self.deployed = deployed
-        self.found: dict[str, bool] = {}
         # By client's and server's programs: a digest of all files is the same for hundreds of cells.
         self.digested: dict[tuple[Any, ...], dict[str, str]] = {}
 
@@ -40,26 +39,21 @@ class Machine:
         """The folder with mod_dav_svn.so, or ""."""
         return next((d for d in HTTPD_MODULES if Path(d, "mod_dav_svn.so").exists()), "")
 
+    @cache  # noqa: B019 - there is one of it
     def has(self, program: str) -> bool:
         """Whether a program can be run."""
-        if program not in self.found:
-            self.found[program] = self.deployed or shutil.which(program) is not None
-        return self.found[program]
-
-    @cached_property
-    def can_drop(self) -> bool:
-        """Whether the kernel's caches may be emptied."""
-        return can_drop_caches()
+        return self.deployed or shutil.which(program) is not None
 
     def clearing(self, wanted: str) -> str:
         """How caches get cold here: `drop-caches`, `evict`, or "" where neither is possible."""
-        if wanted in ("auto", "drop-caches") and self.can_drop:
+        if wanted in ("auto", "drop-caches") and can_drop_caches():
             return "drop-caches"
         if wanted in ("auto", "evict") and self.has("vmtouch"):
             return "evict"
         return ""
 
 
+@cache
 def can_drop_caches() -> bool:
     """Whether this process may empty the kernel's caches (root may, but not in every container)."""
     try:

@@ -41,8 +41,12 @@ def closure(*files: str | Path, all_named: bool = False) -> list[Path]:
 
 def file_of(module: str) -> Path:
     """The file of a module, by its name below vcsbench: `measure.work.log`. It need not exist."""
-    path = PACKAGE.joinpath(*module.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return Path(_file_of(module))
+
+
+def is_kind(folder: str, name: str) -> bool:
+    """Whether a folder of kinds (one of KINDS) has one of this name."""
+    return name.isidentifier() and file_of(f"{folder}.{name}").exists()
 
 
 def imports(file: Path) -> list[Path]:
@@ -59,7 +63,7 @@ def cell_code(recipe: Mapping[str, Any]) -> str:
 @cache
 def _digest_of(names: tuple[str, ...]) -> str:
     total = hashlib.sha256()
-    for file in _closure(tuple(str(file_of(name)) for name in names), all_named=False):
+    for file in _closure(tuple(map(_file_of, names)), all_named=False):
         total.update(f"{os.path.relpath(file, PACKAGE)}\0".encode() + _bytes(file) + b"\0")
     return total.hexdigest()[:16]
 
@@ -121,11 +125,16 @@ def _with_companions(file: str) -> tuple[str, ...]:
 @cache
 def _with_packages(module: str) -> tuple[str, ...]:
     """The file of a module and those of the packages that it lies in; none where there is no such module."""
-    base = f"{PACKAGE}/{module.replace('.', '/')}" if module else str(PACKAGE)
-    file = next((f for f in (f"{base}/__init__.py", f"{base}.py") if f in _present()), None)
-    if file is None:
+    file = _file_of(module)
+    if file not in _present():
         return ()
     return (*_with_packages(module.rpartition(".")[0]), file) if module else (file,)
+
+
+def _file_of(module: str) -> str:
+    base = "/".join([str(PACKAGE), *filter(None, module.split("."))])
+    package = f"{base}/__init__.py"
+    return package if package in _present() else f"{base}.py"
 
 
 @cache

@@ -38,6 +38,13 @@ def own(path: Path) -> None:
         os.chown(path, user.pw_uid, user.pw_gid)
 
 
+def closed(path: Path) -> Path | None:
+    """The folder, of a path and those above it, that the user whom root's servers run as cannot enter; None
+    where he can enter all. Servers of others run as themselves."""
+    folders = (path, *path.parents) if os.geteuid() == 0 else ()
+    return next((f for f in folders if f.exists() and not f.stat().st_mode & 0o001), None)
+
+
 def end(process: subprocess.Popen[bytes]) -> None:
     """End a process and its descendants with SIGTERM, or with SIGKILL when that does not help in time."""
     if process.poll() is not None:
@@ -121,13 +128,14 @@ def _sockets(pid: int) -> set[str]:
 class Usage(NamedTuple):
     """What processes, and children that they have waited for, have used: CPU seconds; bytes that went
     through their reads and writes (`rchar`, `wchar`), and to and from devices (`read_bytes`,
-    `write_bytes`; written ones when they became dirty)."""
+    `write_bytes`; written ones when they became dirty); how often they called for a read (`syscr`)."""
 
     cpu_s: float = 0.0
     rchar: int = 0
     wchar: int = 0
     read_bytes: int = 0
     write_bytes: int = 0
+    syscr: int = 0
 
     def __sub__(self, other: Usage) -> Usage:
         return Usage(*map(operator.sub, self, other))
@@ -135,7 +143,7 @@ class Usage(NamedTuple):
 
 def usage(pids: Sequence[int]) -> Usage:
     """What these processes have used so far."""
-    return Usage(sum(_cpu_s(pid) for pid in pids), **io_bytes(pids))
+    return Usage(sum(_cpu_s(pid) for pid in pids), **io_counts(pids))
 
 
 def _cpu_s(pid: int) -> float:
@@ -181,12 +189,17 @@ def maps(pid: int) -> str:
     return read(f"/proc/{pid}/maps")
 
 
-def io_bytes(pids: Sequence[int]) -> dict[str, int]:
-    """Bytes that processes, and children that they have waited for, have read and written: `rchar` and
-    `wchar` in all, `read_bytes` and `write_bytes` from and to devices."""
+def io_counts(pids: Sequence[int]) -> dict[str, int]:
+    """What processes, and children that they have waited for, have read and written: the fields of Usage but
+    for the time."""
     files = [read(f"/proc/{pid}/io").splitlines() for pid in pids]
     values = [dict(line.split(": ") for line in lines) for lines in files]
     return {key: sum(int(of.get(key, 0)) for of in values) for key in Usage._fields[1:]}
+
+
+def tells_io(pid: int) -> bool:
+    """Whether this process may know what another one has read and written."""
+    return bool(read(f"/proc/{pid}/io"))
 
 
 def peak_memory_bytes(pid: int) -> int:

@@ -18,7 +18,8 @@ class Study:
     `axes` maps each axis, in the order of a cell's path, to its values or to a word that stands for what
     the configuration names (axes.values resolves it). `commands` is empty for a study that has published
     numbers only. Cells of a round that agree on the axes of `block` run next to each other; those that
-    agree on `noise_class` scatter alike. The tables named in `lead` come first on the study's page.
+    agree on `noise_class` scatter alike. Of the axes in `given` a reader has no choice. The tables named in
+    `lead` come first on the study's page.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Study:
     commands: dict[str, dict[str, Any]] = field(default_factory=dict)
     block: list[str] = field(default_factory=list)
     noise_class: list[str] = field(default_factory=list)
+    given: list[str] = field(default_factory=list)
     lead: list[str] = field(default_factory=list)
     published: dict[str, Any] | None = None
 
@@ -58,11 +60,18 @@ def load_study(path: str | Path) -> Study:
     path = Path(path)
     raw = read_yaml(path)
     validate(raw, "study", lambda _key: str(path))
-    for key in ("block", "noise_class"):
+    for key in ("block", "noise_class", "given"):
         for axis in raw.get(key, []):
             if axis not in raw["axes"]:
                 raise UserError(
                     f"{path}: `{key}`: the study has no axis {axis}; it has {', '.join(raw['axes'])}"
+                )
+    for table, definition in raw["tables"].items():
+        for axis in definition.get("where", {}):
+            if axis not in raw["axes"]:
+                raise UserError(
+                    f"{path}: `tables.{table}.where`: the study has no axis {axis}; it has "
+                    f"{', '.join(raw['axes'])}"
                 )
     for table in raw.get("lead", []):
         if table not in raw["tables"]:

@@ -17,15 +17,14 @@ from vcsbench.errors import UserError
 class Estimate:
     """A rough forecast, made before anything is prepared: it decides on disk and RAM.
 
-    `dump_bytes` is the size of the stream, `repository_bytes` that of the non-packed repository
-    loaded from it, `files` and `tree_bytes` what export exports of its youngest revision.
+    `repository_bytes` is the size of the non-packed repository that is loaded from it, `files` and
+    `tree_bytes` what export exports of its youngest revision, 0 where only that would tell.
     """
 
     revisions: int
-    dump_bytes: int
     repository_bytes: int
-    files: int
-    tree_bytes: int
+    files: int = 0
+    tree_bytes: int = 0
 
 
 @dataclass
@@ -44,6 +43,8 @@ class Source(Protocol):
     """
 
     kind: str
+    # What its stream is loaded by: where it is made meanwhile, that as well.
+    doing: str = "loading"
 
     def identity(self) -> str:
         """A hex digest that changes when the history changes. Takes milliseconds."""
@@ -65,6 +66,10 @@ class Source(Protocol):
 
     @cached_property
     def _estimate(self) -> Estimate: ...
+
+    def coming(self) -> int:
+        """How many revisions write() writes, as far as that is known yet."""
+        return self.estimate().revisions
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the dump stream to `out`. UserError when the source turns out to be broken."""

@@ -10,8 +10,6 @@ from typing import Any, BinaryIO
 from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of
 from vcsbench.sources.process import output, stream
 
-# Dump bytes per byte of repository: full texts against deltas. Rough; real ones have 5 to 40.
-DUMP_FACTOR = 20
 # A shard has a thousand files or, packed, two. Estimates are wanted at each start.
 SAMPLE = 8
 
@@ -88,14 +86,7 @@ class SvnSource(Source):
     @cached_property
     def _estimate(self) -> Estimate:
         """From the size of its revision files."""
-        used = revision_bytes(self._path / "db" / "revs")
-        return Estimate(
-            revisions=self._youngest(),
-            dump_bytes=used * DUMP_FACTOR,
-            repository_bytes=used,
-            files=max(1, used // 20_000),
-            tree_bytes=used,
-        )
+        return Estimate(self._youngest(), revision_bytes(self._path / "db" / "revs"))
 
     def write(self, out: BinaryIO) -> Facts:
         """What `svnadmin dump` writes."""

@@ -58,14 +58,7 @@ class SvnUrlSource(Source):
             revisions = self._youngest()
         except UserError:  # write() will say it; what was loaded before needs no server
             revisions = SHARD
-        size = revisions * REPOSITORY_BYTES
-        return Estimate(
-            revisions=revisions,
-            dump_bytes=size,
-            repository_bytes=size,
-            files=max(1, revisions // 4),
-            tree_bytes=size,
-        )
+        return Estimate(revisions, revisions * REPOSITORY_BYTES)
 
     def _youngest(self) -> int:
         if self._revision:

@@ -10,15 +10,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vcsbench.errors import UserError
-from vcsbench.storages.folder import resolve
+from vcsbench.processes import closed
 from vcsbench.storages.mounts import read_mounts
 from vcsbench.wholefile import read_json, write_json
 
 MARKER = ".vcsbench"
 # All that vcsbench makes in its folder.
-OURS = ("repositories", "loading", "making", "targets")
+OURS = ("repositories", "loading", "making", "targets", "passes")
 # What is there when a run was ended while it wrote the marker.
 _BEGUN = {MARKER, f".{MARKER}.new"}
+
+
+def resolve(folder: str | Path, root: str | Path) -> Path:
+    """The folder itself that a configured one names, be it a link or relative to the checkout `root`: what
+    is recorded of a storage or compared with one is always this."""
+    return Path(os.path.realpath(Path(root, folder)))
 
 
 class Place:
@@ -61,14 +67,11 @@ class Place:
 
     def check_open(self) -> None:
         """A UserError where the user whom root's servers run as cannot enter the place."""
-        if os.geteuid() != 0:
-            return  # the servers run as this user
-        for folder in (self.path, *self.path.parents):
-            if folder.exists() and not folder.stat().st_mode & 0o001:
-                raise UserError(
-                    f"{self.storage}: the servers run as nobody, who cannot enter {folder}; name a folder "
-                    f"in `storages` that everybody can enter, such as /var/tmp, or chmod o+x it"
-                )
+        if folder := closed(self.path):
+            raise UserError(
+                f"{self.storage}: the servers run as nobody, who cannot enter {folder}; name a folder "
+                f"in `storages` that everybody can enter, such as /var/tmp, or chmod o+x it"
+            )
 
     def remove(self, *below: str) -> None:
         """Remove a folder or file in the place, if it is there; without a name, all that vcsbench made,

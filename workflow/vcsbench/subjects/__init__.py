@@ -5,13 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from vcsbench.modules import file_of
 from vcsbench.subjects.subject import Subject
-
-
-def exists(kind: str) -> bool:
-    """Whether there is such a kind of subject."""
-    return kind.isidentifier() and file_of(f"subjects.{kind}").exists()
 
 
 @cache

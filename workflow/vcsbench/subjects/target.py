@@ -35,7 +35,8 @@ class Target(Subject):
     def discard(self) -> None:
         """Remove it, as far as that is possible."""
         shutil.rmtree(self.path, ignore_errors=True)
-        self.path.unlink(missing_ok=True) if self.path.is_file() else None
+        if self.path.is_file():
+            self.path.unlink(missing_ok=True)
 
 
 SUBJECT = Target

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from vcsbench import progress
 from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of
 from vcsbench.sources.dump.compressed import DAMAGED, compression, opened
 from vcsbench.sources.dump.records import FORMAT
@@ -22,6 +23,7 @@ REVISION_BYTES = 100_000
 # Where no revision number can be read off the end of the file, it is taken to fill a shard.
 SHARD = 1000
 TAIL_BYTES = 64 << 20
+BLOCK_BYTES = 1 << 20
 HEAD_BYTES = 4 << 20
 _REVISION = re.compile(rb"^Revision-number: ([0-9]+)\n", re.MULTILINE)
 
@@ -83,13 +85,7 @@ class DumpSource(Source):
             size *= COMPRESSED_FACTOR
         else:
             last = last_revision(self._path)
-        return Estimate(
-            revisions=last or max(SHARD, size // REVISION_BYTES),
-            dump_bytes=size,
-            repository_bytes=int(size * REPOSITORY_FACTOR),
-            files=max(1, size // 200_000),
-            tree_bytes=size // 20,
-        )
+        return Estimate(last or max(SHARD, size // REVISION_BYTES), int(size * REPOSITORY_FACTOR))
 
     def write(self, out: BinaryIO) -> Facts:
         """The file's content; UserError, saying where, when it is truncated or corrupt.
@@ -97,17 +93,28 @@ class DumpSource(Source):
         It is read twice: nothing is written before all of it was found to be whole. That costs
         little beside loading it.
         """
+        # How long a compressed one is, nobody knows yet.
+        size = 0 if compression(self._path) else self._path.stat().st_size
         with opened(self._path) as file:
             walk = Walk(str(self._path), file)
-            try:
-                walk.run()
-            except (OSError, *DAMAGED) as error:
-                raise walk.wrong(f"it cannot be read on: {error}") from error
+            with progress.stage("checking", unit="bytes", look=lambda: (walk.offset, size)):
+                self._walk(walk)
         self._walked = walk
         with opened(self._path) as file:
             shutil.copyfileobj(file, out, CHUNK)
         out.flush()
         return Facts(revisions=walk.revisions)
+
+    @staticmethod
+    def _walk(walk: Walk) -> None:
+        try:
+            walk.run()
+        except (OSError, *DAMAGED) as error:
+            raise walk.wrong(f"it cannot be read on: {error}") from error
+
+    def coming(self) -> int:
+        """Known for sure when the file was checked."""
+        return self._walked.revisions if self._walked else 0
 
     def place(self, revision: int) -> str:
         """The revision's own number and the byte at which it begins; svnadmin load numbers anew."""
@@ -118,26 +125,19 @@ class DumpSource(Source):
 
     def tree(self) -> str:
         """The definition's `tree`, or trunk where the stream soon makes one, or else the root."""
-        return self._guessed_tree if self._tree is None else self._tree
-
-    @cached_property
-    def _guessed_tree(self) -> str:
-        with opened(self._path) as file:
-            head = file.read(HEAD_BYTES)
-        return "trunk" if b"\nNode-path: trunk\n" in head else ""
+        if self._tree is None:
+            with opened(self._path) as file:
+                makes_trunk = b"\nNode-path: trunk\n" in file.read(HEAD_BYTES)
+            self._tree = "trunk" if makes_trunk else ""
+        return self._tree
 
 
 def last_revision(path: Path) -> int:
     """The last revision number in a plain dump file; 0 when it is not near its end."""
+    size = path.stat().st_size
     with path.open("rb") as file:
-        end = path.stat().st_size
-        lowest = max(0, end - TAIL_BYTES)
-        block = 1 << 20
-        while end > lowest:
-            start = max(lowest, end - block)
-            file.seek(start)
-            found = _REVISION.findall(file.read(end - start + 100))
-            if found:
+        for end in range(size, max(0, size - TAIL_BYTES), -BLOCK_BYTES):
+            start = file.seek(max(0, end - BLOCK_BYTES))
+            if found := _REVISION.findall(file.read(end - start + 100)):
                 return int(found[-1])
-            end = start
     return 0

@@ -8,16 +8,8 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from vcsbench.errors import UserError
-from vcsbench.sources.dump.records import (
-    FORMAT,
-    NODE,
-    RECORDS,
-    REVISION,
-    is_date,
-    read_properties,
-    shown,
-    why_wrong,
-)
+from vcsbench.sources.dump import records
+from vcsbench.sources.dump.records import FORMAT, NODE, REVISION, shown
 
 KNOWN_FORMATS = (1, 2, 3)
 CHECKSUMS = ("md5", "sha1")
@@ -40,6 +32,11 @@ class Walk:
         self._revision: int | None = None
         self.numbers = array("Q")
         self.offsets = array("Q")
+
+    @property
+    def offset(self) -> int:
+        """The byte that the walk has come to."""
+        return self._offset
 
     @property
     def revisions(self) -> int:
@@ -80,7 +77,7 @@ class Walk:
                 key, colon, value = line[:-1].partition(b": ")
                 if not colon:
                     raise self.wrong(f"{shown(line)} is no header of a record")
-                if what := why_wrong(key, value):
+                if what := records.why_wrong(key, value):
                     raise self.wrong(what)
                 if not headers:
                     self._record_at = self._offset - len(line)
@@ -93,7 +90,7 @@ class Walk:
         return int(headers.get(key, b"0"))
 
     def _record(self, headers: dict[bytes, bytes]) -> None:
-        if not any(key in headers for key in RECORDS):
+        if not any(key in headers for key in records.RECORDS):
             raise self.wrong(f"a record begins with {shown(next(iter(headers)))}")
         if REVISION in headers:
             self._begin(self._number(headers, REVISION))
@@ -132,11 +129,11 @@ class Walk:
             raise self.wrong(f"{shown(headers[NODE])} is copied from a revision that is not older")
 
     def _properties(self, block: bytes, of_revision: bool) -> None:
-        properties = read_properties(block)
+        properties = records.read_properties(block)
         if properties is None:
             raise self.wrong("a record's properties are not as long as they say")
         date = properties.get(b"svn:date") if of_revision else None
-        if date is not None and not is_date(date):
+        if date is not None and not records.is_date(date):
             raise self.wrong(f"svn:date is {shown(date)}, which is no date")
 
     def _text(self, length: int, headers: dict[bytes, bytes]) -> None:

@@ -7,7 +7,6 @@ import json
 import uuid
 from collections.abc import Mapping
 from functools import cache, cached_property
-from math import sqrt
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -64,13 +63,11 @@ class GeneratedSource(Source):
     @cached_property
     def _estimate(self) -> Estimate:
         """From the model's laws of growth."""
-        profile, scale = self._profile, self._scale
+        profile = self._profile
         grown = growth(profile, self._youngest)
         return Estimate(
             revisions=self._youngest,
-            # Changed files, and the journal in front of all, grow with the tree.
-            dump_bytes=int(self._youngest * (60_000 + 290_000 * sqrt(scale))),
-            repository_bytes=profile.repository.at(scale),
+            repository_bytes=profile.repository.at(self._scale),
             files=int(grown * profile.tree_files),
             tree_bytes=int(grown * profile.tree_bytes),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from random import Random
 
 from vcsbench.sources.generated.pieces import Pieces, size_of
@@ -10,16 +11,14 @@ from vcsbench.sources.generated.quantiles import Quantiles, pick
 from vcsbench.sources.generated.words import NOUNS, VERBS, noun
 
 
+@dataclass(slots=True, eq=False)
 class Directory:
     """A directory; its path comes from its parents, so that moving one costs nothing."""
 
-    __slots__ = ("directories", "files", "name", "parent")
-
-    def __init__(self, name: bytes, parent: Directory | None) -> None:
-        self.name = name
-        self.parent = parent
-        self.directories: dict[bytes, Directory] = {}
-        self.files: dict[bytes, File] = {}
+    name: bytes
+    parent: Directory | None
+    directories: dict[bytes, Directory] = field(default_factory=dict)
+    files: dict[bytes, File] = field(default_factory=dict)
 
     def path(self) -> bytes:
         """The path from the repository's root."""
@@ -44,17 +43,15 @@ class Directory:
         return len(self.files) + sum(child.count() for child in self.directories.values())
 
 
+@dataclass(slots=True, eq=False)
 class File:
     """A file: where it is, and the pieces of its kind's pool that make up its text."""
 
-    __slots__ = ("directory", "index", "kind", "name", "pieces")
-
-    def __init__(self, name: bytes, directory: Directory, kind: FileKind, pieces: Pieces) -> None:
-        self.name = name
-        self.directory = directory
-        self.kind = kind
-        self.pieces = pieces
-        self.index = -1
+    name: bytes
+    directory: Directory
+    kind: FileKind
+    pieces: Pieces
+    index: int = -1
 
     def path(self) -> bytes:
         """The path from the repository's root."""

@@ -46,7 +46,7 @@ def parse_object(data: bytes) -> Message:
     tagger = fields.get(b"tagger", b"")
     author = fields.get(b"author", tagger).partition(b"<")[0]
     return Message(
-        author=_one_line(decode(author, encoding)),
+        author=" ".join(_REFUSED.sub(" ", decode(author, encoding)).split()),
         seconds=_seconds(fields.get(b"committer", tagger)),
         text=_lines(decode(text, encoding)),
     )
@@ -73,7 +73,3 @@ def _lines(text: str) -> str:
     """The text as svn:log can be: line ends are LF, and no control characters but tab."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _REFUSED.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-def _one_line(name: str) -> str:
-    return " ".join(_REFUSED.sub(" ", name).split())

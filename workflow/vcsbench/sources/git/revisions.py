@@ -32,6 +32,14 @@ class Revisions:
         self._late = 0
         self._folders = set(LAYOUT)
 
+    @property
+    def total(self) -> int:
+        """How many revisions write() writes."""
+        plan = self._plan
+        copies = sum(len(some) for some in plan.copies.values())
+        ends = sum(len(some) for some in plan.ends.values())
+        return 1 + len(plan.commits) + copies + ends  # the first one makes the layout
+
     def write(self, changes: Iterator[list[Change]]) -> None:
         """Write all revisions; `changes` are those of each commit, in order."""
         for at in range(len(self._plan.commits)):

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.sources import dumpstream
 from vcsbench.sources.base import Estimate, Facts, Options, Source
@@ -24,10 +25,9 @@ from vcsbench.sources.git.revisions import Revisions
 
 FIRST_PARENT = "first-parent"
 WHOLE = "whole"
-# Bytes of repository and of dump stream per byte of git's packs: measured on three histories of
-# 1,000 to 2,300 commits were 0.5 to 1.2 and 3 to 7, on one of 35,000 0.7 and 60.
+# Bytes of repository per byte of git's packs: measured on three histories of 1,000 to 2,300 commits
+# were 0.5 to 1.2, on one of 35,000 0.7.
 REPOSITORY_FACTOR = 1.2
-DUMP_FACTOR = 20
 
 
 def is_repository(path: Path) -> bool:
@@ -45,6 +45,7 @@ class GitSource(Source):
     """The history of a branch along first parents as trunk, or all of the history."""
 
     kind = "git"
+    doing = "converting and loading"
 
     def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
         self._options = Options(name, definition, where)
@@ -53,6 +54,7 @@ class GitSource(Source):
         self._branch = self._options.text("branch", "HEAD")
         self._history = self._options.choice("history", (FIRST_PARENT, WHOLE), FIRST_PARENT)
         self._git = Git(self._path)
+        self._coming = 0
 
     def _commit(self) -> str:
         name = f"{self._branch}^{{commit}}"
@@ -111,7 +113,6 @@ class GitSource(Source):
         packed = max(packed, sum(sizes) // 4)
         return Estimate(
             revisions=revisions + 1,
-            dump_bytes=packed * DUMP_FACTOR,
             repository_bytes=int(packed * REPOSITORY_FACTOR),
             files=len(sizes),
             tree_bytes=sum(sizes),
@@ -120,7 +121,8 @@ class GitSource(Source):
     def write(self, out: BinaryIO) -> Facts:
         """Each commit becomes a revision, after revision 1, which makes the usual layout."""
         self._refuse_partial()
-        plan = self._plan()
+        with progress.stage("listing the commits"):
+            plan = self._plan()
         identity = uuid.uuid5(uuid.NAMESPACE_OID, self.identity())
         out.write(dumpstream.header(str(identity)))
         with (
@@ -130,6 +132,7 @@ class GitSource(Source):
             self._list_pairs(plan.commits, pairs)
             with self._git.start(*DIFF_TREE, stdin=pairs) as trees:
                 revisions = Revisions(plan, Objects(contents, str(self._path)), out)
+                self._coming = revisions.total
                 try:
                     revisions.write(read_changes(trees.stdout))
                 except (EOFError, StopIteration):
@@ -140,6 +143,10 @@ class GitSource(Source):
         if self._shallow():
             facts.notes.append("The clone is shallow: its history begins in the middle.")
         return facts
+
+    def coming(self) -> int:
+        """Known for sure when the commits are listed."""
+        return self._coming
 
     def _plan(self) -> Plan:
         tip = self._commit().encode("ascii")

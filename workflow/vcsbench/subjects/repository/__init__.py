@@ -13,8 +13,7 @@ from typing import Any
 
 from vcsbench.errors import UserError
 from vcsbench.subjects.repository.audit import check_copy
-from vcsbench.subjects.repository.labels import EMPTY, FOLDER, copy_of, results_of
-from vcsbench.subjects.repository.variant import Variant
+from vcsbench.subjects.repository.labels import EMPTY, FOLDER, Variant, copy_of, results_of
 from vcsbench.subjects.subject import Recipe, Subject, Words
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
-from vcsbench.subjects.repository import fsfs, state
-from vcsbench.subjects.repository.labels import EMPTY, FOLDER, copy_of, label_of, said_of, withdraw
-from vcsbench.subjects.repository.variant import Variant
+from vcsbench.subjects.repository import fsfs, labels, state
+from vcsbench.subjects.repository.labels import Variant
 
 # Shards of a copy that are looked at before it is measured: 2,000 files where they are not packed.
 SHARDS = 2
@@ -20,12 +19,12 @@ def check_copy(place: Path, variant: Variant, number: int) -> dict[str, Any]:
 
     Little is read: caches that are to be cold are cleared after it, and hot ones are warm.
     """
-    copy = copy_of(place, variant.name, number)
-    label = said_of(copy)
+    copy = labels.copy_of(place, variant.name, number)
+    label = labels.said_of(copy)
     wrong = wrong_with(copy, label, variant, number, SHARDS)
     if wrong:
         if label.get("identity") == variant.identity:
-            withdraw(copy)
+            labels.withdraw(copy)
         raise UserError(
             f"{copy}: the copy has vanished or was changed: {wrong}; the next run of the workflow makes it "
             f"anew"
@@ -41,8 +40,8 @@ def wrong_with(
     if not copy.exists():
         return "it is gone"
     if not label:
-        there = label_of(copy).exists()
-        return f"{label_of(copy).name} is {'not as it was written' if there else 'gone'}"
+        there = labels.label_of(copy).exists()
+        return f"{labels.label_of(copy).name} is {'not as it was written' if there else 'gone'}"
     belongs = (str(copy), variant.name, number)
     if (label["path"], label.get("variant"), label.get("copy")) != belongs:
         return (
@@ -60,6 +59,6 @@ def wrong_with(
 
 def empty_is_whole(place: Path) -> bool:
     """Whether the empty repository is there that cold clients are run against."""
-    empty = place / FOLDER / EMPTY
-    label = said_of(empty)
+    empty = place / labels.FOLDER / labels.EMPTY
+    label = labels.said_of(empty)
     return label.get("path") == str(empty) and not state.changed(empty, label["state"])

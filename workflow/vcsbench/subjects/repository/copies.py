@@ -9,8 +9,7 @@ from typing import Any
 
 from vcsbench.subjects.repository import state
 from vcsbench.subjects.repository.audit import wrong_with
-from vcsbench.subjects.repository.labels import copy_of, said_of
-from vcsbench.subjects.repository.variant import Variant
+from vcsbench.subjects.repository.labels import Variant, copy_of, said_of
 
 # So many files of the copies on a storage are looked at each time that the workflow starts: some 0.4 s.
 # Of more files, those are taken that a random choice of shards has.

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from vcsbench import progress
 from vcsbench.subjects.repository import state
 
 CHUNK = 1 << 20
@@ -71,11 +72,18 @@ def read(repository: Path) -> Content:
 def read_all(repositories: Sequence[Path]) -> list[Content]:
     """Content several repositories, on all cores."""
     cores = min(len(os.sched_getaffinity(0)), len(repositories))
-    if cores < 2:
-        return [read(repository) for repository in repositories]
-    with multiprocessing.get_context("fork").Pool(cores) as pool:
-        found = pool.map(read, repositories, chunksize=1)
-        # Told to end instead, one that has hardly begun may drop what our handler raises, and stay.
-        pool.close()
-        pool.join()
+    with progress.stage("checking copies", len(repositories), "copies") as at:
+        if cores < 2:
+            return list(_counted(at, map(read, repositories)))
+        with multiprocessing.get_context("fork").Pool(cores) as pool:
+            found = list(_counted(at, pool.imap(read, repositories)))
+            # Told to end instead, one that has hardly begun may drop what our handler raises, and stay.
+            pool.close()
+            pool.join()
     return found
+
+
+def _counted(at: progress.Stage, contents: Iterable[Content]) -> Iterator[Content]:
+    for content in contents:
+        at.done += 1
+        yield content

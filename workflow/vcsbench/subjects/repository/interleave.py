@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from vcsbench import progress
 from vcsbench.subjects.repository import digests, state
 from vcsbench.subjects.repository.digests import CHUNK, Content, Total, chunks
 from vcsbench.subjects.repository.fsfs import File
@@ -36,7 +37,8 @@ def make_copies(
     read of each copy.
     """
     expected = interleave(copyings, work, spacer_kib, seed)
-    os.sync()
+    with progress.stage("writing the copies to the device"):
+        os.sync()
     read = digests.read_all([copying.destination for copying in copyings])
     for copying, found in zip(copyings, read, strict=True):
         if found.digest != expected[copying.source]:
@@ -60,12 +62,14 @@ def interleave(
     sources = {copying.source: _Source(copying.source) for copying in copyings}
     step = None
     steps = heapq.merge(*map(_steps, copyings, range(len(copyings))))
-    for number, (revision, index, file) in enumerate(steps):
-        if spacer_kib and step not in (None, (revision, index)):
-            _space(work / f"spacer{number}", round(sizes.uniform(0, 2 * spacer_kib * 1024)))
-        step = revision, index
-        copying = copyings[index]
-        sources[copying.source].copy(file, f"{copying.destination}/{file.name}", work)
+    with progress.stage("copying", sum(len(c.files) for c in copyings), "files") as at:
+        for number, (revision, index, file) in enumerate(steps):
+            if spacer_kib and step not in (None, (revision, index)):
+                _space(work / f"spacer{number}", round(sizes.uniform(0, 2 * spacer_kib * 1024)))
+            at.done = number
+            step = revision, index
+            copying = copyings[index]
+            sources[copying.source].copy(file, f"{copying.destination}/{file.name}", work)
     return {path: source.total.hexdigest() for path, source in sources.items()}
 
 

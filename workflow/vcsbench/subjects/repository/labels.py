@@ -1,4 +1,4 @@
-"""Where copies are on a storage, and the label beside each that says what it is and whose."""
+"""What copies are of, where they are on a storage, and the label beside each: what it is, and whose."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vcsbench.wholefile import read_json, write_json
 
@@ -16,6 +16,20 @@ FOLDER = "repositories"
 EMPTY = "empty"
 # What a label keeps for looking after its copy, and no result needs.
 BOOKKEEPING = ("variant", "copy", "path", "state", "digest", "seal")
+
+
+class Variant(NamedTuple):
+    """A repository in one format, packed or not. `identity` is its source's (Source.identity)."""
+
+    repo: str
+    format: str
+    packing: str
+    identity: str
+
+    @property
+    def name(self) -> str:
+        """The variant's name on a storage."""
+        return f"{self.repo}.{self.format}.{self.packing}"
 
 
 def copy_of(place: Path, name: str, copy: int) -> Path:

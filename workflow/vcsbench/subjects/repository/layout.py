@@ -79,7 +79,8 @@ def judge(places: Sequence[Place]) -> dict[str, Any]:
     else:
         names = f"{', '.join(apart)} {'lies' if len(apart) == 1 else 'lie'} apart from the rest"
         verdict, sentence = "partly", f"lie interleaved only in part: {names}; {shown}"
-    return _said(verdict, sentence, len(places), apart, same, other)
+    distances = {"same_step_bytes": same, "other_step_bytes": other}
+    return _said(verdict, sentence, len(places), apart=apart, **distances)
 
 
 class _Kind:
@@ -134,22 +135,9 @@ def _size(size: float) -> str:
     return f"{size / 2**20:,.0f} MiB" if size >= 10 << 20 else f"{size / 2**10:,.0f} KiB"
 
 
-def _said(
-    verdict: str,
-    sentence: str,
-    files: int,
-    apart: Sequence[str] = (),
-    same: float | None = None,
-    other: float | None = None,
-) -> dict[str, Any]:
-    return {
-        "verdict": verdict,
-        "sentence": sentence,
-        "files": files,
-        "apart": list(apart),
-        "same_step_bytes": same,
-        "other_step_bytes": other,
-    }
+def _said(verdict: str, sentence: str, files: int, **shown: Any) -> dict[str, Any]:
+    nothing: dict[str, Any] = {"apart": [], "same_step_bytes": None, "other_step_bytes": None}
+    return {"verdict": verdict, "sentence": sentence, "files": files, **nothing, **shown}
 
 
 def _unknown(why: str, files: int = 0) -> dict[str, Any]:

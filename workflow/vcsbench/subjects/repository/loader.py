@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.sources import Source
 from vcsbench.storages import full
@@ -22,6 +24,7 @@ from vcsbench.subjects.repository.interleave import Copying, interleave
 
 # Linux's default limit for a pipe of an unprivileged process.
 PIPE_BYTES = 1 << 20
+_VERIFIED = re.compile(r"\* Verified revision (\d+)")
 
 
 def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -> dict[str, Any]:
@@ -33,7 +36,9 @@ def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -
     plain = {fmt: into / f"{fmt}.nopack" for fmt, _ in variants}
     for fmt, path in plain.items():
         svnadmin.create(path, fmt)
-    facts = _stream(source, list(plain.values()))
+    paths = list(plain.values())
+    with progress.stage(source.doing, unit="revisions", look=lambda: _loaded(source, paths)):
+        facts = _stream(source, paths)
     say(f"loaded {facts.revisions} revisions in {time.monotonic() - begun:.1f} s")
     # svnadmin verify and pack use one core each.
     with ThreadPoolExecutor(2) as pool:
@@ -48,6 +53,11 @@ def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -
         "tree": source.tree(),
         "seconds": round(time.monotonic() - begun, 1),
     }
+
+
+def _loaded(source: Source, paths: Sequence[Path]) -> tuple[int, int]:
+    """How many revisions are in all of the repositories, and how many there will be."""
+    return min(map(fsfs.youngest, paths)), source.coming()
 
 
 class _Load:
@@ -104,6 +114,11 @@ def _stream(source: Source, paths: list[Path]) -> Any:
         tee.flush()
     except BrokenPipeError:
         pass  # a load ended early, and says why below
+    except BaseException:
+        # What they have made is removed: none may still be at it.
+        for load in loads:
+            load.process.kill()
+        raise
     finally:
         # One that ended by itself comes first: the others were then given no more of the stream.
         loads.sort(key=lambda load: (load.process.poll() is None, load.path))
@@ -132,15 +147,34 @@ def _stream(source: Source, paths: list[Path]) -> Any:
 
 
 def _finish(path: Path, packings: list[str]) -> None:
-    svnadmin.run("verify", "-q", path)
+    _verify(path)
     if "pack" in packings:
         packed = path.with_name(path.name.replace(".nopack", ".pack"))
         work = path.with_name(f"{path.name}.work")
         work.mkdir()
         interleave([Copying(path, packed, fsfs.files(path))], work, 0, 0)
         work.rmdir()
-        svnadmin.run("pack", "-q", packed)
-        svnadmin.run("verify", "-q", packed)
+        _pack(packed)
+        _verify(packed)
         say(f"packed {fsfs.packed_shards(packed)} shards of {packed.name}")
     if "nopack" not in packings:
         shutil.rmtree(path)
+
+
+def _verify(path: Path) -> None:
+    with progress.stage("verifying", fsfs.youngest(path), "revisions") as at:
+
+        def hears(line: str) -> None:
+            if found := _VERIFIED.match(line):
+                at.done = int(found[1])
+
+        svnadmin.run("verify", path, hears=hears)
+
+
+def _pack(path: Path) -> None:
+    with progress.stage("packing", fsfs.shape(path).full, "shards") as at:
+
+        def hears(line: str) -> None:
+            at.done += line.startswith("Packing")
+
+        svnadmin.run("pack", path, hears=hears)

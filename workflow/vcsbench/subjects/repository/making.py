@@ -13,20 +13,10 @@ from vcsbench.errors import UserError
 from vcsbench.storages import full
 from vcsbench.storages.place import Place
 from vcsbench.subjects.progress import say
-from vcsbench.subjects.repository import audit, copies, fsfs, nursery, state, svnadmin
+from vcsbench.subjects.repository import audit, copies, fsfs, labels, nursery, state, svnadmin
 from vcsbench.subjects.repository.digests import Content
 from vcsbench.subjects.repository.interleave import Copying, make_copies
-from vcsbench.subjects.repository.labels import (
-    EMPTY,
-    FOLDER,
-    copy_of,
-    label_of,
-    results_of,
-    said_of,
-    withdraw,
-    write_label,
-)
-from vcsbench.subjects.repository.variant import Variant
+from vcsbench.subjects.repository.labels import Variant, copy_of, said_of
 
 # What is not to stay while copies are made.
 WORK = "making"
@@ -51,7 +41,7 @@ def make_missing(
     variant, by name. A UserError where the storage has no room; no half copy is left then.
     """
     with full.told(place.path, ELSEWHERE):
-        place.make(FOLDER)
+        place.make(labels.FOLDER)
         place.remove(WORK)  # what an interrupted run left
         _remove_unlabelled(place)
         missing = copies.missing(place.path, variants, numbers)
@@ -67,26 +57,26 @@ def make_missing(
         if copyings:
             _copy(place, copyings, loaded, spacer_kib, seed)
         if not audit.empty_is_whole(place.path):
-            empty = place.path / FOLDER / EMPTY
+            empty = place.path / labels.FOLDER / labels.EMPTY
             _remove_copy(place, empty)
             svnadmin.create(empty, "f7")
-            write_label(empty, {"state": state.take(empty)})
-    return {v.name: results_of(said_of(copy_of(place.path, v.name, 1))) for v in variants}
+            labels.write_label(empty, {"state": state.take(empty)})
+    return {v.name: labels.results_of(said_of(copy_of(place.path, v.name, 1))) for v in variants}
 
 
 def _remove_unlabelled(place: Place) -> None:
     """Remove what copies a killed run left half made, wanted now or not."""
-    for path in sorted((place.path / FOLDER).iterdir()):
+    for path in sorted((place.path / labels.FOLDER).iterdir()):
         copy = path.with_name(path.name.lstrip(".").removesuffix(".new").removesuffix(".json"))
         half = path.name.endswith(".new") or not said_of(copy) or not copy.exists()
         if _COPY.fullmatch(path.name) and half:
-            place.remove(FOLDER, path.name)
+            place.remove(labels.FOLDER, path.name)
 
 
 def _remove_copy(place: Place, copy: Path) -> None:
     # The label first: half a copy has none.
-    place.remove(FOLDER, label_of(copy).name)
-    place.remove(FOLDER, copy.name)
+    place.remove(labels.FOLDER, labels.label_of(copy).name)
+    place.remove(labels.FOLDER, copy.name)
 
 
 def _source(
@@ -99,7 +89,7 @@ def _source(
     if whole:
         return copy_of(place, variant.name, whole[0])
     for copy in range(1, numbers + 1):
-        withdraw(copy_of(place, variant.name, copy))
+        labels.withdraw(copy_of(place, variant.name, copy))
     raise UserError(
         f"{place}: no copy of {variant.name} is whole, and what was loaded is gone or was changed; run "
         f"again: it is loaded anew"
@@ -149,7 +139,7 @@ def _check_source(source: Path, found: Content) -> None:
     """A copy that others were made from has to be what it was made as itself, to the last byte."""
     label = said_of(source)
     if label and label["digest"] != found.digest:
-        withdraw(source)
+        labels.withdraw(source)
         raise UserError(
             f"{source}: its files have other bytes than were written, though none was written to since: "
             f"look after the device; run again, and the copy is made anew"
@@ -168,4 +158,4 @@ def _label(copying: Copying, variant: Variant, copy: int, facts: Mapping[str, An
         **facts,
         "copy": copy,
     }
-    write_label(copying.destination, says)
+    labels.write_label(copying.destination, says)

@@ -11,7 +11,7 @@ from typing import Any
 
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import fsfs
-from vcsbench.subjects.repository.variant import Variant
+from vcsbench.subjects.repository.labels import Variant
 from vcsbench.wholefile import read_json
 
 # Below a place; in it a folder for each repository.

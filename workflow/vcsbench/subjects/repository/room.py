@@ -23,8 +23,7 @@ def choose_place(
     So many `repositories` of the estimated size are made there, and by storage, so many `copies` of them.
     What lies on one device shares its room.
     """
-    # Two files for each revision, each with its last block half empty.
-    one = estimate.repository_bytes + 2 * estimate.revisions * 4096
+    one = bytes_of(estimate)
     devices = {place: _device(place) for place in (scratch, *copies)}
     free = {devices[place]: free_bytes(place.path) for place in (scratch, *copies)}
     need: Counter[int] = Counter()
@@ -43,6 +42,12 @@ def choose_place(
             return place
     place = next(iter(copies), scratch)
     raise _no_room(place, need[devices[place]] + one * repositories, free[devices[place]])
+
+
+def bytes_of(estimate: Estimate) -> int:
+    """What a repository takes on a storage, not packed."""
+    # Two files for each revision, each with its last block half empty.
+    return estimate.repository_bytes + 2 * estimate.revisions * 4096
 
 
 def _device(place: Place) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import audit, copies, nursery
 from vcsbench.subjects.repository.copies import Missing
-from vcsbench.subjects.repository.variant import Variant
+from vcsbench.subjects.repository.labels import Variant
 from vcsbench.wholefile import read_json
 
 # So many copies that have to be made again are named.
@@ -25,7 +25,7 @@ class Shelf:
 
     def __init__(
         self,
-        wanted: Mapping[str, Sequence[Variant]],
+        wanted: Mapping[str, Collection[Variant]],
         folders: Mapping[str, str],
         numbers: int,
         root: Path,

@@ -1,0 +1,33 @@
+"""What the documentation says of a default run and of the commands agrees with itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from vcsbench.config.study import load_study
+
+ROOT = Path(__file__).parents[2]
+DURATION = re.compile(
+    r"\b(?:\d+|some|an?)\s+(?:\w+\s+of\s+an\s+)?(?:minutes?|hours?)\b|quarter of an\s+hour"
+)
+
+
+def test_how_long_a_default_run_takes_is_what_the_configuration_says() -> None:
+    text = (ROOT / "config" / "config.yaml").read_text()
+    comments = " ".join(line for line in text.splitlines() if line.startswith("#"))
+    assert not DURATION.search(comments)
+    readme = (ROOT / "README.md").read_text().partition("## Benchmark your own")[0]
+    said = re.findall(r"\d+ minutes", readme)
+    assert said and set(said) == {f"{yaml.safe_load(text)['minutes']} minutes"}
+
+
+def test_what_is_logged_is_called_what_it_is() -> None:
+    """The commands log the root of a repository, and not its trunk."""
+    argv = load_study(ROOT / "config" / "studies" / "fsfs-san-2014.yaml").commands["log"]["argv"]
+    assert argv.endswith(" {url}")
+    for name in ("README.md", "config/README.md", "config/expectations.yaml"):
+        text = (ROOT / name).read_text().lower()
+        assert not re.search(r"log\s+of\s+trunk", text), name
