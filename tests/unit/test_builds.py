@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from project import needs
+from project import needs, open_folder
 from vcsbench import processes
 from vcsbench.axes.build import binaries_of, why_lacking
 from vcsbench.axes.values import resolved_tables, values_of
@@ -36,10 +35,8 @@ LOG = "{svn} log {url}"
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder that the servers' user can enter."""
-    path = Path(tempfile.mkdtemp(prefix="vcsbench-test-", dir="/var/tmp"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
+    with open_folder("/var/tmp") as path:
+        yield path
 
 
 def script(prefix: Path, name: str, text: str) -> Path:

@@ -18,7 +18,7 @@ from vcsbench import processes
 from vcsbench.axes.cache import AXIS, STATES
 from vcsbench.machine import can_drop_caches
 from vcsbench.measure.clearing import clear
-from vcsbench.measure.meters import counters, residency, strangers
+from vcsbench.measure.meters import counters, known, residency, strangers
 
 MIB = 1 << 20
 
@@ -29,7 +29,7 @@ def folder() -> Iterator[Path]:
     path = Path("/var/tmp") / f"vcsbench-test-{os.getpid()}"
     path.mkdir()
     try:
-        if counters.device_bytes(path) is None:
+        if counters.device_counts(path) is None:
             pytest.skip("/var/tmp has no block device of its own")
         yield path
     finally:
@@ -38,9 +38,9 @@ def folder() -> Iterator[Path]:
 
 def test_reads_of_children_are_counted(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 5 * MIB)
-    before = processes.io_bytes([os.getpid()])["rchar"]
+    before = processes.io_counts([os.getpid()])["rchar"]
     subprocess.run(["cat", tmp_path / "file"], stdout=subprocess.DEVNULL, check=True)
-    assert processes.io_bytes([os.getpid()])["rchar"] - before >= 5 * MIB
+    assert processes.io_counts([os.getpid()])["rchar"] - before >= 5 * MIB
 
 
 def test_cpu_time_is_that_of_the_process_and_its_descendants() -> None:
@@ -127,6 +127,37 @@ def test_a_part_is_evenly_chosen_over_folders(folder: Path) -> None:
 def _share(folder: Path) -> float | None:
     asked = residency.ask(folder)
     return asked.share if asked else None
+
+
+@pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
+def test_what_the_kernel_does_not_know_is_asked_without_being_loaded(folder: Path) -> None:
+    for name in ("read", "unread"):
+        (folder / name).mkdir()
+        for number in range(3):
+            (folder / name / str(number)).write_bytes(b"x" * 5000)
+    if not known.can_ask(folder):
+        pytest.skip("this kernel or file system does not tell what names it knows")
+    os.sync()
+    clear("drop-caches", [])
+    assert known.ask(30_000, folder) == (0.0, 0, 0, 0), "not even a name is left"
+    (folder / "read" / "1").read_bytes()
+    asked = known.ask(30_000, folder)
+    assert asked and asked.asked < 6 and asked.pages_bytes == 8192
+    assert asked.share == pytest.approx(5000 / 30_000)
+    assert asked.coverage == "all files, 1 of them known to the kernel"
+    plain = residency.ask(folder)
+    assert plain and (plain.share, plain.pages_bytes) == (asked.share, asked.pages_bytes)
+
+
+def test_a_kernel_without_the_call_is_not_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known, "OPENAT2", 100_000)
+    assert not known.can_ask(folder)
+
+
+def test_a_file_system_whose_names_may_be_stale_is_not_asked() -> None:
+    assert not known.can_ask(Path("/proc/self"))
 
 
 @pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")

@@ -63,6 +63,14 @@ def test_honest_runs_have_no_flags() -> None:
     )
 
 
+def test_a_cold_run_is_held_against_the_one_that_was_discarded_over_its_copy() -> None:
+    read = ("server_read_bytes", "device_read_bytes", "resident_after_bytes")
+    less: dict[str, Any] = {**dict.fromkeys(read, 20 * MIB), "warming": []}
+    assert judged("cold", **less) == []
+    assert judged("cold", **less, discarded_read_bytes=50 * MIB) == ["fewer-reads"]
+    assert judged("cold", **less, discarded_read_bytes=30 * MIB) == []
+
+
 @pytest.mark.parametrize(
     ("seen", "flag"),
     [

@@ -123,6 +123,20 @@ def test_a_port_that_gets_taken_between_two_starts_is_one_sentence(folder: Path,
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_port_that_is_settled_is_kept_until_the_server_starts(folder: Path, kind: str) -> None:
+    server = Server(kind, folder / "root", SLOW, folder / "run")
+    server.settle()
+    port = server.port
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind((HOST, port))
+    server.start()
+    try:
+        assert server.port == port and server.greet()
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_server_dies_with_its_owner(folder: Path, kind: str) -> None:
     program = f"""
 import sys, time

@@ -34,6 +34,7 @@ ALL = {
     "include": [
         {"command": "log", "format": "f7", "packing": "pack", "config": "slow"},
         {"command": "export", "format": "f6", "packing": "nopack", "config": "slow"},
+        {"command": "log", "format": "f7", "packing": "nopack", "config": "slow", "cache": "cold"},
         {
             "command": ["log", "dump", "null-export"],
             "format": "f7",
@@ -59,6 +60,11 @@ def context(project: Project, cell: str, number: int = 1) -> dict[str, Any]:
     return loaded
 
 
+def rows_of(project: Project, path: str) -> list[dict[str, str]]:
+    with (project.path / "results" / path).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def elapsed(project: Project, cell: str, number: int = 1) -> float:
     path = project.path / "results" / "cells" / STUDY / cell / f"round{number}.json"
     result = json.loads(path.read_text())["results"][0]
@@ -68,9 +74,9 @@ def elapsed(project: Project, cell: str, number: int = 1) -> float:
 
 
 def rerun(said: str) -> int:
-    """How many cell-rounds a run of Snakemake ran, from what it said."""
-    found = re.search(r"^cell +(\d+)", said, re.MULTILINE)
-    return int(found[1]) if found else 0
+    """How many cell-rounds a run of Snakemake ran, or a dry run would run, from what it said."""
+    found = re.search(r"(\d+) cell-rounds? to measure|^cell +(\d+)", said, re.MULTILINE)
+    return int(found[1] or found[2]) if found else 0
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +91,7 @@ def measured(shared_project: Project) -> Project:
 def test_every_cell_has_its_export_and_its_context(measured: Project) -> None:
     with (measured.path / "results" / "grid" / f"{STUDY}.csv").open() as file:
         grid = list(csv.DictReader(file))
-    assert len(grid) == 9 + 9 + 7 and not any(row["skip"] for row in grid)
+    assert len(grid) == 9 + 9 + 3 + 7 and not any(row["skip"] for row in grid)
     for row in grid:
         assert elapsed(measured, row["cell"]) > 0
         seen = context(measured, row["cell"])
@@ -107,6 +113,27 @@ def test_each_run_was_what_its_label_says(measured: Project) -> None:
             assert certificate["server_pid"] > 0 and certificate["server_cpu_s"] > 0
         kept = seen["axes"]["cache"] == "hot-svn"
         assert seen["hooks"]["prepare"].count("start-server") == (0 if kept else 1)
+
+
+def test_a_cold_log_reads_less_of_a_packed_repository(measured: Project) -> None:
+    found = {
+        (row["ra"], row["packing"]): row
+        for row in rows_of(measured, f"measurements/{STUDY}.csv")
+        if (row["command"], row["config"], row["cache"]) == ("log", "slow", "cold")
+    }
+    for ra in ("svn", "http", "file"):
+        loose, packed = (found[ra, packing] for packing in ("nopack", "pack"))
+        assert int(loose["device_bytes"]) > 2 * int(packed["device_bytes"]), ra
+        assert int(loose["read_calls"]) > int(packed["read_calls"]), ra
+        assert bool(loose["instructions"]) != ("instructions" in loose["not_counted"])
+    # Once cannot show that counts do not vary; how many times as much is told all the same.
+    table = {
+        row["ra"]: row for row in rows_of(measured, f"tables/{STUDY}/device-read-by-packing.csv")
+    }
+    assert {*table} == {"svn", "http", "file"} and {row["cache"] for row in table.values()} == {
+        "cold"
+    }
+    assert all(float(row["ratio"]) > 2 and not row["low"] for row in table.values())
 
 
 def test_servers_get_the_options_of_their_files(measured: Project) -> None:

@@ -12,6 +12,7 @@ from vcsbench.axes.axis import Axis, Parts
 from vcsbench.config.builds import ON_PATH, Build
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
+from vcsbench.processes import closed
 from vcsbench.programs import PROGRAMS, SUBVERSION, Programs, binaries, programs_in
 
 if TYPE_CHECKING:
@@ -75,8 +76,16 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     for program in programs_in(argv):
         side = build.client if program in SUBVERSION else ON_PATH.client
         lacking = lacking or _lacks(side, machine, program)
-    if not lacking and server and build.server.prefix:
-        lacking = _closed(build.server)
+    if (
+        not lacking
+        and server
+        and build.server.prefix
+        and (folder := closed(Path(build.server.prefix)))
+    ):
+        return (
+            f"the servers run as nobody, who cannot enter {folder}; install the build where everybody can, "
+            f"or chmod o+x it"
+        )
     return lacking
 
 
@@ -122,19 +131,6 @@ def _lacks_httpd(build: Build, machine: Machine) -> str:
         return f"{programs.prefix} has no mod_dav_svn.so in libexec, modules or lib/apache2/modules"
     if not programs.httpd or not programs.httpd_modules:
         return f"{programs.prefix} has a mod_dav_svn, but no httpd, nor has this machine (Debian: apache2)"
-    return ""
-
-
-def _closed(programs: Programs) -> str:
-    """Why the user whom root's servers run as cannot run them; "" if he can."""
-    if os.geteuid() != 0:
-        return ""
-    for folder in (Path(programs.prefix), *Path(programs.prefix).parents):
-        if folder.exists() and not folder.stat().st_mode & 0o001:
-            return (
-                f"the servers run as nobody, who cannot enter {folder}; install the build where everybody "
-                f"can, or chmod o+x it"
-            )
     return ""
 
 

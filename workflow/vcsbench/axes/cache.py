@@ -21,16 +21,20 @@ shows how much faster repeated cold runs still get."""
 _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")
 
 # `setup` are the steps (measure/steps.py) before the first run, `prepare` those before each run, `warmup` the
-# runs that do not count; each of these has the same preparation as the timed one.
+# runs that do not count; each of these has the same preparation as the timed one. `discard`: another run does
+# not count where no such run has read the copy lately (measure/passes.py). `runs` are the timed ones where
+# the configuration says `auto` (docs/benchmarks.md says where the numbers come from).
 # `promises`: `os` is cold or hot; `server` is new (it has served nothing), kept (it has served the runs
 # that do not count), or nothing is promised of it. Written pages of an earlier run are flushed before each
 # run (sync): they would disturb it.
 STATES: dict[str, dict[str, Any]] = {
-    # The run that warms up is discarded: it warms whatever lies below the guest.
+    # The run that is discarded warms whatever lies below the guest.
     "cold": {
         "setup": [],
         "prepare": ["restore", *_COLD_STEPS],
-        "warmup": 1,
+        "warmup": 0,
+        "discard": True,
+        "runs": 1,
         "promises": {"os": "cold", "server": "new"},
     },
     # The run that warms up fills the OS cache; the server that is timed has served nothing.
@@ -38,6 +42,7 @@ STATES: dict[str, dict[str, Any]] = {
         "setup": [],
         "prepare": ["restore", "sync", "stop-server", "start-server"],
         "warmup": 1,
+        "runs": 3,
         "promises": {"os": "hot", "server": "new"},
     },
     # The server is kept: two runs fill its caches.
@@ -45,6 +50,7 @@ STATES: dict[str, dict[str, Any]] = {
         "setup": ["start-server"],
         "prepare": ["restore", "sync"],
         "warmup": 2,
+        "runs": 4,
         "promises": {"os": "hot", "server": "kept"},
     },
     # The run straight after a cold one, server kept.
@@ -52,6 +58,7 @@ STATES: dict[str, dict[str, Any]] = {
         "setup": [*_COLD_STEPS],
         "prepare": ["restore", "sync"],
         "warmup": 1,
+        "runs": 4,
         "promises": {"os": "hot", "server": "kept"},
     },
     # A study without the axis: as it comes, after a run that does not count.

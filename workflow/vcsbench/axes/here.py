@@ -6,32 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from vcsbench.config.builds import Build
 from vcsbench.config.configuration import Config
 from vcsbench.machine import Machine
 
-
-class History(Protocol):
-    """A repository's source, as far as cells depend on it (sources.Source has more)."""
-
-    kind: str
-
-    def identity(self) -> str:
-        """What changes when the history does."""
-
-    def scale(self) -> float:
-        """The part of the published size that it has."""
-
-    def describe(self) -> str:
-        """One line for reports."""
-
-    def check(self) -> None:
-        """A UserError where there is none."""
-
-    def estimate(self) -> Any:
-        """How large it will be; its `revisions` among it."""
+if TYPE_CHECKING:
+    from vcsbench.sources.base import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +24,7 @@ class Here:
     config: Config
     machine: Machine
     repositories: Mapping[str, Mapping[str, Any]]
-    sources: Mapping[str, History]
+    sources: Mapping[str, Source]
     builds: Mapping[str, Build]
     servers: list[str]
 
@@ -50,7 +32,7 @@ class Here:
     def revisions(self, repo: str) -> int:
         """How many revisions a repository has or will have. May take seconds."""
         self.sources[repo].check()
-        return int(self.sources[repo].estimate().revisions)
+        return self.sources[repo].estimate().revisions
 
     @property
     def root(self) -> Path:

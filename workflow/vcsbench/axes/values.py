@@ -54,20 +54,17 @@ def _is_named(study: Study, name: str) -> bool:
 def resolved_tables(study: Study, values: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Any]]:
     """The tables of a study, with the values that `first` and `rest` stand for in an axis whose values the
     configuration names: the first of them, and all others."""
-    return {
-        name: _resolved(table, values) if _names_first(study, table) else table
-        for name, table in study.tables.items()
-    }
+    return {name: _resolved(study, table, values) for name, table in study.tables.items()}
 
 
-def _names_first(study: Study, table: Mapping[str, Any]) -> bool:
-    axis = table.get("compare", {}).get("axis", "")
-    return axis in study.axes and _is_named(study, axis)
-
-
-def _resolved(table: dict[str, Any], values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    compare = dict(table["compare"])
-    names = values[compare["axis"]]
+def _resolved(
+    study: Study, table: dict[str, Any], values: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    compare = dict(table.get("compare", {}))
+    axis = compare.get("axis", "")
+    if axis not in study.axes or not _is_named(study, axis):
+        return table
+    names = values[axis]
     if compare["baseline"] == "first":
         compare["baseline"] = next(iter(names), "")
     if compare["candidates"] == "rest":

@@ -37,7 +37,7 @@ FLAGS: dict[str, Flag] = {
         false_label=True,
     ),
     "fewer-reads": Flag(
-        "A cold run read far less from the device than the discarded cold run before it.",
+        "A cold run read far less from the device than the discarded cold run over its copy.",
         "Something read the repository between the clearing of the caches and the run: find out what.",
         false_label=True,
     ),
@@ -161,7 +161,7 @@ FLAGS: dict[str, Flag] = {
     ),
     "mean-cpu": Flag(
         "User and system time are means over an export's runs: this hyperfine keeps no others.",
-        "Set `runs: 1`, or use hyperfine 2 or later.",
+        "Medians over rounds are as good; for a run's own set `runs: 1`, or use hyperfine 2 or later.",
     ),
     "short": Flag(
         "The cell's median is under the threshold `short_s`: starting the client is a good part of it.",
@@ -210,7 +210,7 @@ FLAGS: dict[str, Flag] = {
         "Measure as then, or save a new baseline.",
     ),
     "noise-unknown": Flag(
-        "No cell of this class was measured twice, so what identical cells differ by is not known.",
+        "No cell was measured twice, so what identical cells differ by is not known.",
         "Set `twins` to 1 or more; only the twins are measured.",
     ),
     "low-n": Flag(

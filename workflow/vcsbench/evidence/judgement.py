@@ -98,14 +98,20 @@ def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
         yield "warm"
     if not read:
         yield "no-reads"
-    discarded = [reads(run) for run in evidence.get("warming") or ()]
-    if discarded and discarded[0] > floor and 0 < read < limits["cold_reads_share"] * discarded[0]:
+    discarded = _discarded(evidence)
+    if discarded > floor and 0 < read < limits["cold_reads_share"] * discarded:
         yield "fewer-reads"
     # Whatever of the repository is in memory afterwards, and was read by neither client nor server.
     after = evidence.get("resident_after_bytes") or 0
     foreign = after - (before or 0.0) * size - read
     if foreign > max(floor, limits["cold_foreign_share"] * size):
         yield "read-by-others"
+
+
+def _discarded(evidence: Evidence) -> int:
+    """What the discarded cold run over the copy read. Earlier versions discarded one in each cell-round."""
+    runs = evidence.get("warming") or ()
+    return evidence.get("discarded_read_bytes") or (reads(runs[0]) if runs else 0)
 
 
 def _hot(evidence: Evidence, limits: Thresholds) -> Flags:

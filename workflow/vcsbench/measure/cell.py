@@ -15,6 +15,7 @@ from vcsbench.errors import UserError
 from vcsbench.measure.certificate import Witness
 from vcsbench.measure.context import Told, describe
 from vcsbench.measure.hooks import Hooks
+from vcsbench.measure.passes import Passes
 from vcsbench.measure.stage import Stage
 from vcsbench.measure.steps import do, restore
 from vcsbench.measure.timing import Hyperfine
@@ -44,8 +45,10 @@ class CellRound:
         self.stage = Stage(recipe, number, run)
         self.work = kind_of(recipe["work"])
         self.captured: Captured | None = None
+        state: dict[str, Any] = recipe["state"]
         # The first run that does not count is our own.
-        self.warmup = max(0, recipe["state"]["warmup"] - 1)
+        self.warmup = max(0, state["warmup"] - 1)
+        self.discards = bool(state.get("discard"))
         self.runs: list[Run] = []
         self.set_aside: list[Run] = []
 
@@ -55,7 +58,10 @@ class CellRound:
         with ExitStack() as stack:
             self.stage.open(stack)
             self.hooks = Hooks(self.run, self._hook)
+            self.passes = Passes(self.recipe, self.stage.reads if self.discards else None)
+            self.discarded = self.passes.last()
             self._time(lock)
+            self.passes.renew()
             while self._is_passing() and len(self.set_aside) < AGAIN_AT_MOST:
                 self._set_aside()
                 self._time(lock)
@@ -96,27 +102,30 @@ class CellRound:
         if name == "setup":
             for step in state["setup"]:
                 do(step, self.stage)
-            if state["warmup"]:
+            if state["warmup"] or (self.discards and not self.discarded):
+                self._prepare(timed=False)
                 self._capture()
+                self._discard()
             return
-        self._certify()
+        self._certify(last=name == "cleanup")
         if name == "prepare":
             self.prepared += 1
             self._prepare(timed=self.prepared > self.warmup)
-        elif not state["warmup"] and self.work.read:
-            self._capture()  # no run may come before the timed ones, so it comes after them
+        elif not self.captured and self.work.read:
+            # No run was to come before the timed ones, so it comes after them, whatever the caches are.
+            restore(self.stage)
+            self.witness.begin(self.hyperfine.pid, timed=False)
+            self._capture()
 
     def _prepare(self, timed: bool) -> None:
         for step in self.recipe["state"]["prepare"]:
             do(step, self.stage)
-            if step == "clear-caches" and timed:
-                self.witness.ask_after_clearing()
-                do(step, self.stage)  # asking loads inodes
+            if step == "clear-caches" and timed and self.witness.ask_after_clearing():
+                do(step, self.stage)
         self.witness.begin(self.hyperfine.pid, timed)
 
     def _capture(self) -> None:
         """A run that does not count, with its output read and its memory looked at."""
-        self._prepare(timed=False)
         stage = self.stage
         try:
             self.captured = capture(
@@ -132,9 +141,20 @@ class CellRound:
         except UserError as error:
             raise UserError(f"{error}{self._server_said()}") from None
         self.witness.end(self.hyperfine.pid)
-        if self.work.read:
-            for run in self.runs:
+        for run in self.runs:
+            run["certificate"]["client_peak_memory_bytes"] = self.captured.peak_bytes
+            if self.work.read:
                 run["work"] = self.captured.work
+
+    def _discard(self) -> None:
+        """Remember the run that was discarded for what lies below this system."""
+        if self.discards:
+            run = self.witness.warming[0]
+            self.discarded = {
+                "read_bytes": run["client_read_bytes"] + (run.get("server_read_bytes") or 0),
+                "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            }
+            self.passes.write(self.discarded)
 
     def _did(self) -> Fingerprint:
         """What the timed run that has just ended did; {} where nothing tells yet."""
@@ -147,13 +167,14 @@ class CellRound:
             else {}
         )
 
-    def _certify(self) -> None:
+    def _certify(self, last: bool) -> None:
         """Certify the run that has just ended, if one has."""
-        certificate = self.witness.end(self.hyperfine.pid)
+        certificate = self.witness.end(self.hyperfine.pid, last)
         if certificate:
             number = len(self.runs) + 1
             # Of the run that was our own: hyperfine tells that of the timed one since 1.21 only.
             certificate["client_peak_memory_bytes"] = self.captured and self.captured.peak_bytes
+            certificate |= {f"discarded_{name}": seen for name, seen in self.discarded.items()}
             self.runs.append({"run": number, "certificate": certificate, "work": self._did()})
 
     def _why(self) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench import processes
-from vcsbench.measure.meters import counters, residency, strangers
+from vcsbench.measure.meters import counters, instructions, known, residency, strangers
 from vcsbench.measure.meters.counters import Counters
 from vcsbench.measure.server import Server
 from vcsbench.processes import Usage
@@ -67,6 +67,8 @@ class Witness:
         self.writes = writes
         self.server = server
         self.clearing = clearing
+        # Whether what is read can be asked without loading inodes.
+        self.knows = bool(reads and reads.size and known.can_ask(*reads.folders))
         self.certificates: list[dict[str, Any]] = []
         self.warming: list[dict[str, Any]] = []
         self.cleared = False
@@ -75,33 +77,48 @@ class Witness:
         self.began: Snapshot | None = None
         self.timed = False
         self.setting: dict[str, Any] = {}
+        self.counting: dict[str, instructions.Counting] = {}
         # The runs that each instance of the server has served, and what it read in the first.
         self.served: dict[tuple[int, int], list[int]] = {}
 
-    def ask_after_clearing(self) -> None:
-        """Ask how much is in memory. That loads inodes: caches have to be cleared once more."""
-        self.resident = _resident(self.reads)
+    def ask_after_clearing(self) -> bool:
+        """Ask how much is in memory. Returns whether that has loaded inodes: then caches have to be cleared
+        once more."""
+        self.resident = self._resident_read()
         self.resident_written = _resident(self.writes)
         self.cleared = True
+        return bool(self.reads and not self.knows) or self.resident_written is not None
 
     def begin(self, hyperfine: int, timed: bool) -> None:
         """A run comes next."""
         self.timed = timed
+        sides = {"client": [hyperfine]}
+        if timed and self.server and self.server.pid:
+            sides["server"] = processes.family(self.server.pid)
         if timed:
-            own = processes.family(self.server.pid) if self.server and self.server.pid else []
-            self.setting = counters.setting() | {"other_servers": strangers.servers(own)}
+            others = strangers.servers(sides.get("server", []))
+            self.setting = counters.setting() | {"other_servers": others}
         self.began = self._snapshot(hyperfine)
+        if timed:
+            self.counting = instructions.count(sides)
 
-    def end(self, hyperfine: int) -> dict[str, Any] | None:
-        """The run has ended, if one has begun: returns the certificate of a timed one."""
-        before, self.began = self.began, None
+    def end(self, hyperfine: int, last: bool = False) -> dict[str, Any] | None:
+        """The run has ended, if one has begun: returns the certificate of a timed one.
+
+        How much is in memory is asked after each run from cleared caches; where they are kept, after the last
+        one: it tells of all of them.
+        """
+        counted = {side: counting.end() for side, counting in self.counting.items()}
+        before, self.began, self.counting = self.began, None, {}
         if not before:
             return None
         after = self._snapshot(hyperfine)
         seen = {
-            **_client(before, after),
+            **_io("client", after.client - before.client),
             **(self._server(before.server, after.server) if self.server else {}),
             **counters.between(before.machine, after.machine),
+            **{f"{side}_instructions": number for side, number in counted.items()},
+            "instructions_why_not": instructions.why_not(),
         }
         seen |= _others_cpu(seen, before, after)
         reads = self.served.setdefault(after.server.instance, []) if after.server.pid else []
@@ -111,7 +128,12 @@ class Witness:
             kept = ("client_read_bytes", "server_pid", "server_read_bytes", "server_rchar")
             self.warming.append({key: seen[key] for key in kept if key in seen})
             return None
-        certificate = {**self._residency(), **seen, **self.setting, "warming": list(self.warming)}
+        certificate = {
+            **self._residency(last),
+            **seen,
+            **self.setting,
+            "warming": list(self.warming),
+        }
         if self.server:
             certificate["server_runs_before"] = len(served)
             certificate["server_first_rchar"] = served[0] if served else None
@@ -129,10 +151,11 @@ class Witness:
             server=_serving(self.server),
         )
 
-    def _residency(self) -> dict[str, Any]:
+    def _residency(self, last: bool) -> dict[str, Any]:
         before, written, cleared = self.resident, self.resident_written, self.cleared
         self.resident, self.resident_written, self.cleared = None, None, False
-        after = _resident(self.reads)
+        asked = cleared or last
+        after = self._resident_read() if asked else None
         certificate: dict[str, Any] = {
             "cache_cleared_by": self.clearing if cleared else "",
             "subject_bytes": self.reads.size if self.reads else None,
@@ -142,12 +165,17 @@ class Witness:
             "resident_of": after.coverage if after else "",
         }
         if self.writes:
-            left = _resident(self.writes)
+            left = _resident(self.writes) if asked else None
             certificate |= {
                 "written_resident_before": written.share if written else None,
                 "written_resident_after": left.share if left else None,
             }
         return certificate
+
+    def _resident_read(self) -> residency.Residency | None:
+        if self.reads and self.knows:
+            return known.ask(self.reads.size, *self.reads.folders)
+        return _resident(self.reads)
 
     def _server(self, before: Served, after: Served) -> dict[str, Any]:
         assert self.server
@@ -170,10 +198,8 @@ class Witness:
             "server_build": build(after.pid),
             "server_cpu_s": used.cpu_s,
             "server_peak_memory_bytes": processes.peak_memory_bytes(after.pid),
-            "server_read_bytes": used.read_bytes,
-            "server_write_bytes": used.write_bytes,
-            "server_rchar": used.rchar,
-            "server_wchar": used.wchar,
+            # In a container, root may not ask about a server that has become another user.
+            **_io("server", used if processes.tells_io(after.pid) else None),
         }
 
 
@@ -188,14 +214,10 @@ def _resident(subject: Subject | None) -> residency.Residency | None:
     return residency.ask(*there) if there else None
 
 
-def _client(before: Snapshot, after: Snapshot) -> dict[str, Any]:
-    used = after.client - before.client
-    return {
-        "client_read_bytes": used.read_bytes,
-        "client_write_bytes": used.write_bytes,
-        "client_rchar": used.rchar,
-        "client_wchar": used.wchar,
-    }
+def _io(side: str, used: Usage | None) -> dict[str, Any]:
+    """What a side has read and written; empty where that is not known."""
+    names = ("read_bytes", "write_bytes", "rchar", "wchar", "syscr")
+    return {f"{side}_{name}": used and getattr(used, name) for name in names}
 
 
 def _others_cpu(seen: dict[str, Any], before: Snapshot, after: Snapshot) -> dict[str, float]:

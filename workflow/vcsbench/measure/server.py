@@ -47,6 +47,7 @@ class Server:
         self.argv: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
+        self.held: socket.socket | None = None
         self.listeners: list[int] = []
         self.output = run / "output"
         processes.own(run)
@@ -56,28 +57,26 @@ class Server:
         """The server's pid; 0 when it does not run."""
         return self.process.pid if self.process and self.process.poll() is None else 0
 
+    def settle(self) -> None:
+        """Settle on a port before the first start, and keep it from others until then."""
+        self.held = socket.socket()
+        self.held.bind((HOST, 0))
+        self.port = self.held.getsockname()[1]
+        self.argv = self.of.command(self)
+
     def start(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Start the server and wait until it answers; a UserError with its last words if it does not.
         `meanwhile` is done while it starts.
 
         The port stays the same over all starts, because the timed command names it; only the first
-        start takes another one where somebody was faster.
+        start takes another one where somebody was faster, unless it was settled.
         """
-        taken = []
-        for _ in range(TRIES if not self.starts else 1):
-            self.argv = self.of.command(self)
-            with self.output.open("ab") as log:
-                self.process = subprocess.Popen(
-                    # SIGTERM: on it, httpd ends its children as well.
-                    processes.tied(
-                        [*self.programs.as_words(), *self.argv], signal="TERM", unprivileged=True
-                    ),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    cwd=self.run,
-                    env={**os.environ, MARKER: str(self.run)},
-                )
+        taken, is_settled = [], bool(self.starts or self.held)
+        if self.held:
+            self.held.close()
+            self.held = None
+        for _ in range(1 if is_settled else TRIES):
+            self._spawn()
             meanwhile()
             if self._answers():
                 self.starts += 1
@@ -89,11 +88,26 @@ class Server:
                     f"{self.kind} did not start from {self.files}: {said or 'it said nothing'}"
                 )
             taken.append(str(self.port))
-            self.port = self.port if self.starts else free_port()
+            self.port = self.port if is_settled else free_port()
         raise UserError(
             f"{self.kind} found its port on {HOST} taken ({', '.join(taken)}); another program took it "
             f"between two runs: run again, or widen net.ipv4.ip_local_port_range"
         )
+
+    def _spawn(self) -> None:
+        self.argv = self.of.command(self)
+        with self.output.open("ab") as log:
+            self.process = subprocess.Popen(
+                # SIGTERM: on it, httpd ends its children as well.
+                processes.tied(
+                    [*self.programs.as_words(), *self.argv], signal="TERM", unprivileged=True
+                ),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.run,
+                env={**os.environ, MARKER: str(self.run)},
+            )
 
     def stop(self) -> None:
         """End the server, if it runs."""

@@ -106,11 +106,20 @@ class Stage:
 
         if self.server:
             stack.callback(self.server.stop)
+        if self.server and not self._is_started_later():
             self.server.start(meanwhile=look)
         else:
+            if self.server:
+                self.server.settle()
             look()
         self.fill()  # the port may have been taken
         self.versions = versions.told(asked)
+
+    def _is_started_later(self) -> bool:
+        """Whether a step before the first run ends the server that was started before it."""
+        state = self.recipe["state"]
+        steps = [step for step in (*state["setup"], *state["prepare"]) if step.endswith("-server")]
+        return steps[:1] == ["stop-server"] and "start-server" in steps
 
     def fill(self) -> None:
         """Fill in the command's template, and what goes with it."""

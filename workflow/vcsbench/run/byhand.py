@@ -57,7 +57,7 @@ def show(house: House, study: str, path: str, number: int) -> str:
         lines.append(("files", ", ".join(f"{recipe['servers']}/{name}" for name in names)))
     lines += _steps("once", state["setup"]) + _steps("before each run", state["prepare"])
     lines += [
-        ("runs", f"{state['warmup']} that do not count, then {recipe['runs']} timed by hyperfine"),
+        ("runs", f"{_untimed(state)} not count, then {recipe['runs']} timed by hyperfine"),
         ("work", f"{recipe['work']}: {kind_of(recipe['work']).says}"),
         ("caches", f"cleared by {recipe['clearing']}" if clears else "kept"),
         ("result", f"results/cells/{study}/{path}/round{number}.json"),
@@ -124,6 +124,11 @@ def _prepared(house: House, study: str, path: str) -> dict[str, Any]:
                 f"{record}: the cell's subjects are not prepared; `snakemake --cores all {record}` does it"
             )
     return recipe
+
+
+def _untimed(state: dict[str, Any]) -> str:
+    once = "the first over a copy does" if state.get("discard") else ""
+    return once if once and not state["warmup"] else f"{state['warmup']} that do"
 
 
 def _steps(when: str, steps: list[str]) -> list[tuple[str, str]]:

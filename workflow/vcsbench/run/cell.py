@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -64,8 +65,14 @@ def measure(
                 run["certificate"], timed.elapsed_s, promises, thresholds
             )
 
+    asked = time.monotonic()
     with machine_lock() as lock, run_folder(os.getcwd()) as folder:
+        began = time.monotonic()
         exported, described = CellRound(recipe, number, folder, judge).measure(lock)
+        described["took"] |= {
+            "waited_s": round(began - asked, 3),
+            "cell_round_s": round(time.monotonic() - began, 3),
+        }
     return exported, described | {"thresholds": thresholds}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import time
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,8 @@ STEAL = 7
 class Counters(NamedTuple):
     """The machine's counters at one moment; None, or no entry, where it has no such counter.
 
-    `device` has the bytes read from and written to the storage's block device by everybody, `pressure`
+    `device` has the bytes read from and written to the storage's block device by everybody, and how many
+    reads that were, `pressure`
     the microseconds in which something waited for cpu, memory, io, `throttled` how often a processor was
     slowed down for its heat, `quota_us` how long this control group was held back by its quota.
     """
@@ -32,7 +34,7 @@ class Counters(NamedTuple):
     pressure: dict[str, int]
     throttled: int | None
     quota_us: int | None
-    device: tuple[int, int] | None
+    device: tuple[int, int, int] | None
 
 
 def count(*paths: Path) -> Counters:
@@ -46,7 +48,7 @@ def count(*paths: Path) -> Counters:
         pressure={what: n for what in ("cpu", "memory", "io") if (n := _stalled(what)) is not None},
         throttled=_throttled(),
         quota_us=_numbers(_own_group(), ("throttled_usec",)).get("throttled_usec"),
-        device=device_bytes(*paths),
+        device=device_counts(*paths),
     )
 
 
@@ -54,9 +56,9 @@ def between(before: Counters, after: Counters) -> dict[str, Any]:
     """What the machine did between two moments, as the certificate has it."""
     window_s = after.moment_s - before.moment_s
     ticks = [b - a for a, b in zip(before.ticks, after.ticks, strict=True)]
-    device: tuple[int | None, int | None] = (None, None)
+    device: Sequence[int | None] = (None, None, None)
     if before.device and after.device:
-        device = (after.device[0] - before.device[0], after.device[1] - before.device[1])
+        device = [b - a for a, b in zip(before.device, after.device, strict=True)]
     pressure = {
         f"{what}_pressure_pct": round(100e-6 * (stalled - before.pressure[what]) / window_s, 2)
         for what, stalled in after.pressure.items()
@@ -66,6 +68,7 @@ def between(before: Counters, after: Counters) -> dict[str, Any]:
         "window_s": round(window_s, 6),
         "device_read_bytes": device[0],
         "device_write_bytes": device[1],
+        "device_reads": device[2],
         "busy_s": round(sum(ticks[i] for i in BUSY) * TICK_S, 3),
         "steal_s": round(ticks[STEAL] * TICK_S, 3),
         "steal_pct": round(100 * ticks[STEAL] / (sum(ticks[: STEAL + 1]) or 1), 2),
@@ -88,13 +91,14 @@ def setting() -> dict[str, Any]:
     }
 
 
-def device_bytes(*paths: Path) -> tuple[int, int] | None:
-    """Bytes read from and written to the block devices that hold paths, each counted once; None where they
-    are on none."""
+def device_counts(*paths: Path) -> tuple[int, int, int] | None:
+    """Of the block devices that hold paths, each counted once: bytes read, bytes written, and how many reads
+    they had, after neighbours were merged; None where the paths are on none."""
     devices = {os.stat(path).st_dev for path in paths}
-    stats = (read(f"/sys/dev/block/{os.major(n)}:{os.minor(n)}/stat").split() for n in devices)
-    counted = [(int(fields[2]) * 512, int(fields[6]) * 512) for fields in stats if fields]
-    return (sum(n for n, _ in counted), sum(n for _, n in counted)) if counted else None
+    found = [read(f"/sys/dev/block/{os.major(n)}:{os.minor(n)}/stat").split() for n in devices]
+    stats = [[int(field) for field in fields] for fields in found if fields]
+    reads, sectors_read, sectors_written = (sum(of[i] for of in stats) for i in (0, 2, 6))
+    return (sectors_read * 512, sectors_written * 512, reads) if stats else None
 
 
 def _stalled(what: str) -> int | None:

@@ -20,6 +20,8 @@ CACHESTAT = 451  # the same number on every architecture; Linux 6.5
 PAGE = mmap.PAGESIZE
 
 
+# Says how many pages of an open file with a length are cached.
+Pages = Callable[[int, int], int]
 # A folder with the names of its files; what _of_folder() finds of them.
 _Files = tuple[str, list[str]]
 _Found = tuple[int, int, int]
@@ -27,7 +29,8 @@ _Found = tuple[int, int, int]
 
 class Residency(NamedTuple):
     """`share` (0 to 1) of the bytes of the `asked` files that is in memory, and the bytes of their pages
-    that are; of `files` in all. `pages_bytes` is scaled up where not all were asked."""
+    that are; of `files` in all. `pages_bytes` is scaled up where not all were asked. `files` is 0 where the
+    kernel knew the names of those that were asked and of no others (meters.known)."""
 
     share: float
     pages_bytes: int
@@ -37,6 +40,8 @@ class Residency(NamedTuple):
     @property
     def coverage(self) -> str:
         """`all 92 files`, or which part was asked."""
+        if not self.files:
+            return f"all files, {self.asked} of them known to the kernel"
         if self.asked == self.files:
             return f"all {self.files} files"
         return f"{self.asked} of {self.files} files, evenly chosen"
@@ -74,7 +79,7 @@ def ask(*paths: Path, at_most: int = FILES_AT_MOST) -> Residency | None:
     for folder, names in folders:
         chosen.append((folder, names[start::step]))
         start = (start - len(names)) % step  # every step-th of all, not of each folder
-    pages = _pages()
+    pages = pages_function()
     try:
         found = list(_mapped(lambda some: _of_folder(some[0], some[1], pages), chosen))
     except OSError:
@@ -113,9 +118,7 @@ def _folders(folder: str) -> Iterator[tuple[str, list[str]]]:
         yield from _folders(path)
 
 
-def _of_folder(
-    folder: str, names: Sequence[str], pages: Callable[[int, int], int]
-) -> tuple[int, int, int]:
+def _of_folder(folder: str, names: Sequence[str], pages: Pages) -> tuple[int, int, int]:
     """Of files in a folder: their bytes, how many of these are cached, the bytes of the cached pages."""
     size = resident = held = 0
     # Relative to their folder: the kernel need not walk the path anew for each.
@@ -136,8 +139,8 @@ def _of_folder(
     return size, resident, held
 
 
-def _pages() -> Callable[[int, int], int]:
-    """The function that says how many pages of an open file with a length are cached."""
+def pages_function() -> Pages:
+    """By which system call this kernel says it."""
     # -1 is no file: a kernel that has the call, and may be asked, says so.
     _libc.syscall(CACHESTAT, -1, None, None, 0)
     return by_mincore if ctypes.get_errno() in (errno.ENOSYS, errno.EPERM) else by_cachestat

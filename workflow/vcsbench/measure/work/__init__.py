@@ -10,12 +10,6 @@ from functools import cache
 from importlib import import_module
 
 from vcsbench.measure.work.kind import Kind
-from vcsbench.modules import file_of
-
-
-def exists(name: str) -> bool:
-    """Whether there is such a kind of work."""
-    return name.isidentifier() and file_of(f"measure.work.{name}").exists()
 
 
 @cache

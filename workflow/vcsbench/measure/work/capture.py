@@ -22,7 +22,7 @@ from vcsbench.measure.work.neutral import Neutral
 
 
 class Captured(NamedTuple):
-    """What a run did, the bytes that it read and wrote as the kernel counts them, its peak memory and the
+    """What a run did, what it read and wrote as the kernel counts it, its peak memory and the
     libraries of Subversion that it had loaded (None where it could not be followed, or loads none)."""
 
     work: Fingerprint
@@ -57,7 +57,7 @@ def capture(
         ending.join()  # it sees the end first: its stops are not to be taken for that
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         # It has ended, and what the kernel knows of it can still be asked.
-        counted = processes.io_bytes([process.pid])
+        counted = processes.io_counts([process.pid])
     finally:
         process.stdout.close()
         _end(process.pid)
