@@ -114,6 +114,7 @@ def test_columns_and_values(tmp_path, schema):
         *[
             *("device_read_bytes", "client_read_bytes", "window_s", "swapped_in_pages"),
             *("steal_pct", "waiting_s", "client_peak_memory_run"),
+            *("device_bytes", "call_bytes", "read_calls", "instructions", "not_counted"),
             "work",
             *["client", "client_version", "server", "server_version", "binaries", "set_aside"],
             "copy",
@@ -122,6 +123,7 @@ def test_columns_and_values(tmp_path, schema):
             "scale",
             "host",
             "started_at",
+            *["waited_s", "cell_round_s"],
             "flags",
         ],
     ]

@@ -88,16 +88,16 @@ def test_a_definition_names_its_metric_or_has_the_usual_one() -> None:
 
 
 def test_a_table_calls_a_candidate_by_its_metric(better: str) -> None:
-    noise_class = ["command", "cache"]
-    table = make_table(measured(), "f6-vs-f7", {"compare": COMPARE}, AXES, noise_class)
+    block = ["command", "cache"]
+    table = make_table(measured(), "f6-vs-f7", {"compare": COMPARE}, AXES, block)
     (row,) = table.to_dict("records")
     assert row["value"] == pytest.approx(-50, abs=1), "f6 / f7 - 1, whichever is better"
     assert row["ratio"] == pytest.approx(0.5, rel=0.01)
     assert row["call"] == "higher"
-    (back,) = make_table(measured(2.0, 1.0), "t", {"compare": COMPARE}, AXES, noise_class).to_dict(
+    (back,) = make_table(measured(2.0, 1.0), "t", {"compare": COMPARE}, AXES, block).to_dict(
         "records"
     )
-    assert (back["call"], back["noise_floor"] > 1) == ("lower", True)
+    assert (back["call"], back["error"] > 0) == ("lower", True)
     assert metric_of("rate").words.better == ("higher" if better == HIGH else "lower")
 
 
@@ -109,7 +109,7 @@ def test_advice_takes_the_better_one(better: str) -> None:
     assert item["runner_up"]["comparison"]["ratio"] == pytest.approx(2, rel=0.01)
     first, times = ("Highest", "as high as") if better == HIGH else ("Lowest", "as low as")
     assert item["sentence"].startswith(
-        f"{first}: {best} ({'2.00' if best == 'f7' else '1.00'} MB/s"
+        f"{first}: {best} (median {'2.00' if best == 'f7' else '1.00'} MB/s"
     )
     assert item["sentences"][1].startswith(f"format: {best} is 2.00 times (")
     assert item["sentences"][1].endswith(f" {times} {other}.")
@@ -186,5 +186,5 @@ def test_a_table_of_a_metric_that_is_none_is_refused_in_a_sentence(
             inputs.study_file(name)
         assert str(error.value) == (
             f"config/studies/{name}.yaml: `tables.a.{key}`: speed is no metric; say one of "
-            "client_cpu_pct, elapsed_s, or add a file for it to workflow/vcsbench/metrics"
+            f"{', '.join(names())}, or add a file for it to workflow/vcsbench/metrics"
         )

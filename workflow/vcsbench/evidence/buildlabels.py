@@ -30,16 +30,13 @@ def judge(context: Mapping[str, Any]) -> list[str]:
     words = []
     for side in SIDES:
         seen = (context.get("build") or {}).get(side) or {}
-        places = seen.get("places") or []  # none: the PATH's, of which nothing is claimed
+        # None for the PATH's, of which nothing is claimed.
+        places = tuple(f"{place.rstrip('/')}/" for place in seen.get("places") or ())
         if places and seen["libraries"] is None:
             words.append("libraries-unknown")
-        elif places and not all(_is_below(path, places) for path in seen["libraries"]):
+        elif places and not all(path.startswith(places) for path in seen["libraries"]):
             words.append("other-libraries")
     return list(dict.fromkeys(words))
-
-
-def _is_below(path: str, places: Sequence[str]) -> bool:
-    return any(path.startswith(place.rstrip("/") + "/") for place in places)
 
 
 def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, kept: Sequence[str]) -> pd.Series:

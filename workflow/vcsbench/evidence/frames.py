@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from vcsbench.errors import UserError
 from vcsbench.wholefile import write_sealed
 
 
-def read_frame(path: str | Path, numbers: Collection[str] = ()) -> pd.DataFrame:
+def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.DataFrame:
     """A CSV file with every column as text but the `numbers` that it has, as floats (NaN if empty).
 
     Raises a UserError where the file is missing, is no CSV, or a number is none.
@@ -30,7 +30,7 @@ def read_frame(path: str | Path, numbers: Collection[str] = ()) -> pd.DataFrame:
     return frame
 
 
-def _as_numbers(column: pd.Series, path: str | Path) -> pd.Series:
+def _as_numbers(column: pd.Series, path: str | Path | TextIO) -> pd.Series:
     numbers = pd.to_numeric(column, errors="coerce").astype(float)
     for text in column[numbers.isna() & (column != "")]:
         raise UserError(f"{path}: `{column.name}`: {text!r} is not a number")

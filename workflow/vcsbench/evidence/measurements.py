@@ -8,20 +8,27 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pandas as pd
 
 from vcsbench.axes.cache import promises
 from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.errors import UserError
-from vcsbench.evidence import buildlabels, flags, hyperfine_export, judgement, samework
+from vcsbench.evidence import (
+    buildlabels,
+    counted,
+    flags,
+    hyperfine_export,
+    judgement,
+    samework,
+)
 from vcsbench.evidence.frames import grouped, read_frame
 from vcsbench.measure.identity import full_name
 
 # The columns that hold numbers whatever the study; a certificate may add more.
 TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
-NUMBERS = ("round", "run", *TIMES, "scale")
+NUMBERS = ("round", "run", *TIMES, *counted.PARTS, "scale", "waited_s", "cell_round_s")
 # What the context of a cell-round would say of a run that it has nothing of.
 UNCERTIFIED: dict[str, Any] = {"certificate": {}}
 FAILURES = ("cell", "round", "reason")
@@ -53,13 +60,14 @@ def read_grid(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
 def collect(
     axes: Sequence[str],
     grid: Iterable[Mapping[str, str]],
-    rounds: int,
+    rounds: int | Mapping[str, int],
     exports: Iterable[str | Path],
     logs: str | Path,
     thresholds: Mapping[str, float] = THRESHOLDS,
 ) -> Collected:
     """Read the exports, round<n>.json in a folder that ends with the cell's path, and the context
-    beside each. What the grid does not skip and no export has is a failure, for the reason that the
+    beside each. `rounds` says how many there are to be, of all cells or of each by its path. What the grid
+    does not skip and no export has is a failure, for the reason that the
     cell-round's log gives: `logs` is the folder with <cell>/round<n>.log. The certificates are judged
     anew, by `thresholds` (defaults for what they do not name); other flags of a context are kept.
 
@@ -68,7 +76,9 @@ def collect(
     collected = Collected(list(axes), {**THRESHOLDS, **thresholds})
     found = {_key(Path(path), len(axes)): Path(path) for path in exports}
     wanted = [cell for cell in grid if not cell["skip"]]
-    for cell, number in itertools.product(wanted, range(1, rounds + 1)):
+    many = rounds if isinstance(rounds, Mapping) else {cell["cell"]: rounds for cell in wanted}
+    numbered = ((cell, n) for cell in wanted for n in range(1, many[cell["cell"]] + 1))
+    for cell, number in numbered:
         path = cell["cell"]
         if export := found.get((path, number)):
             reason = _read(export, cell, number, collected)
@@ -81,16 +91,19 @@ def collect(
 
 def measurements(collected: Collected) -> pd.DataFrame:
     """A row per run: cell, the axes, round, run, elapsed_s, user_s, system_s, server_cpu_s,
-    client_peak_memory_bytes, what the certificate adds, work (what the run did, as JSON: text
+    client_peak_memory_bytes, what the certificate adds, what client and server read and executed
+    together (counted.columns), work (what the run did, as JSON: text
     that is equal where the work is; "" if nothing tells), client, client_version, server,
     server_version, binaries (buildlabels.columns), set_aside (the false labels of the attempts before
     this one, with a comma between attempts; "" mostly), copy, order (the position among all
-    cell-rounds), seed (what that order was drawn from), scale, host, started_at, flags (words
-    separated by spaces)."""
+    cell-rounds), seed (what that order was drawn from), scale, host, started_at, waited_s (seconds before,
+    for other measurements on the machine), cell_round_s (that it took from then on, all in all), flags
+    (words separated by spaces)."""
     first = ["cell", *collected.axes, "round", "run"]
     first += [*TIMES, "client_peak_memory_bytes"]
     last = ["work", "client", "client_version", "server", "server_version", "binaries"]
-    last += ["set_aside", "copy", "order", "seed", "scale", "host", "started_at", "flags"]
+    last += ["set_aside", "copy", "order", "seed", "scale", "host", "started_at"]
+    last += ["waited_s", "cell_round_s", "flags"]
     seen = dict.fromkeys(name for run in collected.runs for name in run)
     certified = [name for name in seen if name not in first and name not in last]
     # As objects: a process id stays a whole number where another run has none.
@@ -106,7 +119,7 @@ def failures(collected: Collected) -> pd.DataFrame:
     return pd.DataFrame(collected.failures, columns=list(FAILURES))
 
 
-def read_measurements(path: str | Path) -> pd.DataFrame:
+def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
     """The file of the measurements: axes and flags as text, times as numbers."""
     return read_frame(path, NUMBERS)
 
@@ -157,6 +170,7 @@ def _run(
         "system_s": run.system_s,
         **_columns(certificate),
         **_client_peak(run, certificate),
+        **counted.columns(certificate, context),
         "work": _as_text(seen.get("work")),
         "flags": words,
     }
@@ -189,6 +203,7 @@ def _about(context: Mapping[str, Any]) -> dict[str, Any]:
         "scale": context.get("repository", {}).get("scale"),
         "host": full_name(context["host"]),
         "started_at": context.get("started_at", ""),
+        **{key: context.get("took", {}).get(key) for key in ("waited_s", "cell_round_s")},
     }
 
 

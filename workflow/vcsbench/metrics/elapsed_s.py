@@ -9,7 +9,5 @@ METRIC = Metric(
     reading="Elapsed time in seconds, the median of the rounds.",
     quantity="elapsed",
     needs=("elapsed_s",),
-    parts={"elapsed_s": lambda run: run["elapsed_s"]},
-    value=lambda part: part["elapsed_s"],
     words=Words("faster", "slower", "fastest", "slowest", "as fast as"),
 )

@@ -1,0 +1,282 @@
+"""What was counted: as columns, as tables without statistics where it does not vary, in findings, advice and
+the report; with its unit, and with the reason where it was not counted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from unit.html_tree import grids, parse, rows
+from unit.report_files import default_study
+from unit.synthetic import make_study
+from vcsbench.advice.work import Counted, less_work
+from vcsbench.compare.decisions import NOT_SHOWN, Limits
+from vcsbench.compare.findings import verdicts
+from vcsbench.compare.tables import make_table
+from vcsbench.evidence import counted
+from vcsbench.evidence.measurements import collect, measurements, read_grid
+from vcsbench.report.markdown import to_markdown
+from vcsbench.report.page import build_page
+from vcsbench.report.results import Results
+
+MIB = 1 << 20
+ORDER = {
+    "command": ["log"],
+    "ra": ["svn", "file"],
+    "repo": ["ruby"],
+    "format": ["f6", "f7"],
+    "packing": ["nopack", "pack"],
+    "config": ["slow"],
+    "cache": ["cold", "hot-os"],
+}
+COLD = {"cache": "cold"}
+BY_PACKING = {"axis": "packing", "baseline": "nopack", "candidates": ["pack"]}
+DEVICE: dict[str, Any] = {
+    "compare": {**BY_PACKING, "metric": "device_mib"},
+    "where": COLD,
+    "rows": ["ra", "repo", "format"],
+    "columns": ["cache", "config"],
+}
+CALLS = {**DEVICE, "compare": {**BY_PACKING, "metric": "read_calls"}, "where": {}}
+NO_COUNTER = "the machine has no counter of instructions (No such file or directory)"
+
+
+def read(axes: dict[str, str], number: int = 1) -> dict[str, Any]:
+    """Packed, a quarter is read of f7 and half of f6; with calls it is the other way round. Over svn the
+    calls scatter."""
+    cold, packed = axes["cache"] == "cold", axes["packing"] == "pack"
+    less = (4 if axes["format"] == "f7" else 2) if packed else 1
+    scatter = number * 100 if axes["ra"] == "svn" else 0
+    return {
+        "client_read_bytes": 80 * MIB // less if cold else 0,
+        "client_rchar": 10 * MIB,
+        "client_syscr": (3000 if packed else 1000) + scatter,
+        "instructions_why_not": NO_COUNTER,
+    }
+
+
+def frame(tmp_path: Path, counts: Any = read, rounds: int = 5, **options: Any) -> pd.DataFrame:
+    study = make_study(tmp_path, axes=ORDER, rounds=rounds, counts=counts, **options)
+    axes, grid = read_grid(study.grid)
+    found = measurements(collect(axes, grid, rounds, study.exports, tmp_path))
+    return found.astype(dict.fromkeys(counted.PARTS, float))
+
+
+def table(measured: pd.DataFrame, definition: dict[str, Any], **limits: Any) -> pd.DataFrame:
+    return make_table(
+        measured, "t", definition, ORDER, ["command", "cache", "ra"], Limits(**limits)
+    )
+
+
+CERTIFICATE = {"client_read_bytes": 7, "client_rchar": 10, "client_syscr": 2}
+
+
+@pytest.mark.parametrize(
+    ("more", "filesystem", "wanted", "missing"),
+    [
+        ({}, "ext4", (7, 10, 2, None), {"instructions": counted.BEFORE}),
+        (
+            {"instructions_why_not": NO_COUNTER},
+            "ext4",
+            (7, 10, 2, None),
+            {"instructions": NO_COUNTER},
+        ),
+        ({"client_instructions": 5}, "btrfs", (7, 10, 2, 5), {}),
+        ({"client_instructions": None}, "xfs", (7, 10, 2, None), {"instructions": counted.SHARED}),
+        (
+            {"client_instructions": 5},
+            "tmpfs",
+            (None, 10, 2, 5),
+            {"device_bytes": "the storage is a tmpfs, from which nothing is read as from a device"},
+        ),
+    ],
+)
+def test_a_run_has_a_number_or_says_why_not(
+    more: dict[str, Any], filesystem: str, wanted: tuple[Any, ...], missing: dict[str, str]
+) -> None:
+    found = counted.columns({**CERTIFICATE, **more}, {"storage": {"filesystem": filesystem}})
+    assert tuple(found[name] for name in counted.PARTS) == wanted
+    assert json.loads(found["not_counted"] or "{}") == missing
+
+
+def test_client_and_server_are_added_and_one_without_the_other_is_no_sum() -> None:
+    served = {**CERTIFICATE, "server_kind": "svnserve"}
+    server = {"server_read_bytes": 30, "server_rchar": 40, "server_syscr": 50}
+    found = counted.columns({**served, **server}, {})
+    assert (found["device_bytes"], found["call_bytes"], found["read_calls"]) == (37, 50, 52)
+    found = counted.columns({**served, **dict.fromkeys(server)}, {})
+    assert found["call_bytes"] is None
+    assert counted.why_not(found["not_counted"], ["call_bytes"]) == counted.FORBIDDEN
+
+
+def test_results_of_before_are_read_and_say_that_they_lack_counts(tmp_path: Path) -> None:
+    # They have what the device read, and neither calls nor instructions.
+    measured = frame(tmp_path, lambda axes, number: {})
+    assert measured["device_bytes"].notna().all() and measured["read_calls"].isna().all()
+    made = table(measured, {"metric": "read_calls"})
+    assert set(made["withheld"]) == {counted.BEFORE} and made["value"].isna().all()
+    assert set(table(measured, CALLS)["withheld"]) == {counted.BEFORE}
+
+
+def test_counts_that_do_not_vary_are_called_by_their_ratio(tmp_path: Path) -> None:
+    made = table(frame(tmp_path, rounds=2), DEVICE)
+    assert set(made["cache"]) == {"cold"}, "the table is about these"
+    assert made.groupby("format")["ratio"].unique().map(list).to_dict() == {
+        "f6": [2.0],
+        "f7": [4.0],
+    }
+    assert (made["low"] == made["ratio"]).all() and (made["high"] == made["ratio"]).all()
+    assert (
+        set(made["call"]) == {"reads less"} and (made["value"] == 100 * (made["ratio"] - 1)).all()
+    )
+    # Two rounds are enough, no twin is needed, and how a run's time scatters does not matter.
+    assert set(made["flags"]) == {""}
+
+
+def test_one_round_is_no_proof_that_counts_do_not_vary(tmp_path: Path) -> None:
+    made = table(frame(tmp_path, rounds=1), DEVICE)
+    assert made["low"].isna().all() and all("low-n" in flags for flags in made["flags"])
+
+
+def test_counts_that_vary_have_an_interval_like_any_number(tmp_path: Path) -> None:
+    made = table(frame(tmp_path, twins=1), CALLS).set_index("ra")
+    assert (made.loc["file", "low"] == made.loc["file", "high"]).all()
+    varying = made.loc["svn"]
+    assert (varying["low"] < varying["ratio"]).all() and (varying["ratio"] < varying["high"]).all()
+    assert set(made["call"]) == {"reads more often"}
+
+
+@pytest.mark.parametrize(
+    ("much", "call"), [(1.009, NOT_SHOWN), (0.992, NOT_SHOWN), (1.02, "reads less")]
+)
+def test_what_differs_by_a_hundredth_is_no_difference(
+    tmp_path: Path, much: float, call: str
+) -> None:
+    def counts(axes: dict[str, str], number: int) -> dict[str, Any]:
+        return {"client_read_bytes": int(MIB * (1 if axes["packing"] == "pack" else much))}
+
+    assert set(table(frame(tmp_path, counts), DEVICE)["call"]) == {call}
+
+
+def test_where_times_are_compared_nothing_is_exact(tmp_path: Path) -> None:
+    measured = frame(tmp_path).assign(elapsed_s=1.0)
+    made = table(measured, {**DEVICE, "compare": BY_PACKING})
+    assert all("noise-unknown" in flags for flags in made["flags"])
+
+
+FINDING = {
+    "id": "x",
+    "statement": "Packed, less is read.",
+    "expect": {"over": "min", "at_least": 1.9},
+}
+
+
+def test_a_finding_may_name_a_count(tmp_path: Path) -> None:
+    compare = {"axis": "packing", "baseline": "nopack", "candidate": "pack"}
+    ratio = {**FINDING, "where": COLD, "compare": {**compare, "metric": "device_mib"}}
+    level = {**FINDING, "id": "y", "where": {**COLD, "packing": "nopack"}, "level": "device_mib"}
+    level["expect"] = {"over": "max", "at_most": 79}
+    missing = {**FINDING, "id": "z", "where": {}, "level": "instructions_m"}
+    measured = frame(tmp_path)
+    rows = verdicts([ratio, level, missing], list(ORDER), None, measured).set_index("id")
+    assert rows["verdict"].to_dict() == {"x": "reproduced", "y": "differs", "z": "not measured"}
+    assert rows["measured"]["x"] == pytest.approx(2) and rows["measured"]["y"] == pytest.approx(80)
+    assert rows["why"]["z"] == f"not counted: {NO_COUNTER}"
+
+
+def test_markdown_says_what_is_exact_and_the_unit(tmp_path: Path) -> None:
+    measured = frame(tmp_path)
+    definition = {"metric": "device_mib", "rows": ["ra", "repo", "format"], "columns": ["packing"]}
+    rows = table(measured, definition).to_dict("records")
+    text = to_markdown("device-read", definition, rows, ORDER, {})
+    assert "MiB that client and server together read from devices" in text and "| 80 |" in text
+    rows = table(measured, {"metric": "instructions_m"}).to_dict("records")
+    text = to_markdown("t", {**definition, "metric": "instructions_m"}, rows, ORDER, {})
+    assert text.endswith(f"\n\nNot measured: {NO_COUNTER}.\n")
+    text = to_markdown("t", DEVICE, table(measured, DEVICE).to_dict("records"), ORDER, {})
+    assert "bytes from the device nopack ÷ bytes from the device pack" in text
+    assert "above 0, pack reads less." in text and "| +300 | exact | reads less |" in text
+
+
+def sentences(measured: pd.DataFrame, **where: str) -> list[str]:
+    counts = [Counted(d, table(measured, d).to_dict("records")) for d in (DEVICE, CALLS)]
+    return less_work(where, counts, ORDER)
+
+
+def test_advice_says_what_does_less_work(tmp_path: Path) -> None:
+    measured = frame(tmp_path, twins=1)
+    assert sentences(measured, command="log", cache="cold") == [
+        "pack reads 2.0 times fewer bytes from the device than nopack (f6), 4.0 times (f7).",
+        "nopack calls 2.6 times less often for a read than pack (svn), 3.0 times (file).",
+    ]
+    assert sentences(measured, ra="file", cache="hot-os") == [
+        "nopack calls 3.0 times less often for a read than pack."
+    ]
+
+
+def test_advice_names_for_what_it_is_the_other_way_round(tmp_path: Path) -> None:
+    def counts(axes: dict[str, str], number: int) -> dict[str, Any]:
+        factor = {"f6": 2, "f7": 0.5}[axes["format"]] if axes["packing"] == "pack" else 1
+        return {"client_read_bytes": int(8 * MIB * factor), "client_syscr": 7}
+
+    assert sentences(frame(tmp_path, counts), cache="cold") == [
+        "pack reads 2.0 times fewer bytes from the device than nopack (f7); "
+        "nopack reads 2.0 times fewer bytes from the device than pack (f6)."
+    ]
+
+
+def records(made: pd.DataFrame) -> list[dict[Any, Any]]:
+    """The rows as a report reads them: None for a number that is not there."""
+    found: list[dict[Any, Any]] = made.astype(object).where(made.notna(), None).to_dict("records")
+    return found
+
+
+def test_the_page_has_tables_of_counts_and_says_why_one_is_not_there(tmp_path: Path) -> None:
+    measured = frame(tmp_path)
+    level = {
+        "metric": "device_mib",
+        "where": COLD,
+        "rows": ["ra", "format"],
+        "columns": ["packing"],
+    }
+    tables = {
+        "device-read": level,
+        "by-packing": DEVICE,
+        "instructions": {**level, "metric": "instructions_m"},
+    }
+    item = {
+        "command": "log",
+        "cache": "cold",
+        "sentences": [],
+        "confident": False,
+        "why_not": "x",
+        "choose": "",
+    }
+    advice = {"recommendations": [{**item, "less_work": sentences(measured, **COLD)}]}
+    results = Results(
+        study=replace(default_study(), tables=tables, published=None, lead=[]),
+        order=ORDER,
+        grid=read_grid(tmp_path / "results" / "grid" / "fsfs-san-2014.csv")[1],
+        measurements=records(measured),
+        tables={name: records(table(measured, tables[name])) for name in tables},
+        advice=advice,
+    )
+    tree = parse(build_page(results))
+    levels = grids(tree, "device-read", "Measured")[0]
+    assert [cell.text for cell in rows(levels)["svn f6"]] == ["80", "40"]
+    assert "MiB that client and server together read" in tree.by_id("table-device-read").text
+    ratios = tree.by_id("table-by-packing")
+    assert "nopack reads less" in ratios.text and "pack reads less" in ratios.text
+    titles = [cell.attributes.get("title", "") for cell in ratios.all("td")]
+    assert any("exact: all rounds count the same" in title for title in titles)
+    absent = tree.by_id("table-instructions")
+    assert f"Not measured: {NO_COUNTER}." in absent.text and not absent.all("table")
+    said = tree.by_id("advice").all("ul", class_="less-work")[0].text
+    assert (
+        "pack reads 2.0 times fewer bytes from the device than nopack (f6), 4.0 times (f7)." in said
+    )

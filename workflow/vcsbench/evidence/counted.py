@@ -1,0 +1,56 @@
+"""What client and server together read and executed in a run, as numbers that do not depend on how long it
+took; and for each that is missing, why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from vcsbench.storages.mounts import IN_MEMORY
+
+# The columns of the measurements, and what each is the sum of: `client_<part>` and `server_<part>`.
+PARTS = {
+    "device_bytes": "read_bytes",
+    "call_bytes": "rchar",
+    "read_calls": "syscr",
+    "instructions": "instructions",
+}
+BEFORE = "the vcsbench that measured it did not count this"
+FORBIDDEN = "the kernel does not tell here what a server of another user has read"
+SHARED = "others used the processor's counters as well"
+
+
+def columns(certificate: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a run: a number each, None where there is none, and `not_counted`, why, as JSON by
+    column ("" where none is missing)."""
+    found: dict[str, int | None] = {}
+    reasons: dict[str, str] = {}
+    for name, part in PARTS.items():
+        reason = _why_not(part, certificate, context)
+        found[name] = None if reason else sum(_sides(part, certificate).values())
+        reasons |= {name: reason} if reason else {}
+    return {**found, "not_counted": json.dumps(reasons, sort_keys=True) if reasons else ""}
+
+
+def why_not(not_counted: Any, names: Iterable[str]) -> str:
+    """Why a run lacks one of these columns, from its `not_counted`; "" where it does not say."""
+    reasons = json.loads(not_counted) if isinstance(not_counted, str) and not_counted else {}
+    return next((reasons[name] for name in names if name in reasons), "")
+
+
+def _sides(part: str, certificate: Mapping[str, Any]) -> dict[str, Any]:
+    sides = ("client", "server") if certificate.get("server_kind") else ("client",)
+    return {side: certificate.get(f"{side}_{part}") for side in sides}
+
+
+def _why_not(part: str, certificate: Mapping[str, Any], context: Mapping[str, Any]) -> str:
+    filesystem = context.get("storage", {}).get("filesystem")
+    if part == "read_bytes" and filesystem in IN_MEMORY:
+        return f"the storage is a {filesystem}, from which nothing is read as from a device"
+    missing = [side for side, number in _sides(part, certificate).items() if number is None]
+    if not missing:
+        return ""
+    if f"client_{part}" not in certificate:
+        return certificate.get("instructions_why_not") or BEFORE
+    return SHARED if part == "instructions" else FORBIDDEN

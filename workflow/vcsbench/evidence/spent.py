@@ -1,0 +1,84 @@
+"""What the results that there are have cost: preparation, measuring by block, and waiting in between.
+
+It is told by the results alone, not by any process's clock: a run that is stopped and goes on has spent what
+both of its parts took. Results that were made stale, and are no more, cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vcsbench.plan.passes import block_name
+from vcsbench.wholefile import read_json
+
+# What lies further apart was not measured in one go, unless it waited for other measurements on the machine.
+PAUSE_S = 60.0
+EPOCH = pd.Timestamp(0, tz="UTC")
+
+
+@dataclass(frozen=True)
+class OfBlock:
+    """A block's rounds, and the seconds that their cell-rounds took; `waiting_s` is what a round waits for
+    its cell-rounds to be started."""
+
+    rounds: int
+    seconds: float
+    waiting_s: float
+
+    @property
+    def round_s(self) -> float:
+        """What a round takes, all in all."""
+        return self.seconds / self.rounds + self.waiting_s
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds. `waiting_s` is what passed between cell-rounds: Snakemake's own part, the start of processes,
+    decisions, other measurements on the machine."""
+
+    preparation_s: float = 0.0
+    waiting_s: float = 0.0
+    blocks: Mapping[str, OfBlock] = field(default_factory=dict)
+
+    @property
+    def measuring_s(self) -> float:
+        """All cell-rounds together."""
+        return sum(block.seconds for block in self.blocks.values())
+
+    @property
+    def total_s(self) -> float:
+        """All of it."""
+        return self.preparation_s + self.measuring_s + self.waiting_s
+
+
+def spent(frame: pd.DataFrame, block: Sequence[str], records: Iterable[str | Path]) -> Spent:
+    """What the measurements in a frame have cost; `block` has the axes of a block, `records` the records of
+    what was prepared for them."""
+    preparation_s = sum(float(read_json(path).get("seconds") or 0) for path in records)
+    told = frame.drop_duplicates(["cell", "round"]).dropna(subset=["cell_round_s"])
+    if told.empty:
+        return Spent(preparation_s)
+    cells: list[dict[Any, Any]] = told[list(block)].to_dict("records")
+    told = told.assign(
+        block=[block_name(block, axes) for axes in cells],
+        began=(pd.to_datetime(told["started_at"], utc=True) - EPOCH) / pd.Timedelta(seconds=1),
+    ).sort_values("began")
+    waited = _waited(told)
+    each = float(waited.median()) if len(waited) else 0.0
+    blocks = {}
+    for name, rows in told.groupby("block", sort=False):
+        rounds = rows["round"].nunique()
+        waiting_s = each * len(rows) / rounds
+        blocks[str(name)] = OfBlock(rounds, float(rows["cell_round_s"].sum()), waiting_s)
+    return Spent(preparation_s, float(waited.sum()), blocks)
+
+
+def _waited(told: pd.DataFrame) -> pd.Series:
+    """The time between each cell-round's end and the next one's begin, where they were measured in one go."""
+    waited = (told["began"].shift(-1) - told["began"] - told["cell_round_s"]).clip(lower=0)
+    return waited[waited - told["waited_s"].shift(-1) <= PAUSE_S]
