@@ -88,6 +88,7 @@ def make_study(
     skip: Callable[[dict[str, str]], str] = lambda axes: "",
     flags: Callable[[dict[str, str], int], list[str]] = lambda axes, number: [],
     work: Callable[[dict[str, str], int], dict[str, Any]] = lambda axes, number: SAME_WORK,
+    counts: Callable[[dict[str, str], int], dict[str, Any]] = lambda axes, number: {},
     failed: Collection[tuple[str, int]] = (),
     seed: int = 1,
     twins: int = 0,
@@ -98,7 +99,8 @@ def make_study(
     axes); each run times exp(N(0, noise)), and each round times exp(-drift * (round - 1)) for all
     cells alike, so paired ratios show none of the drift. User and system time are 50 % and 10 % of
     elapsed. `schema` 1 is hyperfine 1.15's export, 2 that of 2.x. `skip` says why a cell is
-    skipped, `flags` what flags its runs have in a round, `work` what they did in it; `failed` has
+    skipped, `flags` what flags its runs have in a round, `work` what they did in it, `counts` what their
+    certificates have beside the usual; `failed` has
     (cell, round) with a log and no export; `twins` cells of each class stand there twice.
     """
     values = {**AXES} if axes is None else dict(axes)
@@ -119,7 +121,8 @@ def make_study(
             _write_json(study.export(cell, number), _export(times, schema))
             context = _context(study, cell, point, number, host(number), flags(point, number), runs)
             for run, elapsed in zip(context["runs"], times, strict=True):
-                run["certificate"] = {**run["certificate"], "window_s": elapsed + 0.003}
+                own = counts(point, number)
+                run["certificate"] = {**run["certificate"], "window_s": elapsed + 0.003, **own}
                 run["work"] = work(point, number)
             _write_json(study.context(cell, number), context)
     return study

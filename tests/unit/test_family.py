@@ -1,4 +1,4 @@
-"""Calls: when a difference is called one, and which word stands where it is not."""
+"""Calls: when a difference is called one, when there is none, and which word stands for neither."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from vcsbench.compare.decisions import USUAL, Limits, is_difference
-from vcsbench.compare.family import call_all, with_calls
+from vcsbench.compare.family import ALIKE, EACH, TABLE, call_all, with_calls
 from vcsbench.compare.intervals import Estimate, ratio_interval
 
 WORDS = ("faster", "slower")
@@ -22,8 +22,13 @@ def estimate(mean, spread=0.01, n=5):
     return ratio_interval(mean + spread * z)
 
 
-def call(mean, spread=0.01, n=5, floor=1.01, notable=10.0):
-    return call_all([estimate(mean, spread, n)], [floor], WORDS, Limits(notable))[0]
+def call(mean, spread=0.01, n=5, notable=10.0, twins_known=True):
+    return call_all([estimate(mean, spread, n)], twins_known, WORDS, Limits(notable))[0]
+
+
+def table_of(found):
+    row = vars(found) | {"twin_sd": 0.0}
+    return with_calls(pd.DataFrame([row]).rename(columns={"value": "ratio"}), WORDS, USUAL)
 
 
 def test_the_words():
@@ -33,27 +38,47 @@ def test_the_words():
     assert call(0.0, spread=0.1) == "too noisy to say"
     assert call(0.2, n=4) == "too noisy to say"
     assert call(0.2, n=1) == "too noisy to say"
-    assert call(0.2, floor=math.nan) == "too noisy to say"
-    assert call_all([ratio_interval([])], [1.01], WORDS, USUAL) == [""]
+    assert call(0.2, twins_known=False) == "too noisy to say"
+    assert call_all([ratio_interval([])], True, WORDS, USUAL) == [""]
 
 
-def test_a_difference_within_the_noise_floor_is_none():
-    assert call(0.2, floor=math.exp(0.19)) == "faster"
-    assert call(0.2, floor=math.exp(0.21)) == "too noisy to say"
-    assert call(-0.2, floor=math.exp(0.21)) == "too noisy to say"
-    assert call(0.2, floor=math.exp(0.21), notable=40) == "no difference shown"
+@pytest.mark.parametrize("side", [1, -1])
+def test_none_is_shown_by_two_one_sided_tests(side):
+    """As scipy has them: the one that counts is of the bound that is nearer."""
+    n, spread = 8, 0.05
+    z = stats.zscore(np.arange(n, dtype=float), ddof=1)
+    bound = math.log(1.1)
+
+    def chance(mean):
+        return max(
+            stats.ttest_1samp(mean + spread * z, -bound, alternative="greater").pvalue,
+            stats.ttest_1samp(mean + spread * z, bound, alternative="less").pvalue,
+        )
+
+    means = np.linspace(0, 0.1, 200)
+    most = max(mean for mean in means if chance(mean) <= ALIKE)
+    assert 0.01 < most < 0.09
+    none = {call(side * mean, spread, n) for mean in means[means <= most]}
+    assert none == {"no difference shown"}
+    assert call(side * (most + 0.001), spread, n) != "no difference shown"
 
 
-def test_an_interval_that_includes_1_is_no_difference():
-    found = estimate(0.02, spread=0.02)
-    assert found.low < 1 < found.high
-    assert call(0.02, spread=0.02, floor=1.0) == "no difference shown"
+def test_what_the_two_differ_by_at_most_is_what_would_be_no_difference():
+    found = estimate(0.02, 0.05, 9)
+    within = table_of(found)["within"][0]
+    for factor, word in ((1.001, "no difference shown"), (0.999, "too noisy to say")):
+        limits = Limits(notable_pct=100 * (1 + (within - 1) * factor - 1))
+        assert call_all([found], True, WORDS, limits) == [word]
 
 
-def test_a_single_comparison_is_held_to_one_in_a_hundred():
-    t = stats.t.ppf(1 - 0.01 / 2, 4) * 0.01 / math.sqrt(5)
-    assert call(1.01 * t, floor=1.0) == "faster"
-    assert call(0.99 * t, floor=1.0) == "no difference shown"
+def test_a_small_difference_that_is_sure_is_one_all_the_same():
+    assert call(0.03, spread=0.001) == "faster"
+
+
+def test_a_single_comparison_is_held_to_its_level():
+    t = stats.t.ppf(1 - EACH / 2, 4) * 0.01 / math.sqrt(5)
+    assert call(1.01 * t) == "faster"
+    assert call(0.99 * t) == "no difference shown"
 
 
 def test_holm_as_statsmodels_and_textbooks_have_it():
@@ -63,54 +88,48 @@ def test_holm_as_statsmodels_and_textbooks_have_it():
     p = [2 * stats.t.sf(m / (0.02 / math.sqrt(6)), 5) for m in means]
     expected = []
     for rank, i in enumerate(np.argsort(p)):
-        if p[i] > min(0.01, 0.05 / (40 - rank)):
+        if p[i] > min(EACH, TABLE / (40 - rank)):
             break
         expected.append(i)
     assert 0 < len(expected) < 10
-    calls = call_all(found, [1.0] * 40, WORDS, USUAL)
+    calls = call_all(found, True, WORDS, USUAL)
     assert [i for i, word in enumerate(calls) if word == "faster"] == sorted(expected)
-    # By itself each of the ten is a difference.
-    assert all(call_all([one], [1.0], WORDS, USUAL) == ["faster"] for one in found[:10])
+    # By itself each but the least is a difference.
+    assert all(call_all([one], True, WORDS, USUAL) == ["faster"] for one in found[1:10])
 
 
 def test_rows_that_are_not_judged_are_no_part_of_the_family():
-    one = estimate(0.03, 0.01)
+    one = estimate(0.04, 0.01)
     others = [estimate(0.0, 0.01, n=3)] * 50 + [Estimate(math.nan, math.nan, math.nan, 0)] * 50
     assert (
-        call_all([one, *others], [1.0] * 101, WORDS, USUAL)[0]
-        == call_all([one], [1.0], WORDS, USUAL)[0]
+        call_all([one, *others], True, WORDS, USUAL)[0]
+        == call_all([one], True, WORDS, USUAL)[0]
         == "faster"
     )
 
 
 def test_detectable_is_called_in_nine_of_ten():
-    error, n, floor = 0.01 / math.sqrt(8), 8, 1.001
-    smallest = with_calls(
-        pd.DataFrame([vars(estimate(0.0, 0.01, n)) | {"noise_floor": floor}]).rename(
-            columns={"value": "ratio"}
-        ),
-        WORDS,
-        USUAL,
-    )["detectable"][0]
+    error, n = 0.01 / math.sqrt(8), 8
+    smallest = table_of(estimate(0.0, 0.01, n))["detectable"][0]
     assert math.log(smallest) == pytest.approx(
-        (stats.t.ppf(0.995, n - 1) + stats.t.ppf(0.9, n - 1)) * error
+        (stats.t.ppf(1 - EACH / 2, n - 1) + stats.t.ppf(0.9, n - 1)) * error
     )
 
 
 def test_ratios_without_any_spread():
     assert call(0.5, spread=0.0) == "faster"
-    assert call(0.0, spread=0.0, floor=1.0) == "no difference shown"
+    assert call(0.0, spread=0.0) == "no difference shown"
 
 
 def test_how_many_rounds_are_enough_is_a_limit():
     three = [estimate(0.2, n=3)]
-    assert call_all(three, [1.01], WORDS, USUAL) == ["too noisy to say"]
-    assert call_all(three, [1.01], WORDS, Limits(enough_rounds=3)) == ["faster"]
-    assert call_all([estimate(0.2, n=5)], [1.01], WORDS, Limits(enough_rounds=6)) != ["faster"]
+    assert call_all(three, True, WORDS, USUAL) == ["too noisy to say"]
+    assert call_all(three, True, WORDS, Limits(enough_rounds=3)) == ["faster"]
+    assert call_all([estimate(0.2, n=5)], True, WORDS, Limits(enough_rounds=6)) != ["faster"]
 
 
 def test_the_words_are_the_metrics():
-    higher = call_all([estimate(0.2), estimate(-0.2)], [1.01] * 2, ("lower", "higher"), USUAL)
+    higher = call_all([estimate(0.2), estimate(-0.2)], True, ("lower", "higher"), USUAL)
     assert higher == ["lower", "higher"]
     assert all(map(is_difference, higher))
     assert not any(map(is_difference, ["", call(0.0), call(0.2, n=4)]))

@@ -12,7 +12,9 @@ from unit.synthetic import WORK
 from vcsbench.compare.bounds import holds
 from vcsbench.compare.evaluation import Basis
 from vcsbench.compare.findings import verdicts
+from vcsbench.compare.noise import Noise
 from vcsbench.compare.published import read_published
+from vcsbench.compare.variances import Part
 from vcsbench.config.definitions import read_findings
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
@@ -78,7 +80,8 @@ def test_published_value_is_reduced_over_the_pairs():
 def test_columns_and_expectation():
     rows = verdicts([finding()], AXES, None, measured([2.0] * 5))
     assert list(rows) == [
-        *["id", "statement", "published", "measured", "low", "high", "expected", "verdict", "why"]
+        *["id", "statement", "published", "measured", "low", "high", "unit", "over"],
+        *["expected", "verdict", "why"],
     ]
     assert rows["expected"][0] == "1.8 to 2.2"
     least = finding(expect={"over": "min", "at_least": 4.5})
@@ -105,30 +108,76 @@ def test_verdict(ratios, verdict, why):
 
 
 @pytest.mark.parametrize(
-    ("ratio", "floors", "verdict"),
+    ("ratio", "expect", "verdict", "why"),
     [
-        (2.0, {"log": 1.05}, "reproduced"),
-        (2.0, {"log": 1.15}, "inconclusive"),  # 2 x 1.15 is above 2.2
-        (1.7, {"log": 1.05}, "differs"),
-        (1.7, {"log": 1.07}, "inconclusive"),  # 1.7 x 1.07 is above 1.8
-        (2.0, {"export": 1.15}, "reproduced"),  # a class that is not compared
+        (1.2, {"at_least": 0.5, "at_most": 0.9}, "differs", "the other way round"),
+        (0.8, {"at_least": 1.05, "at_most": 1.25}, "differs", "the other way round"),
+        (0.95, {"at_least": 0.5, "at_most": 0.9}, "differs", ""),
+        (1.5, {"at_least": 1.05, "at_most": 1.25}, "differs", ""),
+        (1.2, {"at_most": 1.1}, "differs", ""),  # which says nothing of a direction
     ],
 )
-def test_noise_widens_the_interval_before_a_bound_is_asked_for(ratio, floors, verdict):
-    basis = Basis(floor=lambda cell: floors.get(cell["command"], 1.0))
-    frame = measured([ratio] * 6)
-    row = verdicts([finding()], AXES, None, frame, basis).iloc[0]
+def test_a_direction_that_is_reversed_is_said(ratio, expect, verdict, why):
+    frame = measured([ratio * factor for factor in (1.0, 1.01, 0.99, 1.0, 1.02)])
+    row = verdict_of(frame, expect={"over": "median", **expect})
+    assert (row["verdict"], row["why"]) == (verdict, why)
+
+
+def test_a_level_has_no_direction():
+    frame = measured([1.0] * 5).query("format == 'f7'").assign(elapsed_s=[1.4, 1.5, 1.4, 1.5, 1.4])
+    level = finding(level="elapsed_s", expect={"over": "max", "at_most": 0.9})
+    del level["compare"]
+    assert verdicts([level], AXES, None, frame)[["verdict", "why"]].values.tolist() == [
+        ["differs", ""]
+    ]
+
+
+def test_a_value_says_its_unit_and_of_how_many_cells_it_is_what():
+    frame = measured([2.0] * 5, commands=("log", "null-log"))
+    where = {"command": ["log", "null-log"]}
+    level = finding(level="client_cpu_pct", where=where, expect={"over": "min", "at_least": 1})
+    del level["compare"]
+    rows = verdicts([finding(where=where), level, finding()], AXES, None, frame)
+    assert rows[["unit", "over"]].to_numpy().tolist() == [
+        ["times, f6 / f7", "median of 2 pairs"],
+        ["%", "least of 4 cells"],
+        ["times, f6 / f7", "1 pair"],
+    ]
+    none = verdicts([finding()], AXES, None, None)
+    assert none[["unit", "over"]].to_numpy().tolist() == [["times, f6 / f7", ""]]
+
+
+@pytest.mark.parametrize(("twin_sd", "verdict"), [(0.01, "reproduced"), (0.06, "inconclusive")])
+def test_what_twins_differ_by_is_a_part_of_the_interval(twin_sd, verdict):
+    basis = Basis(noise=lambda metric: Noise(twins=Part(twin_sd**2, 20)))
+    row = verdicts([finding()], AXES, None, measured([2.0, 2.02, 1.98, 2.0, 2.01]), basis).iloc[0]
     assert row["verdict"] == verdict
-    assert row["why"].startswith("noise") == (verdict == "inconclusive")
-    assert row["low"] == pytest.approx(ratio), "the interval in the file is that of the rounds"
+    assert row["high"] / row["measured"] > math.exp(2 * twin_sd)
+
+
+def test_an_average_has_the_error_of_an_average():
+    """Over 12 pairs twins count for a twelfth, and the pairs' own noise does."""
+    rng = np.random.default_rng(4)
+    commands = [f"c{i}" for i in range(12)]
+    noisy = measured([2.0] * 8, commands)
+    noisy["elapsed_s"] *= np.exp(rng.normal(0, 0.05, len(noisy)))
+
+    def width(commands, twins):
+        basis = Basis(noise=lambda metric: Noise(twins=Part(twins, 30)))
+        row = verdicts([finding(where={"command": commands})], AXES, None, noisy, basis).iloc[0]
+        return math.log(row["high"] / row["low"])
+
+    assert width(commands, 0.0) < 0.6 * width(commands[:1], 0.0)
+    assert width(commands, 0.04) < 0.6 * width(commands[:1], 0.04)
+    assert width(commands, 0.04) > width(commands, 0.0)
 
 
 def test_where_no_noise_is_known_the_verdict_stands_and_says_so():
-    basis = Basis(floor=lambda cell: math.nan)
+    basis = Basis(noise=lambda metric: Noise())
     row = verdicts([finding()], AXES, None, measured([2.0] * 5), basis).iloc[0]
     assert (row["verdict"], row["why"]) == (
         "reproduced",
-        "noise unknown: no cell of its classes was measured twice",
+        "noise unknown: no cell was measured twice",
     )
 
 
@@ -278,12 +327,12 @@ def test_rounds_of_several_hosts_make_no_value_of_a_finding():
         ),
         (
             "a: [{id: x, statement: y, level: mb_s, expect: {over: min, at_most: 2}}]",
-            "`a[0]`: `level`: mb_s is no metric; say one of client_cpu_pct, elapsed_s, or add a file",
+            "`a[0]`: `level`: mb_s is no metric; say one of call_mib, client_cpu_pct, device_mib,",
         ),
         (
             "a: [{id: x, statement: y, compare: {axis: format, baseline: f6, candidate: f7, metric: mb_s},"
             " expect: {over: min, at_most: 2}}]",
-            "`a[0]`: `compare.metric`: mb_s is no metric; say one of client_cpu_pct, elapsed_s",
+            "`a[0]`: `compare.metric`: mb_s is no metric; say one of call_mib, client_cpu_pct, device_mib,",
         ),
         ("[]", "is not of type 'object'"),
     ],

@@ -1,4 +1,4 @@
-"""Noise floors from twins."""
+"""The noise of a study: of its cells, of averages, and of twins."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
-from vcsbench.compare.noise import floors, noise_table
+from vcsbench.compare.intervals import Estimate, ratio_interval
+from vcsbench.compare.noise import SILENT, Noise, noise_of
+from vcsbench.compare.noise_table import noise_table
+from vcsbench.compare.variances import Part
 
 AXES = ["command", "ra", "format", "cache"]
+BLOCK = ["command", "cache"]
 NOISE_CLASS = ["command", "cache", "ra"]
 
 
@@ -27,94 +30,185 @@ def frame_of(*pairs, command="log", flags=""):
     return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.1, host="here", flags=flags)
 
 
+def made_up(formats=8, rounds=6, sd=0.05, twin_sd=0.0, interaction=0.0, seed=1, commands=4):
+    """Measurements of so many formats, by two ways of access, each with a twin; what all cells of a format
+    share in a round by `interaction`."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for command in range(commands):
+        drift = random.normal(0, 0.3, rounds)
+        for number in range(formats):
+            shared = random.normal(0, interaction, rounds)
+            for ra in ("svn", "http"):
+                for suffix in ("", "~2"):
+                    axes = {"command": f"c{command}", "ra": ra, "format": f"f{number}"}
+                    axes["cache"] = "cold"
+                    own = random.normal(0, twin_sd / math.sqrt(2))
+                    logs = own + drift + shared + random.normal(0, sd, rounds)
+                    cell = "/".join(axes.values()) + suffix
+                    rows += [
+                        {"cell": cell, **axes, "round": i, "elapsed_s": math.exp(log)}
+                        for i, log in enumerate(logs, start=1)
+                    ]
+    return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.1, host="here", flags="")
+
+
+def key(command="c0", ra="svn", number=0):
+    return (command, ra, f"f{number}", "cold")
+
+
 ONE = ([1.0, 1.1, 0.9, 1.0, 1.2], [1.05, 1.0, 1.0, 0.98, 1.1])
+OWN = Estimate(1.2, 1.1, 1.3, 6, 0.04, 5)
 
 
-def test_the_floor_of_one_pair_is_the_upper_limit_of_what_they_differ_by():
-    row = noise_table(frame_of(ONE), AXES, NOISE_CLASS).iloc[0]
-    d = np.log(ONE[0]) - np.log(ONE[1])
-    theirs = stats.ttest_1samp(np.sign(d.mean()) * d, 0).confidence_interval(0.95)
-    assert row["noise_floor"] == pytest.approx(math.exp(theirs.high))
-    assert row["differed"] == pytest.approx(math.exp(abs(d.mean())))
-    assert row["spread"] == pytest.approx(math.exp(d.std(ddof=1)))
-    assert (row["twins"], row["rounds"]) == (1, 5)
-    assert row["cells"] == "log/svn/f1/cold~2"
-    assert row["detectable"] > row["noise_floor"] > row["differed"] >= 1
+def test_a_cells_variance_is_learned_from_all_cells():
+    noise = noise_of(made_up(), AXES, BLOCK)
+    parts = [cell.part for cell in noise.cells.values()]
+    assert [part.variance**0.5 for part in parts] == pytest.approx([0.05] * 64, rel=0.3)
+    assert min(part.degrees for part in parts) > 12
+    assert len(noise.cells) == 64, "twins are not cells of their own"
 
 
-def test_which_of_the_two_took_longer_does_not_matter():
-    there, back = (
-        noise_table(frame_of(ONE), AXES, NOISE_CLASS),
-        noise_table(frame_of(ONE[::-1]), AXES, NOISE_CLASS),
-    )
-    assert there["noise_floor"].tolist() == pytest.approx(back["noise_floor"].tolist())
+def test_a_pair_is_judged_by_its_cells_whatever_its_own_rounds():
+    noise = noise_of(made_up(), AXES, BLOCK)
+    pair = [(key(number=0), key(number=1))]
+    judged = noise.judged(OWN, pair)
+    assert judged.value == pytest.approx(OWN.value)
+    assert judged.error == pytest.approx(0.05 * math.sqrt(2 / 6), rel=0.25)
+    assert judged.degrees > 20
+    wild = noise.judged(Estimate(1.2, 0.1, 9.0, 6, 0.4, 5), pair)
+    assert (wild.low, wild.error) == (judged.low, judged.error)
 
 
-def test_twins_of_a_class_are_pooled():
-    other = ([2.0, 2.0, 2.1, 2.0, 2.0], [2.2, 2.1, 2.2, 2.2, 2.1])
-    row = noise_table(frame_of(ONE, other), AXES, NOISE_CLASS).iloc[0]
-    d = np.array([np.log(a) - np.log(b) for a, b in (ONE, other)])
-    spread = math.sqrt(d.var(axis=1, ddof=1).mean())
-    differed = math.sqrt((d.mean(axis=1) ** 2).mean())
-    floor = differed + stats.t.ppf(0.975, 8) * spread / math.sqrt(5)
-    assert (row["twins"], row["rounds"]) == (2, 5)
-    assert row["spread"] == pytest.approx(math.exp(spread))
-    assert row["noise_floor"] == pytest.approx(math.exp(floor))
+def test_cells_of_several_blocks_are_judged_by_their_own_rounds():
+    noise = noise_of(made_up(), AXES, BLOCK)
+    judged = noise.judged(OWN, [(key("c0"), key("c1"))])
+    assert (judged.error, judged.degrees) == (pytest.approx(OWN.error), OWN.degrees)
+    assert judged.error == pytest.approx(SILENT.judged(OWN, [(key(), key(number=1))]).error)
 
 
-def test_what_drifts_alike_is_no_noise():
-    drift = [3.0, 2.0, 1.5, 1.2, 1.0]
-    row = noise_table(frame_of((drift, drift)), AXES, NOISE_CLASS).iloc[0]
-    assert row["noise_floor"] == pytest.approx(1)
+def test_what_never_differs_is_exact_and_one_round_has_no_interval():
+    noise = noise_of(made_up(), AXES, BLOCK)
+    pair = [(key(number=0), key(number=1))]
+    exact = noise.judged(ratio_interval([math.log(2)] * 5), pair)
+    assert (exact.low, exact.high, exact.error) == (pytest.approx(2), pytest.approx(2), 0)
+    one = noise.judged(ratio_interval([math.log(2)]), pair)
+    assert (one.value, math.isnan(one.error)) == (pytest.approx(2), True)
 
 
-def test_classes_are_the_studys():
-    frame = pd.concat([frame_of(ONE), frame_of(ONE[::-1], command="export")])
-    frame.loc[frame["command"] == "export", "elapsed_s"] **= 3
-    table = noise_table(frame, AXES, NOISE_CLASS)
-    assert table[["command", "cache", "ra"]].to_numpy().tolist() == [
-        ["log", "cold", "svn"],
-        ["export", "cold", "svn"],
-    ]
-    known = floors(frame, AXES, NOISE_CLASS)
-    log, export = ({"command": c, "cache": "cold", "ra": "svn"} for c in ("log", "export"))
-    assert (known.of(log), known.of(export)) == pytest.approx(tuple(table["noise_floor"]))
-    assert known.over([log, export]) == known.of(export) > known.of(log)
+def averaged(frame, noise):
+    """svn against http, over all formats of c0."""
+    logs = frame[~frame["cell"].str.endswith("~2") & (frame["command"] == "c0")]
+    logs = np.log(logs.set_index(["ra", "format", "round"])["elapsed_s"]).unstack("ra")
+    d = (logs["svn"] - logs["http"]).groupby("round").mean()
+    pairs = [(key(number=i), key(ra="http", number=i)) for i in range(8)]
+    return noise.judged(ratio_interval(d, len(pairs)), pairs)
 
 
-def test_a_class_without_twins_has_no_floor():
-    frame = pd.concat([frame_of(ONE), frame_of(ONE, command="export")])
-    frame = frame[~((frame["command"] == "export") & frame["cell"].str.endswith("~2"))]
-    table = noise_table(frame, AXES, NOISE_CLASS)
-    assert table["twins"].tolist() == [1, 0]
-    assert math.isnan(table["noise_floor"][1])
-    known = floors(frame, AXES, NOISE_CLASS)
-    export = {"command": "export", "cache": "cold", "ra": "svn"}
-    assert math.isnan(known.of(export))
-    assert math.isnan(known.over([{**export, "command": "log"}, export]))
+def test_an_average_has_the_error_of_an_average():
+    frame = made_up()
+    noise = noise_of(frame, AXES, BLOCK)
+    assert noise.averages.variance == pytest.approx(1, rel=0.4)
+    single = noise.judged(OWN, [(key(), key(ra="http"))])
+    average = averaged(frame, noise)
+    assert average.error == pytest.approx(single.error / math.sqrt(8), rel=0.35)
+    assert average.degrees > 8
+    doubled = Noise(noise.cells, Part(0.01, 30), noise.averages)
+    beyond = averaged(frame, doubled).error ** 2 - average.error**2
+    assert beyond == pytest.approx(0.01 / 8)
 
 
-def test_one_round_has_no_floor():
-    table = noise_table(frame_of(([1.0], [1.1])), AXES, NOISE_CLASS)
-    assert table["twins"].tolist() == [0]
-    assert table["noise_floor"].isna().all()
+def test_what_moves_together_in_a_round_does_not_average_out():
+    frame = made_up(formats=4, interaction=0.15, rounds=8, commands=6)
+    noise = noise_of(frame, AXES, BLOCK)
+    assert noise.averages.variance * 2 > noise_of(made_up(), AXES, BLOCK).averages.variance
+    pairs = [(key(ra=ra, number=0), key(ra=ra, number=1)) for ra in ("svn", "http")]
+    logs = frame[~frame["cell"].str.endswith("~2") & (frame["command"] == "c0")]
+    logs = np.log(logs.set_index(["ra", "format", "round"])["elapsed_s"]).unstack("format")
+    d = (logs["f0"] - logs["f1"]).groupby("round").mean()
+    judged = noise.judged(ratio_interval(d, 2), pairs)
+    independent = noise.judged(OWN, [pairs[0]]).error * math.sqrt(6 / 8) / math.sqrt(2)
+    assert judged.error > 1.15 * independent
 
 
-def test_runs_with_a_false_label_are_left_out():
-    frame = frame_of(ONE)
-    wrong = frame.assign(elapsed_s=9.0, round=frame["round"] + 5, flags="warm")
-    both = noise_table(pd.concat([frame, wrong]), AXES, NOISE_CLASS)
-    pd.testing.assert_frame_equal(both, noise_table(frame, AXES, NOISE_CLASS))
+def test_twins_that_are_alike_have_no_part():
+    assert noise_of(made_up(seed=3), AXES, BLOCK).twins == (0.0, math.inf)
+
+
+def test_what_twins_differ_by_beyond_their_rounds_is_a_part():
+    found = [noise_of(made_up(twin_sd=0.1, seed=seed), AXES, BLOCK).twins for seed in range(6)]
+    assert np.mean([part.variance for part in found]) == pytest.approx(0.01, rel=0.2)
+    assert all(10 < part.degrees < 64 for part in found)
+
+
+def test_without_twins_it_is_not_known():
+    frame = made_up()
+    noise = noise_of(frame[~frame["cell"].str.endswith("~2")], AXES, BLOCK)
+    assert not noise.twins_known
+    once = noise_of(frame[frame["round"] == 1], AXES, BLOCK)
+    assert not once.twins_known
+    assert once.judged(OWN, [(key(), key(number=1))]).error == pytest.approx(OWN.error)
+
+
+def test_a_level_has_half_of_what_two_cells_differ_by():
+    own = Estimate(50.0, 49, 51, 5, 0.5, 4)
+    judged = Noise(twins=Part(0.02, 30)).judged_level(own)
+    assert judged.error == pytest.approx(math.sqrt(0.25 + 2500 * 0.01))
+    assert SILENT.judged_level(own) is own
 
 
 def test_rounds_on_different_hosts_are_not_paired():
     frame = frame_of(ONE)
     frame["host"] = np.where(frame["cell"].str.endswith("~2"), "here", "there")
-    assert noise_table(frame, AXES, NOISE_CLASS)["twins"].tolist() == [0]
+    assert not noise_of(frame, AXES, BLOCK).twins_known
 
 
-def test_a_study_without_these_axes_has_one_class():
-    frame = frame_of(ONE).drop(columns=["command", "ra", "cache"])
-    table = noise_table(frame, ["format"], NOISE_CLASS)
-    assert table["twins"].tolist() == [1]
-    assert floors(frame, ["format"], NOISE_CLASS).of({"format": "f1"}) == table["noise_floor"][0]
+def test_the_table_says_what_twins_of_a_class_differ_by():
+    other = ([2.0, 2.0, 2.1, 2.0, 2.0], [2.2, 2.1, 2.2, 2.2, 2.1])
+    row = noise_table(frame_of(ONE, other), AXES, NOISE_CLASS, Noise(twins=Part(0.04))).iloc[0]
+    d = np.array([np.log(a) - np.log(b) for a, b in (ONE, other)])
+    spread = math.sqrt(d.var(axis=1, ddof=1).mean())
+    assert (row["twins"], row["rounds"], row["runs"]) == (2, 5, 1)
+    assert row["differed"] == pytest.approx(math.exp(math.sqrt((d.mean(axis=1) ** 2).mean())))
+    assert row["spread"] == pytest.approx(math.exp(spread))
+    assert row["chance"] == pytest.approx(math.exp(spread / math.sqrt(5)))
+    assert row["twin_sd"] == pytest.approx(math.exp(0.2))
+    assert math.isnan(row["within"])
+    assert row["cells"] == "log/svn/f1/cold~2 log/svn/f2/cold~2"
+
+
+def test_runs_of_a_cell_round_are_a_level_of_their_own():
+    random = np.random.default_rng(1)
+    frame = frame_of((list(np.exp(random.normal(0, 0.3, 30))), [1.0] * 30))
+    runs = pd.concat([frame.assign(run=run) for run in (1, 2, 3, 4)])
+    runs["elapsed_s"] *= np.exp(random.normal(0, 0.1, len(runs)))
+    row = noise_table(runs, AXES, NOISE_CLASS, SILENT).iloc[0]
+    assert row["runs"] == 4
+    assert math.log(row["within"]) == pytest.approx(0.1, rel=0.15)
+    assert math.log(row["spread"]) == pytest.approx(0.3, rel=0.2)
+
+
+def test_classes_are_the_studys():
+    frame = pd.concat([frame_of(ONE), frame_of(ONE[::-1], command="export")])
+    frame = frame[~((frame["command"] == "export") & frame["cell"].str.endswith("~2"))]
+    table = noise_table(frame, AXES, NOISE_CLASS, SILENT)
+    assert table[["command", "cache", "ra"]].to_numpy().tolist() == [
+        ["log", "cold", "svn"],
+        ["export", "cold", "svn"],
+    ]
+    assert table["twins"].tolist() == [1, 0]
+    assert math.isnan(table["differed"][1])
+    alone = noise_table(
+        frame.drop(columns=["command", "ra", "cache"]), ["format"], NOISE_CLASS, SILENT
+    )
+    assert alone["twins"].tolist() == [1]
+
+
+def test_runs_with_a_false_label_are_left_out():
+    frame = frame_of(ONE)
+    wrong = frame.assign(elapsed_s=9.0, round=frame["round"] + 5, flags="warm")
+    both = noise_table(pd.concat([frame, wrong]), AXES, NOISE_CLASS, SILENT)
+    pd.testing.assert_frame_equal(both, noise_table(frame, AXES, NOISE_CLASS, SILENT))
+    assert (
+        noise_of(pd.concat([frame, wrong]), AXES, BLOCK).twins == noise_of(frame, AXES, BLOCK).twins
+    )

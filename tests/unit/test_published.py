@@ -109,6 +109,8 @@ def test_every_pair_of_published_times_has_its_row(tmp_path, name):
     numbers = records(PUBLISHED / study.published["numbers"])
     times = {tuple(row[axis] for axis in study.axes): row["elapsed_s"] for row in numbers}
     for table, definition in study.tables.items():
+        if not definition.get("published", True):
+            continue
         rows = table_of(study, table, tmp_path)
         if "compare" not in definition:
             metric = definition["metric"]
@@ -134,8 +136,9 @@ def test_statistics_of_published_numbers_are_empty(tmp_path, name):
     study = load_study(CONFIG / "studies" / f"{name}.yaml")
     for table in study.tables:
         for row in table_of(study, table, tmp_path):
-            assert list(row)[-9:] == [*STATISTICS, *CALL]
-            assert list(row.values())[-9:] == [""] * 9
+            empty = [*STATISTICS, *CALL]
+            assert list(row)[-len(empty) :] == empty
+            assert not any(row[name] for name in empty)
 
 
 def test_a_table_of_the_other_orientation_says_the_same(tmp_path):

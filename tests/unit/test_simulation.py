@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import math
 import sys
 from pathlib import Path
 
-import pandas as pd
+import numpy as np
 import pytest
 
 from vcsbench.compare.tables import make_table
@@ -25,54 +26,77 @@ def simulation():
     del sys.modules["simulation"]
 
 
-@pytest.mark.parametrize("drift", ["none", "rounds", "blocks"])
-def test_intervals_hold_the_truth_and_slowdowns_are_called(simulation, drift):
-    found = simulation.outcome(simulation.Case(10, 1, drift, experiments=150))
-    assert 0.91 <= found.coverage <= 0.985
+@pytest.mark.parametrize("scatter", ["equal", "unequal"])
+def test_intervals_hold_the_truth_and_slowdowns_are_called(simulation, scatter):
+    found = simulation.outcome(simulation.Case(10, 4, scatter, experiments=25))
+    assert 0.92 <= found.coverage <= 0.985
+    assert 0.9 <= found.averages <= 1
+    assert found.false_calls <= 0.015
+    assert found.false_alike <= 0.05
+    assert found.power >= 0.9
+
+
+def test_twins_that_differ_are_in_the_intervals(simulation):
+    found = simulation.outcome(simulation.Case(10, 4, twins="differ", experiments=25))
+    assert 0.91 <= found.coverage <= 0.99
+    assert found.false_calls <= 0.015
+    # Without that part they would not hold it.
+    case = simulation.Case(10, 4, twins="differ")
+    measured, _ = simulation.made(case, 0.0, np.random.default_rng(1))
+    noise = simulation.learned(measured)
+    assert math.sqrt(noise.twins.variance) == pytest.approx(simulation.TWIN_SD, rel=0.6)
+
+
+def test_stopping_by_width_makes_no_more_false_calls(simulation):
+    found = simulation.outcome(simulation.Case(0, 2, experiments=20))
     assert found.false_calls <= 0.02
-    assert found.power >= 0.95
+    assert 0.91 <= found.coverage <= 0.99
 
 
-def test_a_large_table_makes_no_more_false_calls_and_still_sees(simulation):
-    found = simulation.outcome(simulation.Case(10, 12, experiments=25))
-    assert found.false_calls <= 0.01
-    assert found.false_tables <= 0.1
-    assert found.power >= 0.85
+def test_a_block_stops_when_its_intervals_are_narrow_and_not_before(simulation):
+    case = simulation.Case(0, 2)
+    measured, _ = simulation.made(case, 0.0, np.random.default_rng(1))
+    logs = measured.logs.copy()
+    logs[: simulation.SIZE] *= 0.1  # the first block is quiet
+    logs[simulation.SIZE :] += np.random.default_rng(2).normal(
+        0, 0.1, logs[simulation.SIZE :].shape
+    )
+    seen, _ = simulation.stopped(dataclasses.replace(measured, logs=logs))
+    rounds = np.isfinite(seen.logs).sum(axis=1)
+    assert set(rounds[: simulation.SIZE]) == {5}
+    assert set(rounds[simulation.SIZE :]) == {simulation.MOST_ROUNDS}
 
 
-def test_what_it_judges_is_what_a_table_of_one_experiment_says(simulation):
-    case = simulation.Case(6, 4, experiments=1)
-    rows = simulation.tables(case, 1.3, 3).drop(columns="first")
-    random = simulation.np.random.default_rng(3)
-    frame = simulation.measurements(case, 1.3, random)
+def test_what_it_judges_is_what_a_table_says(simulation):
+    """Of one study, through the file of its measurements."""
+    case = simulation.Case(6, 2, twins="differ")
+    rows = simulation.study(case, 0.2, np.random.default_rng(3)).rows
+    measured, _ = simulation.made(case, 0.2, np.random.default_rng(3))
+    frame = simulation.measurements(measured)
     order = {axis: list(frame[axis].unique()) for axis in simulation.AXES}
-    whole = make_table(frame, "simulated", simulation.DEFINITION, order, simulation.NOISE_CLASS)
-    pd.testing.assert_frame_equal(rows[list(whole)], whole)
-    assert "slower" in set(whole["call"])
-
-
-def test_drift_within_a_block_follows_the_places_of_its_cells(simulation, monkeypatch):
-    case = simulation.Case(6, 2, "blocks", experiments=3)
-    monkeypatch.setattr(simulation, "NOISE", 0.0)
-    frame = simulation.measurements(case, 1.0, simulation.np.random.default_rng(1))
-    logs = simulation.np.log(frame["elapsed_s"])
-    for _, block in logs.groupby([frame["repo"], frame["command"], frame["round"]]):
-        steps = sorted(block - block.max(), reverse=True)
-        wanted = simulation.WITHIN_BLOCK * simulation.np.arange(len(block)) / (len(block) - 1)
-        assert steps == pytest.approx(list(wanted))
-    first = frame.loc[logs.groupby([frame["repo"], frame["round"]]).idxmax(), "cell"]
-    assert first.nunique() > 5  # the order is another in each round
+    compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
+    definition = {"compare": compare, "rows": [], "columns": []}
+    table = make_table(frame, "simulated", definition, order, simulation.BLOCK)
+    assert table["call"].tolist() == rows["call"].tolist()
+    assert "slower" in set(table["call"])
+    truth = np.exp(rows["truth"])
+    holds = (table["low"] <= truth) & (truth <= table["high"])
+    assert holds.tolist() == rows["holds"].tolist()
 
 
 def test_limits_that_are_not_kept_are_said(simulation):
-    kept = simulation.Outcome(0.95, 0.001, 0.01, 0.95)
-    case = simulation.Case(10, 1)
+    kept = simulation.Outcome(0.95, 0.95, 0.95, 0.001, 0.01, 0.01, 0.95, 0.9, 0.01, 0.9)
+    case = simulation.Case(10)
     assert simulation.broken(case, kept) == []
     for name, value in (
         ("coverage", 0.92),
         ("coverage", 0.98),
+        ("averages", 0.92),
         ("false_calls", 0.006),
-        ("power", 0.89),
+        ("false_tables", 0.06),
+        ("false_halves", 0.06),
+        ("false_alike", 0.06),
+        ("power", 0.87),
     ):
         found = dataclasses.replace(kept, **{name: value})
         assert len(simulation.broken(case, found)) == 1

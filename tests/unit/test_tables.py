@@ -24,8 +24,8 @@ ACCESS = {
 }
 ELAPSED = {"metric": "elapsed_s", "rows": ["ra"], "columns": ["cache"]}
 CLIENT = {**ELAPSED, "metric": "client_cpu_pct"}
-NOISE_CLASS = ["command", "cache", "ra"]
-CALL = ["call", "noise_floor", "detectable"]
+BLOCK = ["command", "repo", "cache"]
+CALL = ["call", "error", "degrees", "twin_sd", "detectable", "within"]
 STATISTICS = ["ratio", "low", "high", "n", "flags", "withheld", *CALL]
 
 
@@ -40,7 +40,7 @@ def frame_of(tmp_path, **options):
 
 
 def table_of(frame, definition, axes=AXES, name="a-table"):
-    return make_table(frame, name, definition, axes, NOISE_CLASS)
+    return make_table(frame, name, definition, axes, BLOCK)
 
 
 def row_of(table, **keys):
@@ -171,7 +171,7 @@ def test_nothing_measured_leaves_the_heading(tmp_path, definition):
     frame = frame_of(tmp_path, skip=lambda axes: "not here")
     table = table_of(frame, definition)
     assert table.empty
-    assert list(table)[-11:] == ["candidate", "value", *STATISTICS]
+    assert list(table)[-14:] == ["candidate", "value", *STATISTICS]
 
 
 def test_only_rounds_of_both_make_a_pair():

@@ -20,7 +20,7 @@ def main() -> None:
     now = against.side_now(study, Path("results"))
     before = against.side_saved(baseline, study)
     order = params.order
-    found = against.cells_of_both(before, now, list(order), params.noise_class)
+    found = against.cells_of_both(before, now, list(order))
     table = against.make_table(baseline, found, order, Limits(**params.limits))
     write_frame(table, snakemake.output.csv)
     notes = against.notes(baseline, before, now, found)

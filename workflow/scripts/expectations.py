@@ -18,17 +18,14 @@ snakemake: Any
 def main() -> None:
     """Read, compare with the baselines that are named, evaluate, write."""
     given, params, study = snakemake.input, snakemake.params, snakemake.wildcards.study
-    axes, noise_class = params.axes, params.noise_class
+    axes, block = params.axes, params.block
     measured = read_measurements(given.measurements)
     grid = read_grid(given.grid)[1]
-    basis = basis_of(measured, axes, grid, noise_class, Limits(**params.limits))
+    basis = basis_of(measured, axes, grid, block, Limits(**params.limits))
     if params.baselines:
         now = against.side_now(study, Path("results"))
         sides = {name: against.side_saved(name, study) for name in params.baselines}
-        saved = {
-            name: against.cells_of_both(side, now, axes, noise_class)
-            for name, side in sides.items()
-        }
+        saved = {name: against.cells_of_both(side, now, axes) for name, side in sides.items()}
         basis = replace(basis, saved=saved)
     rows = expectation_verdicts(params.expectations, axes, measured, basis)
     write_frame(rows, snakemake.output[0])

@@ -22,7 +22,7 @@ def main() -> None:
         measured = read_measurements(given.measurements[0])
         grid = read_grid(given.grid[0])[1]
         limits, scale = Limits(**params.limits), params.published_scale
-        basis = basis_of(measured, params.axes, grid, params.noise_class, limits, scale)
+        basis = basis_of(measured, params.axes, grid, params.block, limits, scale)
     rows = verdicts(params.findings, params.axes, published, measured, basis, params.by)
     write_frame(rows, snakemake.output[0])
 

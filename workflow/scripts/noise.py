@@ -1,8 +1,9 @@
-"""Write the noise floor of each class of a study's cells."""
+"""Write the noise of each class of a study's cells."""
 
 from typing import Any
 
-from vcsbench.compare.noise import noise_table
+from vcsbench.compare.noise import noise_of
+from vcsbench.compare.noise_table import noise_table
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.run.rulelog import logged
@@ -12,4 +13,5 @@ snakemake: Any
 with logged(snakemake.log[0]):
     frame = read_measurements(snakemake.input.measurements)
     params = snakemake.params
-    write_frame(noise_table(frame, params.axes, params.noise_class), snakemake.output[0])
+    noise = noise_of(frame, params.axes, params.block)
+    write_frame(noise_table(frame, params.axes, params.noise_class, noise), snakemake.output[0])

@@ -23,7 +23,7 @@ def main() -> None:
     else:
         frame = read_measurements(given.measurements)
     limits = Limits(**params.limits)
-    table = make_table(frame, name, definition, order, params.noise_class, limits)
+    table = make_table(frame, name, definition, order, params.block, limits)
     write_frame(table, snakemake.output.csv)
     records = table.to_dict("records")
     text = to_markdown(name, definition, records, order, params.caveats)

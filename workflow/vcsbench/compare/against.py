@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import pandas as pd
 
 from vcsbench.compare import baselines, tables
 from vcsbench.compare.decisions import USUAL, Limits
-from vcsbench.compare.intervals import CONFIDENCE, Estimate, unpaired_ratio
-from vcsbench.compare.noise import floors
+from vcsbench.compare.intervals import Estimate, ratio_interval, unpaired_ratio
+from vcsbench.compare.noise import Noise, noise_of
 from vcsbench.compare.reduction import by_cell, by_round
+from vcsbench.compare.variances import squeezed
 from vcsbench.evidence import flags, samework
 from vcsbench.evidence.frames import grouped, in_order
 from vcsbench.evidence.measurements import read_measurements
@@ -25,6 +26,9 @@ from vcsbench.metrics import DEFAULT, metric_of
 SINCE = "(when)"
 # Flags for which a cell is not compared with the saved one of its name.
 NOT_SAVED, SAME_RUNS, HOSTS = "not-saved", "same-runs", "hosts-differ"
+
+
+NOTHING = ratio_interval([])
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Side:
 class ThenAndNow:
     """A cell of now and the saved one of its name: logarithms of their rounds' times, the medians of
     both, their flags; `withheld` are the flags for which they are not compared, each with why.
-    `floor` is the larger of their noise floors.
+    `ratio` is saved / now, of rounds that are not paired; `noise` what the twins of both days tell.
     """
 
     axes: Mapping[str, str]
@@ -48,11 +52,8 @@ class ThenAndNow:
     flags: str = ""
     withheld: Mapping[str, str] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
-    floor: float = math.nan
-
-    def ratio(self, confidence: float = CONFIDENCE) -> Estimate:
-        """saved / now; rounds are not paired."""
-        return unpaired_ratio(*self.logs, confidence)
+    ratio: Estimate = NOTHING
+    noise: Noise = field(default_factory=Noise)
 
 
 def side_saved(baseline: str, study: str) -> Side:
@@ -68,14 +69,12 @@ def side_now(study: str, results: Path) -> Side:
     return Side(frame, baselines.about(study, rows, results))
 
 
-def cells_of_both(
-    before: Side, now: Side, axes: Sequence[str], noise_class: Sequence[str]
-) -> list[ThenAndNow]:
+def cells_of_both(before: Side, now: Side, axes: Sequence[str]) -> list[ThenAndNow]:
     """Each cell that counts now beside the saved one, of what was measured since: runs that are in the saved
     baseline themselves would only be compared with themselves."""
     frames = before.frame, _since(before.frame, now.frame), now.frame
     then, since, counted = (_cells(frame, axes) for frame in frames)
-    noise = [floors(side.frame, axes, noise_class) for side in (before, now)]
+    noise = _noise(before, now, axes)
     found = []
     for key, cell in counted.items():
         where = dict(zip(axes, key, strict=True))
@@ -94,11 +93,28 @@ def cells_of_both(
                 flags=f"{sides[0]['flags']} {sides[1]['flags']}",
                 withheld=_withheld(meanings, sides, samework.name_of(where, axes)),
                 hosts=_hosts(sides),
-                # The saved one's where only that is known, and the other way round.
-                floor=float(np.fmax(noise[0].of(where), noise[1].of(where))),
+                noise=noise,
             )
         )
-    return found
+    return _judged(found, noise)
+
+
+def _judged(found: Sequence[ThenAndNow], noise: Noise) -> list[ThenAndNow]:
+    """With the ratios, whose errors are learned from one another's: their rounds are not paired."""
+    own = [unpaired_ratio(*both.logs) for both in found]
+    columns = np.array([(one.error**2 * one.n, one.degrees) for one in own], float)
+    learned = zip(*squeezed(*columns.reshape(-1, 2).T), strict=True)
+    ratios = [
+        noise.judged(replace(one, error=math.sqrt(variance / max(one.n, 1)), degrees=degrees), [])
+        for one, (variance, degrees) in zip(own, learned, strict=True)
+    ]
+    return [replace(both, ratio=one) for both, one in zip(found, ratios, strict=True)]
+
+
+def _noise(before: Side, now: Side, axes: Sequence[str]) -> Noise:
+    """What twins differ by: on the day on which it was more, or the only one of which it is known."""
+    days = [noise_of(side.frame, axes, []).twins for side in (before, now)]
+    return Noise(twins=max(days, key=lambda day: np.nan_to_num(day.variance, nan=-1.0)))
 
 
 def _since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
@@ -145,8 +161,8 @@ def make_table(
     elapsed(now) - 1) of the medians, and the unpaired ratio with its interval."""
     axes = list(order)
     table = tables.frame_of([_row(both, limits) for both in found], axes)
-    # Its degrees of freedom are taken to be the least that Welch's can be: calls err towards none.
-    table = tables.called(table, metric_of(DEFAULT), limits)
+    noise = found[0].noise if found else Noise()
+    table = tables.called(table, noise, metric_of(DEFAULT), limits)
     table = in_order(table.assign(baseline=baseline, candidate=baselines.NOW), order, axes)
     return tables.finished(table, baselines.table_name(baseline), axes)
 
@@ -156,10 +172,10 @@ def _row(both: ThenAndNow, limits: Limits) -> dict[str, Any]:
     said: dict[str, Any] = {**both.axes, "withheld": "; ".join(both.withheld.values())}
     if both.withheld:
         return said | {"n": 0, "flags": flags.joined(words)}
-    ratio = both.ratio()
+    ratio = both.ratio
     words += tables.low_n(ratio.n, limits)
     value = 100 * (both.medians[0] / both.medians[1] - 1)
-    said |= {"value": value, "flags": flags.joined(words), "noise_floor": both.floor}
+    said |= {"value": value, "flags": flags.joined(words)}
     return said | ratio.statistics()
 
 
@@ -169,8 +185,8 @@ def notes(baseline: str, before: Side, now: Side, found: Sequence[ThenAndNow]) -
         f"{baseline} was measured from {_day(before.about['first'])} to {_day(before.about['last'])} "
         f"on {', '.join(before.about['hosts'])} with vcsbench {before.about['vcsbench']}.",
         "Its rounds are not paired with those of now: the intervals are Welch's, which are wider, and "
-        "what differs between two days (load, what lies below the caches) is in the ratio. The noise "
-        "floor is the larger of the two days' own.",
+        "what differs between two days (load, what lies below the caches) is in the ratio. What twins "
+        "differ by is that of the day on which it was more.",
     ]
     changed = baselines.changes(before.about, now.about)
     if changed:

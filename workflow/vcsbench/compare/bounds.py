@@ -16,6 +16,16 @@ INCONCLUSIVE, NOT_MEASURED = "inconclusive", "not measured"
 Finding = Mapping[str, Any]
 
 
+def values_of(wanted: Any) -> list[str]:
+    """The values of an axis that a finding or a table names: one, or a list."""
+    return [str(value) for value in (wanted if isinstance(wanted, list) else [wanted])]
+
+
+def matches(cell: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+    """Whether a cell is one of those that a finding or a table names; what it lacks does not matter."""
+    return all(cell[a] in values_of(wanted) for a, wanted in where.items() if a in cell)
+
+
 def in_words(finding: Finding) -> str:
     """What the value must be, as people write it: `1.8 to 4.0`, `at least 4.5`, `at most 0.7`."""
     low, high = (finding["expect"].get(bound) for bound in ("at_least", "at_most"))
@@ -26,38 +36,26 @@ def in_words(finding: Finding) -> str:
 
 def holds(finding: Finding, value: float) -> bool:
     """Whether a value is what the finding expects."""
-    expect = finding["expect"]
-    return bool(expect.get("at_least", -math.inf) <= value <= expect.get("at_most", math.inf))
+    low, high = _bounds(finding)
+    return bool(low <= value <= high)
 
 
-def verdict_of(
-    finding: Finding, measured: Estimate, floor: float, limits: Limits
-) -> tuple[str, tuple[str, ...]]:
-    """The verdict on a measured value, and why it is inconclusive: with too few rounds, where the interval
-    crosses a bound, and where it does so once it is widened by the noise floor."""
+def verdict_of(finding: Finding, measured: Estimate, limits: Limits) -> tuple[str, tuple[str, ...]]:
+    """The verdict on a measured value, by its interval alone, and what there is to say of it: why it is
+    inconclusive, or that it is the other way round."""
     if not measured.n:
         return NOT_MEASURED, ()
     if measured.n < limits.enough_rounds:
         return INCONCLUSIVE, (f"low n: {words.count_of(measured.n, 'round')}",)
-    word = _side(finding, measured.low, measured.high)
-    if not word:
+    if holds(finding, measured.low) and holds(finding, measured.high):
+        return REPRODUCED, ()
+    low, high = _bounds(finding)
+    if not (measured.high < low or measured.low > high):
         return INCONCLUSIVE, ("interval: it crosses a bound",)
-    if math.isnan(floor):
-        return word, ("noise unknown: no cell of its classes was measured twice",)
-    if floor > 1:
-        low, high = measured.low, measured.high * floor
-        low = low / floor if low > 0 else low * floor
-        if not _side(finding, low, high):
-            said = f"noise: widened by the noise floor of {floor:.3g} the interval crosses a bound"
-            return INCONCLUSIVE, (said,)
-    return word, ()
+    reverse = measured.high < 1 < low or high < 1 < measured.low
+    return DIFFERS, ("the other way round",) if "compare" in finding and reverse else ()
 
 
-def _side(finding: Finding, low: float, high: float) -> str:
-    """Where an interval lies against the bounds; "" where it crosses one."""
-    if holds(finding, low) and holds(finding, high):
-        return REPRODUCED
+def _bounds(finding: Finding) -> tuple[float, float]:
     expect = finding["expect"]
-    below = high < expect.get("at_least", -math.inf)
-    above = low > expect.get("at_most", math.inf)
-    return DIFFERS if below or above else ""
+    return expect.get("at_least", -math.inf), expect.get("at_most", math.inf)

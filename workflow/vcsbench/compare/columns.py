@@ -5,20 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vcsbench.words import is_number
+
 # What a row says beside its axes. Empty for published numbers but for the value: their rounds are
 # not known. A table that compares nothing has no ratio and so no interval: its runs are in the
 # measurements. `withheld` says why cells that were measured are not compared, "" where they are.
 STATISTICS = ("ratio", "low", "high", "n", "flags", "withheld")
-# Whether it is a difference, and how small a one could have been told from noise (family, noise).
-CALL = ("call", "noise_floor", "detectable")
+# Whether it is a difference (family), what that rests on (noise; of ln ratio), how small a one could have
+# been told from noise, and how large a one there is at most.
+ERROR = ("error", "degrees", "twin_sd")
+CALL = ("call", *ERROR, "detectable", "within")
 # All that are numbers.
-NUMBERS = ("value", "ratio", "low", "high", "n", "noise_floor", "detectable")
+NUMBERS = ("value", "ratio", "low", "high", "n", *ERROR, "detectable", "within")
 _FACTS = {"table", "baseline", "value", *STATISTICS, *CALL}
 
 
 def columns(keys: Sequence[str]) -> list[str]:
     """All columns of a table whose rows `keys` tell apart, in order."""
     return ["table", *keys, "baseline", "candidate", "value", *STATISTICS, *CALL]
+
+
+def is_exact(row: Mapping[Any, Any]) -> bool:
+    """Whether the ratio of a row is of counts that were the same in every round (compare.exact)."""
+    return is_number(row["low"]) and row["low"] == row["high"]
 
 
 def keys_of(row: Mapping[str, Any]) -> dict[str, Any]:

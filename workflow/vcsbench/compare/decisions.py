@@ -12,8 +12,9 @@ TOO_NOISY = "too noisy to say"
 class Limits:
     """From where on something is concluded: keys of the configuration.
 
-    `notable_pct`: what difference is worth noting; `enough_rounds` (a threshold): with fewer an interval
-    says little, tables say `low-n`, and nothing is concluded.
+    `notable_pct`: what difference is worth noting: two that are shown to differ by less show none.
+    `enough_rounds` (a threshold): with fewer an interval says little, tables say `low-n`, and nothing is
+    concluded.
     """
 
     notable_pct: float = 10.0

@@ -1,26 +1,34 @@
-"""A finding's value with its interval, and the verdict on it."""
+"""Findings' values with their intervals, and the verdicts on them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from vcsbench import words
 from vcsbench.compare.against import HOSTS, ThenAndNow
-from vcsbench.compare.bounds import INCONCLUSIVE, NOT_MEASURED, REPRODUCED, Finding, verdict_of
+from vcsbench.compare.bounds import (
+    INCONCLUSIVE,
+    NOT_MEASURED,
+    REPRODUCED,
+    Finding,
+    matches,
+    verdict_of,
+)
 from vcsbench.compare.decisions import USUAL, Limits
-from vcsbench.compare.intervals import CONFIDENCE, Estimate, mean_interval, ratio_interval
-from vcsbench.compare.noise import largest
+from vcsbench.compare.intervals import CONFIDENCE, Estimate, mean_interval, ratio, ratio_interval
+from vcsbench.compare.noise import SILENT, Noise, Pairs
 from vcsbench.compare.reduction import paired
 from vcsbench.compare.selection import (
     comparable,
     involved,
     keys_of,
-    matches,
+    not_counted,
     only_some,
     sides_of,
     where,
@@ -28,23 +36,26 @@ from vcsbench.compare.selection import (
 )
 from vcsbench.evidence import flags, samework
 from vcsbench.evidence.frames import grouped
-from vcsbench.metrics import DEFAULT, name_in
+from vcsbench.metrics import metric_of, name_in, names
 
 NOTHING = mean_interval([])
+MEDIAN = "median"
+# How `over` is said.
+REDUCED = {MEDIAN: "median", "min": "least", "max": "greatest"}
+NOISE_UNKNOWN = "noise unknown: no cell was measured twice"
 
 
 @dataclass(frozen=True)
 class Basis:
     """What a verdict on measured numbers stands on beside them.
 
-    `floor` gives the noise floor of a cell, by its axes, as a ratio of 1 or more, NaN where it is not
-    known; without one nothing is widened.
+    `noise` gives the study's in a metric, by its name.
     `scales` maps a subject (a repository) to the scale that it was measured at, `published_scale` is that of
     the published numbers. `grid` has the study's cells (the axes and `skip`). `saved` maps the name
     of a baseline to its cells beside those of now.
     """
 
-    floor: Callable[[Mapping[str, Any]], float] = lambda _cell: 1.0
+    noise: Callable[[str], Noise] = lambda _metric: SILENT
     scales: Mapping[str, float] = field(default_factory=dict)
     published_scale: float | None = None
     grid: Sequence[Mapping[str, str]] = ()
@@ -54,11 +65,13 @@ class Basis:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A measured value with its interval, the verdict on it, and why."""
+    """A measured value with its interval, the verdict on it, and why; `over` says of how many cells it is
+    what: `least of 12 cells`."""
 
     estimate: Estimate = NOTHING
     verdict: str = NOT_MEASURED
     why: tuple[str, ...] = ()
+    over: str = ""
 
 
 def evaluate(
@@ -75,15 +88,59 @@ def evaluate(
     if len(hosts) > 1:
         return Evaluation(verdict=INCONCLUSIVE, why=(_refused(hosts),))
     rows, refused = comparable(finding, rows, axes)
-    value = estimate(finding, rows, axes)
-    known = rounds[rounds[metric].notna()]
-    some = only_some(finding, known, rows, axes, basis.grid) if value.n else ()
+    own = estimate(finding, rows, axes)
+    if not own.n:
+        missing = not_counted(rows, metric_of(metric)) or why_nothing(finding, basis.grid)
+        why = refused or (missing,)
+        return Evaluation(why=why)
+    noise, pairs = basis.noise(metric), _pairs(finding, rows, axes)
+    value = noise.judged(own, pairs) if pairs else noise.judged_level(own)
+    over = _over(finding, grouped(rows, keys_of(finding, axes)).ngroups)
+    some = only_some(finding, rounds[rounds[metric].notna()], rows, axes, basis.grid)
     if refused:
-        return Evaluation(value, INCONCLUSIVE if value.n else NOT_MEASURED, (*refused, *some))
-    if not value.n:
-        return Evaluation(why=(why_nothing(finding, basis.grid),))
-    word, why = verdict_of(finding, value, _noise_floor(finding, rows, axes, basis), basis.limits)
-    return Evaluation(value, word, (*why, *some, *_scale(rows, axes, basis)))
+        return Evaluation(value, INCONCLUSIVE, (*refused, *some), over)
+    word, why = _verdict(finding, value, noise, basis.limits)
+    return Evaluation(value, word, (*why, *some, *_scale(rows, axes, basis)), over)
+
+
+def _verdict(
+    finding: Finding, value: Estimate, noise: Noise, limits: Limits
+) -> tuple[str, tuple[str, ...]]:
+    word, why = verdict_of(finding, value, limits)
+    known = noise.twins_known or word == INCONCLUSIVE
+    return word, why if known else (*why, NOISE_UNKNOWN)
+
+
+def _pairs(finding: Finding, rows: pd.DataFrame, axes: Sequence[str]) -> Pairs:
+    """The pairs of cells that a finding compares; none where it compares nothing."""
+    sides = sides_of(finding)
+    if not sides:
+        return []
+    axis = finding["compare"]["axis"]
+    cells: list[dict[Any, Any]] = (
+        rows[[*keys_of(finding, axes)]].drop_duplicates().to_dict("records")
+    )
+    one, other = (
+        [tuple((cell | {axis: side})[a] for a in axes) for cell in cells] for side in sides
+    )
+    return list(zip(one, other, strict=True))
+
+
+def _over(finding: Finding, count: int) -> str:
+    """Of how many cells, or pairs of them, a value is what."""
+    thing = words.count_of(count, "pair" if sides_of(finding) else "cell")
+    return thing if count == 1 else f"{REDUCED[finding['expect']['over']]} of {thing}"
+
+
+def unit_of(finding: Finding) -> str:
+    """The unit of a finding's value: its metric's, or what is divided by what."""
+    compare = finding.get("compare")
+    if compare and "to" in compare:
+        return f"times, {compare['to']} / now"
+    if compare:
+        return f"times, {compare['baseline']} / {compare['candidate']}"
+    name = name_in(finding)
+    return metric_of(name).unit if name in names() else ""
 
 
 def _refused(hosts: Sequence[str]) -> str:
@@ -115,14 +172,17 @@ def _against_saved(finding: Finding, basis: Basis) -> Evaluation:
     if not kept:
         return Evaluation(verdict=INCONCLUSIVE, why=why)
     value = _reduced(kept, finding["expect"]["over"])
-    floor = largest(both.floor for both in kept)
-    word, reasons = verdict_of(finding, value, floor, basis.limits)
-    return Evaluation(value, INCONCLUSIVE if why and word == REPRODUCED else word, (*reasons, *why))
+    word, reasons = _verdict(finding, value, kept[0].noise, basis.limits)
+    verdict = INCONCLUSIVE if why and word == REPRODUCED else word
+    return Evaluation(
+        value, verdict, (*reasons, *why), _over({**finding, "compare": {}}, len(kept))
+    )
 
 
 def _reduced(kept: Sequence[ThenAndNow], over: str) -> Estimate:
-    level = CONFIDENCE if over == "median" else 1 - (1 - CONFIDENCE) / len(kept)
-    ratios = [both.ratio(level) for both in kept]
+    level = CONFIDENCE if over == MEDIAN else 1 - (1 - CONFIDENCE) / len(kept)
+    own = [both.ratio for both in kept]
+    ratios = [ratio(math.log(r.value), r.error, r.degrees, r.n, confidence=level) for r in own]
     low_high = [[r.low for r in ratios], [r.high for r in ratios]]
     low, high = (float(pd.Series(side).agg(over, skipna=False)) for side in low_high)
     value = float(pd.Series([r.value for r in ratios]).agg(over))
@@ -130,7 +190,7 @@ def _reduced(kept: Sequence[ThenAndNow], over: str) -> Estimate:
 
 
 def estimate(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> Estimate:
-    """The finding's value with its interval, from a frame of reduction.by_round.
+    """The finding's value with its own error, from a frame of reduction.by_round.
 
     Only rounds in which nothing is missing are counted, so that all reduce the same cells.
     """
@@ -145,19 +205,19 @@ def estimate(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> Est
         values = rows.assign(value=rows[metric])
     values = values[values["value"].notna()]
     of_rounds = values.groupby("round")["value"]
-    whole = of_rounds.count() == grouped(values, keys).ngroups
-    reduced = of_rounds.agg(finding["expect"]["over"])[whole]
+    count, over = grouped(values, keys).ngroups, finding["expect"]["over"]
+    reduced = of_rounds.agg(over)[of_rounds.count() == count]
     if len(reduced) == 1:  # as it is, not through a logarithm and back
         return Estimate(float(reduced.iloc[0]), math.nan, math.nan, 1)
-    return ratio_interval(np.log(reduced)) if compare else mean_interval(reduced)
+    worth = _worth(count) if over == MEDIAN else 1.0
+    if compare:
+        return ratio_interval(np.log(reduced), worth)
+    return replace(mean_interval(reduced), pairs=worth)
 
 
-def _noise_floor(finding: Finding, rows: pd.DataFrame, axes: Sequence[str], basis: Basis) -> float:
-    """The largest noise floor of the cells that a finding is about: known for the default metric only."""
-    if name_in(finding) != DEFAULT:
-        return 1.0
-    cells: list[dict[Any, Any]] = rows[list(axes)].drop_duplicates().to_dict("records")
-    return largest(basis.floor(cell) for cell in cells)
+def _worth(count: int) -> float:
+    """How many values an average has the error of which the median of `count` has."""
+    return max(min(count, 2.0), 2 / math.pi * count)
 
 
 def _scale(rows: pd.DataFrame, axes: Sequence[str], basis: Basis) -> list[str]:

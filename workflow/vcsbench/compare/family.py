@@ -1,13 +1,13 @@
-"""Which differences are called one: better, worse, or why neither is said.
+"""Which differences are called one: better, worse, the same, or why neither is said.
 
-The rule, for all comparisons of one table together, its family. A comparison is called where
+The rule, for all comparisons of one table together, its family, by the errors that noise gives them:
 
-1. its 95 % interval (paired t on log ratios over rounds) excludes 1, for it is significant on its own
-   at EACH and among all of the table, by Holm's procedure, at TABLE; and
-2. its ratio exceeds the noise floor of the cells it compares, either way.
+- *faster* or *slower* (or what the metric says) where a comparison is significant on its own at EACH, and
+  among all of the family, by Holm's procedure, at TABLE;
+- else *no difference shown* where it is shown to be smaller than what is worth noting, either way: two
+  one-sided tests at ALIKE;
+- else *too noisy to say*; so too with too few rounds, and where the noise of twins is not known.
 
-Neither, there is `no difference shown` where a difference worth noting would have been seen, and else it
-is `too noisy to say`; so too with too few rounds, and where the noise floor is not known.
 docs/statistics.md shows what comes of it.
 """
 
@@ -20,82 +20,81 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY, Limits
-from vcsbench.compare.intervals import Estimate, detectable, t_quantile
+from vcsbench.compare.intervals import POWER, Estimate
 from vcsbench.evidence import flags
 
-# The chance of a false call that is allowed of a single comparison, and of any in a whole table.
-EACH = 0.01
-TABLE = 0.05
+# The chance of a false call that is allowed of a single comparison, and of any in a whole table: less than
+# the 1 in 200 and the 1 in 20 that are promised, for errors are learned, and rounds may be added until
+# intervals are narrow.
+EACH = 0.004
+TABLE = 0.04
+# The chance that what differs by as much as is worth noting is said not to: less than 1 in 20, too.
+ALIKE = 0.045
 
 
 def with_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> pd.DataFrame:
-    """The table with the columns call and detectable; all of its rows are one family.
+    """The table with the columns call, detectable and within; all of its rows are one family.
 
-    It has ratio, low, high, n and noise_floor (a ratio >= 1, NaN where it is not known). `call` is of
-    the candidate, `words` what it is called with a ratio above 1 and with one below; "" where there is no
-    ratio. `detectable` is the smallest ratio that would have been called in 9 of 10 such experiments, at
-    the level that the row was held to.
+    It has ratio, n, and error and degrees (of the ratio's logarithm) and twin_sd (NaN where the noise of
+    twins is not known). `call` is of the candidate, `words` what it is called with a ratio above 1 and with
+    one below; "" where there is no ratio. `detectable` is the smallest ratio that would have been called in 9
+    of 10 such experiments, at the level that the row was held to; `within` what the two differ by at
+    most (ratios of at least 1, either way).
     """
-    mean, n = np.log(table["ratio"].to_numpy(float)), table["n"].to_numpy(float)
-    floor = np.log(table["noise_floor"].to_numpy(float))
-    error = _errors(table["low"].to_numpy(float), table["high"].to_numpy(float), n)
-    few = n < limits.enough_rounds
-    significant, level = _holm(_p_values(mean, error, n), _known(mean) & _known(error) & ~few)
-    called = significant & (np.abs(mean) > floor)
-    # Rows of the same number of rounds and level share the two quantiles that take time.
-    smallest = np.array(
-        [
-            detectable(e, int(k) - 1, f, level) if math.isfinite(e) and k > 1 else math.nan
-            for e, k, f in zip(error, n, floor, strict=True)
-        ]
+    ratio, n, error, degrees, twin_sd = (
+        table[name].to_numpy(float) for name in ("ratio", "n", "error", "degrees", "twin_sd")
     )
+    mean = np.log(ratio)
+    few = (n < limits.enough_rounds) | np.isnan(twin_sd)
+    significant, level = _holm(p_values(mean, error, degrees), np.isfinite(mean + error) & ~few)
+    detectable = (_one_sided(degrees, level / 2) + _one_sided(degrees, 1 - POWER)) * error
+    within = np.abs(mean) + _one_sided(degrees, ALIKE) * error
     calls = np.select(
         [
-            ~_known(mean),
-            few | np.isnan(floor),
-            called & (mean > 0),
-            called,
-            smallest <= math.log1p(limits.notable_pct / 100),
+            ~np.isfinite(mean),
+            few,
+            significant & (mean > 0),
+            significant,
+            within <= math.log1p(limits.notable_pct / 100),
         ],
         ["", TOO_NOISY, *words, NOT_SHOWN],
         TOO_NOISY,
     )
-    return table.assign(call=calls, detectable=np.exp(smallest))
+    with np.errstate(over="ignore"):
+        return table.assign(call=calls, detectable=np.exp(detectable), within=np.exp(within))
 
 
 def with_unknown_noise(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with the flag `noise-unknown` where a ratio has no noise floor."""
-    unknown = table["noise_floor"].isna() & table["ratio"].notna()
+    """The table with the flag `noise-unknown` where what twins make of a ratio is not known."""
+    unknown = table["twin_sd"].isna() & table["ratio"].notna()
     pairs = zip(table["flags"], unknown, strict=True)
     return table.assign(flags=[flags.also(own, "noise-unknown", without) for own, without in pairs])
 
 
 def call_all(
-    estimates: Sequence[Estimate], floors: Sequence[float], words: tuple[str, str], limits: Limits
+    estimates: Sequence[Estimate], twins_known: bool, words: tuple[str, str], limits: Limits
 ) -> list[str]:
-    """The calls of ratios that make up one family, with the noise floor of each."""
-    columns = ["ratio", "low", "high", "n"]
-    rows = [(e.value, e.low, e.high, e.n) for e in estimates]
-    table = pd.DataFrame(rows, columns=columns).assign(noise_floor=list(floors))
+    """The calls of ratios that make up one family, by their errors (Noise.judged)."""
+    columns = ["ratio", "n", "error", "degrees"]
+    rows = [(e.value, e.n, e.error, e.degrees) for e in estimates]
+    table = pd.DataFrame(rows, columns=columns).assign(twin_sd=0.0 if twins_known else math.nan)
     return [str(call) for call in with_calls(table, words, limits)["call"]]
 
 
-def _known(values: np.ndarray) -> np.ndarray:
-    return np.asarray(np.isfinite(values))
+def _one_sided(degrees: np.ndarray, chance: float) -> np.ndarray:
+    """What Student's t exceeds with this chance."""
+    from scipy.special import stdtrit
+
+    return np.asarray(-stdtrit(degrees, chance))
 
 
-def _errors(low: np.ndarray, high: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """The standard errors that the intervals were made of; NaN without an interval."""
-    quantiles = np.array([t_quantile(int(k) - 1) if k > 1 else math.nan for k in n])
-    return np.asarray((np.log(high) - np.log(low)) / 2 / quantiles)
-
-
-def _p_values(mean: np.ndarray, error: np.ndarray, n: np.ndarray) -> np.ndarray:
+def p_values(mean: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.ndarray:
+    """The chance of means as large, either way, where there is no difference."""
     from scipy.special import stdtr
 
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0, 0.0, np.abs(mean) / error)
-    return np.asarray(2 * stdtr(n - 1, -t))
+    return np.asarray(2 * stdtr(degrees, -t))
 
 
 def _holm(p: np.ndarray, counted: np.ndarray) -> tuple[np.ndarray, float]:

@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import pandas as pd
 
 from vcsbench.compare.bounds import in_words
 from vcsbench.compare.decisions import Limits
-from vcsbench.compare.evaluation import NOTHING, Basis, Evaluation, estimate, evaluate
-from vcsbench.compare.noise import floors
+from vcsbench.compare.evaluation import (
+    NOTHING,
+    Basis,
+    Evaluation,
+    estimate,
+    evaluate,
+    unit_of,
+)
+from vcsbench.compare.noise import noise_of
 from vcsbench.compare.reduction import by_round, told_apart
 from vcsbench.evidence import samework
+from vcsbench.metrics import metric_of
 
-# `why` says in words what made a verdict inconclusive, and what else it stands on.
-COLUMNS = ["id", "statement", "published", "measured", "low", "high", "expected", "verdict", "why"]
+# `why` says in words what made a verdict inconclusive, and what else it stands on; `unit` is that of all
+# its numbers, `over` of how many cells the measured one is the median, the least or the greatest.
+COLUMNS = [
+    *["id", "statement", "published", "measured", "low", "high", "unit", "over"],
+    *["expected", "verdict", "why"],
+]
 
 
 def basis_of(
     measured: pd.DataFrame,
     axes: Sequence[str],
     grid: Sequence[Mapping[str, str]],
-    noise_class: Sequence[str],
+    block: Sequence[str],
     limits: Limits,
     published_scale: float | None = None,
 ) -> Basis:
@@ -30,8 +43,8 @@ def basis_of(
     subject = samework.subject_axis(axes)
     lowest = measured.groupby(subject)["scale"].min().dropna() if subject else pd.Series()
     scales = {str(value): float(scale) for value, scale in lowest.items()}
-    floor = floors(measured, axes, noise_class).of
-    return Basis(floor, scales, published_scale, grid, limits=limits)
+    noise = cache(lambda metric: noise_of(measured, axes, block, metric_of(metric)))
+    return Basis(noise, scales, published_scale, grid, limits=limits)
 
 
 def verdicts(
@@ -42,11 +55,11 @@ def verdicts(
     basis: Basis | None = None,
     by: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """A row per finding: id, statement, published, measured, low, high, expected, verdict, why.
+    """A row per finding, with COLUMNS.
 
     `published` is a frame of published.read_published, `measured` of the measurements; either may
     be None. `by` are columns of theirs that tell cells apart like axes. `measured` is the mean over rounds
-    (geometric for ratios) of the finding's value within each round, `low` and `high` its t interval.
+    (geometric for ratios) of the finding's value within each round, `low` and `high` its interval.
     """
     keys = [*axes, *by]
     known, ours = (
@@ -74,6 +87,8 @@ def _row(
         "measured": ours.estimate.value,
         "low": ours.estimate.low,
         "high": ours.estimate.high,
+        "unit": unit_of(finding),
+        "over": ours.over,
         "expected": in_words(finding),
         "verdict": ours.verdict,
         "why": "; ".join(ours.why),

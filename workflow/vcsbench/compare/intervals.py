@@ -1,11 +1,10 @@
-"""Means over rounds with their 95 % intervals; Student's t throughout, no bootstrap at such n."""
+"""Means over rounds with their errors and 95 % intervals; Student's t throughout, no bootstrap at such n."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 CONFIDENCE = 0.95
 # In this share of experiments a difference is seen that is said to be detectable.
@@ -14,16 +13,24 @@ POWER = 0.9
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean and the bounds of its interval (NaN where there is none) over `n` rounds."""
+    """A mean and the bounds of its interval (NaN where there is none) over `n` rounds.
+
+    `error` is its standard error, or that of its logarithm where it is a ratio, with so many `degrees` of
+    freedom. `pairs`: the average of how many comparisons it is, within each round.
+    """
 
     value: float
     low: float
     high: float
     n: int
+    error: float = math.nan
+    degrees: float = math.nan
+    pairs: float = 1.0
 
     def statistics(self) -> dict[str, float]:
         """Those of a ratio as columns of a table."""
-        return {"ratio": self.value, "low": self.low, "high": self.high, "n": self.n}
+        names = ("low", "high", "n", "error", "degrees")
+        return {"ratio": self.value} | {name: getattr(self, name) for name in names}
 
 
 def mean_interval(values: Iterable[float]) -> Estimate:
@@ -33,63 +40,64 @@ def mean_interval(values: Iterable[float]) -> Estimate:
     """
     numbers = [value for value in values if math.isfinite(value)]
     n = len(numbers)
-    mean, square = _mean_and_square(numbers)
-    half = t_quantile(n - 1) * math.sqrt(square) if n > 1 else math.nan
-    return Estimate(mean, mean - half, mean + half, n)
+    value, square = _mean_and_square(numbers)
+    return mean(value, math.sqrt(square), n - 1 if n > 1 else math.nan, n)
+
+
+def mean(value: float, error: float, degrees: float, n: int, pairs: float = 1.0) -> Estimate:
+    """A mean by its error."""
+    half = t_quantile(degrees) * error
+    return Estimate(value, value - half, value + half, n, error, degrees, pairs)
 
 
 def _mean_and_square(numbers: Sequence[float]) -> tuple[float, float]:
     """The mean, and the square of its standard error; NaN where there are too few numbers."""
     n = len(numbers)
-    mean = math.fsum(numbers) / n if n else math.nan
-    squares = math.fsum((number - mean) ** 2 for number in numbers)
-    return mean, squares / (n - 1) / n if n > 1 else math.nan
+    centre = math.fsum(numbers) / n if n else math.nan
+    squares = math.fsum((number - centre) ** 2 for number in numbers)
+    return centre, squares / (n - 1) / n if n > 1 else math.nan
 
 
-def ratio_interval(log_ratios: Iterable[float]) -> Estimate:
+def ratio_interval(log_ratios: Iterable[float], pairs: float = 1.0) -> Estimate:
     """The geometric mean of one ratio per round, given as natural logarithms, and its interval.
 
-    For paired logarithms ln(baseline / candidate).
+    For paired logarithms ln(baseline / candidate), or averages of them over so many `pairs`.
     """
-    estimate = mean_interval(log_ratios)
-    return Estimate(
-        math.exp(estimate.value), math.exp(estimate.low), math.exp(estimate.high), estimate.n
-    )
+    own = mean_interval(log_ratios)
+    return ratio(own.value, own.error, own.degrees, own.n, pairs)
 
 
-def unpaired_ratio(
-    baseline_logs: Iterable[float], candidate_logs: Iterable[float], confidence: float = CONFIDENCE
+def ratio(
+    log: float,
+    error: float,
+    degrees: float,
+    n: int,
+    pairs: float = 1.0,
+    confidence: float = CONFIDENCE,
 ) -> Estimate:
+    """A ratio by its logarithm, with that one's error."""
+    half = t_quantile(degrees, confidence) * error
+    low, high = math.exp(log - half), math.exp(log + half)
+    return Estimate(math.exp(log), low, high, n, error, degrees, pairs)
+
+
+def unpaired_ratio(baseline_logs: Iterable[float], candidate_logs: Iterable[float]) -> Estimate:
     """The ratio of two geometric means, baseline / candidate, and its interval after Welch: for rounds
     that were not measured side by side. `n` is the smaller number of rounds.
     """
     sides = [[x for x in logs if math.isfinite(x)] for logs in (baseline_logs, candidate_logs)]
     n = min(map(len, sides))
     (one, first), (other, second) = map(_mean_and_square, sides)
-    difference, error = one - other, math.fsum([first, second])
-    half = math.nan if n < 2 else 0.0
-    if error > 0:  # not NaN
+    square, degrees = math.fsum([first, second]), n - 1 if n > 1 else math.nan
+    if square > 0:  # not NaN
         parts = zip((first, second), sides, strict=True)
-        degrees = error**2 / math.fsum(square**2 / (len(side) - 1) for square, side in parts)
-        half = t_quantile(degrees, confidence) * math.sqrt(error)
-    low, high = math.exp(difference - half), math.exp(difference + half)
-    return Estimate(math.exp(difference), low, high, n)
+        degrees = square**2 / math.fsum(part**2 / (len(side) - 1) for part, side in parts)
+    return ratio(one - other, math.sqrt(square), degrees, n)
 
 
-@cache
 def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
     """Student's t for a two-sided interval, of 95 % unless told otherwise."""
     # The function below scipy.stats.t.ppf; importing scipy.stats takes a second.
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, (1 + confidence) / 2))
-
-
-def detectable(error: float, degrees: int, floor: float, level: float) -> float:
-    """The smallest difference that is called one in 9 of 10 experiments, as a logarithm.
-
-    `error` is the standard error of a mean of logarithms, with its degrees of freedom; `floor` the
-    noise floor (a logarithm), `level` the chance of a false call that is allowed.
-    """
-    called_from = max(floor, t_quantile(degrees, 1 - level) * error)
-    return called_from + t_quantile(degrees, 2 * POWER - 1) * error

@@ -1,124 +1,248 @@
-"""The noise floor: how far two cells that are the same thing differ here.
+"""Noise: how much runs that are the same thing differ, over all cells of a study in a metric.
 
-For each twin and round d = ln(metric of the original / metric of the twin), paired as any comparison.
-Of the twins of a class (cells that agree on the study's `noise_class`):
+Three variances, each with its degrees of freedom, make the error of every comparison:
 
-- they *differed* by the root mean square of their means of d;
-- the *spread* is the standard deviation of d over rounds, pooled over the twins;
-- the *noise floor* is the upper 97.5 % limit of the former: differed + t x spread / sqrt(rounds);
-- *detectable* is the smallest difference that would have been called in 9 of 10 such experiments, were
-  it a table's only comparison.
-
-All four are written as ratios of at least 1.
+- of each cell, how its rounds scatter beyond what all cells of its block share in a round; those of all
+  cells make one another steadier (variances);
+- of averages over several pairs of cells, how much more or less they scatter than their cells by themselves
+  would make them: what moves together in a round does not average out;
+- of twins, two cells that are the same thing: what their means differ by beyond what their rounds make it, by
+  the method of moments over all twins. No round reduces that.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from vcsbench.compare.family import EACH
-from vcsbench.compare.intervals import detectable, t_quantile
+from vcsbench.compare.intervals import Estimate, mean, ratio
 from vcsbench.compare.reduction import by_round, twins_by_round
-from vcsbench.evidence.frames import grouped
+from vcsbench.compare.variances import EXACT, Part, common_of, residual, squeezed, summed
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.metrics.metric import Metric
-from vcsbench.plan import twins
 
-COLUMNS = ["twins", "rounds", "differed", "spread", "noise_floor", "detectable", "cells"]
-
-
-@dataclass(frozen=True)
-class Floors:
-    """The noise floors of a study's classes, as ratios >= 1; NaN for a class that has none. A class is named
-    by the values of the axes of `noise_class`, "" where an axis does not apply."""
-
-    noise_class: Sequence[str]
-    by_class: Mapping[tuple[str, ...], float]
-
-    def of(self, cell: Mapping[str, Any]) -> float:
-        """The noise floor of a cell, by its axes."""
-        return self.by_class.get(twins.class_of(cell, self.noise_class), math.nan)
-
-    def over(self, cells: Iterable[Mapping[str, Any]]) -> float:
-        """The noise floor of what several cells are in: the largest; NaN if one of them has none."""
-        return largest(map(self.of, cells))
+NOT_KNOWN = Part(math.nan)
+# Twins that chance would make differ by as much more often than that are taken not to differ.
+SHOWN = 0.1
+Key = tuple[str, ...]  # a cell's axis values
+Pairs = Sequence[tuple[Key, Key]]
 
 
-def floors(
-    frame: pd.DataFrame,
-    axes: Sequence[str],
-    noise_class: Sequence[str],
-    metric: Metric | None = None,
-) -> Floors:
-    """The noise floors of a frame of the measurements, in a metric."""
-    table = noise_table(frame, axes, noise_class, metric)
-    named = [axis for axis in noise_class if axis in axes]
-    keys = map(tuple, table[named].to_numpy())
-    return Floors(named, dict(zip(keys, table["noise_floor"].astype(float), strict=True)))
+class Cell(NamedTuple):
+    """A cell's block, by the values of its axes, and the variance of one of its rounds."""
+
+    block: Key
+    part: Part
 
 
-def largest(known: Iterable[float]) -> float:
-    """The largest of noise floors; NaN where one is not known."""
-    found = list(known)
-    return math.nan if any(map(math.isnan, found)) else max(found, default=1.0)
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """The noise of a study in a metric; all variances are of natural logarithms.
 
-
-def noise_table(
-    frame: pd.DataFrame,
-    axes: Sequence[str],
-    noise_class: Sequence[str],
-    metric: Metric | None = None,
-) -> pd.DataFrame:
-    """A row per class of the measurements, in their order.
-
-    Columns: those of `noise_class` that are axes of the study; twins (how many cells were
-    measured twice), rounds (the fewest that one of these pairs has), differed, spread, noise_floor,
-    detectable (ratios >= 1, as above; NaN with fewer than two rounds), cells (the twins' paths,
-    separated by spaces).
+    `twins` is that of the ratio of two cells that are the same thing: 0 where they show none, NaN where it
+    is not known. `averages` is how many times the variance of an average is what its cells make it.
     """
-    named = [axis for axis in noise_class if axis in axes]
-    rounds = by_round(frame, axes)
-    doubles = twins_by_round(frame, axes)
-    noise = _by_class(_differences(rounds, doubles, axes, metric or metric_of(DEFAULT)), named)
-    table = rounds[named].drop_duplicates().merge(noise, how="left", on=named) if named else noise
-    return table.assign(
-        twins=table["twins"].fillna(0).astype(int),
-        rounds=table["rounds"].fillna(0).astype(int),
-        cells=table["cells"].fillna(""),
-    )[[*named, *COLUMNS]]
+
+    cells: Mapping[Key, Cell] = field(default_factory=dict)
+    twins: Part = NOT_KNOWN
+    averages: Part | None = None
+
+    @property
+    def twins_known(self) -> bool:
+        """Whether any cell was measured twice."""
+        return not math.isnan(self.twins.variance)
+
+    def judged(self, own: Estimate, pairs: Pairs) -> Estimate:
+        """A ratio with the error that it is judged by, and its interval: of its own rounds, the average over
+        `own.pairs` of these pairs of cells (or the least or greatest of them, where that is 1)."""
+        if not own.n > 1:
+            return own
+        of_rounds = self._of_round(own, pairs).times(1 / own.n)
+        error = summed([of_rounds, self._of_twins(own.pairs)])
+        degrees = error.degrees if error.variance else own.degrees
+        return ratio(math.log(own.value), math.sqrt(error.variance), degrees, own.n, own.pairs)
+
+    def judged_level(self, own: Estimate) -> Estimate:
+        """The same of a level, by its own rounds: an average over `own.pairs` cells, each with half of the
+        variance of what two of them differ by."""
+        of_twins = self._of_twins(own.pairs).times(own.value**2 / 2)
+        if not (own.n > 1 and of_twins.variance):
+            return own
+        error = summed([Part(own.error**2, own.degrees), of_twins])
+        return mean(own.value, math.sqrt(error.variance), error.degrees, own.n, own.pairs)
+
+    def _of_twins(self, pairs: float) -> Part:
+        return self.twins.times(1 / pairs) if self.twins_known else Part(0.0)
+
+    def _of_round(self, own: Estimate, pairs: Pairs) -> Part:
+        """The variance of one round of a ratio."""
+        seen = Part(own.error**2 * own.n, own.degrees)
+        made = self._made(pairs)
+        if made is None or seen.variance < EXACT:
+            return seen
+        if len(pairs) == 1:
+            return made
+        if own.pairs == 1 or self.averages is None:
+            return seen
+        made = made.times(len(pairs) / own.pairs)
+        usual = self.averages
+        weight = usual.degrees + seen.degrees
+        share = 1.0 if math.isinf(weight) else usual.degrees / weight
+        times = share * usual.variance + (1 - share) * seen.variance / made.variance
+        return Part(made.variance * times, 1 / (1 / weight + 1 / made.degrees))
+
+    def _made(self, pairs: Pairs) -> Part | None:
+        """What the cells make the variance of one round of the average over pairs; None where pairs are of
+        several blocks, which share no round."""
+        if not all(key in self.cells for pair in pairs for key in pair):
+            return None
+        cells = [(self.cells[one], self.cells[other]) for one, other in pairs]
+        parts = [cell.part for pair in cells for cell in pair]
+        if any(one.block != other.block for one, other in cells) or not all(
+            p.degrees for p in parts
+        ):
+            return None
+        made = summed(parts).times(1 / len(pairs) ** 2) if pairs else Part(0.0)
+        return made if made.variance else None
 
 
-def _differences(
-    originals: pd.DataFrame, doubles: pd.DataFrame, axes: Sequence[str], metric: Metric
-) -> pd.DataFrame:
-    """A row per twin: its axes, cell, n (paired rounds), mean and square (the sum of squared deviations
-    from it) of d."""
-    keys = [*axes, "host", "round"]
-    both = doubles.merge(originals, on=keys, suffixes=("_twin", ""))
-    both = both.assign(d=np.log(both[metric.name].astype(float) / both[f"{metric.name}_twin"]))
-    both = both[np.isfinite(both["d"])]
-    by_twin = grouped(both, [*axes, "cell"])["d"]
-    found = by_twin.agg(n="size", mean="mean", square="var").reset_index()
-    return found.assign(square=found["square"] * (found["n"] - 1))
+# Where nothing is said of noise, twins do not differ.
+SILENT = Noise(twins=Part(0.0))
 
 
-def _by_class(pairs: pd.DataFrame, named: Sequence[str]) -> pd.DataFrame:
-    rows = []
-    pairs = pairs[pairs["n"] > 1]
-    for _, of_class in grouped(pairs, named):
-        n = int(of_class["n"].min())
-        degrees = int(of_class["n"].sum()) - len(of_class)
-        spread = math.sqrt(of_class["square"].sum() / degrees)
-        differed = math.sqrt((of_class["mean"] ** 2).mean())
-        floor = differed + t_quantile(degrees) * spread / math.sqrt(n)
-        smallest = detectable(spread / math.sqrt(n), degrees, floor, EACH)
-        ratios = [math.exp(x) for x in (differed, spread, floor, smallest)]
-        key = of_class[list(named)].iloc[0]
-        rows.append([*key, len(of_class), n, *ratios, " ".join(of_class["cell"])])
-    return pd.DataFrame(rows, columns=[*named, *COLUMNS])
+def noise_of(
+    frame: pd.DataFrame,
+    axes: Sequence[str],
+    block: Sequence[str],
+    metric: Metric | None = None,
+) -> Noise:
+    """The noise of a frame of the measurements in a metric; `axes` tell its cells apart, those of `block`
+    which of them are measured side by side. Counts are judged by their own rounds: what one cell's scatter by
+    says nothing of another's, where most are exact."""
+    if metric and metric.exact:
+        return SILENT
+    names = list(axes)
+    logs = _logs(frame, names, (metric or metric_of(DEFAULT)).name)
+    keys = [tuple(map(str, row)) for row in logs.index.to_frame()[names].to_numpy()]
+    places = [names.index(axis) for axis in block if axis in names]
+    hosts, twin = (list(logs.index.get_level_values(name)) for name in ("host", "cell"))
+    return learned(Measured(keys, hosts, list(map(bool, twin)), logs.to_numpy(float), places))
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Logarithms of a metric, a row per cell and host and a column per round (NaN where there is none): whose
+    they are, whether they are a twin's, and which places in a key tell the block."""
+
+    keys: Sequence[Key]
+    hosts: Sequence[str]
+    twin: Sequence[bool]
+    logs: np.ndarray
+    places: Sequence[int]
+
+    def block(self, row: int) -> Key:
+        """The block of a row's cell."""
+        return tuple(self.keys[row][place] for place in self.places)
+
+
+def _logs(frame: pd.DataFrame, axes: Sequence[str], name: str) -> pd.DataFrame:
+    """What Measured is made of; a twin has its path as `cell`."""
+    both = pd.concat([by_round(frame, axes).assign(cell=""), twins_by_round(frame, axes)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        both = both.assign(log=np.log(both[name].astype(float)) if name in both else math.nan)
+    both = both.assign(log=both["log"].where(np.isfinite(both["log"])))
+    return both.set_index([*axes, "cell", "host", "round"])["log"].unstack("round")
+
+
+def learned(measured: Measured) -> Noise:
+    """The noise of what was measured."""
+    parts = _cells(measured)
+    rows = [row for row, twin in enumerate(measured.twin) if not twin]
+    cells = {measured.keys[row]: Cell(measured.block(row), parts[row]) for row in rows}
+    return Noise(cells, _twins(measured, parts), _averages(measured, parts, rows))
+
+
+def _cells(measured: Measured) -> list[Part]:
+    """For each row the variance of its cell's rounds, on all hosts."""
+    sides = [(measured.block(row), host) for row, host in enumerate(measured.hosts)]
+    squares, degrees = residual(measured.logs, _numbered(sides))
+    numbers = _numbered(list(zip(measured.keys, measured.twin, strict=True)))
+    squares, degrees = (np.bincount(numbers, column) for column in (squares, degrees))
+    with np.errstate(invalid="ignore"):
+        variances = squares / degrees
+    found = [Part(*map(float, both)) for both in zip(*squeezed(variances, degrees), strict=True)]
+    return [found[number] for number in numbers]
+
+
+def _numbered(things: Sequence[Any]) -> np.ndarray:
+    """The number of each thing, the same for what is equal."""
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(thing, len(numbers)) for thing in things], dtype=int)
+
+
+def _twins(measured: Measured, parts: Sequence[Part]) -> Part:
+    """What twins differ by: the mean square of their means less what their rounds make of it, or 0."""
+    ends = list(zip(measured.keys, measured.hosts, strict=True))
+    originals = {end: row for row, end in enumerate(ends) if not measured.twin[row]}
+    found = []
+    for row, end in enumerate(ends):
+        if not (measured.twin[row] and end in originals):
+            continue
+        d = measured.logs[originals[end]] - measured.logs[row]
+        d = d[np.isfinite(d)]
+        if len(d) > 1:
+            by_rounds = summed([parts[row], parts[originals[end]]]).times(1 / len(d))
+            found.append((d.mean() ** 2, *by_rounds))
+    if not found:
+        return NOT_KNOWN
+    return _beyond(*np.array(found, float).T)
+
+
+def _beyond(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.ndarray) -> Part:
+    """By how much squares of means are larger than the variances that rounds make of them."""
+    from scipy.special import fdtrc
+
+    variance = float(squares.mean() - by_rounds.mean())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        chance = fdtrc(len(squares), degrees.mean(), (squares / by_rounds).mean())
+    if not (variance > EXACT and chance < SHOWN):
+        return Part(0.0)
+    doubt = ((variance + by_rounds) ** 2 + by_rounds**2 / degrees).sum() / len(squares) ** 2
+    return Part(variance, float(variance**2 / doubt))
+
+
+def _averages(measured: Measured, parts: Sequence[Part], rows: Sequence[int]) -> Part | None:
+    """How many times the variance of an average is what its cells make it: learned from all averages
+    over what differs in one axis, in each block."""
+    blocks: dict[Any, dict[Key, int]] = {}
+    for row in rows:
+        blocks.setdefault((measured.block(row), measured.hosts[row]), {})[measured.keys[row]] = row
+    times, degrees = [], []
+    for cells in blocks.values():
+        for pairs in _contrasts(cells, measured.places):
+            d = np.mean([measured.logs[one] - measured.logs[other] for one, other in pairs], axis=0)
+            d = d[np.isfinite(d)]
+            made = sum(parts[row].variance for pair in pairs for row in pair) / len(pairs) ** 2
+            if len(d) > 1 and made > EXACT:
+                times.append(d.var(ddof=1) / made)
+                degrees.append(len(d) - 1)
+    return common_of(np.array(times), np.array(degrees, float))[0]
+
+
+def _contrasts(cells: Mapping[Key, int], places: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
+    """For each axis that tells no block, and each two of its values: all rows of cells that differ in these
+    alone, if there are several."""
+    for place in set(range(len(next(iter(cells))))).difference(places):
+        by_rest: dict[Key, dict[str, int]] = {}
+        for key, row in cells.items():
+            by_rest.setdefault(key[:place] + key[place + 1 :], {})[key[place]] = row
+        for one, other in combinations(dict.fromkeys(key[place] for key in cells), 2):
+            pairs = [(at[one], at[other]) for at in by_rest.values() if one in at and other in at]
+            if len(pairs) > 1:
+                yield pairs

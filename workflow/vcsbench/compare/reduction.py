@@ -18,7 +18,13 @@ MEDIAN, BEST, WORST = "median", "best", "worst"
 
 # Where numbers have no rounds, as published ones: one round, on a machine without a name; that all
 # did the same is taken as said.
-NO_ROUNDS: dict[str, Any] = {"host": "", "round": 1.0, "flags": "", "work": "published"}
+NO_ROUNDS: dict[str, Any] = {
+    "host": "",
+    "round": 1.0,
+    "flags": "",
+    "work": "published",
+    "not_counted": "",
+}
 
 
 def is_measured(frame: pd.DataFrame) -> bool:
@@ -48,8 +54,8 @@ def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
 
     The frame is that of the measurements, or of published numbers with the axes and a column per
     metric; `axes` tell its cells apart. Runs with a false label are left out. Columns: the axes, host,
-    round, all metrics for which there is what they need, their parts, flags, and work: what the runs of
-    the cell did in all rounds (samework.several).
+    round, all metrics for which there is what they need, their parts, flags, not_counted (of the first
+    run), and work: what the runs of the cell did in all rounds (samework.several).
     """
     if not is_measured(frame):
         return _with_metrics(frame).assign(**NO_ROUNDS)
@@ -69,13 +75,19 @@ def _of_twins(frame: pd.DataFrame) -> pd.Series:
     return frame["cell"].map(twins.is_twin).astype(bool)
 
 
+def that_count(frame: pd.DataFrame) -> pd.DataFrame:
+    """The runs of originals and twins that are what their labels say, each with its metrics."""
+    return _with_metrics(frame[~frame["flags"].map(flags.has_false_label).astype(bool)])
+
+
 def _rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
-    usable = frame[~frame["flags"].map(flags.has_false_label).astype(bool)]
-    works = usable.get("work", "")  # without the column nothing tells what they did
-    usable = _with_metrics(usable.assign(work=works))
-    groups = grouped(usable, keys)
-    rounds = _reduced(usable, groups, reduce)
+    runs = that_count(frame)
+    # Without the columns nothing tells what they did, nor why something was not counted.
+    runs = runs.assign(**{name: runs.get(name, "") for name in ("work", "not_counted")})
+    groups = grouped(runs, keys)
+    rounds = _reduced(runs, groups, reduce)
     rounds["flags"] = groups["flags"].agg(" ".join)
+    rounds["not_counted"] = groups["not_counted"].first()
     rounds["work"] = groups["work"].agg(samework.several)
     rounds = rounds.reset_index()
     of_cells = grouped(rounds, [key for key in keys if key not in ("host", "round")])["work"]
@@ -86,14 +98,15 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
     """A row per cell: the metrics of its rounds. Of several parts each is reduced, and then the metric
     computed: it is not the median of the rounds' own.
 
-    Columns: the axes, the metrics and their parts, n (rounds), hosts, flags (words separated by spaces)
-    and work.
+    Columns: the axes, the metrics and their parts, n (rounds), hosts, flags (words separated by spaces),
+    not_counted and work.
     """
     groups = grouped(rounds, axes)
     cells = _reduced(rounds, groups, reduce).assign(
         n=groups.size(),
         hosts=groups["host"].agg(lambda hosts: " ".join(sorted(set(hosts)))),
         flags=groups["flags"].agg(" ".join),
+        not_counted=groups["not_counted"].first(),
         work=groups["work"].first(),
     )
     return cells.reset_index()

@@ -8,19 +8,10 @@ from typing import Any
 import pandas as pd
 
 from vcsbench import words
-from vcsbench.compare.bounds import Finding
-from vcsbench.evidence import samework
+from vcsbench.compare.bounds import Finding, matches, values_of
+from vcsbench.evidence import counted, samework
 from vcsbench.evidence.frames import grouped
-
-
-def values_of(wanted: Any) -> list[str]:
-    """The values of an axis that a finding names: one, or a list."""
-    return [str(value) for value in (wanted if isinstance(wanted, list) else [wanted])]
-
-
-def matches(cell: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
-    """Whether a cell is one of those that a finding names; a column that it lacks does not matter."""
-    return all(cell[a] in values_of(wanted) for a, wanted in where.items() if a in cell)
+from vcsbench.metrics.metric import Metric
 
 
 def where(rounds: pd.DataFrame, wanted: Mapping[str, Any]) -> pd.DataFrame:
@@ -72,6 +63,12 @@ def comparable(
         else:
             kept.append(part)
     return pd.concat(kept), tuple(refused)
+
+
+def not_counted(rows: pd.DataFrame, metric: Metric) -> str:
+    """Why rows have no number of a metric although they were measured; "" where that is not told."""
+    found = (counted.why_not(why, metric.needs) for why in rows["not_counted"].unique())
+    return next((f"not counted: {why}" for why in found if why), "")
 
 
 def why_nothing(finding: Finding, grid: Sequence[Mapping[str, str]]) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from vcsbench.compare.columns import CALL, STATISTICS, columns
+from vcsbench.compare import exact, selection
+from vcsbench.compare.columns import CALL, ERROR, STATISTICS, columns
 from vcsbench.compare.decisions import USUAL, Limits
 from vcsbench.compare.family import with_calls, with_unknown_noise
 from vcsbench.compare.intervals import Estimate, ratio_interval
-from vcsbench.compare.noise import Floors, floors
+from vcsbench.compare.noise import SILENT, Noise, noise_of
 from vcsbench.compare.reduction import MEDIAN, by_cell, by_round, is_measured, paired, told_apart
-from vcsbench.evidence import buildlabels, flags, samework
+from vcsbench.evidence import buildlabels, counted, flags, samework
 from vcsbench.evidence.frames import grouped, in_order
 from vcsbench.metrics import metric_in
 from vcsbench.metrics.metric import Metric
@@ -28,52 +30,51 @@ def make_table(
     name: str,
     definition: Mapping[str, Any],
     order: Mapping[str, list[str]],
-    noise_class: Sequence[str],
+    block: Sequence[str],
     limits: Limits = USUAL,
 ) -> pd.DataFrame:
     """The table `name` of a study, with the columns of columns.py: its keys are the axes but for the
-    compared one, and what its `by` names.
+    compared one, and what its `by` names; its cells are those that its `where` names.
 
     `frame` has a column per axis and either the columns of the measurements or one per published
-    metric; `order` has the study's axes and their values in order. Rows are sorted by it. A cell,
-    or a pair of cells, with no number has no row.
+    metric; `order` has the study's axes and their values in order; rows are sorted by it. Cells that agree on
+    the axes of `block` are measured side by side. A cell, or a pair of cells, with no number has no row.
     """
+    frame = selection.where(frame, definition.get("where", {}))
     frame, by = told_apart(frame, definition.get("by", []))
     order = {**order, **by}
     keys, metric = list(order), metric_in(definition)
     reduce = definition.get("reduce", MEDIAN)
-    rounds = by_round(frame, keys, reduce)
-    if metric.name not in rounds:
-        rounds = rounds.assign(**{metric.name: np.nan})
+    rounds = _with_metric(by_round(frame, keys, reduce), metric)
     cells = by_cell(rounds, keys, reduce)
     if compare := definition.get("compare"):
         axis = compare["axis"]
+        noise = noise_of(frame, keys, block, metric) if is_measured(frame) else SILENT
+        table = _compared(rounds, cells, compare, noise, keys, metric, limits)
         keys.remove(axis)
-        table = _compared(rounds, cells, compare, keys, metric, limits)
         if axis == buildlabels.AXIS:
             table = table.assign(flags=buildlabels.same_binaries(table, frame, keys))
         if is_measured(frame) and not table.empty:
-            known = floors(frame, list(order), noise_class, metric)
-            table = called(table.assign(noise_floor=_floors(table, axis, known)), metric, limits)
-        order["candidate"] = compare["candidates"]
-        table = in_order(table, order, [*keys, "candidate"])
+            table = exact.called(table, metric, lambda made: called(made, noise, metric, limits))
+        table = in_order(table, order | {"candidate": compare["candidates"]}, [*keys, "candidate"])
     else:
         table = in_order(_level(cells, keys, metric, limits), order, keys)
     empty = [] if is_measured(frame) else [*STATISTICS]
-    if "call" not in table:
-        empty += CALL
-    return finished(table.assign(**dict.fromkeys(empty, "")), name, keys)
+    empty += CALL if "call" not in table else []
+    table = table.assign(**dict.fromkeys(empty, ""))
+    return finished(exact.without_times(table, metric), name, keys)
 
 
-def _floors(table: pd.DataFrame, axis: str, known: Floors) -> list[float]:
-    """The noise floor of each row: of the two cells that it compares."""
-    rows: list[dict[Any, Any]] = table.to_dict("records")
-    return [known.over(row | {axis: row[side]} for side in SIDES) for row in rows]
+def _with_metric(rounds: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    """The frame with a metric's column, empty where nothing tells it."""
+    return rounds if metric.name in rounds else rounds.assign(**{metric.name: np.nan})
 
 
-def called(table: pd.DataFrame, metric: Metric, limits: Limits) -> pd.DataFrame:
-    """A table of ratios and their noise floors with its calls."""
-    return with_calls(with_unknown_noise(table), metric.calls, limits)
+def called(table: pd.DataFrame, noise: Noise, metric: Metric, limits: Limits) -> pd.DataFrame:
+    """A table of ratios, with the errors that they are judged by, and its calls."""
+    twin_sd = np.where(table["ratio"].notna(), math.sqrt(noise.twins.variance), np.nan)
+    table = with_unknown_noise(table.assign(twin_sd=twin_sd))
+    return with_calls(table, metric.calls, limits)
 
 
 def finished(table: pd.DataFrame, name: str, keys: Sequence[str]) -> pd.DataFrame:
@@ -83,7 +84,7 @@ def finished(table: pd.DataFrame, name: str, keys: Sequence[str]) -> pd.DataFram
 
 def frame_of(rows: Sequence[Mapping[Any, Any]], keys: Sequence[str]) -> pd.DataFrame:
     """Rows of a table as a frame, without its calls."""
-    return pd.DataFrame(rows, columns=[*keys, *SIDES, "value", *STATISTICS, "noise_floor"])
+    return pd.DataFrame(rows, columns=[*keys, *SIDES, "value", *STATISTICS, *ERROR])
 
 
 def _level(
@@ -91,46 +92,63 @@ def _level(
 ) -> pd.DataFrame:
     """The cells' own values of a metric."""
     rows = []
-    for cell in cells[cells[metric.name].notna()].to_dict("records"):
+    for cell in cells.to_dict("records"):
         # A median over several machines is no machine's number, nor is one over rounds that did not do
         # the same.
         words, withheld = _of_hosts(cell["hosts"])
         refused = samework.refusal(samework.name_of(cell, keys), {"": cell["work"]})
         if refused and refused.flag == samework.OTHER:
             withheld = refused.reason
+        withheld = withheld or _missing([cell[metric.name]], [cell["not_counted"]], metric)
         words += [*cell["flags"].split(), *low_n(cell["n"], limits)]
         value = np.nan if withheld else cell[metric.name]
         said = {"value": value, "flags": flags.joined(words), "withheld": withheld}
         rows.append(cell | dict.fromkeys(SIDES, "") | said)
-    return frame_of(rows, keys)
+    return _with_something(frame_of(rows, keys))
 
 
 def _compared(
     rounds: pd.DataFrame,
     cells: pd.DataFrame,
     compare: Mapping[str, Any],
-    kept: Sequence[str],
+    noise: Noise,
+    keys: Sequence[str],
     metric: Metric,
     limits: Limits,
 ) -> pd.DataFrame:
-    """Baseline against each candidate, for the cells that agree on all `kept` axes; rounds are paired within
+    """Baseline against each candidate, for the cells that agree on all other `keys`; rounds are paired within
     a host."""
-    rows = []
+    rows, axis = [], compare["axis"]
+    kept = [key for key in keys if key != axis]
     for candidate in compare["candidates"]:
         names = (compare["baseline"], candidate)
-        both = paired(cells, compare["axis"], names, kept)
-        logs = paired(rounds, compare["axis"], names, [*kept, "host", "round"])
+        both = paired(cells, axis, names, kept)
+        logs = paired(rounds, axis, names, [*kept, "host", "round"])
         both, logs = (f.assign(quotient=_quotients(f, metric.name)) for f in (both, logs))
         estimates = {
-            tuple(part[list(kept)].iloc[0]): ratio_interval(np.log(part["quotient"]))
+            tuple(part[list(kept)].iloc[0]): exact.ratio(metric, part)
+            or ratio_interval(np.log(part["quotient"]))
             for _, part in grouped(logs, kept)
         }
         for pair in both.to_dict("records"):
-            estimate = estimates.get(tuple(pair[axis] for axis in kept), NOTHING)
+            own = estimates.get(tuple(pair[key] for key in kept), NOTHING)
+            cell, other = (tuple((pair | {axis: name})[key] for key in keys) for name in names)
+            estimate = noise.judged(own, [(cell, other)])
             sides = dict(zip(SIDES, names, strict=True))
-            rows.append(pair | sides | _facts(pair | sides, estimate, kept, limits))
-    table = frame_of(rows, kept)
+            rows.append(pair | sides | _facts(pair | sides, estimate, kept, metric, limits))
+    return _with_something(frame_of(rows, kept))
+
+
+def _with_something(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows that have a number, or say why they have none."""
     return table[table["value"].notna() | (table["withheld"] != "")]
+
+
+def _missing(values: Sequence[float], not_counted: Sequence[str], metric: Metric) -> str:
+    """Why one of the values that a row is made of is not there, as far as that is told."""
+    pairs = zip(values, not_counted, strict=True)
+    found = [counted.why_not(why, metric.needs) for value, why in pairs if math.isnan(value)]
+    return next(filter(None, found), "")
 
 
 def _quotients(pairs: pd.DataFrame, name: str) -> pd.Series:
@@ -139,7 +157,11 @@ def _quotients(pairs: pd.DataFrame, name: str) -> pd.Series:
 
 
 def _facts(
-    pair: Mapping[Any, Any], estimate: Estimate, kept: Sequence[str], limits: Limits
+    pair: Mapping[Any, Any],
+    estimate: Estimate,
+    kept: Sequence[str],
+    metric: Metric,
+    limits: Limits,
 ) -> dict[str, Any]:
     """Value and statistics of a pair of cells."""
     # Medians over several hosts are not divided; rounds that share a host still make a ratio.
@@ -149,6 +171,10 @@ def _facts(
     if refused := samework.refusal(samework.name_of(pair, kept), works):
         words.append(refused.flag)
         return {"n": estimate.n, "flags": flags.joined(words), "withheld": refused.reason}
+    counts, whys = (
+        [pair[f"{name}_{side}"] for side in SIDES] for name in (metric.name, "not_counted")
+    )
+    withheld = withheld or _missing(counts, whys, metric)
     value = np.nan if withheld else 100 * (pair["quotient"] - 1)
     said = {"value": value, "flags": flags.joined(words), "withheld": withheld}
     return said | estimate.statistics()

@@ -1,0 +1,71 @@
+"""Where rounds go: to the blocks in which they answer most for the time that they take."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from vcsbench.compare.allotment import allot, outlook
+from vcsbench.compare.answers import Comparison
+from vcsbench.compare.budget import ANSWERED, NEVER, TIME_IS_UP, given
+from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
+from vcsbench.evidence.spent import OfBlock, Spent
+
+ROUNDS = 5
+
+
+def one(block: str, wants: float, table: str = "t", call: str = TOO_NOISY) -> Comparison:
+    """A comparison within a block, or of cells of several (`a+b`), that wants so many rounds more."""
+    return Comparison(table, frozenset(block.split("+")), call, ROUNDS, ROUNDS + wants)
+
+
+def test_what_is_settled_soonest_comes_first() -> None:
+    near, far = one("near", 2), one("far", 30)
+    assert allot([near, far], {"near": 10, "far": 10}, 20) == {"near": 2}
+    assert allot([near, far], {"near": 10, "far": 10}, 50) == {"near": 2, "far": 3}
+
+
+def test_a_round_that_tells_many_goes_before_one_that_tells_few_for_the_same_time() -> None:
+    many, few = [one("many", 10)] * 12, [one("few", 8)]
+    assert allot([*many, *few], {"many": 10, "few": 10}, 30) == {"many": 3}
+    assert allot([*many, *few], {"many": 200, "few": 10}, 30) == {"few": 3}
+
+
+def test_a_block_whose_round_does_not_fit_gets_none_and_others_do() -> None:
+    assert allot([one("long", 1), one("short", 20)], {"long": 100, "short": 10}, 35) == {"short": 3}
+
+
+def test_settled_blocks_and_those_that_nothing_settles_get_none() -> None:
+    done, never = one("done", 0), one("never", math.inf)
+    assert allot([done, never], {"done": 1, "never": 1}, 1000) == {}
+
+
+def test_blocks_that_are_compared_with_each_other_get_their_rounds_together() -> None:
+    assert allot([one("a+b", 3), one("b", 1)], {"a": 10, "b": 5}, 100) == {"a": 3, "b": 3}
+
+
+def test_the_outlook_tells_when_what_is_too_noisy_to_say_is_told() -> None:
+    comparisons = [one("a", 1, "x"), one("a", 4, "y"), one("a", math.inf, "y"), one("b", 2, "x")]
+    comparisons.append(one("a", 3, "x", NOT_SHOWN))  # is told already
+    ahead = outlook(comparisons, {"a": 10, "b": 100})
+    assert ahead[0] == (0, {"x": 2, "y": 2})
+    assert ahead[1] == (10, {"x": 1, "y": 2})
+    assert ahead[-1] == (240, {"y": 1})  # four rounds of a, two of b; and one that nothing tells
+
+
+@pytest.mark.parametrize(
+    ("wants", "left", "why"),
+    [([0, 0], 900, ANSWERED), ([4, 0], 5, TIME_IS_UP), ([math.inf, 0], 900, NEVER)],
+)
+def test_a_run_ends_for_a_reason(wants: list[float], left: float, why: str) -> None:
+    spent = Spent(blocks={"a": OfBlock(rounds=ROUNDS, seconds=50, waiting_s=0)})
+    assert given([one("a", want) for want in wants], spent, left) == ({}, why)
+
+
+def test_a_pass_leaves_half_of_the_time_to_those_that_know_more() -> None:
+    spent = Spent(blocks={"a": OfBlock(rounds=ROUNDS, seconds=50, waiting_s=0)})
+    assert given([one("a", 100)], spent, 600)[0] == {"a": 30}
+    assert given([one("a", 100)], spent, 70)[0] == {"a": 6}  # no pass is shorter than a minute
+    slow = Spent(blocks={"a": OfBlock(rounds=ROUNDS, seconds=2000, waiting_s=0)})
+    assert given([one("a", 100)], slow, 600)[0] == {"a": 1}  # but a round that takes more than half

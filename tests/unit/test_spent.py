@@ -1,0 +1,59 @@
+"""What results have cost, told by themselves."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from vcsbench.evidence.spent import PAUSE_S, spent
+from vcsbench.wholefile import write_json
+
+BEGAN = datetime(2026, 11, 22, 4, 0, 0)
+
+
+def frame(*rounds: tuple[float, str, int, float, float]) -> pd.DataFrame:
+    """Cell-rounds: when they began, in seconds, their command, round, and how long they took and waited."""
+    rows = [
+        {
+            "cell": f"{command}/cold",
+            "command": command,
+            "round": float(number),
+            "started_at": (BEGAN + timedelta(seconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "waited_s": waited,
+            "cell_round_s": took,
+        }
+        for at, command, number, took, waited in rounds
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_cell_rounds_and_what_lies_between_them_are_counted() -> None:
+    found = spent(
+        frame((0, "log", 1, 10, 0), (10.5, "dump", 1, 4, 0), (15, "log", 2, 12, 0)), ["command"], []
+    )
+    assert found.measuring_s == 26 and found.waiting_s == pytest.approx(1.0)
+    assert found.blocks["log"].rounds == 2 and found.blocks["log"].round_s == pytest.approx(11.5)
+    assert found.total_s == pytest.approx(27)
+
+
+def test_several_runs_of_a_cell_round_are_counted_once() -> None:
+    rows = frame((0, "log", 1, 10, 0))
+    assert spent(pd.concat([rows, rows]), ["command"], []).total_s == 10
+
+
+def test_a_pause_is_no_waiting_but_another_measurement_is() -> None:
+    stopped = frame((0, "log", 1, 10, 0), (10 + PAUSE_S + 1, "log", 2, 10, 0))
+    assert spent(stopped, ["command"], []).waiting_s == 0
+    kept_out = frame((0, "log", 1, 10, 0), (310, "log", 2, 10, 299))
+    assert spent(kept_out, ["command"], []).waiting_s == pytest.approx(300)
+
+
+def test_the_preparation_is_what_its_records_say(tmp_path: Path) -> None:
+    write_json(tmp_path / "loaded.json", {"seconds": 40.5})
+    records = [tmp_path / "loaded.json", tmp_path / "vanished.json"]
+    assert spent(frame((0, "log", 1, 10, 0)), ["command"], records).total_s == 50.5
+    nothing = frame((0, "log", 1, 10, 0)).iloc[:0]
+    assert spent(nothing, ["command"], records).total_s == 40.5

@@ -1,0 +1,98 @@
+"""How far a study's comparisons are answered, and how many rounds each is from it.
+
+A comparison is settled when its interval is so narrow that it is answered on whichever side it lies:
+
+    for a difference + for none <= ln(1 + notable),  or  for a difference <= half of the distance from none
+
+where each is half the width of an interval at the level that such a call is held to. That looks at widths and
+magnitudes, never at which side won or at the call: a run that stops by it makes no more false calls than one
+that does not (docs/budget.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from vcsbench.compare.decisions import TOO_NOISY, Limits, is_difference
+from vcsbench.compare.family import ALIKE, EACH, TABLE
+from vcsbench.compare.intervals import t_quantile
+from vcsbench.compare.tables import SIDES, make_table
+from vcsbench.metrics import metric_in
+from vcsbench.plan.passes import block_name
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A row of a table: the blocks that its cells lie in, its call, and the rounds that it has and that it is
+    expected to be settled by (infinite where no number of rounds settles it)."""
+
+    table: str
+    blocks: frozenset[str]
+    call: str
+    rounds: int
+    wanted: float
+
+    @property
+    def settled(self) -> bool:
+        """Whether more rounds would change nothing."""
+        return self.rounds >= self.wanted
+
+    @property
+    def answered(self) -> bool:
+        """Whether it is called anything."""
+        return self.call != TOO_NOISY
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a study's file says of its comparisons: the definitions of its tables, the axes with their values
+    in order, and those of a block; and from where on something is concluded."""
+
+    tables: Mapping[str, Mapping[str, Any]]
+    order: Mapping[str, list[str]]
+    block: Sequence[str]
+    limits: Limits
+
+
+def comparisons(frame: pd.DataFrame, terms: Terms) -> list[Comparison]:
+    """All comparisons of a study's tables that a frame of the measurements has; none of an exact metric,
+    which has no noise."""
+    return [
+        found
+        for name, definition in terms.tables.items()
+        if definition.get("compare") and not metric_in(definition).exact
+        for found in _of_table(frame, name, definition, terms)
+    ]
+
+
+def _of_table(
+    frame: pd.DataFrame, name: str, definition: Mapping[str, Any], terms: Terms
+) -> Iterator[Comparison]:
+    table = make_table(frame, name, definition, terms.order, terms.block, terms.limits)
+    table = table[table["ratio"].notna()]
+    uncalled = sum(not is_difference(call) for call in table["call"])
+    level = min(EACH, TABLE / max(uncalled, 1))
+    axis = definition["compare"]["axis"]
+    for row in table.to_dict("records"):
+        blocks = frozenset(block_name(terms.block, row | {axis: row[side]}) for side in SIDES)
+        wanted = _wanted(row, level, terms.limits)
+        yield Comparison(name, blocks, row["call"], int(row["n"]), wanted)
+
+
+def _wanted(row: Mapping[Any, Any], level: float, limits: Limits) -> float:
+    """The rounds by which a comparison is expected to be settled, if its mean and its scatter stay as they
+    are. All of its error is taken to shrink: after few rounds, what twins differ by is mostly chance."""
+    if math.isnan(row["twin_sd"]):  # then nothing is ever called
+        return math.inf
+    if math.isnan(row["error"]):
+        return limits.enough_rounds
+    different = t_quantile(row["degrees"], 1 - level)
+    alike = t_quantile(row["degrees"], 1 - 2 * ALIKE)
+    notable = math.log1p(limits.notable_pct / 100)
+    narrow = max(notable / (different + alike), abs(math.log(row["ratio"])) / 2 / different)
+    return max(limits.enough_rounds, math.ceil(row["n"] * (row["error"] / narrow) ** 2))

@@ -1,0 +1,82 @@
+"""What a run's minutes are given to: the decision after each pass, and what became of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vcsbench.compare.allotment import allot, outlook
+from vcsbench.compare.answers import Comparison
+from vcsbench.compare.decisions import is_difference
+from vcsbench.evidence.spent import Spent
+
+# A pass takes half of what is left, for the next one knows more; but no less than this, for each decision
+# takes seconds.
+SHORTEST_PASS_S = 60.0
+# What comes after the last cell-round, and before the first thing that is recorded: Snakemake's start, tables
+# and report.
+AROUND_S = 20.0
+AROUND_PER_CELL_ROUND_S = 0.01
+
+# Why no more rounds are given.
+ANSWERED, TIME_IS_UP, NEVER = "answered", "time is up", "more rounds tell nothing"
+
+
+def left_s(seconds: float, spent: Spent, cell_rounds: int) -> float:
+    """What is left of a budget for measuring."""
+    return seconds - spent.total_s - AROUND_S - AROUND_PER_CELL_ROUND_S * cell_rounds
+
+
+def given(comparisons: Sequence[Comparison], spent: Spent, left: float) -> tuple[Counter[str], str]:
+    """The rounds that each block is given in the next pass of so many seconds that are left; or none, and
+    why."""
+    round_s = {name: block.round_s for name, block in spent.blocks.items()}
+    for seconds in (min(left, max(left / 2, SHORTEST_PASS_S)), left):
+        if rounds := allot(comparisons, round_s, seconds):
+            return rounds, ""
+    unsettled = [one for one in comparisons if not one.settled]
+    if not unsettled:
+        return Counter(), ANSWERED
+    return Counter(), TIME_IS_UP if any(one.wanted < float("inf") for one in unsettled) else NEVER
+
+
+def account(comparisons: Sequence[Comparison], spent: Spent, cell_rounds: int) -> dict[str, Any]:
+    """What the minutes went to, what they have answered, and what more of them would."""
+    round_s = {name: block.round_s for name, block in spent.blocks.items()}
+    return {
+        "spent_s": {
+            "preparation": round(spent.preparation_s, 1),
+            "measuring": round(spent.measuring_s, 1),
+            "waiting": round(spent.waiting_s, 1),
+        },
+        "around_s": AROUND_S + AROUND_PER_CELL_ROUND_S * cell_rounds,
+        "blocks": [_of_block(name, comparisons, spent) for name in spent.blocks],
+        "tables": {
+            name: _counts([one for one in comparisons if one.table == name])
+            for name in dict.fromkeys(one.table for one in comparisons)
+        },
+        "outlook": [
+            {"seconds": round(seconds, 1), "left": left}
+            for seconds, left in outlook(comparisons, round_s)
+        ],
+    }
+
+
+def _of_block(name: str, comparisons: Sequence[Comparison], spent: Spent) -> dict[str, Any]:
+    block = spent.blocks[name]
+    return {
+        "block": name,
+        "rounds": block.rounds,
+        "seconds": round(block.seconds, 1),
+        **_counts([one for one in comparisons if name in one.blocks]),
+    }
+
+
+def _counts(comparisons: Sequence[Comparison]) -> Mapping[str, int]:
+    return {
+        "comparisons": len(comparisons),
+        "different": sum(one.answered and is_difference(one.call) for one in comparisons),
+        "alike": sum(one.answered and not is_difference(one.call) for one in comparisons),
+        "settled": sum(one.settled for one in comparisons),
+    }
