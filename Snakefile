@@ -22,6 +22,7 @@ os.environ.update(PYTHONPATH=str(ROOT / "workflow"))
 
 from vcsbench.errors import UserError
 from vcsbench.plan.fresh import recall
+from vcsbench.run.console import take_over
 from vcsbench.run.demands import Expectations
 from vcsbench.run.house import House
 from vcsbench.run.lock import begin_here
@@ -54,11 +55,13 @@ try:
         ROOT,
         [Path(file) for file in reversed(workflow.configfiles)],
         deployed=DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method,
+        elsewhere=workflow.remote_exec or not workflow.local_exec,
     )
     PLAN = HOUSE.plan
     EXPECTATIONS = Expectations(HOUSE.here)
     if ALONE:
         settle(HOUSE)
+    CONSOLE = take_over(workflow.output_settings, PLAN.block) if ALONE else None
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -67,6 +70,7 @@ include: "workflow/rules/grid.smk"
 include: "workflow/rules/repositories.smk"
 include: "workflow/rules/builds.smk"
 include: "workflow/rules/cells.smk"
+include: "workflow/rules/budget.smk"
 include: "workflow/rules/measurements.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/expectations.smk"

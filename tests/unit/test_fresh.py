@@ -50,7 +50,9 @@ def look(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[s
 
     with monkeypatch.context() as patched:
         patched.setattr(fresh, "_read", reads)
-        time.sleep(0.02)  # longer than a tick of the kernel's clock
+        time.sleep(
+            0.1
+        )  # longer than a tick of the kernel's clock, on a machine that others use too
         removed = mend(root)
     return removed, read
 

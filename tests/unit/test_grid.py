@@ -17,6 +17,7 @@ from vcsbench.errors import UserError
 from vcsbench.machine import Machine
 from vcsbench.plan.grid import Cell, make_grid
 from vcsbench.plan.order import run_order
+from vcsbench.plan.recipe import parts_of
 from vcsbench.run.house import open_here
 
 ROOT = Path(__file__).parent.parent.parent
@@ -130,3 +131,17 @@ def test_no_httpd_skips_http_only() -> None:
     deployed = Machine(deployed=True)
     assert "mod_dav_svn" in why_lacking(ON_PATH, deployed, "{svn} log", "httpd")
     assert why_lacking(ON_PATH, deployed, "{svn} log", "svnserve") == ""
+
+
+def test_cold_cells_have_one_run_in_a_round_and_hot_ones_several() -> None:
+    def runs(cache: str, runs: int | str, command: str = "export") -> int:
+        made = here(runs=runs)
+        study = made.config.studies[STUDY]
+        axes = {"command": command, "ra": "svn", "repo": "ruby", "format": "f7"}
+        axes |= {"packing": "pack", "config": "slow", "cache": cache}
+        parts = parts_of(study, axes, made)
+        assert "runs" not in parts["state"], "what the state would say makes no cell stale"
+        return int(parts["runs"])
+
+    assert [runs(cache, "auto") for cache in ("cold", "hot-os", "hot-svn")] == [1, 3, 4]
+    assert [runs(cache, 2) for cache in ("cold", "hot-os", "hot-svn")] == [2, 2, 2]

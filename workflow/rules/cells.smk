@@ -46,15 +46,23 @@ onstart:
     gc.enable()
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
+    if CONSOLE:
+        CONSOLE.begin(workflow.dag.needrun_jobs)
 
 
 # A report is made of what there is when something has failed: nothing is measured for it.
 onerror:
-    report_what_there_is(ROOT, config, workflow.main_snakefile)
+    if CONSOLE:
+        CONSOLE.end()
+    # One that was ended goes nowhere.
+    goes_on = WALK.is_unfinished() and not workflow.scheduler._user_kill
+    report_what_there_is(ROOT, config, workflow.main_snakefile, goes_on)
 
 
 onsuccess:
-    if HOUSE.only_copies_were_made():
+    if CONSOLE:
+        CONSOLE.end()
+    if not PLAN.passes and HOUSE.only_copies_were_made():
         report_what_was_passed_over(
             ROOT, config, workflow.main_snakefile, workflow.dag_settings.targets
         )

@@ -25,7 +25,6 @@ rule baseline_table:
         "../../envs/python.yaml"
     params:
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
-        noise_class=lambda wildcards: inputs.study_file(wildcards.study).noise_class,
         tables=inputs.tables_of,
         caveats=inputs.caveats_of,
         limits=LIMITS,
@@ -53,7 +52,7 @@ rule expectations:
         "../../envs/python.yaml"
     params:
         axes=inputs.axes_of,
-        noise_class=lambda wildcards: inputs.study_file(wildcards.study).noise_class,
+        block=lambda wildcards: inputs.study_file(wildcards.study).block,
         limits=LIMITS,
         expectations=lambda wildcards: EXPECTATIONS.of(wildcards.study),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),

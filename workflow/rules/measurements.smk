@@ -1,14 +1,12 @@
 # Measurements: a row per timed run of a study; and its failures, a row per round without a result.
-from vcsbench.run import inputs
-from vcsbench.run.dependencies import code_of
-from vcsbench.run.partial import is_partial
 
 
 rule measurements:
     input:
         grid="results/grid/{study}.csv",
         # The context beside each is read, too: one job writes both.
-        exports=lambda wildcards: PLAN.cell_files(wildcards.study, only_fresh=is_partial()),
+        exports=lambda wildcards: WALK.exports(wildcards.study, checkpoints.decide.get),
+        decision=lambda wildcards: WALK.last(wildcards.study),
         code=code_of("measurements"),
     output:
         measurements=report(
@@ -24,7 +22,7 @@ rule measurements:
     conda:
         "../../envs/python.yaml"
     params:
-        rounds=PLAN.config["rounds"],
+        rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study),
         thresholds=PLAN.config["thresholds"],
         logs="results/logs/cells/{study}",
     script:

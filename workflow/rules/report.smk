@@ -23,6 +23,7 @@ rule report:
         noise="results/noise/{study}.csv",
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
+        account="results/budget/{study}.json",
         code=[*code_of("report"), *LOOKS],
     output:
         report(

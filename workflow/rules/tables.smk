@@ -17,7 +17,7 @@ rule noise:
             caption="../report/noise.rst",
             category="{study}",
             subcategory="Data",
-            labels={"what": "noise floors"},
+            labels={"what": "noise"},
         ),
     log:
         "results/logs/noise/{study}.log",
@@ -25,6 +25,7 @@ rule noise:
         "../../envs/python.yaml"
     params:
         axes=inputs.axes_of,
+        block=lambda wildcards: inputs.study_file(wildcards.study).block,
         noise_class=lambda wildcards: inputs.study_file(wildcards.study).noise_class,
     script:
         "../scripts/noise.py"
@@ -52,7 +53,7 @@ rule table:
     params:
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
         by=inputs.by_of,
-        noise_class=lambda wildcards: inputs.study_file(wildcards.study).noise_class,
+        block=lambda wildcards: inputs.study_file(wildcards.study).block,
         definition=lambda wildcards: inputs.definition_of(wildcards, HOUSE.here),
         caveats=inputs.caveats_of,
         limits=LIMITS,
@@ -102,7 +103,7 @@ rule findings:
     params:
         axes=inputs.axes_of,
         by=inputs.by_of,
-        noise_class=lambda wildcards: inputs.study_file(wildcards.study).noise_class,
+        block=lambda wildcards: inputs.study_file(wildcards.study).block,
         limits=LIMITS,
         findings=inputs.findings_of,
         published_scale=inputs.published_scale_of,
@@ -113,7 +114,12 @@ rule findings:
 rule advice:
     input:
         measurements="results/measurements/{study}.csv",
+        tables=inputs.advised_tables,
         code=code_of("advice"),
+        counted=lambda wildcards: [
+            f"results/tables/{wildcards.study}/{name}.csv"
+            for name in inputs.counted_tables(wildcards, HOUSE.here)
+        ],
     output:
         "results/advice/{study}.json",
     log:
@@ -122,9 +128,10 @@ rule advice:
         "../../envs/python.yaml"
     params:
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
+        given=lambda wildcards: inputs.study_file(wildcards.study).given,
         block=lambda wildcards: inputs.study_file(wildcards.study).block,
-        noise_class=lambda wildcards: inputs.study_file(wildcards.study).noise_class,
         caveats=inputs.caveats_of,
         limits=LIMITS,
+        counted=lambda wildcards: [*inputs.counted_tables(wildcards, HOUSE.here).values()],
     script:
         "../scripts/advice.py"

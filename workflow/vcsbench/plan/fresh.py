@@ -46,6 +46,8 @@ class Noted(NamedTuple):
 
 # By the path of the export.
 _known: dict[str, Known] = {}
+# Those that were whole as the run began: they are not looked at once more.
+_whole: dict[str, Measured] = {}
 
 
 def only_fresh(exports: Sequence[str], digest_of: Digest) -> list[str]:
@@ -53,36 +55,44 @@ def only_fresh(exports: Sequence[str], digest_of: Digest) -> list[str]:
     return [path for path in exports if is_fresh(path, digest_of)]
 
 
-def is_fresh(export: str | Path, digest_of: Digest) -> bool:
-    """Whether an export exists and was measured as the configuration says now: `digest_of` gives the digest
-    of a cell's recipe, by study and path."""
-    measured = measured_as(export)
+def is_fresh(export: str, digest_of: Digest) -> bool:
+    """Whether an export existed as the run began and was measured as the configuration says now: `digest_of`
+    gives the digest of a cell's recipe, by study and path."""
+    measured = _whole.get(export) or measured_as(export)
     return measured is not None and measured.digest == digest_of(measured.study, measured.cell)
 
 
 def export_of(path: str) -> str:
     """The export that a file of a cell-round belongs to: itself, or that beside its context."""
-    folder, _, name = path.rpartition("/")
-    return f"{folder}/{name.split('.')[0]}.json"
+    return f"{path.removesuffix('.json').removesuffix('.context')}.json"
+
+
+def whole(root: Path, exports: Iterable[str]) -> set[str]:
+    """Those of exports, by their paths below `root`, that are whole as the run begins."""
+    above = os.path.abspath(root)
+    paths = {export: f"{above}/{export}" for export in exports}
+    found = {path: measured for path in paths.values() if (measured := _measured_as(path))}
+    _whole.update(found)
+    return {export for export, path in paths.items() if path in found}
 
 
 def measured_as(export: str | Path) -> Measured | None:
     """What an export was measured as; None where it or its context is missing or not whole."""
-    path = os.path.abspath(export)
+    return _measured_as(os.path.abspath(export))
+
+
+def _measured_as(path: str) -> Measured | None:
     context = f"{path.removesuffix('.json')}.context.json"
     try:
-        files = _state(path) + _state(context)
+        one, other = os.stat(path), os.stat(context)
+        files = [one.st_ctime_ns, one.st_mtime_ns, one.st_size, one.st_ino]
+        files += [other.st_ctime_ns, other.st_mtime_ns, other.st_size, other.st_ino]
         known = _known.get(path)
         if known is None or known.files != files:
             known = _known[path] = Known(files, _read(path, context))
     except OSError:
         return None
     return known.measured
-
-
-def _state(path: str) -> list[int]:
-    now = os.stat(path)
-    return [now.st_ctime_ns, now.st_mtime_ns, now.st_size, now.st_ino]
 
 
 def _read(export: str, context: str) -> Measured | None:

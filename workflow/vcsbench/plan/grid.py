@@ -84,15 +84,13 @@ def _part(
                 f"such axis; it has {', '.join(values)}"
             )
         named = [wanted] if isinstance(wanted, str) else list(wanted)
-        part[axis] = axis_of(axis).wanted(named, values[axis], here)
+        of = axis_of(axis)
+        part[axis] = of.wanted(named, values[axis], here)
         for value in part[axis]:
             if value not in values[axis]:
                 raise UserError(
                     f"{config.where(keys)}: `grid.{study.name}.{kind}[{index}].{axis}`: {value!r} has "
-                    f"no definition; {_defined_in(study, axis)} has {', '.join(values[axis])}"
+                    f"no definition; {of.defined_in(study.axes[axis], study)} has "
+                    f"{', '.join(values[axis])}"
                 )
     return part
-
-
-def _defined_in(study: Study, axis: str) -> str:
-    return axis_of(axis).defined_in(study.axes[axis], study)

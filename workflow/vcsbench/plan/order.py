@@ -8,6 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from vcsbench.plan.grid import Cell
 
 
+def block_of(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:
+    """What tells the block of a cell from others: its study, and its values on these axes."""
+    return (cell.study, *(cell.axes.get(axis, "") for axis in axes))
+
+
 def run_order(
     cells: Iterable[Cell], blocks: Mapping[str, Sequence[str]], rounds: int, seed: int
 ) -> dict[tuple[str, str, int], int]:
@@ -18,8 +23,7 @@ def run_order(
     """
     found: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
-        key = (cell.study, *(cell.axes.get(axis, "") for axis in blocks[cell.study]))
-        found.setdefault(key, []).append(cell)
+        found.setdefault(block_of(cell, blocks[cell.study]), []).append(cell)
     order: dict[tuple[str, str, int], int] = {}
     for number in range(1, rounds + 1):
         shuffler = random.Random(f"{seed}/{number}")

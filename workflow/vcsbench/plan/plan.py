@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import cache, partial
 from typing import Any
 
 from vcsbench.axes.here import Here
@@ -13,7 +14,8 @@ from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.plan import fresh
 from vcsbench.plan.grid import Cell, make_grid
-from vcsbench.plan.order import run_order
+from vcsbench.plan.order import block_of, run_order
+from vcsbench.plan.passes import Passes, block_name, subject_digest
 from vcsbench.plan.recipe import parts_of, recipe_of, why_not
 
 Recipe = dict[str, Any]
@@ -27,15 +29,15 @@ class Plan:
         self.config = here.config
         self.root = here.root
         self._parts: dict[tuple[str, ...], Recipe] = {}
-        # With their JSON: both are asked for in every round.
-        self._recipes: dict[tuple[str, str], tuple[Recipe, str]] = {}
-        self._fresh: dict[str, bool] = {}
         self.grids = {
             name: make_grid(here, study, partial(self._why_skip, study))
             for name, study in self.config.studies.items()
         }
         self.cells = [cell for grid in self.grids.values() for cell in grid if not cell.skip]
         self.by_path = {(cell.study, cell.path): cell for cell in self.cells}
+        # By study; none where the number of rounds is fixed.
+        self.passes = {} if self.config["rounds"] else {s: self._passes(s) for s in self.grids}
+        self._ordered = cache(self._order)
 
     def _why_skip(self, study: Study, axes: Mapping[str, str]) -> str:
         return why_not(axes, self._parts_of(study, axes), self.here)
@@ -61,53 +63,91 @@ class Plan:
             f"{study}/{path}: there is no such cell; `grid.{study}` says which there are"
         )
 
+    # This and its JSON are asked for in every round.
+    @cache  # noqa: B019 - there is one of it
     def recipe(self, study: str, path: str) -> Recipe:
         """The recipe of a cell."""
-        return self._recipe(study, path)[0]
+        cell = self.cell(study, path)
+        return recipe_of(cell, self.parts(cell), self.here)
 
+    @cache  # noqa: B019 - there is one of it
     def recipe_json(self, study: str, path: str) -> str:
         """The recipe as JSON, as the measuring process takes it."""
-        return self._recipe(study, path)[1]
-
-    def _recipe(self, study: str, path: str) -> tuple[Recipe, str]:
-        if (study, path) not in self._recipes:
-            cell = self.cell(study, path)
-            recipe = recipe_of(cell, self.parts(cell), self.here)
-            self._recipes[study, path] = recipe, json.dumps(recipe)
-        return self._recipes[study, path]
+        return json.dumps(self.recipe(study, path))
 
     def digest(self, study: str, path: str) -> str:
         """The digest of a recipe; "" for a cell that is not measured."""
         return str(self.recipe(study, path)["digest"]) if (study, path) in self.by_path else ""
 
-    def exports_of(self, cell: Cell) -> list[str]:
+    def _passes(self, study: str) -> Passes:
+        histories: dict[str, list[Recipe]] = defaultdict(list)
+        for cell in self.measured(study):
+            histories[self.name_of_block(cell)].append(self.parts(cell).get("repository", {}))
+        blocks = {block: subject_digest(of) for block, of in histories.items()}
+        return Passes(study, self.root, self.config.least_rounds, blocks)
+
+    def measured(self, study: str) -> list[Cell]:
+        """The cells of a study that are not skipped."""
+        return [cell for cell in self.grids[study] if not cell.skip]
+
+    def name_of_block(self, cell: Cell) -> str:
+        """The name of a cell's block."""
+        return block_name(self.config.studies[cell.study].block, cell.axes)
+
+    def rounds_of(self, cell: Cell, after: int | None = None) -> int:
+        """In how many rounds a cell is measured: those that are fixed, or as many as its block was given,
+        by the end of a pass if one is named."""
+        if not self.passes:
+            return int(self.config["rounds"])
+        return self.passes[cell.study].rounds(after)[self.name_of_block(cell)]
+
+    def rounds_by_cell(self, study: str, after: int | None = None) -> int | dict[str, int]:
+        """The same for all cells of a study: one number where it is fixed, else by the cell's path."""
+        if not self.passes:
+            return int(self.config["rounds"])
+        return {cell.path: self.rounds_of(cell, after) for cell in self.measured(study)}
+
+    def exports_of(self, cell: Cell, after: int | None = None) -> list[str]:
         """The exports of all rounds of a cell."""
         folder = f"results/cells/{cell.study}/{cell.path}"
-        return [f"{folder}/round{number}.json" for number in range(1, self.config["rounds"] + 1)]
+        return [
+            f"{folder}/round{number}.json" for number in range(1, self.rounds_of(cell, after) + 1)
+        ]
 
-    def cell_files(self, study: str, only_fresh: bool = False) -> list[str]:
+    def cell_files(
+        self, study: str, only_fresh: bool = False, after: int | None = None
+    ) -> list[str]:
         """The exports that a study's measurements are made of: all of its rounds, or only those that there
         are, measured as their recipe says now."""
-        cells = (cell for cell in self.grids[study] if not cell.skip)
-        wanted = [export for cell in cells for export in self.exports_of(cell)]
+        wanted = [
+            export for cell in self.measured(study) for export in self.exports_of(cell, after)
+        ]
         return fresh.only_fresh(wanted, self.digest) if only_fresh else wanted
 
+    @cache  # noqa: B019 - there is one of it
     def is_fresh(self, export: str) -> bool:
         """Whether there was a result at this path when the run began, measured as its recipe says now."""
-        if export not in self._fresh:
-            self._fresh[export] = fresh.is_fresh(f"{self.root}/{export}", self.digest)
-        return self._fresh[export]
+        return fresh.is_fresh(f"{self.root}/{export}", self.digest)
 
-    @cached_property
+    @property
     def order(self) -> dict[tuple[str, str, int], int]:
         """The position of each cell-round in the whole run."""
+        if not self.passes:
+            return self._ordered(self.config["rounds"])
+        return self._ordered(max(n for p in self.passes.values() for n in p.rounds().values()))
+
+    def _order(self, rounds: int) -> dict[tuple[str, str, int], int]:
         blocks = {name: study.block for name, study in self.config.studies.items()}
-        return run_order(self.cells, blocks, self.config["rounds"], self.config["seed"])
+        return run_order(self.cells, blocks, rounds, self.config["seed"])
 
     def position(self, wildcards: Any) -> int:
         """Where a cell-round stands in the whole run; one that is asked for by hand comes last."""
         key = (wildcards.study, wildcards.cell, int(wildcards.round))
         return self.order.get(key, len(self.order))
+
+    def block(self, study: str, path: str) -> tuple[str, ...]:
+        """What tells the block of a cell from others."""
+        return block_of(self.cell(study, path), self.config.studies[study].block)
 
     def environment_records(self, study: str, path: str) -> list[str]:
         """The records of the conda environments that a cell's build is made of."""

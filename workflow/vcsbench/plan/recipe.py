@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,10 @@ from vcsbench.contents import files_digest
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import Cell
 from vcsbench.storages.describe import lacks_journal
-from vcsbench.storages.folder import resolve
+from vcsbench.storages.place import resolve
+
+# As many timed runs as the cache state says.
+AUTO = "auto"
 
 
 def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any]:
@@ -32,19 +35,22 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any
         "writes": command.get("writes", ""),
         "runs": command.get("runs", here.config["runs"]),
     }
-    for name in dict.fromkeys([*with_files(), *axes]):
+    for name in _axes(axes):
         _merge(parts, axis_of(name).part(axes.get(name, ""), here))
     for when, steps in command.get("steps", {}).items():
         parts["state"] = {**parts["state"], when: [*parts["state"][when], *steps]}
     if "warmup" in command:
-        parts["state"] = {**parts["state"], "warmup": command["warmup"]}
+        parts["state"] = {**parts["state"], "warmup": command["warmup"], "discard": False}
+    usual = parts["state"].pop("runs", 1)
+    if parts["runs"] == AUTO:
+        parts["runs"] = usual
     parts["server"] = parts["access"]["server"]
     return parts
 
 
 def why_not(axes: Mapping[str, str], parts: Mapping[str, Any], here: Here) -> str:
     """Why a cell cannot be measured here; "" if it can."""
-    for name in dict.fromkeys([*with_files(), *axes]):
+    for name in _axes(axes):
         if reason := axis_of(name).why_not(axes.get(name, ""), parts, here):
             return reason
     return ""
@@ -68,6 +74,11 @@ def recipe_of(cell: Cell, parts: Mapping[str, Any], here: Here) -> dict[str, Any
     }
     text = json.dumps(recipe, sort_keys=True)
     return recipe | {"digest": hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+
+def _axes(axes: Mapping[str, str]) -> Iterable[str]:
+    """The axes that have a say in a cell: those with a file, and its own."""
+    return dict.fromkeys([*with_files(), *axes])
 
 
 def _server_files(parts: Mapping[str, Any], root: Path) -> str:

@@ -2,7 +2,7 @@
 
 A twin is its original's equal in all but the name: the path with `~2` after its last component. Both
 stand in the grid, are measured in the same blocks, and stand in the measurements. Tables, findings and
-advice are made of originals only (reduction.by_round); the noise floor is made of both (noise.floors).
+advice are made of originals only (reduction.by_round); compare.noise learns from both.
 """
 
 from __future__ import annotations

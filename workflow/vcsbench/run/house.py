@@ -17,24 +17,37 @@ from vcsbench.errors import UserError
 from vcsbench.machine import Machine
 from vcsbench.measure import work
 from vcsbench.measure.steps import STEPS
+from vcsbench.modules import KINDS, is_kind
 from vcsbench.plan.plan import Plan
+from vcsbench.run import lock as running
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import variant_of
+from vcsbench.subjects.repository.labels import Variant
 from vcsbench.subjects.repository.shelf import Shelf
-from vcsbench.subjects.repository.variant import Variant
 
 
 class House:
     """The configuration, what it and this machine offer, the plan, and the shelf of prepared repositories."""
 
     def __init__(
-        self, raw: Mapping[str, Any], root: Path, files: Sequence[Path], deployed: bool = False
+        self,
+        raw: Mapping[str, Any],
+        root: Path,
+        files: Sequence[Path],
+        deployed: bool = False,
+        elsewhere: bool = False,
     ) -> None:
         """Read and check the merged configuration `raw`, which was read from `files`. `deployed` says whether
-        Snakemake deploys the programs. A UserError names the file and the key."""
+        Snakemake deploys the programs, `elsewhere` whether its jobs run on other machines than this one. A
+        UserError names the file and the key."""
         self.began = time.time()
-        self.here = open_here(raw, root, files, deployed)
+        self.here = open_here(raw, root, files, deployed, elsewhere)
         self.config = self.here.config
+        if elsewhere and raw.get("rounds") is None:
+            running.say(
+                f"`minutes` are one machine's, and jobs run elsewhere here: each cell is measured in "
+                f"{self.config['rounds']} rounds; `rounds` says another number (--config rounds=10)"
+            )
         self.plan = Plan(self.here)
         self.shelf = _shelf(self.plan)
         for name in {v.repo for variants in self.shelf.wanted.values() for v in variants}:
@@ -63,6 +76,13 @@ class House:
         kinds = dict.fromkeys(filter(None, (parts["reads"], parts["writes"])))
         return [record for kind in kinds for record in subjects.subject_of(kind).records(parts)]
 
+    def prepared(self) -> list[str]:
+        """The records of all that is prepared, which say how long it took."""
+        shelf = self.shelf
+        loaded = {shelf.load_record(repo) for s in shelf.storages for repo in shelf.repositories(s)}
+        copied = [f"results/repositories/{storage}.json" for storage in shelf.storages]
+        return [*sorted(str(path.relative_to(self.config.root)) for path in loaded), *copied]
+
     def only_copies_were_made(self) -> bool:
         """Whether this run has made copies and measured nothing."""
         results = self.config.root / "results"
@@ -90,10 +110,14 @@ class House:
 
 
 def open_here(
-    raw: Mapping[str, Any], root: Path, files: Sequence[Path], deployed: bool = False
+    raw: Mapping[str, Any],
+    root: Path,
+    files: Sequence[Path],
+    deployed: bool = False,
+    elsewhere: bool = False,
 ) -> Here:
     """What the configuration and this machine offer, read and checked."""
-    config = load_config(raw, root, files)
+    config = load_config(raw, root, files, elsewhere)
     for study in config.studies.values():
         _check_kinds(study)
     where = config.where(["repositories"])
@@ -118,20 +142,18 @@ def _shelf(plan: Plan) -> Shelf:
         if parts["reads"] == "repository":
             variants = wanted.setdefault(parts["storage"]["name"], set())
             variants.add(variant_of(parts.get("repository", {})))
-    lists = {storage: list(variants) for storage, variants in wanted.items()}
-    return Shelf(lists, plan.config["storages"], plan.config["copies"], plan.root)
+    return Shelf(wanted, plan.config["storages"], plan.config["copies"], plan.root)
 
 
 def _check_kinds(study: Study) -> None:
     """A UserError where a command names a kind of work or of subject, or a step, that there is not."""
-    kinds = {"work": work.exists, "reads": subjects.exists, "writes": subjects.exists}
     for name, command in study.commands.items():
-        for key, exists in kinds.items():
-            if command.get(key) and not exists(command[key]):
-                folder = "measure/work" if key == "work" else "subjects"
+        for key, folder in KINDS.items():
+            if command.get(key) and not is_kind(folder, command[key]):
                 raise UserError(
                     f"config/studies/{study.name}.yaml: `commands.{name}.{key}`: there is no kind "
-                    f"{command[key]!r}; workflow/vcsbench/{folder} has a file for each"
+                    f"{command[key]!r}; workflow/vcsbench/{folder.replace('.', '/')} has a file "
+                    f"for each"
                 )
         for step in (step for steps in command.get("steps", {}).values() for step in steps):
             if step not in STEPS:

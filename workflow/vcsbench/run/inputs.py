@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from vcsbench.axes.here import Here
 from vcsbench.config.definitions import check_metric, read_findings
 from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
-from vcsbench.metrics import names
+from vcsbench.metrics import DEFAULT, metric_in, name_in, names
 
 FINDINGS = "config/published/findings.yaml"
 
@@ -48,9 +48,27 @@ def definition_of(wildcards: Any, here: Here) -> dict[str, Any]:
     return tables[wildcards.table]
 
 
+def terms_of(wildcards: Any, here: Here, limits: dict[str, float]) -> dict[str, Any]:
+    """What a study's comparisons are counted by (compare.answers.Terms)."""
+    study = study_file(wildcards.study)
+    return {
+        "tables": values.resolved_tables(study, values.values_of(study, here)),
+        "order": order_of(wildcards, here),
+        "block": study.block,
+        "limits": limits,
+    }
+
+
 def tables_of(wildcards: Any) -> dict[str, Any]:
     """The definitions of all of a study's tables."""
     return study_file(wildcards.study).tables
+
+
+def counted_tables(wildcards: Any, here: Here) -> dict[str, dict[str, Any]]:
+    """Those of a study's tables, with their definitions, that compare what was counted."""
+    study = study_file(wildcards.study)
+    tables = values.resolved_tables(study, values.values_of(study, here))
+    return {n: t for n, t in tables.items() if "compare" in t and metric_in(t).exact}
 
 
 def axes_of(wildcards: Any) -> list[str]:
@@ -79,11 +97,6 @@ def _numbers(study: str) -> list[str]:
     """The files of a study's published numbers: none, one, or a list of them."""
     given = (study_file(study).published or {"numbers": []})["numbers"]
     return [f"config/published/{name}" for name in ([given] if isinstance(given, str) else given)]
-
-
-def builds_of(wildcards: Any, builds: Iterable[str]) -> list[str]:
-    """The configuration's builds for a study that takes them: others do not depend on them."""
-    return list(builds) if "builds" in study_file(wildcards.study).axes.values() else []
 
 
 def caveats_of(wildcards: Any) -> dict[str, str]:
@@ -129,6 +142,18 @@ def measured_tables(study: str) -> list[str]:
     """The files of all tables of a study's measurements."""
     return [
         f"results/tables/{study}/{n}.{e}" for n in study_file(study).tables for e in ("csv", "md")
+    ]
+
+
+def advised_tables(wildcards: Any) -> list[str]:
+    """The CSV files of the tables of which advice takes the calls: of what there is a choice of, over all
+    rounds, in the usual metric."""
+    study = study_file(wildcards.study)
+    return [
+        f"results/tables/{study.name}/{name}.csv"
+        for name, table in study.tables.items()
+        if (compare := table.get("compare")) and compare["axis"] not in study.given
+        if name_in(table) == DEFAULT and not {"by", "reduce"} & table.keys()
     ]
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from vcsbench import processes
 from vcsbench.errors import UserError
+from vcsbench.progress import cleared
 from vcsbench.storages.mounts import mount_of
 
 # Marks all that a run starts, which inherits it: the folder that the run is in.
@@ -78,7 +79,7 @@ def _interrupt(number: int, frame: types.FrameType | None) -> None:
 def say(text: str) -> None:
     """A line on standard error, if anybody still listens there."""
     with suppress(OSError):
-        print(f"vcsbench: {text}", file=sys.stderr, flush=True)
+        print(f"{cleared(sys.stderr)}vcsbench: {text}", file=sys.stderr, flush=True)
 
 
 def marked(root: Path) -> list[int]:

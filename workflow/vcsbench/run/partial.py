@@ -1,4 +1,5 @@
-"""The report of what there is after a failure: made by a second Snakemake that measures nothing."""
+"""What becomes of a run in which something failed: another Snakemake makes the report of what there is; where
+the run has minutes, that measures the other cells until they are used up, else nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from typing import Any
 
 from vcsbench.run import lock as running
 
-# Set for the second Snakemake only.
+# Set for the second Snakemake only: to this where it measures.
 VARIABLE = "VCSBENCH_PARTIAL"
+MEASURES = "measures"
 # All that run after the cells.
 RULES = (
     "all",
@@ -29,7 +31,10 @@ RULES = (
     "advice",
     "report",
     "index",
+    "account",
 )
+# And what runs before.
+MEASURING = ("cell", "decide")
 
 
 def is_partial() -> bool:
@@ -37,11 +42,27 @@ def is_partial() -> bool:
     return VARIABLE in os.environ
 
 
-def report_what_there_is(root: Path, config: Mapping[str, Any], snakefile: str) -> None:
-    """Make the reports with the cells that were measured; says where they are."""
-    if running.interrupted or is_partial() or not any(root.glob("results/cells/*/**/round*.json")):
+def measures() -> bool:
+    """Whether it is that and measures first, all but what has failed."""
+    return os.environ.get(VARIABLE) == MEASURES
+
+
+def report_what_there_is(
+    root: Path, config: Mapping[str, Any], snakefile: str, unfinished: bool = False
+) -> None:
+    """Make the reports with the cells that were measured; says where they are. `unfinished`: there may be
+    time for more rounds of those that did not fail."""
+    measured = _measured(root)
+    if running.interrupted or is_partial() or not measured:
         return
-    if _make(root, config, snakefile) == 0:
+    while unfinished:
+        running.say("something failed; the other cells go on")
+        if _make(root, config, snakefile, MEASURES) == 0:
+            break
+        # Something failed again. What was measured before that is more to decide by.
+        before, measured = measured, _measured(root)
+        unfinished = measured > before
+    if unfinished or _make(root, config, snakefile) == 0:
         print(
             "Something failed; the report is made of what there is: reports/index.html",
             file=sys.stderr,
@@ -57,15 +78,20 @@ def report_what_was_passed_over(
         print("The copies are made; run again for the report", file=sys.stderr)
 
 
-def _make(root: Path, config: Mapping[str, Any], snakefile: str) -> int:
+def _measured(root: Path) -> int:
+    return sum(1 for _ in root.glob("results/cells/*/**/round*.json"))
+
+
+def _make(root: Path, config: Mapping[str, Any], snakefile: str, mode: str = "1") -> int:
     """Make the reports of the cells that were measured as the configuration says; the exit code."""
+    measuring = mode == MEASURES
     with tempfile.NamedTemporaryFile("w", suffix=".json", dir=root / ".snakemake") as file:
         json.dump(config, file)
         file.flush()
         command = [
             *(sys.executable, "-m", "snakemake", "--snakefile", snakefile, "--cores", "1"),
-            *("--nolock", "--quiet", "all", "--configfile", file.name),
+            *("--nolock", "--configfile", file.name),
             # Nothing else may run: a cell that failed is for the next run.
-            *("--allowed-rules", *RULES),
+            *("--allowed-rules", *RULES, *MEASURING * measuring),
         ]
-        return subprocess.run(command, env={**os.environ, VARIABLE: "1"}).returncode
+        return subprocess.run(command, env={**os.environ, VARIABLE: mode}).returncode

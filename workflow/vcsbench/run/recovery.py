@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from vcsbench import wholefile
 from vcsbench.plan import fresh
+from vcsbench.plan.passes import ask_for_decision
 from vcsbench.storages import runfolder
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 # What takes long to make: a lost record of Snakemake's is no reason to make it again, since these say
 # by themselves what they are of. All else below results/ and reports/ is made again in no time.
-DEAR = ("results/cells/", "results/loaded/", "results/repositories/")
+CELLS = "results/cells/"
+RECORDS = ("results/loaded/", "results/repositories/")
+DEAR = (CELLS, *RECORDS)
 WRITTEN = ("results", "reports")
 NAMED = 5
 
@@ -33,7 +36,10 @@ def mend(root: Path) -> list[str]:
     looked at, and what has not changed since, is not read again."""
     began, before = _clock(root), fresh.recall(root)
     files, seals = _written(root)
-    broken = set(_broken(root, files, seals))
+    cells = [path for path in files if path.startswith(CELLS) and path.endswith(".json")]
+    exports = fresh.whole(root, set(map(fresh.export_of, cells)))
+    broken = {path for path in cells if fresh.export_of(path) not in exports}
+    broken |= set(_broken(root, files, seals))
     # Nothing is older than a moment that is still to come: somebody has set the clock back.
     new = list(_notes(root / ".snakemake" / "metadata", before.until * (before.until <= began)))
     broken |= set(_files_of_torn_notes(new))
@@ -44,8 +50,7 @@ def mend(root: Path) -> list[str]:
     for name in broken:
         note_of(root, name).unlink(missing_ok=True)  # nothing is known of it
     _forget_marks(root)
-    exports = {fresh.export_of(path) for path in files if path.startswith(DEAR[0])} - broken
-    after = fresh.noted(root, exports, began)
+    after = fresh.noted(root, exports - broken, began)
     if new or after.results != before.results:
         fresh.note(root, after)
     if broken:
@@ -57,7 +62,8 @@ def mend(root: Path) -> list[str]:
 def settle(house: House) -> None:
     """What the configuration has to be known for: removes what killed measurements left on the storages
     and in the folder for temporary files, and has those cell-rounds measured again that were measured
-    as the configuration said once, where Snakemake has lost what it noted of them."""
+    as the configuration said once, where Snakemake has lost what it noted of them; and the next
+    decision made, where there are passes."""
     plan, root = house.plan, house.config.root
     runfolder.remove_abandoned(root, house.places())
     for storage in house.shelf.storages:
@@ -71,6 +77,8 @@ def settle(house: House) -> None:
                 and not note_of(root, export).exists()
             ):
                 os.utime(path, (1, 1))  # older than the copies, so Snakemake makes it anew
+    for study, passes in plan.passes.items():
+        ask_for_decision(root, study, passes.next)
 
 
 def _stand_in(house: House, storage: str) -> None:
@@ -81,7 +89,7 @@ def _stand_in(house: House, storage: str) -> None:
     path = root / record
     made = wholefile.read_json(path).get("made")
     as_recorded = made and (note_of(root, record).exists() or house.shelf.made(storage) == made)
-    if as_recorded or not (root / DEAR[0]).exists():
+    if as_recorded or not (root / CELLS).exists():
         return
     path.parent.mkdir(exist_ok=True)
     wholefile.write_json(path, {})
@@ -115,21 +123,19 @@ def _written(root: Path) -> tuple[list[str], list[Path]]:
 
 
 def _broken(root: Path, files: Iterable[str], seals: Iterable[Path]) -> Iterator[str]:
-    """Those of the files that are not whole. A seal that does not fit goes, too."""
+    """Those of the files, cell-rounds apart, that are not whole. A seal that does not fit goes, too."""
     for seal in seals:
         if wholefile.is_broken(seal):
             yield str(wholefile.sealed_by(seal.relative_to(root)))
             seal.unlink()
     for path in files:
-        if path.startswith(DEAR) and path.endswith(".json") and not _is_whole(root, path):
+        if path.startswith(RECORDS) and path.endswith(".json") and not _is_whole(root / path):
             yield path
 
 
-def _is_whole(root: Path, path: str) -> bool:
-    if path.startswith(DEAR[0]):
-        return fresh.measured_as(fresh.export_of(f"{root}/{path}")) is not None
+def _is_whole(record: Path) -> bool:
     try:
-        return isinstance(json.loads((root / path).read_bytes()), dict)
+        return isinstance(json.loads(record.read_bytes()), dict)
     except ValueError:
         return False
 
@@ -149,7 +155,7 @@ def _files_of_torn_notes(notes: Iterable[tuple[Path, str]]) -> Iterator[str]:
 def _forget_marks(root: Path) -> None:
     """A cell-round that is whole is not measured again because Snakemake was killed before it knew."""
     for note, path in _notes(root / ".snakemake" / "incomplete"):
-        if path.startswith(DEAR[0]) and fresh.measured_as(root / fresh.export_of(path)) is not None:
+        if path.startswith(CELLS) and fresh.measured_as(root / fresh.export_of(path)) is not None:
             note.unlink()
 
 

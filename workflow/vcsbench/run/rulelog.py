@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vcsbench.errors import UserError
+from vcsbench.progress import cleared
 from vcsbench.run.orphans import FULL, end_when_told, end_with_workflow
 
 
@@ -32,5 +33,5 @@ def logged(path: str | Path) -> Iterator[None]:
 def _refuse(sentence: str, path: str | Path) -> None:
     with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as log:
         print(sentence, file=log)
-    print(sentence, file=sys.stderr)
+    print(cleared(sys.stderr) + sentence, file=sys.stderr)
     sys.exit(1)

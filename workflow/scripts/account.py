@@ -1,0 +1,32 @@
+"""Write what a study's minutes went to, what they have answered, and what more of them would."""
+
+from typing import Any
+
+from vcsbench.compare import budget
+from vcsbench.compare.answers import Terms, comparisons
+from vcsbench.compare.decisions import Limits
+from vcsbench.evidence.measurements import read_measurements
+from vcsbench.evidence.spent import spent
+from vcsbench.run.rulelog import logged
+from vcsbench.wholefile import read_json, write_json
+
+snakemake: Any
+
+
+def main() -> None:
+    """Read, count, write."""
+    params = snakemake.params
+    frame = read_measurements(snakemake.input.measurements)
+    terms = Terms(**params.terms | {"limits": Limits(**params.terms["limits"])})
+    cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
+    costs = spent(frame, terms.block, params.prepared)
+    found = budget.account(comparisons(frame, terms), costs, cell_rounds)
+    decisions = [read_json(path) for path in params.decisions]
+    why = next((d["why"] for d in reversed(decisions) if "why" in d), "")
+    found |= {"minutes": params.minutes, "studies": params.studies, "why": why}
+    found |= {"notable_pct": terms.limits.notable_pct}
+    write_json(snakemake.output[0], found)
+
+
+with logged(snakemake.log[0]):
+    main()
