@@ -7,6 +7,7 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # REPO=/path/to/repository  measure this Subversion or git repository instead of a generated one
+# MINUTES=30                how long the run may take; with more of them it goes on where it stopped
 # CORES=all                 how many cores the preparation may use
 # ARGS="--configfile ..."   more for Snakemake, or for pytest
 # NAME=before-upgrade       what to call a baseline, and STUDY=... which study to save (default: all)
@@ -16,10 +17,11 @@ ARGS ?=
 # $(value) leaves dollar signs alone. The recipes take these from their environment, where quotes
 # and spaces are safe.
 override REPO := $(value REPO)
+override MINUTES := $(value MINUTES)
 override CELL := $(value CELL)
 override NAME := $(value NAME)
 override STUDY := $(value STUDY)
-export REPO CELL NAME STUDY
+export REPO MINUTES CELL NAME STUDY
 
 setup := @envs/setup.sh
 run := @envs/run.sh
@@ -36,9 +38,21 @@ setup: ## Install what is needed: Debian packages, Python tools
 	$(setup)
 
 .PHONY: report
-report: ## Measure, and write the report; REPO=/path/to/repository: on your own repository
+report: ## Measure for MINUTES=15, and write the report; REPO=/path/to/repository: on your own
 	$(setup)
 	$(run) workflow/scripts/make_report.sh --cores $(CORES) $(ARGS)
+
+.PHONY: plan
+plan: ## Say what a run does and how long it takes, from a short calibration; REPO= as above
+	@envs/list-missing.sh
+	$(setup)
+	$(vcsbench) plan $${REPO:+--repository="$$REPO"} $(ARGS)
+
+.PHONY: doctor
+doctor: ## Say what this machine can measure, what it lacks, and how much it scatters
+	@envs/list-missing.sh
+	$(setup)
+	$(vcsbench) doctor $${REPO:+--repository="$$REPO"} $(ARGS)
 
 .PHONY: check
 check: ## Measure, report, and fail unless all your expectations hold; REPO= as above

@@ -253,6 +253,22 @@ def test_a_repository_does_not_undo_other_configuration(workflow: Workflow) -> N
     ]
 
 
+def test_minutes_stand_above_the_rounds_of_a_file(workflow: Workflow) -> None:
+    workflow.make("report", "MINUTES=7.5", "REPO=/r", "CORES=1", "ARGS=--config seed=2")
+
+    assert workflow.asked() == [
+        ["--cores", "1", "--config", "minutes=7.5", "rounds=null", "repository='/r'", "seed=2"],
+    ]
+
+
+@pytest.mark.parametrize("minutes", ["ten", "-3", "0", "0.0", "08", "5m", "1e3", "1 2"])
+def test_minutes_that_are_none_get_one_sentence(workflow: Workflow, minutes: str) -> None:
+    done = workflow.make("report", f"MINUTES={minutes}")
+
+    assert done.returncode != 0 and not workflow.asked()
+    assert f"MINUTES={minutes}: how long to measure is a number of minutes" in done.stderr
+
+
 def test_the_report_is_named_and_a_failure_stays_one(workflow: Workflow) -> None:
     reports = workflow.folder / "reports"
     reports.mkdir()

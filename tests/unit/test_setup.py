@@ -93,6 +93,19 @@ def test_root_installs_what_is_missing_and_nothing_else(machine: Machine) -> Non
     assert "strace is missing: without it, system calls are not counted." in said
 
 
+def test_what_would_be_installed_is_said_before(machine: Machine) -> None:
+    machine.lacks_subversion()
+    machine.fakes.remove("strace")
+    lists = machine.checkout / "envs/list-missing.sh"
+
+    said = machine.fakes.run(lists).stdout
+    assert "these packages where it may: subversion strace" in said and ".venv" in said
+    rows = [line.split("\t") for line in machine.fakes.run(lists, "--table").stdout.splitlines()]
+    assert [row[:2] for row in rows] == [["must", "subversion"], ["may", "strace"]]
+    assert rows[1][2] == "without it, system calls are not counted"
+    assert machine.calls() == []
+
+
 def test_the_tests_need_more(machine: Machine) -> None:
     machine.has("apt-get")
 

@@ -1,25 +1,23 @@
 #!/usr/bin/env bash
-# Runs the workflow, on the repository that $REPO names if any, and prints where the report is.
+# Runs the workflow, on the repository that $REPO names if any, for $MINUTES if given, and prints where the
+# report is.
 # usage: make_report.sh [ARGUMENT OF SNAKEMAKE]...    Exits as Snakemake does.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# Sets `arguments` to the given ones with NAME=VALUE among those of --config. Snakemake wants them
-# all behind one --config: of several, the last wins.
+# Adds NAME=VALUE... to those of --config among `arguments`. Snakemake wants them all behind one --config: of
+# several, the last wins.
 with_config() {
-    local name=$1 value=$2 argument merged=""
-    # It reads the value as YAML, where single quotes make a string of anything.
-    local item="$name='${value//\'/\'\'}'"
-    shift 2
+    local argument merged="" given=("${arguments[@]}")
     arguments=()
-    for argument in "$@"; do
+    for argument in "${given[@]}"; do
         case $argument in
-        --config | -C) arguments+=("$argument" "$item") merged=yes ;;
-        --config=*) arguments+=(--config "$item" "${argument#--config=}") merged=yes ;;
+        --config | -C) arguments+=("$argument" "$@") merged=yes ;;
+        --config=*) arguments+=(--config "$@" "${argument#--config=}") merged=yes ;;
         *) arguments+=("$argument") ;;
         esac
     done
-    [[ $merged ]] || arguments+=(--config "$item")
+    [[ $merged ]] || arguments+=(--config "$@")
 }
 
 # Prints the report of the only study, or the index of several.
@@ -33,7 +31,16 @@ find_report() {
 }
 
 arguments=("$@")
-[[ -z ${REPO-} ]] || with_config repository "$REPO" "$@"
+# It reads the value as YAML, where single quotes make a string of anything.
+[[ -z ${REPO-} ]] || with_config "repository='${REPO//\'/\'\'}'"
+if [[ ${MINUTES-} ]]; then
+    if ! [[ $MINUTES =~ ^([1-9][0-9]*|0)?(\.[0-9]+)?$ && $MINUTES =~ [1-9] ]]; then
+        echo "MINUTES=$MINUTES: how long to measure is a number of minutes above 0, such as MINUTES=15." >&2
+        exit 1
+    fi
+    # Also where a configuration fixes the rounds.
+    with_config "minutes=$MINUTES" rounds=null
+fi
 # make hands a SIGTERM to this script alone. (A background job ignores Ctrl-C, but for its own handler.)
 workflow/scripts/run_snakemake.sh "${arguments[@]}" &
 run=$!

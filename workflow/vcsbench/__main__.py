@@ -1,5 +1,5 @@
-"""By hand: `python -m vcsbench show CELL` prints what a cell does, `run CELL` does it, `clean` removes
-what vcsbench made."""
+"""By hand: `python -m vcsbench plan` says what a run will take and do, `doctor` what this machine can
+measure; `show CELL` prints what a cell does, `run CELL` does it, `clean` removes what vcsbench made."""
 
 from __future__ import annotations
 
@@ -12,10 +12,18 @@ from typing import Any
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
+from vcsbench.foresee.doctor import doctor
+from vcsbench.foresee.outlook import outlook
+from vcsbench.plan.fresh import recall
 from vcsbench.run import byhand
 from vcsbench.run.house import House
+from vcsbench.run.orphans import end_when_told
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+ACTIONS = ("plan", "doctor", "show", "run", "clean")
+FAILED = 1
+# Of `doctor`, which says by 1 that something lacks.
+MISCONFIGURED = 2
 
 
 def main(arguments: list[str]) -> int:
@@ -23,6 +31,8 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         house = _house(options.configfile, options.repository)
+        if options.action in ("plan", "doctor"):
+            return _foresee(options.action, house)
         if options.action == "clean":
             print("\n".join(byhand.clean(house)))
             return 0
@@ -30,15 +40,35 @@ def main(arguments: list[str]) -> int:
         print(act(house, *byhand.find(house.plan, options.cell), options.round))
     except UserError as error:
         print(error, file=sys.stderr)
-        return 1
+        return MISCONFIGURED if options.action == "doctor" else FAILED
     except KeyboardInterrupt:
         return 130
     return 0
 
 
+def _foresee(action: str, house: House) -> int:
+    """Plan, or look after the machine; returns the exit code."""
+    end_when_told()
+    os.umask(0o022)  # the servers run as another user
+    recall(house.config.root)
+    if action == "doctor":
+        return doctor(house.plan, house.shelf, _say, _tell)
+    for line in outlook(house.plan, house.shelf, _say):
+        _tell(line)
+    return 0
+
+
+def _tell(text: str) -> None:
+    print(text, flush=True)
+
+
+def _say(text: str) -> None:
+    print(f"vcsbench: {text}", file=sys.stderr, flush=True)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m vcsbench", description=__doc__)
-    parser.add_argument("action", choices=["show", "run", "clean"], help="what to do")
+    parser.add_argument("action", choices=ACTIONS, help="what to do")
     parser.add_argument(
         "cell",
         nargs="?",

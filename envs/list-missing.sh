@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Says what set-up would install here, and installs nothing.
+# usage: list-missing.sh          a sentence about packages and Python tools, for people
+#        list-missing.sh --table  need, package and what it is for, with tabs between, for programs
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+die() {
+    printf 'set-up: %s\n' "$*" >&2
+    exit 1
+}
+
+root=$PWD
+. envs/setup/path.sh
+. envs/setup/missing.sh
+
+package_lists=(envs/debian-packages.txt)
+use_environment "$(finished_environment)"
+find_missing must may
+if [[ ${1-} == --table ]]; then
+    for package in "${missing_must[@]}"; do printf 'must\t%s\t%s\n' "$package" "${missing_why[$package]}"; done
+    for package in "${missing_may[@]}"; do printf 'may\t%s\t%s\n' "$package" "${missing_why[$package]}"; done
+    exit
+fi
+((${#missing_must[@]} + ${#missing_may[@]} == 0)) ||
+    echo "set-up: installs these packages where it may: ${missing_must[*]} ${missing_may[*]}"
+[[ $(finished_environment) ]] ||
+    echo "set-up: installs Python tools in .venv, or in .conda: some 700 MB below this folder"

@@ -1,0 +1,139 @@
+"""What a run does to the machine, in sentences: packages, caches, memory and disk, ports."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vcsbench import words
+from vcsbench.foresee.forecast import cell_rounds, to_load
+from vcsbench.measure.servers.kind import HOST
+from vcsbench.measure.template import read_arguments
+from vcsbench.plan.plan import Plan
+from vcsbench.storages.describe import free_bytes
+from vcsbench.storages.mounts import mount_of
+from vcsbench.storages.place import resolve
+from vcsbench.subjects.repository.room import bytes_of
+from vcsbench.subjects.repository.shelf import Shelf
+
+CLEAR = "clear-caches"
+# svnserve's options for the size of its cache, in MiB.
+CACHE = ("-M", "--memory-cache-size")
+EVICT = "`clear_caches: evict` in the configuration drops the files of the repositories only"
+
+
+class Missing(NamedTuple):
+    """A package that is not here: whether nothing can be measured without it, and what it is for."""
+
+    package: str
+    needed: bool
+    purpose: str
+
+
+def missing_packages(root: Path) -> list[Missing]:
+    """What set-up would install if it may."""
+    done = subprocess.run(
+        [root / "envs" / "list-missing.sh", "--table"], capture_output=True, text=True, check=True
+    )
+    rows = (line.split("\t") for line in done.stdout.splitlines())
+    return [Missing(package, need == "must", purpose) for need, package, purpose in rows]
+
+
+def effects(plan: Plan, shelf: Shelf, others: Sequence[str]) -> list[str]:
+    """What a run of a plan does to this machine, a sentence each; `others` are servers at work here."""
+    return [
+        *_packages(plan.root),
+        *_caches(plan, others),
+        *_room(plan, shelf),
+        *_memory(plan),
+        _ports(plan),
+    ]
+
+
+def _packages(root: Path) -> list[str]:
+    missing = missing_packages(root)
+    if not missing:
+        return ["Installs nothing: all packages and tools are here. Starts no system service."]
+    names = words.enumeration([one.package for one in missing])
+    return [f"Set-up installs {names} where it may (apt-get, as root). Starts no system service."]
+
+
+def _caches(plan: Plan, others: Sequence[str]) -> list[str]:
+    clearing = plan.here.machine.clearing(plan.config["clear_caches"])
+    number = sum(n * _clearings(plan, *cell) for cell, n in cell_rounds(plan).items())
+    if not number:
+        return ["Clears no caches."]
+    if clearing == "evict":
+        return [
+            f"Drops the repositories' files from the cache, some {number} times; no other file."
+        ]
+    told = (
+        f"Empties the kernel's caches for everybody on this machine, some {number} times: whatever else "
+        f"runs here reads from the device again."
+    )
+    at_work = f" {'; '.join(others)}: {EVICT}." if others else f" On a server at work, {EVICT}."
+    return [told + at_work]
+
+
+def _clearings(plan: Plan, study: str, path: str) -> int:
+    """How often a round of a cell clears caches."""
+    recipe = plan.parts(plan.cell(study, path))
+    state = recipe["state"]
+    each = state["prepare"].count(CLEAR)
+    # Before a timed run twice: it is asked what is still in memory, which reads inodes.
+    return int(state["setup"].count(CLEAR) + each * (state["warmup"] + 2 * recipe["runs"]))
+
+
+def _room(plan: Plan, shelf: Shelf) -> list[str]:
+    told, loading = [], to_load(shelf)
+    scratch = resolve(plan.config["scratch"], plan.root)
+    if loading:
+        need = sum(_bytes(plan, repo) * len(shelf.formats(repo)) for repo in loading)
+        kind = "RAM" if mount_of(scratch).filesystem == "tmpfs" else "disk"
+        told.append(f"Takes {_of(need, scratch)} ({kind}) while repositories are loaded.")
+    for storage in shelf.storages:
+        folder = resolve(plan.config["storages"][storage], plan.root)
+        need = sum(_bytes(plan, variant.repo) for variant, _ in shelf.missing(storage))
+        there = f"`make clean` gives it back; all of it is in {shelf.place(storage).path}."
+        if need:
+            told.append(f"Takes {_of(need, folder)} for copies: {there}")
+        else:
+            told.append(f"Its copies on {storage} are there. {there}")
+    return told
+
+
+def _memory(plan: Plan) -> list[str]:
+    """What servers take for their caches, as their configurations say."""
+    told = []
+    for folder in sorted({plan.parts(cell)["servers"] for cell in plan.cells} - {""}):
+        arguments = read_arguments(plan.root / folder / "svnserve.args")
+        for option, value in pairwise(arguments):
+            if option in CACHE and value.isdigit():
+                told.append(f"{words.size(int(value) << 20)} ({folder})")
+    return [f"A server takes up to so much RAM for its cache: {', '.join(told)}."] if told else []
+
+
+def _of(need: float, folder: Path) -> str:
+    if not folder.is_dir():
+        return f"{words.size(need)} in {folder}, which is not there,"
+    lacks = "" if need <= free_bytes(folder) else ", which is too little"
+    return f"{words.size(need)} of the {words.size(free_bytes(folder))} free in {folder}{lacks}"
+
+
+def _bytes(plan: Plan, repo: str) -> int:
+    source: Any = plan.here.sources[repo]
+    return bytes_of(source.estimate())
+
+
+def _ports(plan: Plan) -> str:
+    kinds = sorted({plan.parts(cell)["server"] for cell in plan.cells} - {""})
+    if not kinds:
+        return "Opens no port."
+    verb = "listen" if len(kinds) > 1 else "listens"
+    return (
+        f"{words.enumeration(kinds)} {verb} on a free port of {HOST} while a cell runs, and nowhere else; "
+        f"one measurement at a time runs on this machine, over all checkouts."
+    )

@@ -1,0 +1,156 @@
+"""A checkout in miniature: the first revisions of each repository, prepared as a run prepares all of them,
+and cells that are measured on these. It is removed in the end."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vcsbench.evidence import judgement
+from vcsbench.foresee.beginning import Beginning
+from vcsbench.sources import Source
+from vcsbench.storages.place import Place, resolve
+from vcsbench.storages.runfolder import abandoned_places, remove_abandoned, run_folder
+from vcsbench.subjects.repository import nursery, svnadmin
+from vcsbench.subjects.repository.labels import EMPTY, FOLDER, Variant
+from vcsbench.subjects.repository.loader import load_source
+from vcsbench.subjects.repository.making import make_missing
+from vcsbench.subjects.repository.room import choose_place
+from vcsbench.wholefile import write_json
+
+# Those of a sample: a shard, so that there is something to pack, and a few beyond.
+REVISIONS = 1010
+# svnadmin verify and pack use one core each, and two are at work (subjects.repository.loader).
+AT_ONCE = 2
+IDLE_RUNS = 5
+
+
+class Loaded(NamedTuple):
+    """What it took to load the first `revisions` of a repository, in seconds by stage; `record` is as that of
+    a run."""
+
+    revisions: int
+    seconds: dict[str, float]
+    record: dict[str, Any]
+
+
+class Sample:
+    """`folder` stands in for the checkout `root`."""
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self.folder = folder
+        self.root = root
+        (folder / "config").symlink_to(root / "config")
+
+    def place(self, storage: str) -> Place:
+        """The sample's folder on a storage (a configured folder)."""
+        return Place(resolve(storage, self.root), self.folder)
+
+    def load(
+        self, source: Source, variants: Sequence[Variant], scratch: str, copies: Mapping[str, int]
+    ) -> Loaded:
+        """Load the beginning of a source in the formats of these variants, and pack it, where a run would:
+        it makes so many `copies` by storage. A UserError where there is no room for the whole of them."""
+        beginning = Beginning(source, min(REVISIONS, source.estimate().revisions))
+        pairs = sorted({(variant.format, variant.packing) for variant in variants})
+        repo, identity = variants[0].repo, variants[0].identity
+        whole = {self.place(storage): number for storage, number in copies.items()}
+        with contextlib.redirect_stderr(io.StringIO()):
+            place = choose_place(source.estimate(), len(pairs), self.place(scratch), whole)
+            into = place.make(nursery.FOLDER, repo)
+            began = time.monotonic()
+            facts = load_source(beginning, pairs, into)
+        after_s = time.monotonic() - began - beginning.written_s
+        began = time.monotonic()
+        svnadmin.run("verify", "-q", into / ".".join(pairs[0]))
+        verify_s = (time.monotonic() - began) * len(pairs) / min(AT_ONCE, len(pairs))
+        seconds = {
+            "converting": beginning.written_s - beginning.waited_s,
+            "loading": beginning.waited_s,
+            "verifying": min(verify_s, after_s),
+            "packing": max(0.0, after_s - verify_s),
+        }
+        record = {"repo": repo, "identity": identity, "path": str(into), **facts}
+        return Loaded(int(facts["revisions"]), seconds, record)
+
+    def copy(
+        self, name: str, storage: str, variants: Sequence[Variant],
+        loaded: Mapping[str, Loaded], spacer_kib: float,
+    ) -> float:  # fmt: skip
+        """Make one copy of each variant on a storage; returns the seconds that it took."""
+        place, began = self.place(storage), time.monotonic()
+        records = {repo: one.record for repo, one in loaded.items()}
+        with contextlib.redirect_stderr(io.StringIO()):
+            labels = make_missing(place, variants, 1, records, spacer_kib, 1)
+        took = time.monotonic() - began
+        path = self.folder / "results" / "repositories" / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        layout = {"apart": [], "verdict": "alone"}
+        known = {"place": str(place.path), "copies": 1, "layout": layout, "repositories": labels}
+        write_json(path, {"storage": name, **known})
+        return took
+
+    def measure(self, recipe: Mapping[str, Any], thresholds: Mapping[str, float]) -> Path | None:
+        """Measure a cell-round in a process of its own, as a run does; returns its export, None where it
+        failed."""
+        storage = {**recipe["storage"], "path": str(resolve(recipe["storage"]["path"], self.root))}
+        export = self.folder / "export.json"
+        words = [json.dumps({**recipe, "storage": storage}), "1", "0", "1"]
+        done = subprocess.run(
+            [*self._python(), *words, judgement.pack(thresholds), str(export)],
+            cwd=self.folder,
+            env=self._environment(),
+        )
+        return None if done.returncode else export
+
+    def _python(self) -> list[str]:
+        return [sys.executable, "-S", "-m", "vcsbench.run.cell"]
+
+    def _environment(self) -> dict[str, str]:
+        kept = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(self.folder / "bytecode")}
+        return {**os.environ, "PYTHONPATH": str(self.root / "workflow"), **kept}
+
+    def idle_s(self, storage: str) -> float:
+        """What a client takes that has nothing to do, from hot caches."""
+        url = f"file://{self.place(storage).path / FOLDER / EMPTY}"
+        return statistics.median(_took_s(["svn", "info", url]) for _ in range(IDLE_RUNS))
+
+
+def _took_s(argv: Sequence[str]) -> float:
+    began = time.monotonic()
+    subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.monotonic() - began
+
+
+@contextlib.contextmanager
+def sample(root: Path, storages: Sequence[str]) -> Iterator[Sample]:
+    """A sample that leaves nothing behind in a folder for temporary files and on the storages (configured
+    folders), nor does one that was killed before it."""
+    remove_abandoned(root, [])
+    with run_folder(root) as folder:
+        made = Sample(folder, root)
+        places = [made.place(storage) for storage in dict.fromkeys(storages)]
+        for place in places:
+            _remove_abandoned(place, root)
+        try:
+            yield made
+        finally:
+            for place in places:
+                place.remove()
+
+
+def _remove_abandoned(place: Place, root: Path) -> None:
+    """What a sample of this checkout left that was killed: its folder is gone by now."""
+    ours = f"{Place('/', root).path.name}-"
+    for gone in abandoned_places(place.storage):
+        if Path(gone.owner).name.startswith(ours):
+            gone.remove()
