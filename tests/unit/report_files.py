@@ -13,7 +13,8 @@ from vcsbench.advice.blocks import Terms
 from vcsbench.advice.recommend import advise
 from vcsbench.compare import findings
 from vcsbench.compare.decisions import USUAL
-from vcsbench.compare.noise import noise_table
+from vcsbench.compare.noise import noise_of
+from vcsbench.compare.noise_table import noise_table
 from vcsbench.compare.published import read_published
 from vcsbench.compare.tables import make_table
 from vcsbench.config.definitions import read_findings
@@ -62,18 +63,21 @@ def make_files(root: Path, **options: Any) -> SyntheticStudy:
     write_frame(measurements(collected), path)
     write_frame(failures(collected), folder / "failures" / f"{study.name}.csv")
     frame = read_measurements(path)
-    _write_tables(study, frame, folder / "tables" / study.name)
+    tables = _write_tables(study, frame, folder / "tables" / study.name)
     (folder / "noise").mkdir()
-    write_frame(noise_table(frame, axes, study.noise_class), folder / "noise" / f"{study.name}.csv")
+    noise = noise_of(frame, axes, study.block)
+    write_frame(
+        noise_table(frame, axes, study.noise_class, noise), folder / "noise" / f"{study.name}.csv"
+    )
     published = _published(study, axes)
     _write_tables(study, published, folder / "published" / study.name)
     defined = read_findings(DEFINITIONS, study.name, axes, names())
     assert study.published
-    basis = findings.basis_of(frame, axes, grid, study.noise_class, USUAL, study.published["scale"])
+    basis = findings.basis_of(frame, axes, grid, study.block, USUAL, study.published["scale"])
     verdicts = findings.verdicts(defined, axes, published, frame, basis)
     write_frame(verdicts, folder / "findings" / f"{study.name}.csv")
     advice = (
-        advise(frame, Terms(_values(study, frame), study.block, study.noise_class))
+        advise(frame, Terms(_values(study, frame), study.given, study.block), tables)
         if len(frame)
         else {}
     )
@@ -94,15 +98,20 @@ def _values(study: Study, frame: Any) -> dict[str, list[str]]:
     }
 
 
-def _write_tables(study: Study, frame: Any, folder: Path) -> None:
+def _write_tables(study: Study, frame: Any, folder: Path) -> list[Any]:
+    """Write all tables; returns those of which advice takes the calls."""
+    compared = []
     folder.mkdir(parents=True)
     order = _values(study, frame)
     for name, definition in study.tables.items():
-        table = make_table(frame, name, definition, order, study.noise_class)
+        table = make_table(frame, name, definition, order, study.block)
         write_frame(table, folder / f"{name}.csv")
+        if definition.get("compare", {}).get("axis", "ra") not in study.given:
+            compared.append(table)
         rows = read_records(folder / f"{name}.csv")
         text = markdown.to_markdown(name, definition, rows, order, {})
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    return compared
 
 
 def order_of(study: Study, axes: Mapping[str, list[str]]) -> dict[str, list[str]]:

@@ -50,6 +50,11 @@ def runs(rounds: int = 3) -> list[dict[str, Any]]:
     ]
 
 
+def told(value: float = 1.1) -> list[dict[str, Any]]:
+    """The rows of the table of those runs."""
+    return [{**row, "value": value} for row in runs(rounds=1)]
+
+
 def ratio(**values: Any) -> dict[str, Any]:
     usual = {"command": "log", "ra": "svn", "cache": "cold", "baseline": "f6", "candidate": "f7"}
     return {
@@ -70,9 +75,9 @@ def drawn(spec: dict[str, Any]) -> str:
 
 
 def test_elapsed_has_every_round_in_the_studys_order() -> None:
-    group = level_charts("elapsed", ELAPSED, runs(), LAYOUT)
+    group = level_charts("elapsed", ELAPSED, runs(), told(), LAYOUT)
     assert [chart.title for chart in group.charts] == ["log", "export"]
-    points = group.charts[0].spec["data"]["values"]
+    points = [p for p in group.charts[0].spec["data"]["values"] if "value" in p]
     assert len(points) == 2 * 2 * 2 * 3
     assert list(dict.fromkeys(p["panel"] for p in points)) == ["cold", "hot-os"]
     assert list(dict.fromkeys((p["line"], p["hue"]) for p in points)) == [
@@ -86,12 +91,24 @@ def test_elapsed_has_every_round_in_the_studys_order() -> None:
         assert f">{text}</text>" in svg
 
 
-def test_very_many_points_become_medians_and_ranges(monkeypatch: Any) -> None:
+def test_a_tick_is_the_number_of_the_table_and_not_a_median_of_runs() -> None:
+    # Several runs in a round, or a quotient of medians: another median than that of all runs.
+    spec = level_charts("elapsed", ELAPSED, runs(), told(0.9), LAYOUT).charts[0].spec
+    ticks = [p for p in spec["data"]["values"] if "told" in p]
+    assert len(ticks) == 2 * 2 * 2 and {p["told"] for p in ticks} == {0.9}
+    assert "median" not in str(spec["spec"])
+    none = [{**row, "value": None} for row in told()]
+    spec = level_charts("elapsed", ELAPSED, runs(), none, LAYOUT).charts[0].spec
+    assert not [p for p in spec["data"]["values"] if "told" in p]
+
+
+def test_very_many_points_become_ticks_and_ranges(monkeypatch: Any) -> None:
     monkeypatch.setattr(panels, "MANY_POINTS", 10)
-    spec = level_charts("elapsed", ELAPSED, runs(), LAYOUT).charts[0].spec
+    spec = level_charts("elapsed", ELAPSED, runs(), told(), LAYOUT).charts[0].spec
     points = spec["data"]["values"]
-    assert len(points) == 8
-    assert {(p["low"], p["value"], p["high"]) for p in points} == {(1.0, 1.1, 1.2)}
+    assert len(points) == 8 + 8
+    assert {(p["low"], p["high"]) for p in points if "low" in p} == {(1.0, 1.2)}
+    assert {p["told"] for p in points if "told" in p} == {1.1}
     assert "svn" in drawn(spec)
 
 
@@ -197,5 +214,5 @@ def test_thirty_blocks_have_a_panel_each_and_repositories_a_line() -> None:
 def test_one_round_has_no_drift_and_nothing_measured_no_chart() -> None:
     assert drift_charts(runs(rounds=1), ORDER, BLOCK, ["repo"]).charts == []
     assert drift_charts([], ORDER, BLOCK, ["repo"]).charts == []
-    assert level_charts("elapsed", ELAPSED, [], LAYOUT).charts == []
+    assert level_charts("elapsed", ELAPSED, [], [], LAYOUT).charts == []
     assert ratio_charts("f6-vs-f7", COMPARE, [], RATIO).charts == []

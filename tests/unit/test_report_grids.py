@@ -51,7 +51,7 @@ def labels(grid: Grid) -> list[str]:
 
 def row(**values: Any) -> dict[str, Any]:
     usual = {"value": 10.0, "ratio": 1.1, "low": 1.05, "high": 1.15, "n": 5.0, "flags": ""}
-    usual |= {"call": "faster", "noise_floor": 1.02, "detectable": 1.08}
+    usual |= {"call": "faster", "within": 1.15, "detectable": 1.08}
     return {**usual, **values}
 
 
@@ -153,12 +153,12 @@ def test_numbers_of_a_column_share_decimals_and_bars_a_scale() -> None:
 def test_only_differences_are_coloured() -> None:
     keys = {"ra": "svn", "repo": "ruby", "config": "slow", "cache": "cold", "candidate": "f7"}
     rows = [
-        {"command": "log", **keys, **row(value=20.0)},
-        {"command": "dump", **keys, **row(value=20.0, low=0.9, call="no difference shown")},
+        {"command": "log", **keys, **row(ratio=1.22)},
+        {"command": "dump", **keys, **row(ratio=1.22, low=0.9, call="no difference shown")},
     ]
     clear, unclear = measured_points(RATIO, rows, [])
     assert (clear.colour, unclear.colour) == ("y3", "same")
-    assert clear.text == unclear.text == "+20"
+    assert clear.text == unclear.text == "+22"
     assert keys_of(rows[0]) == {"command": "log", **keys}
 
 

@@ -1,4 +1,4 @@
-"""The noise floors on a study's page."""
+"""The noise on a study's page."""
 
 from unit.report_files import make_files, results_of
 from vcsbench.report.noise import noise_rows, noise_sentence
@@ -10,21 +10,24 @@ def test_the_page_says_what_identical_cells_differ_by(tmp_path):
     results = results_of(made)
     page = build_page(results)
     assert page.count("<tr><td>log cold http</td>") == 1
-    assert "Identical cells under two names may differ here by" in page
+    assert "18 cells measured twice under two names, in the same rounds" in page
     assert ", 18 of them twice, in 5 rounds" in page
     assert len(noise_rows(results.noise, results.study.noise_class)) == 18
 
 
-def test_without_twins_the_page_says_that_the_floor_is_not_known(tmp_path):
+def test_without_twins_the_page_says_that_it_is_not_known(tmp_path):
     page = build_page(results_of(make_files(tmp_path)))
-    assert "the noise floor is not known" in page
+    assert "nothing is called a difference: set `twins` to 1 or more" in page
 
 
-def test_a_floor_is_told_in_per_cent():
-    row = {"command": "log", "ra": "", "twins": 1.0, "rounds": 5.0, "differed": 1.012}
-    known = row | {"noise_floor": 1.034, "detectable": 1.2}
-    [told] = noise_rows([known], ["command", "ra"])
-    assert (told.of, told.differed, told.floor, told.detectable) == ("log", "1.2", "3.4", "20")
-    unknown = row | {"noise_floor": None, "detectable": None}
-    assert "by 3.4 %" in noise_sentence([known, unknown])
-    assert "For 1 class it is not known" in noise_sentence([known, unknown])
+def test_noise_is_told_in_per_cent():
+    row = {"command": "log", "ra": "", "twins": 1.0, "rounds": 5.0, "differed": 1.034}
+    row |= {"chance": 1.012, "spread": 1.2, "within": None, "twin_sd": 1.021}
+    [told] = noise_rows([row], ["command", "ra"])
+    assert (told.of, told.differed, told.chance, told.spread, told.within) == (
+        *("log", "3.4", "1.2", "20", ""),
+    )
+    assert "the two differ by 2.1 % (a standard deviation)" in noise_sentence([row, row])
+    assert "2 cells measured twice" in noise_sentence([row, row])
+    assert "no more than their rounds" in noise_sentence([row | {"twin_sd": 1.0}])
+    assert "it is not known" in noise_sentence([row | {"twin_sd": None, "twins": 0.0}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 import re
 from dataclasses import replace
 
@@ -60,14 +61,15 @@ def test_summary_says_what_where_and_when(tree: Element) -> None:
     )
 
 
-def test_advice_has_a_line_for_each_command_and_cache(tree: Element) -> None:
+def test_advice_has_a_line_for_each_access_command_and_cache(tree: Element) -> None:
     lines = tree.by_id("advice").all("tbody")[0].all("tr")
     assert [line.all("th")[0].text for line in lines] == [
-        f"{command}, {cache}"
+        f"{ra}, {command}, {cache}"
+        for ra in ("http", "svn", "file")
         for command in ("log", "export")
         for cache in ("cold", "hot-os", "hot-svn")
     ]
-    assert {line.all("td")[0].text for line in lines} == {"file f7 pack"}
+    assert {line.all("td")[0].text for line in lines} == {"f7 pack"}
 
 
 def test_findings_have_verdicts_intervals_and_the_scale(tree: Element) -> None:
@@ -144,10 +146,10 @@ def test_grid_shows_the_tables_numbers_with_interval_and_n(tree: Element, whole:
         if (row["command"], row["ra"], row["packing"], row["cache"])
         == ("export", "svn", "pack", "cold")
     )
-    assert cell.text.rstrip("†‡") == f"+{row['value']:.0f}"
-    assert (
-        f"ratio {row['ratio']:.2f}, 95 % interval {row['low']:.2f} to " in cell.attributes["title"]
-    )
+    ratio, low, high = (100 * (row[name] - 1) for name in ("ratio", "low", "high"))
+    assert cell.text.rstrip("†‡") == f"+{ratio:.0f}"
+    said = f"+{ratio:.0f} %, 95 % interval +{low:.0f} to +{high:.0f} %"
+    assert cell.attributes["title"].startswith(said)
     assert "n = 5" in cell.attributes["title"]
     assert "y5" in cell.classes or "y4" in cell.classes
 
@@ -244,7 +246,7 @@ def test_everything_from_outside_is_escaped(small: Results) -> None:
         tables=tables,
         advice={
             "recommendations": [
-                {"command": evil, "cache": "", "confident": False, "sentences": [evil]}
+                {"command": evil, "confident": False, "choose": evil, "sentences": [evil]}
             ]
         },
     )
@@ -285,3 +287,61 @@ def test_setting_describes_machine_repositories_and_servers(small: Results) -> N
     configurations = {d.all("summary")[0].text: d.text for d in setting.all("details")}
     assert sorted(configurations) == ["fast", "slow"]
     assert "svnserve.args --memory fast" in configurations["fast"]
+
+
+def numbers_of(tree: Element, name: str) -> dict[str, str]:
+    """What a chart's tooltips say, by panel and line."""
+    script = tree.by_id(f"chart-{name}").all("script")[0].text
+    points = json.loads(script)["data"]["values"]
+    return {f"{p['panel']} {p['line']}": f"{p['pct']} {p['interval']}" for p in points}
+
+
+def test_grid_tooltip_and_chart_show_one_number_and_the_published_reduction_is_named(
+    small: Results,
+) -> None:
+    # The quotient of medians says -5 %, the mean of the rounds' quotients +7 %.
+    said = {"value": -5.0, "ratio": 1.07, "low": 1.02, "high": 1.123}
+    rows_of = small.tables["f6-vs-f7"]
+    tables = {**small.tables, "f6-vs-f7": [{**row, **said} for row in rows_of]}
+    tree = parse(build_page(replace(small, tables=tables)))
+    shown = rows(grids(tree, "f6-vs-f7", "Measured")[0])["pack"][0]
+    assert shown.text.rstrip("†‡") == "+7"
+    assert shown.attributes["title"].startswith("+7.0 %, 95 % interval +2.0 to +12 %, n = 5")
+    assert set(numbers_of(tree, "f6-vs-f7-log").values()) == {"+7.0 +2.0 to +12"}
+    reduced = tree.by_id("table-f6-vs-f7").all("details", class_="reduced")[0]
+    assert reduced.all("figcaption")[0].text.startswith("Measured, reduced as published")
+    assert {td.text for td in reduced.all("tbody")[0].all("td")} == {"\N{MINUS SIGN}5"}
+    reading = tree.by_id("table-f6-vs-f7").all("p", class_="reading")[0].text
+    assert "Measured: the geometric mean of the rounds' quotients" in reading
+    assert "reduced as published: the quotient of medians" in reading
+
+
+def test_all_numbers_of_a_page_agree_in_grid_tooltip_and_chart(tree: Element) -> None:
+    for name in ("f6-vs-f7", "nopack-vs-pack"):
+        charted: list[str] = []
+        for command in ("log", "export"):
+            charted += numbers_of(tree, f"{name}-{command}").values()
+        cells = [
+            td
+            for grid in grids(tree, name, "Measured")
+            for row in rows(grid).values()
+            for td in row
+        ]
+        titles = [
+            re.match(r"(\S+) %, 95 % interval (.+?) %, n", td.attributes["title"]) for td in cells
+        ]
+        assert sorted(f"{m.group(1)} {m.group(2)}" for m in titles if m) == sorted(charted)
+        for td, said in zip(cells, titles, strict=True):
+            assert said and td.text.rstrip("†‡")[:2] == said.group(1)[:2]
+
+
+def test_a_table_of_which_the_grid_has_no_cell_has_no_section(tree: Element) -> None:
+    names = [s.all("h3")[0].text for s in tree.by_id("tables").all("section", class_="table")]
+    assert "f7-vs-f8" not in names and "f6-vs-f7" in names
+    assert "No cell that was measured tells f7-vs-f8" in tree.by_id("tables").text
+
+
+def test_advice_names_the_tables_that_compare_what_there_is_no_choice_of(tree: Element) -> None:
+    lead = tree.by_id("advice").all("p", class_="lead")[0]
+    assert lead.text.startswith("For each ra, command and cache apart")
+    assert [a.attributes["href"] for a in lead.all("a")] == ["#table-http-vs-ra"]

@@ -11,7 +11,7 @@ import pytest
 from unit.html_tree import Element, grids, parse, rows
 from vcsbench import metrics
 from vcsbench.config.study import Study
-from vcsbench.metrics.metric import HIGH, Metric
+from vcsbench.metrics.metric import HIGH, MORE, Metric
 from vcsbench.report.markdown import to_markdown
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
@@ -26,10 +26,9 @@ THROUGHPUT = Metric(
     reading="Throughput in MB/s, from the median of the rounds.",
     quantity="throughput",
     needs=("elapsed_s",),
-    parts={"elapsed_s": lambda run: run["elapsed_s"]},
     value=lambda part: MB / part["elapsed_s"],
     better=HIGH,
-    words=("higher", "lower"),
+    words=MORE,
 )
 LAYOUT = {"rows": ["tool"], "columns": ["cache"]}
 COMPARE = {"axis": "tool", "baseline": "cp", "candidates": ["rsync"]}
@@ -39,6 +38,7 @@ STUDY = Study(
     source="Made up.",
     axes={"tool": list(SECONDS), "cache": ["cold", "hot"]},
     block=["cache"],
+    given=["cache"],
     noise_class=["tool"],
     lead=["throughput"],
     commands={"copy": {"argv": "{tool} {tree} {target}", "reads": "tree", "work": "tree"}},
@@ -123,7 +123,7 @@ def results_of(study: Study) -> Results:
         for run in runs
     ]
     advised = [
-        {"cache": cache, "confident": True, "choice": {"tool": "cp"}, "sentences": ["Fastest: cp."]}
+        {"cache": cache, "confident": True, "choose": "cp", "sentences": ["Fastest: cp."]}
         for cache in ("cold", "hot")
     ]
     return Results(
@@ -134,7 +134,7 @@ def results_of(study: Study) -> Results:
         tables=tables,
         noise=[
             {"tool": "cp", "twins": 1.0, "rounds": 5.0}
-            | dict.fromkeys(("differed", "noise_floor", "detectable"), 1.05)
+            | dict.fromkeys(("differed", "chance", "spread", "within", "twin_sd"), 1.05)
         ],
         advice={"recommendations": advised if "cache" in study.axes else advised[:1]},
         contexts=contexts,
@@ -187,8 +187,8 @@ def test_what_leads_comes_first_among_tables_and_charts(page: Element) -> None:
     assert charts == [
         "Throughput",
         "Elapsed time",
-        "Ratio cp-vs-rsync",
-        "Ratio cp-vs-rsync-throughput",
+        "cp-vs-rsync",
+        "cp-vs-rsync-throughput",
         "Drift over the rounds",
     ]
 
@@ -203,7 +203,7 @@ def test_more_is_better_where_the_metric_says_so(page: Element) -> None:
     for section, text in ((less, "\N{MINUS SIGN}50"), (more, "+100")):
         [hot] = [td for td in section.all("tbody")[0].all("td") if td.text == text][-1:]
         assert "x5" in hot.classes  # cp is the better one in either
-    assert "Left of 1, rsync is higher" in page.by_id("charts").text
+    assert "Left of 0, rsync is higher" in page.by_id("charts").text
     assert rows(grids(page, "throughput", "Measured")[0])["cp"][1].text == "500"
     assert "Throughput in MB/s" in page.by_id("table-throughput").text
 
@@ -221,7 +221,7 @@ def test_markdown_says_the_same_as_the_page(page: Element) -> None:
     text = to_markdown(
         name,
         STUDY.tables[name],
-        [{"table": name, "noise_floor": None, "detectable": None, **row} for row in table],
+        [{"table": name, "within": None, "detectable": None, **row} for row in table],
         order,
         {},
     )
@@ -229,7 +229,7 @@ def test_markdown_says_the_same_as_the_page(page: Element) -> None:
     assert "below 0, rsync is higher." in page.by_id(f"table-{name}").text
 
 
-def test_advice_is_told_by_the_axes_of_the_block(page: Element) -> None:
+def test_advice_is_told_by_what_is_given(page: Element) -> None:
     lines = page.by_id("advice").all("tbody")[0].all("tr")
     assert [line.all("th")[0].text for line in lines] == ["cold", "hot"]
 
@@ -243,7 +243,13 @@ def test_limits_are_those_of_its_axes(page: Element) -> None:
 def test_one_axis_alone_and_no_block_make_a_page() -> None:
     tables = {"elapsed": {"metric": "elapsed_s", "rows": ["tool"], "columns": []}}
     alone = replace(
-        STUDY, axes={"tool": list(SECONDS)}, block=[], noise_class=[], lead=[], tables=tables
+        STUDY,
+        axes={"tool": list(SECONDS)},
+        block=[],
+        given=[],
+        noise_class=[],
+        lead=[],
+        tables=tables,
     )
     page = parse(build_page(results_of(alone)))
     assert [h.text for h in page.by_id("charts").all("h3")] == [

@@ -8,7 +8,7 @@ import pytest
 
 from unit.report_files import CONFIG, DEFINITIONS, default_study
 from vcsbench.config.validation import read_yaml
-from vcsbench.report.verdicts import table_of
+from vcsbench.report.verdicts import table_of, verdicts
 
 FINDINGS = [
     pytest.param(study, finding, id=finding["id"])
@@ -70,3 +70,11 @@ def test_the_link_leads_to_a_row_that_the_finding_is_about() -> None:
         default_study("fsfs-ssd-2014").tables,
     )
     assert where == {"cache": "hot", "config": ["medium", "fast"]}
+
+
+def test_a_value_says_what_it_is_of() -> None:
+    row = {"id": "x", "expected": "at least 80", "published": None, "measured": 47.9, "low": 47.0}
+    row |= {"high": 49.0, "verdict": "differs", "unit": "%", "over": "least of 12 cells", "why": ""}
+    (found,) = verdicts([row], {}, {}, [])
+    assert (found["measured"], found["interval"]) == ("47.9", "47.0 to 49.0")
+    assert found["of"] == "%; least of 12 cells"

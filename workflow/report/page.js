@@ -65,10 +65,10 @@ document.addEventListener("click", (event) => {
   note.textContent = cell ? cell.title : "";
 });
 
-// On paper nothing can be unfolded; whole published tables would fill most of it.
+// On paper nothing can be unfolded; whole published tables, and numbers shown twice, would fill most of it.
 let folded = [];
 window.addEventListener("beforeprint", () => {
-  folded = [...document.querySelectorAll("details:not([open], .whole, .vega-embed details)")];
+  folded = [...document.querySelectorAll("details:not([open], .whole, .reduced, .vega-embed details)")];
   folded.forEach((details) => { details.open = true; });
 });
 window.addEventListener("afterprint", () => {

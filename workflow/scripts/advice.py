@@ -5,7 +5,10 @@ from typing import Any
 
 from vcsbench.advice.blocks import Terms
 from vcsbench.advice.recommend import advise
+from vcsbench.advice.work import Counted, add_less_work
+from vcsbench.compare.columns import NUMBERS
 from vcsbench.compare.decisions import Limits
+from vcsbench.evidence.frames import read_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.run.rulelog import logged
 from vcsbench.wholefile import write_sealed
@@ -17,11 +20,17 @@ with logged(snakemake.log[0]):
     params = snakemake.params
     terms = Terms(
         order=params.order,
+        given=params.given,
         block=params.block,
-        noise_class=params.noise_class,
         caveats=params.caveats,
         limits=Limits(**params.limits),
     )
-    advice = {"study": snakemake.wildcards.study} | advise(frame, terms)
+    tables = [read_frame(path) for path in snakemake.input.tables]
+    advice = {"study": snakemake.wildcards.study} | advise(frame, terms, tables)
+    counted = [
+        Counted(definition, read_frame(path, NUMBERS).to_dict("records"))
+        for path, definition in zip(snakemake.input.counted, params.counted, strict=True)
+    ]
+    add_less_work(advice["recommendations"], counted, terms.order, terms.limits)
     text = json.dumps(advice, indent=1, ensure_ascii=False, allow_nan=False)
     write_sealed(snakemake.output[0], text + "\n")

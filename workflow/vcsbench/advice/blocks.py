@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from vcsbench.compare.decisions import USUAL, Limits
+from vcsbench.compare.decisions import TOO_NOISY, USUAL, Limits
 from vcsbench.compare.family import call_all
 from vcsbench.compare.intervals import Estimate, ratio_interval
-from vcsbench.compare.noise import Floors
+from vcsbench.compare.noise import Noise
 from vcsbench.evidence import samework
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.metrics.metric import Metric
 
 Point = tuple[str, ...]  # one value for each axis that there is a choice of
+Pairs = tuple[tuple[Point, Point], ...]  # each with what it is compared with
+Cell = tuple[str, ...]  # the values of all axes
+Calls = Mapping[tuple[Cell, Cell], str]  # of the first cell against the second
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What advice goes by: the study's axes with their values in order, which of them make a `block` and
-    which a `noise_class`, a sentence for each command that has one, and the metric in which a choice is
-    better."""
+    """What advice goes by: the study's axes with their values in order, which of them are `given` (advice is
+    told for each of their values apart) and which make a `block` that is measured side by side, a sentence
+    for each command that has one, and the metric in which a choice is better."""
 
     order: Mapping[str, Sequence[str]]
+    given: Sequence[str]
     block: Sequence[str]
-    noise_class: Sequence[str]
     caveats: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = USUAL
     metric: Metric = field(default_factory=lambda: metric_of(DEFAULT))
@@ -35,46 +38,53 @@ class Terms:
 
 @dataclass(frozen=True, eq=False)  # two of the same numbers are still two
 class Comparison:
-    """How many times as good (as fast, say) as something else: the paired ratio, its interval, and its
-    spread, the smallest and the largest of `n` rounds. `noise_floor` is that of the cells compared, a ratio
-    of at least 1, None where it is not known; `call` says what the former is, "" until `called`."""
+    """How many times as good (as fast, say) as something else: the paired ratio and its 95 % interval over
+    `n` rounds, the standard error of its logarithm with its degrees of freedom, the mean over how many
+    `pairs` of choices it is; `call` says what the ratio is, "" until it is `called`, as it is from the
+    beginning where a table compares the same."""
 
     ratio: float
     low: float
     high: float
-    smallest: float
-    largest: float
     n: int
-    noise_floor: float | None
+    error: float
+    degrees: float
+    pairs: int
     call: str = ""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval excludes 1."""
+        return self.low > 1 or self.high < 1
 
 
 class Block:
-    """The cells that agree on the axes of the block: what there is to choose between.
+    """The cells that agree on what is given: what there is to choose between.
 
     `names` are the axes with more than one value, `fixed` the others' values. Cells that lack one
     of the block's rounds are `left_out`, so that all are compared over the same rounds. Those that did
     not do what most did are in `other_work`, each with what differs.
     """
 
-    def __init__(self, rows: pd.DataFrame, terms: Terms, floors: Floors) -> None:
-        """Take the block's rows of reduction.by_round."""
-        choices = [axis for axis in terms.order if axis not in terms.block]
+    def __init__(self, rows: pd.DataFrame, terms: Terms, noise: Noise, calls: Calls) -> None:
+        """Take the block's rows of reduction.by_round; `calls` are those of tables, as calls_in has them."""
+        choices = [axis for axis in terms.order if axis not in terms.given]
         found = {axis: set(rows[axis]) - {""} for axis in choices}
         self.names = [axis for axis in choices if len(found[axis]) > 1]
         self.fixed = {axis: min(found[axis]) for axis in choices if len(found[axis]) == 1}
         self.terms = terms
         self.hosts = sorted(set(rows["host"]))
         self.rounds = sorted(set(rows["round"]))
-        self.floors: dict[Point, float] = {}
-        self.made: dict[tuple[tuple[Point, Point], ...], Comparison] = {}
+        self.calls, self.noise = calls, noise
+        self.cells: dict[Point, Cell] = {}
+        self.made: dict[Pairs, Comparison] = {}
         measured: dict[Point, dict[float, float]] = {}
         works: dict[Point, str] = {}
         for row in rows.to_dict("records"):
             point = tuple(row[axis] for axis in self.names)
             measured.setdefault(point, {})[row["round"]] = row[terms.metric.name]
             works[point] = row["work"]
-            self.floors[point] = floors.of({axis: row[axis] for axis in terms.order})
+            self.cells[point] = tuple(row[axis] for axis in terms.order)
         alike = samework.alike(works)
         self.other_work = {p: _why_other(p, works, alike) for p in measured if p not in alike}
         self.left_out = [p for p, numbers in measured.items() if len(numbers) < len(self.rounds)]
@@ -107,81 +117,83 @@ class Block:
         """The less, the better."""
         return self.terms.metric.gain * math.fsum(map(math.log, self.numbers[point]))
 
-    def compare(self, good: Point, other: Point) -> Comparison:
-        """Two choices, not called yet; the same comparison each time."""
-        return self._compare(((good, other),))
+    def axes(self, point: Point) -> dict[str, str]:
+        """A choice by its axes, without those that do not apply."""
+        return {axis: value for axis, value in zip(self.names, point, strict=True) if value}
 
-    def compare_values(self, axis: str, good: str, other: str) -> Comparison | None:
-        """Two values of an axis, over all choices that are the same otherwise; None without any."""
-        matches = self._matches(axis, good, other)
-        return self._compare(matches) if matches else None
-
-    def reversed_for(self, axis: str, good: str, other: str) -> list[dict[str, str]]:
-        """Where it is the other way round, told from noise: the values of another axis, as axis and value,
-        if it is so for all choices with them and for no others; else these choices."""
-        matches = self._matches(axis, good, other)
-        found = [point for point, partner in matches if self._is_worse(point, partner)]
-        rest = [name for name in self.names if name != axis]
-        for name in rest if found else []:
-            index = self.names.index(name)
-            values = {point[index] for point in found}
-            if all(point in found for point, _ in matches if point[index] in values):
-                return [{name: value} for value in self.terms.order[name] if value in values]
-        return [{name: point[self.names.index(name)] for name in rest} for point in found]
-
-    def _matches(self, axis: str, good: str, other: str) -> tuple[tuple[Point, Point], ...]:
+    def pairs(self, axis: str, good: str, other: str) -> Pairs:
+        """The choices with one value of an axis, each with what is the same otherwise with the other."""
+        index = self.names.index(axis)
         return tuple(
             (point, partner)
-            for point in self.numbers
-            if point[self.names.index(axis)] == good
-            and (partner := self._with(point, axis, other)) in self.numbers
+            for point in self.ranked()
+            if point[index] == good
+            and (partner := (*point[:index], other, *point[index + 1 :])) in self.numbers
         )
-
-    def _is_worse(self, point: Point, other: Point) -> bool:
-        found = self.compare(point, other)
-        return found.high < 1 and found.ratio * (found.noise_floor or 1.0) < 1
 
     def values(self, axis: str) -> list[str]:
         """The values of an axis, the best first, over the choices that all of them have."""
-        found = {point[self.names.index(axis)] for point in self.numbers}
+        index = self.names.index(axis)
+        found = {point[index] for point in self.numbers}
         sums = {value: 0.0 for value in self.terms.order[axis] if value in found}
         for point in self.numbers:
-            if all(self._with(point, axis, value) in self.numbers for value in sums):
-                sums[point[self.names.index(axis)]] += self._cost(point)
+            partners = ((*point[:index], value, *point[index + 1 :]) for value in sums)
+            if all(partner in self.numbers for partner in partners):
+                sums[point[index]] += self._cost(point)
         return sorted(sums, key=lambda value: sums[value])
 
-    def _with(self, point: Point, axis: str, value: str) -> Point:
-        index = self.names.index(axis)
-        return (*point[:index], value, *point[index + 1 :])
+    def compare(self, pairs: Pairs) -> Comparison:
+        """The first of each pair against the second, the geometric mean over the pairs; not called yet, and
+        the same comparison each time."""
+        if pairs not in self.made:
+            logs = [self._logs(*pair) for pair in pairs]
+            mean = [math.fsum(column) / len(logs) for column in zip(*logs, strict=True)]
+            cells = [(self.cells[good], self.cells[other]) for good, other in pairs]
+            made = self.noise.judged(ratio_interval(mean, len(pairs)), cells)
+            found = Comparison(
+                made.value, made.low, made.high, made.n, made.error, made.degrees, len(pairs)
+            )
+            self.made[pairs] = (
+                replace(found, call=self._in_table(*pairs[0])) if len(pairs) == 1 else found
+            )
+        return self.made[pairs]
 
-    def _compare(self, matches: tuple[tuple[Point, Point], ...]) -> Comparison:
-        """Matching pairs: geometric means within rounds, then over them."""
-        if matches in self.made:
-            return self.made[matches]
-        gain = self.terms.metric.gain
-        pairs = [[self.numbers[point] for point in pair] for pair in matches]
-        logs = [[gain * math.log(o / g) for g, o in zip(*pair, strict=True)] for pair in pairs]
-        per_round = [math.fsum(column) / len(logs) for column in zip(*logs, strict=True)]
-        estimate = ratio_interval(per_round)
-        floors = [self.floors[point] for pair in matches for point in pair]
-        self.made[matches] = Comparison(
-            ratio=estimate.value,
-            low=estimate.low,
-            high=estimate.high,
-            smallest=math.exp(min(per_round)),
-            largest=math.exp(max(per_round)),
-            n=estimate.n,
-            noise_floor=None if any(map(math.isnan, floors)) else max(floors),
-        )
-        return self.made[matches]
+    def _in_table(self, good: Point, other: Point) -> str:
+        """What a table calls it; never the worse one: this comparison may lack rounds that a table has."""
+        call = self.calls.get((self.cells[good], self.cells[other]), "")
+        return TOO_NOISY if call == self.terms.metric.words.worse else call
+
+    def _logs(self, good: Point, other: Point) -> list[float]:
+        gain, sides = self.terms.metric.gain, (self.numbers[good], self.numbers[other])
+        return [gain * math.log(o / g) for g, o in zip(*sides, strict=True)]
 
 
-def called(comparisons: Sequence[Comparison], terms: Terms) -> list[Comparison]:
-    """The comparisons with their calls; together they are one family."""
-    estimates = [Estimate(c.ratio, c.low, c.high, c.n) for c in comparisons]
-    floors = [math.nan if c.noise_floor is None else c.noise_floor for c in comparisons]
-    words = call_all(estimates, floors, terms.metric.words[:2], terms.limits)
-    return [replace(c, call=word) for c, word in zip(comparisons, words, strict=True)]
+def called(comparisons: Sequence[Comparison], noise: Noise, terms: Terms) -> list[Comparison]:
+    """The comparisons with their calls; those that had none before are one family."""
+    new = [
+        Estimate(c.ratio, c.low, c.high, c.n, c.error, c.degrees, c.pairs)
+        for c in comparisons
+        if not c.call
+    ]
+    words = iter(call_all(new, noise.twins_known, terms.metric.words[:2], terms.limits))
+    return [c if c.call else replace(c, call=next(words)) for c in comparisons]
+
+
+def calls_in(tables: Iterable[pd.DataFrame], terms: Terms) -> dict[tuple[Cell, Cell], str]:
+    """The calls of tables that compare one axis in the metric of the advice: of both sides of each row."""
+    better, worse = terms.metric.words[:2]
+    turned = {better: worse, worse: better}
+    found: dict[tuple[Cell, Cell], str] = {}
+    for table in tables:
+        for row in table.to_dict("records"):
+            sides = (
+                tuple(row.get(axis, row[side]) for axis in terms.order)
+                for side in ("candidate", "baseline")
+            )
+            candidate, baseline = sides
+            found[candidate, baseline] = row["call"]
+            found[baseline, candidate] = turned.get(row["call"], row["call"])
+    return found
 
 
 def _why_other(point: Point, works: Mapping[Point, str], alike: set[Point]) -> str:

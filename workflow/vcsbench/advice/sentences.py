@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from vcsbench.axes import axis_of
 from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
+from vcsbench.compare.noise import Noise
 from vcsbench.metrics.metric import Metric
 from vcsbench.words import enumeration, significant
 
-# So many choices without a difference are named; of more, only what they have in common.
+# So many are named; of more it is said how many they are.
 NAMED = 4
 
+# How it is said that two values are not told apart.
+UNTOLD = (
+    (NOT_SHOWN, "no difference shown between", "and"),
+    (TOO_NOISY, "too noisy to tell", "from"),
+)
 
-@dataclass(frozen=True)
-class Call:
-    """The best value of an axis in a block and by how much, or why there is none (NOT_SHOWN, TOO_NOISY). The
-    block is told by `of`, and the value of its last axis."""
-
-    value: str
-    ratio: float
-    of: str
-    last: str
-    but_for: tuple[str, ...] = ()  # the choices for which it is the other way round
+Axes = Mapping[str, str]
+Effects = Sequence[Mapping[str, Any]]
 
 
 class Sentences:
@@ -34,44 +31,86 @@ class Sentences:
         self.words = metric.words
         self.unit = metric.unit
 
-    def choice(self, axes: Mapping[str, str]) -> str:
-        """A choice in words: `svn f7 pack, config fast`."""
+    def choice(self, axes: Axes) -> str:
+        """A choice in words: `f7 pack, config fast`."""
         speaking = " ".join(v for name, v in axes.items() if axis_of(name).speaks and v)
         others = [f"{name} {v}" for name, v in axes.items() if not axis_of(name).speaks and v]
         return ", ".join(filter(None, [speaking, *others]))
 
-    def overall(self, item: Mapping[str, Any]) -> str:
-        """Which choice is best and by how much, or between which no difference is shown."""
-        choice, best, worst = self.choice, item["fastest"], item["slowest"]
-        within = f", all with {choice(item['fixed'])}" if item["fixed"] else ""
-        last = f"{self._times(worst['comparison'])} the {self.words.worst}, {choice(worst['axes'])}"
-        value = f"{significant(best['median_s'])} {self.unit}"
-        winner = f"{_capital(self.words.best)}: {choice(item['choice'])} ({value}{within})"
-        if not item["tied"]:
-            next_one = item["runner_up"]
-            second = self._times(next_one["comparison"], " over the rounds")
-            if next_one["axes"] == worst["axes"]:
-                return f"{winner}, {second} {choice(next_one['axes'])}."
-            return f"{winner}, {second} the next, {choice(next_one['axes'])}, and {last}."
-        tied = [(choice(t["axes"]), t["call"]) for t in item["tied"]]
-        untold = _capital(self._untold(choice(best["axes"]), tied))
-        if not item["choice"]:
-            return f"{untold}{within}: nothing is recommended."
-        if worst["comparison"]["call"] == self.words.better:
-            winner += f", {last}"
-        return f"{winner}. {untold}."
+    def chosen(self, choices: Sequence[Axes], others: Sequence[Axes], effects: Effects) -> str:
+        """What to choose: the one that is best, or what is not told from it."""
+        if not others:
+            calls = {effect["comparison"]["call"] for effect in effects}
+            return NOT_SHOWN if calls <= {NOT_SHOWN} else TOO_NOISY
+        if product := _product(choices, [*choices, *others]):
+            return self._either(product)
+        if len(others) < min(len(choices), NAMED):
+            return f"any but {_joined([self.choice(axes) for axes in others], 'and')}"
+        if len(choices) <= NAMED:
+            return _joined([self.choice(axes) for axes in choices], "or")
+        return f"one of {len(choices)}"
 
-    def axis(self, name: str, comparisons: Sequence[Mapping[str, Any]]) -> str:
-        """What the values of an axis make of it, others equal: the best against each of the rest."""
-        best = comparisons[0]["faster"]
-        better = [
-            f"{self._times(c)} {c['slower']}{self._but(map(self.choice, c['but_for']))}"
-            for c in comparisons
-            if c["call"] == self.words.better
+    def _either(self, product: Mapping[str, Sequence[str]]) -> str:
+        """`f7 pack`, or `pack; f6 or f7` where all of the choices that have these values are meant."""
+        told = {axis: values[0] for axis, values in product.items() if len(values) == 1}
+        open_ = [
+            _joined([self.choice({axis: value}) for value in values], "or")
+            for axis, values in product.items()
+            if len(values) > 1
         ]
-        told = f"{best} is {enumeration(better)}" if better else ""
-        untold = self._untold(best, [(c["slower"], c["call"]) for c in comparisons])
-        return f"{name}: {'; '.join(filter(None, [told, untold]))}."
+        return "; ".join(filter(None, [self.choice(told), *open_]))
+
+    def overall(self, item: Mapping[str, Any]) -> str:
+        """Which choice is best and by how much, or which are not told from it."""
+        choice, best, worst = self.choice, item["best"], item["slowest"]
+        within = [f"all with {choice(item['fixed'])}"] if item["fixed"] else []
+        if not item["confident"]:
+            said = "".join(f" ({one})" for one in within)
+            return f"None of the {len(item['choices'])} choices{said} is told from the best."
+        said = ", ".join([f"median {significant(best['median_s'])} {self.unit}", *within])
+        name = choice(best["axes"])
+        _, *tied = map(choice, item["choices"])
+        start = f"{_capital(self.words.best)}: {name} ({said})"
+        far = [
+            f"{self._times(one['comparison'])} the {label}, {choice(one['axes'])}"
+            for label, one in (("next", item["runner_up"]), (self.words.worst, worst))
+            if one["comparison"]["call"] == self.words.better
+            if label != "next" or one["axes"] != worst["axes"]
+        ]
+        if tied:
+            last = far if worst["comparison"]["call"] == self.words.better else []
+            return f"{', '.join([start, *last[-1:]])}. Not told from it: {_joined(tied, 'and')}."
+        return f"{start}, {' and '.join(far)}." if far else f"{start}."
+
+    def effects(self, effects: Effects) -> list[str]:
+        """A sentence per axis: its best value against each of the rest, others equal."""
+        axes = dict.fromkeys(effect["axis"] for effect in effects)
+        return [self._axis(axis, [e for e in effects if e["axis"] == axis]) for axis in axes]
+
+    def _axis(self, name: str, effects: Effects) -> str:
+        better = [e for e in effects if e["comparison"]["call"] == self.words.better]
+        parts = []
+        for one in dict.fromkeys(effect["better"] for effect in better):
+            of_one = [effect for effect in better if effect["better"] == one]
+            said = [
+                f"{self._times(e['comparison'], e['pairs'])} {e['worse']}{self._with(e)}"
+                for e in of_one
+            ]
+            parts.append(f"{one} is {enumeration(said)}")
+        for call, words, joint in UNTOLD:
+            untold: dict[tuple[str, ...], list[str]] = {}
+            for effect in effects:
+                if effect["comparison"]["call"] == call:
+                    both = tuple(sorted((effect["better"], effect["worse"])))
+                    untold.setdefault(both, []).extend(map(self.choice, effect["with"]))
+            parts += [
+                f"{words} {one} {joint} {other}{_in(filter(None, where))}"
+                for (one, other), where in untold.items()
+            ]
+        return f"{name}: {'; '.join(parts)}."
+
+    def _with(self, effect: Mapping[str, Any]) -> str:
+        return _in(filter(None, map(self.choice, effect["with"])))
 
     def other_work(self, found: Sequence[Mapping[str, Any]]) -> list[str]:
         """That choices are not compared for what they did, those with the same reason together."""
@@ -84,43 +123,59 @@ class Sentences:
             for reason, names in by_reason.items()
         ]
 
-    def over_blocks(self, name: str, calls: Sequence[Call], blocks: int) -> str:
-        """What an axis makes of all `blocks`; `calls` are of those that have a choice of it."""
-        parts = []
-        for value in dict.fromkeys(call.value for call in calls):
-            agreeing = [call for call in calls if call.value == value]
-            where = "everything" if len(agreeing) == blocks else _where(agreeing)
-            if value in (NOT_SHOWN, TOO_NOISY):
-                parts.append(f"{value} for {where}")
-                continue
-            ratios = [call.ratio for call in agreeing]
-            span = dict.fromkeys(map(significant, (min(ratios), max(ratios))))
-            times = f"{' to '.join(span)} times {self.words.as_good} the next"
-            but = self._but(dict.fromkeys(name for call in agreeing for name in call.but_for))
-            parts.append(f"{value} is {self.words.best} for {where}, {times}{but}")
+    def over_blocks(self, name: str, effects: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+        """What an axis makes of all blocks that have a choice of it, each with its name."""
+        clear: dict[tuple[str, str], dict[str, float]] = {}
+        untold: dict[str, dict[str, None]] = {TOO_NOISY: {}, NOT_SHOWN: {}}
+        for block, effect in effects:
+            found = effect["comparison"]
+            where = f"{block}{self._with(effect)}".removeprefix(" with ")
+            if found["call"] == self.words.better:
+                pair = effect["better"], effect["worse"]
+                clear.setdefault(pair, {})[where or "all cells"] = found["ratio"]
+            else:
+                untold[found["call"]][where or "all cells"] = None
+        parts = [
+            f"{better} is {self.words.better} than {worse} for {_by_how_much(where)}"
+            for (better, worse), where in clear.items()
+        ]
+        for call, several in untold.items():
+            named = enumeration(list(several))
+            if len(several) > NAMED:
+                named = f"{len(several)} others" if parts else f"all {len(several)}"
+            parts += [f"{call} for {named}"] if several else []
         return f"{name}: {'; '.join(parts)}."
 
-    def _but(self, exceptions: Iterable[str]) -> str:
-        names = list(exceptions)
-        return f" (but {self.words.worse} for {enumeration(names)})" if names else ""
+    def _times(self, comparison: Mapping[str, Any], pairs: int = 1) -> str:
+        ratio, low, high = (_factor(comparison[name]) for name in ("ratio", "low", "high"))
+        mean = f", the mean of {pairs} pairs" if pairs > 1 else ""
+        return f"{ratio} times (95 %: {low} to {high}{mean}) {self.words.as_good}"
 
-    def _untold(self, best: str, others: Sequence[tuple[str, str]]) -> str:
-        """What the best is not told from, of others with their calls; "" if there is none."""
-        parts = []
-        for words, wanted, joint in (
-            ("no difference shown between", NOT_SHOWN, "and"),
-            ("too noisy to tell", TOO_NOISY, "from"),
-            ("elsewhere", self.words.worse, f"is not {self.words.better} than"),
-        ):
-            names = [name for name, call in others if call == wanted]
-            several = f"{len(names)} others" if len(names) > NAMED else _joined(names, joint)
-            if names:
-                parts.append(f"{words} {best} {joint} {several}")
-        return "; ".join(parts)
 
-    def _times(self, comparison: Mapping[str, Any], what: str = "") -> str:
-        ratio, low, high = (_factor(comparison[name]) for name in ("ratio", "smallest", "largest"))
-        return f"{ratio} times ({low} to {high}{what}) {self.words.as_good}"
+def _product(chosen: Sequence[Axes], all_: Sequence[Axes]) -> dict[str, list[str]]:
+    """The axes of which not every value is among the chosen, with those that are, where all choices with
+    these values are chosen; {} where not."""
+    axes = list(dict.fromkeys(axis for one in all_ for axis in one))
+    found = {a: list(dict.fromkeys(one.get(a, "") for one in chosen)) for a in axes}
+    meant = [one for one in all_ if all(one.get(a, "") in found[a] for a in axes)]
+    if len(meant) > len(chosen):
+        return {}
+    every = {a: {one.get(a, "") for one in all_} for a in axes}
+    return {a: values for a, values in found.items() if len(values) == 1 or {*values} != every[a]}
+
+
+def _by_how_much(ratios: Mapping[str, float]) -> str:
+    """Where something is better, and by which factor; of many where by the most and by the least."""
+    told = {where: f"{where} ({_factor(ratio)} times)" for where, ratio in ratios.items()}
+    if len(told) <= 2 * NAMED:
+        return enumeration(list(told.values()))
+    most, least = max(ratios, key=ratios.__getitem__), min(ratios, key=ratios.__getitem__)
+    return f"{len(told)}, the most for {told[most]}, the least for {told[least]}"
+
+
+def _in(names: Iterable[str]) -> str:
+    found = list(names)
+    return f" with {_joined(found, 'and')}" if found else ""
 
 
 def _capital(text: str) -> str:
@@ -128,28 +183,18 @@ def _capital(text: str) -> str:
 
 
 def _joined(names: Sequence[str], joint: str) -> str:
-    # Choices of several words, with commas among them, are told apart by semicolons.
-    if any(" " in name for name in names):
-        return "; ".join(names)
-    return enumeration(names)
+    # Choices with commas in them are told apart by semicolons.
+    separator = "; " if any("," in name for name in names) else ", "
+    if len(names) < 2:
+        return "".join(names)
+    return f"{separator.join(names[:-1])} {joint} {names[-1]}"
 
 
-def unknown_noise(unknown: int, comparisons: int) -> list[str]:
-    """That comparisons have no noise floor, and what to do about it."""
-    if not unknown:
+def unknown_noise(noise: Noise) -> list[str]:
+    """That it is not known what twins differ by, and what to do about it."""
+    if noise.twins_known:
         return []
-    which = "the" if unknown == comparisons else f"{unknown} of the {comparisons}"
-    return [
-        f"Too few cells were measured twice to know the noise of {which} comparisons: "
-        "set `twins` to 1 or more."
-    ]
-
-
-def _where(calls: Sequence[Call]) -> str:
-    lasts: dict[str, list[str]] = {}
-    for call in calls:
-        lasts.setdefault(call.of, []).append(call.last)
-    return enumeration([f"{of} ({', '.join(found)})" for of, found in lasts.items()])
+    return ["No cell was measured twice, so their noise is not known: set `twins` to 1 or more."]
 
 
 def _factor(ratio: float) -> str:

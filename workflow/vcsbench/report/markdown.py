@@ -6,13 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from vcsbench import words
-from vcsbench.compare.columns import keys_of
+from vcsbench.compare.columns import is_exact, keys_of
 from vcsbench.evidence.flags import WITHHOLDING
 from vcsbench.evidence.samework import by_reason
 from vcsbench.metrics import metric_in
 from vcsbench.report.grids import Grid, Layout, Point, layout_of, make_grids, with_numbers
-from vcsbench.report.points import numbered
-from vcsbench.report.readings import LEGEND, reading
+from vcsbench.report.points import not_measured, numbered
+from vcsbench.report.readings import (
+    LEGEND,
+    has_interval,
+    interval,
+    reading,
+    reading_of_measured,
+    written,
+)
 from vcsbench.report.records import Record, varying
 
 
@@ -29,7 +36,9 @@ def to_markdown(
     `caveats` a sentence for each command that has one: it stands under the command's grids.
     """
     layout = layout_of(definition, order)
-    grids = make_grids([_point(row, definition) for row in rows], layout)
+    points = [_point(row, definition) for row in rows]
+    missing = not_measured(definition, points)
+    grids = make_grids([] if missing else points, layout)
     blocks = [f"# {name}", reading(definition)]
     for grid in grids:
         blocks += _blocks(grid, definition, layout, caveats)
@@ -38,28 +47,35 @@ def to_markdown(
     used = {point.mark[:1] for grid in grids for point in grid.points}
     blocks += [f"{mark} {says}." for mark, says in LEGEND.items() if mark in used]
     if not grids:
-        blocks.append("There is no number for this table.")
+        blocks.append(
+            f"Not measured: {missing}." if missing else "There is no number for this table."
+        )
     return "\n\n".join(blocks) + "\n"
 
 
 def _comparisons(rows: Sequence[Record], definition: Mapping[str, Any]) -> list[str]:
-    """Each comparison that has a call: ratio, interval, call, noise floor."""
+    """Each comparison that has a call: its number and interval, call, what it differs by at most, and its
+    number reduced as the published ones are."""
     judged = [row for row in rows if row.get("call")]
     if not judged:
         return []
     keys = list(keys_of(judged[0]))
     lines = [
-        [*keys, "ratio", "95 % interval", "call", "noise floor", "detectable"],
-        ["---"] * len(keys) + ["---:", "---:", "---", "---:", "---:"],
+        [*keys, "measured", "95 % interval", "call", "at most", "detectable", "as published"],
+        ["---"] * len(keys) + ["---:", "---:", "---", "---:", "---:", "---:"],
     ]
     for row in judged:
-        ratio, low, high, *ends = (
-            words.significant(row[name]) if words.is_number(row[name]) else ""
-            for name in ("ratio", "low", "high", "noise_floor", "detectable")
-        )
-        interval = f"{low} to {high}" if low else ""
-        lines.append([*(str(row[key]) for key in keys), ratio, interval, row["call"], *ends])
-    what = f"The call is of the candidate against {definition['compare']['baseline']}."
+        ends = [
+            written(row[name]) if words.is_number(row[name]) else ""
+            for name in ("within", "detectable")
+        ]
+        if words.is_number(row["value"]):
+            ends.append(words.percentage(row["value"], 1))
+        between = "exact" if is_exact(row) else interval(row) if has_interval(row) else ""
+        named = (str(row[key]) for key in keys)
+        lines.append([*named, written(row["ratio"]), between, row["call"], *ends])
+    what = f"In per cent. {reading_of_measured(definition)} "
+    what += f"The call is of the candidate against {definition['compare']['baseline']}."
     return ["## Every comparison", _table(lines), what]
 
 

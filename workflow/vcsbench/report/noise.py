@@ -1,4 +1,4 @@
-"""The noise floors of a study as its page shows them."""
+"""The noise of a study as its page shows it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from vcsbench.report.records import Record, name_of
 
 @dataclass(frozen=True)
 class NoiseRow:
-    """A class of cells in words: its axis values, how often measured, and its ratios as text."""
+    """A class of cells in words: its axis values, how often measured, and its ratios as text in per cent."""
 
     of: str
     twins: str
     rounds: str
     differed: str
-    floor: str
-    detectable: str
+    chance: str
+    spread: str
+    within: str
 
 
 def noise_rows(noise: Sequence[Record], noise_class: Sequence[str]) -> list[NoiseRow]:
@@ -29,26 +30,31 @@ def noise_rows(noise: Sequence[Record], noise_class: Sequence[str]) -> list[Nois
             name_of(row, noise_class) or "all cells",
             f"{row['twins'] or 0:.0f}",
             f"{row['rounds'] or 0:.0f}",
-            *(_percent(row[name]) for name in ("differed", "noise_floor", "detectable")),
+            *(_percent(row[name]) for name in ("differed", "chance", "spread", "within")),
         )
         for row in noise
     ]
 
 
 def noise_sentence(noise: Sequence[Record]) -> str:
-    """What the floors of all classes amount to."""
-    known = sorted(row["noise_floor"] for row in noise if words.is_number(row["noise_floor"]))
+    """What twins of all classes amount to."""
+    known = [row for row in noise if words.is_number(row["twin_sd"])]
     if not known:
         return (
-            "No cell was measured twice over two rounds or more, so the noise floor is not known and "
-            "nothing is called a difference: set `twins` to 1 or more."
+            "No cell was measured twice over two rounds or more, so it is not known what cells that are the "
+            "same thing differ by, and nothing is called a difference: set `twins` to 1 or more."
         )
-    span = " to ".join(dict.fromkeys(_percent(floor) for floor in (known[0], known[-1])))
-    said = f"Identical cells under two names may differ here by {span} % (the noise floor)."
-    lacking = len(noise) - len(known)
-    if lacking:
-        said += f" For {words.count_of(lacking, 'class', 'classes')} it is not known."
-    return said
+    beyond = known[0]["twin_sd"]
+    twins = sum(row["twins"] or 0 for row in known)
+    said = (
+        f"{words.count_of(int(twins), 'cell')} measured twice under two names, in the same rounds: "
+    )
+    if beyond == 1:
+        return f"{said}the two differ by no more than their rounds scatter."
+    return (
+        f"{said}beyond what their rounds scatter the two differ by {_percent(beyond)} % (a standard "
+        "deviation), which is a part of the error of every comparison."
+    )
 
 
 def _percent(ratio: Any) -> str:

@@ -14,12 +14,14 @@ from vcsbench.metrics import metric_in
 from vcsbench.plan.twins import is_twin, original_of, originals
 from vcsbench.report import builds, quality
 from vcsbench.report import setting as settings
+from vcsbench.report.bought import bought
 from vcsbench.report.charts.drift import drift_charts
 from vcsbench.report.charts.levels import level_charts
 from vcsbench.report.charts.panels import ChartGroup
 from vcsbench.report.charts.ratios import ratio_charts
 from vcsbench.report.grids import layout_of
 from vcsbench.report.noise import noise_rows, noise_sentence
+from vcsbench.report.odd import odd_numbers
 from vcsbench.report.readings import LEGEND
 from vcsbench.report.records import Record, distinct, values_of, varying
 from vcsbench.report.rendering import ASSETS, chart_bundle, render
@@ -41,12 +43,12 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         "study": study,
         "summary": summary(results, setting),
         "facts": facts(results, setting),
-        "advice": results.advice,
-        "advice_for": advice_for(results),
         "findings": verdicts(results.findings, results.definitions, study.tables, tables),
         "expectations": verdicts(results.expectations, results.checks, study.tables, tables),
+        "bought": bought(results.account),
         "scaled": setting.subjects.smaller(scale),
         "tables": tables,
+        "tables_absent": [n for n in results.tables_in_order if n not in {t.name for t in tables}],
         "published_where": published_where(results),
         "measured_where": measured_where(setting),
         "marks": LEGEND,
@@ -54,6 +56,7 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         "raw": raw_download(results),
         "bundle": chart_bundle() if charts else "",
     }
+    model |= advice_about(results)
     model |= _about_setting(results, setting) | _about_quality(results, setting)
     return render("report.html.jinja", model, assets)
 
@@ -83,6 +86,7 @@ def _about_quality(results: Results, setting: Setting) -> dict[str, Any]:
         "work_done": quality.work_done(measurements, axes),
         "flagged": quality.flagged(measurements),
         "set_aside": quality.set_aside(measurements),
+        "odd": odd_numbers(results),
         "caveats": quality.caveats(study.commands, commands_of(results)),
         "limits": quality.limits(study.axes, setting.guests),
     }
@@ -93,11 +97,23 @@ def commands_of(results: Results) -> list[str]:
     return distinct(filter(None, map(results.study.command_name, results.grid)))
 
 
-def advice_for(results: Results) -> list[str]:
-    """What each recommendation is for, by the axes of its block that have several values among them."""
+def advice_about(results: Results) -> dict[str, Any]:
+    """What tells the recommendations apart: the axes of which there is no choice and that have several
+    values, each recommendation's values of them, and the tables that compare such an axis."""
     items: Sequence[Record] = results.advice.get("recommendations", [])
-    told = varying(items, results.study.block) or results.study.block
-    return [", ".join(filter(None, values_of(item, told))) or "all cells" for item in items]
+    given = results.advice.get("given", results.study.given)
+    told = varying(items, given) or given
+    elsewhere = [
+        name
+        for name, table in results.study.tables.items()
+        if (table.get("compare") or {}).get("axis") in told and results.tables.get(name)
+    ]
+    return {
+        "advice": results.advice,
+        "advice_for": [", ".join(filter(None, values_of(i, told))) or "all cells" for i in items],
+        "advice_told": told,
+        "advice_elsewhere": elsewhere,
+    }
 
 
 def facts(results: Results, setting: Setting) -> dict[str, Any]:
@@ -159,12 +175,15 @@ def chart_groups(results: Results) -> list[ChartGroup]:
     counted, lines = originals(results.measurements), set()
     for name in results.tables_in_order:
         definition = study.tables[name]
+        if metric_in(definition).exact:
+            continue  # every run of a cell would be the same point
         layout = layout_of(definition, results.order)
         lines |= set(layout.rows)
         if definition.get("compare"):
             groups.append(ratio_charts(name, definition, results.tables.get(name, []), layout))
         else:
-            groups.append(level_charts(name, metric_in(definition), counted, layout))
+            rows = results.tables.get(name, [])
+            groups.append(level_charts(name, metric_in(definition), counted, rows, layout))
     lined = [axis for axis in study.block if axis in lines]
     groups.append(drift_charts(results.measurements, results.order, study.block, lined))
     return [group for group in groups if group.charts]

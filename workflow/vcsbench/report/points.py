@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from vcsbench import words
-from vcsbench.compare.columns import keys_of
+from vcsbench.compare.columns import is_exact, keys_of
 from vcsbench.compare.decisions import is_difference
 from vcsbench.evidence.samework import OTHER, UNKNOWN
 from vcsbench.metrics import metric_in
 from vcsbench.report import colours
 from vcsbench.report.grids import Point
-from vcsbench.report.readings import MARKS, direction
+from vcsbench.report.readings import MARKS, direction, has_interval, interval, shown, written
 from vcsbench.report.records import Record, grouped_by
 from vcsbench.report.wanted import WantedRow
 
@@ -34,7 +34,21 @@ def measured_points(
                 points.append(numbered(definition, row, one.failures))
             else:
                 points.append(_absent(replace(one, keys=keys_of(row)), row))
-    return points + [numbered(definition, row) for found in measured.values() for row in found]
+    rest = [row for found in measured.values() for row in found]
+    return points + [_unwanted(definition, row) for row in rest]
+
+
+def _unwanted(definition: Mapping[str, Any], row: Record) -> Point:
+    """The point of a row that no cell of the grid asks for any more."""
+    if words.is_number(row["value"]):
+        return numbered(definition, row)
+    return _absent(WantedRow(keys_of(row), (), "", (), ()), row)
+
+
+def not_measured(definition: Mapping[str, Any], points: Iterable[Point]) -> str:
+    """Why there is no number at all, in a clause; "" where there is one, or the reasons differ."""
+    reasons = {point.reason for point in points if point.kind != "skipped"}
+    return reasons.pop() if len(reasons) == 1 and metric_in(definition).exact else ""
 
 
 def published_points(definition: Mapping[str, Any], rows: Sequence[Record]) -> list[Point]:
@@ -57,14 +71,21 @@ def numbered(definition: Mapping[str, Any], row: Record, failures: Sequence[str]
     return replace(point, mark=mark, title="; ".join(notes))
 
 
+def reduced_points(definition: Mapping[str, Any], rows: Sequence[Record]) -> list[Point]:
+    """The points of measured comparisons over rounds, reduced as the published ones are."""
+    found = [row for row in rows if has_interval(row) and words.is_number(row["value"])]
+    plain = [{**row, "ratio": None} for row in found]
+    return [_point(definition, row, "measured", False) for row in plain]
+
+
 def _point(definition: Mapping[str, Any], row: Record, kind: str, differs: bool) -> Point:
     """A point with a number; colour is for differences only."""
-    point = Point(keys_of(row), kind, row["value"])
     if not definition.get("compare"):
-        return point
-    step = colours.class_of(colours.step(row["value"]), direction(definition))
-    text = words.percentage(row["value"])
-    return replace(point, text=text, colour=step if differs else "same")
+        return Point(keys_of(row), kind, row["value"])
+    value = shown(row)
+    step = colours.class_of(colours.step(value), direction(definition))
+    text = words.percentage(value)
+    return Point(keys_of(row), kind, value, text=text, colour=step if differs else "same")
 
 
 def _absent(wanted: WantedRow, row: Record | None) -> Point:
@@ -83,20 +104,18 @@ def _absent(wanted: WantedRow, row: Record | None) -> Point:
 
 
 def _interval(row: Record) -> list[str]:
-    """The ratio, its interval, its rounds; its call, the noise floor, and what could have been seen."""
+    """Of a comparison its number, interval and rounds; its call, and what could have been told."""
     n = [f"n = {row['n']:.0f}"] if words.is_number(row["n"]) else []
-    if not words.is_number(row["ratio"]):
-        return n
-    ratio = f"ratio {words.significant(row['ratio'])}"
-    if not words.is_number(row["low"]):
-        return [", ".join([ratio, "no interval", *n])]
-    low, high = words.significant(row["low"]), words.significant(row["high"])
-    said = ", ".join([ratio, f"95 % interval {low} to {high}", *n])
+    if not has_interval(row):
+        return [", ".join(["no interval", *n])] if words.is_number(row["ratio"]) else n
+    if is_exact(row):
+        return [f"{written(row['ratio'])} %, exact: all rounds count the same", *n, row["call"]]
+    said = ", ".join([f"{written(row['ratio'])} %", f"95 % interval {interval(row)} %", *n])
     if not row.get("call"):
         return [said]
     sizes = [
-        f"{name} {words.significant(row[column])}"
-        for name, column in (("noise floor", "noise_floor"), ("detectable from", "detectable"))
+        f"{name} {written(row[column])} %"
+        for name, column in (("differs at most by", "within"), ("detectable from", "detectable"))
         if words.is_number(row.get(column))
     ]
     return [said, row["call"], *sizes]

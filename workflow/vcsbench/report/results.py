@@ -25,7 +25,7 @@ Records = list[dict[str, Any]]
 NUMBERS = frozenset(
     [
         *columns.NUMBERS,
-        *("round", "run", "twins", "rounds", "differed", "spread"),
+        *("round", "run", "twins", "rounds", "differed", "chance", "spread", "runs"),
         *(column for name in names() for column in metric_of(name).needs),
     ]
 )
@@ -53,6 +53,7 @@ class Results:
     expectations: Records = field(default_factory=list)
     checks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     advice: Mapping[str, Any] = field(default_factory=dict)
+    account: Mapping[str, Any] = field(default_factory=dict)
     contexts: list[Mapping[str, Any]] = field(default_factory=list)
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
@@ -120,6 +121,7 @@ def read_results(
         expectations=read_records(folder / "expectations" / f"{name}.csv"),
         checks={expectation["id"]: expectation for expectation in expectations},
         advice=_read_json(folder / "advice" / f"{name}.json") or {},
+        account=_read_json(folder / "budget" / f"{name}.json") or {},
         contexts=_contexts(folder / "cells" / name, measurements),
         notes={table: _read_json(folder / f"{tables[table]}.json") or [] for table in compared},
         texts=_texts(folder, [*tables.values(), f"measurements/{name}"]),

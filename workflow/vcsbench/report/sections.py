@@ -12,8 +12,13 @@ from vcsbench.evidence.samework import by_reason
 from vcsbench.metrics import metric_in
 from vcsbench.report import colours
 from vcsbench.report.grids import Grid, Point, layout_of, make_grids, matching, with_numbers
-from vcsbench.report.points import measured_points, published_points
-from vcsbench.report.readings import direction, reading, sides
+from vcsbench.report.points import (
+    measured_points,
+    not_measured,
+    published_points,
+    reduced_points,
+)
+from vcsbench.report.readings import direction, reading, reading_of_measured, sides
 from vcsbench.report.results import Results
 from vcsbench.report.wanted import wanted_rows
 
@@ -55,8 +60,9 @@ class Legend:
 @dataclass(frozen=True)
 class TableSection:
     """One table of the study. `legend` is there for one that compares, `whole` is all of the published table
-    where the pairs show a part, `withheld` are the reasons for which numbers are not shown, each with where
-    they would stand."""
+    where the pairs show a part, `reduced` the measured numbers once more, made as the published ones are,
+    where that is another reduction; `withheld` are the reasons for which numbers are not shown, each with
+    where they would stand; `not_measured` is why there is no number at all."""
 
     name: str
     anchor: str
@@ -64,6 +70,8 @@ class TableSection:
     legend: Legend | None
     pairs: list[SideBySide]
     whole: list[Grid]
+    reduced: list[Grid]
+    not_measured: str
     nothing_published: str
     withheld: dict[str, list[str]]
     downloads: list[Download]
@@ -76,17 +84,17 @@ class TableSection:
 
 
 def table_sections(results: Results) -> list[TableSection]:
-    """A section per table of the study, those that lead first."""
-    return [_section(results, name) for name in results.tables_in_order]
+    """A section per table of the study, those that lead first; where there is a grid, of the tables that it
+    has cells of, or of which it is known why there is no number."""
+    found = [_section(results, name) for name in results.tables_in_order]
+    measured = [s for s in found if s.not_measured or any(pair.measured for pair in s.pairs)]
+    return measured if results.grid else found
 
 
 def _section(results: Results, name: str) -> TableSection:
     study, definition = results.study, results.study.tables[name]
     layout = layout_of(definition, results.order)
-    wanted = wanted_rows(
-        definition, list(study.axes), results.grid, results.failures, results.measurements
-    )
-    points = measured_points(definition, results.tables.get(name, []), wanted)
+    points = _measured(results, name)
     whole = published_points(definition, results.published.get(name, []))
 
     def grids_of(points: Sequence[Point]) -> list[Grid]:
@@ -95,7 +103,8 @@ def _section(results: Results, name: str) -> TableSection:
             return grids
         return [with_numbers(grid, metric_in(definition).unit) for grid in grids]
 
-    measured, published = grids_of(points), grids_of(whole)
+    missing = not_measured(definition, points)
+    measured, published = grids_of([] if missing else points), grids_of(whole)
     by_keys, own = {grid.keys: grid for grid in published}, study.axes_of("repositories")
 
     def beside(grid: Grid) -> Grid | None:
@@ -104,19 +113,41 @@ def _section(results: Results, name: str) -> TableSection:
 
     pairs = [SideBySide(grid.title, grid, beside(grid)) for grid in measured]
     pairs = pairs or [SideBySide(grid.title, None, grid) for grid in published]
+    reduced = grids_of(_reduced(results, name))
+    reduced = grids_of(_reduced(results, name))
     shown = sum(_count(pair.published.points) for pair in pairs if pair.published)
     return TableSection(
         name=name,
         anchor=f"table-{words.slug(name)}",
-        reading=" ".join(filter(None, [reading(definition), layout.told(points or whole)])),
+        reading=_reading(definition, bool(reduced), layout.told(points or whole)),
         legend=_legend(definition),
         pairs=pairs,
         whole=published if shown < sum(len(grid.points) for grid in published) else [],
-        withheld=by_reason((point.reason, point.keys) for point in points if point.reason),
+        reduced=reduced,
+        withheld=by_reason((p.reason, p.keys) for p in points if p.reason and not missing),
+        not_measured=missing,
         nothing_published=_nothing_published(results, name, bool(published)),
         downloads=downloads(results, f"tables/{study.name}/{name}"),
         notes=results.notes.get(name, ()),
     )
+
+
+def _measured(results: Results, name: str) -> list[Point]:
+    axes, definition = list(results.study.axes), results.study.tables[name]
+    wanted = wanted_rows(definition, axes, results.grid, results.failures, results.measurements)
+    return measured_points(definition, results.tables.get(name, []), wanted)
+
+
+def _reading(definition: Mapping[str, Any], reduced: bool, told: str) -> str:
+    said = reading_of_measured(definition) if reduced else ""
+    return " ".join(filter(None, [reading(definition), said, told]))
+
+
+def _reduced(results: Results, name: str) -> list[Point]:
+    definition = results.study.tables[name]
+    if not definition.get("compare"):
+        return []
+    return reduced_points(definition, results.tables.get(name, []))
 
 
 def _legend(definition: Mapping[str, Any]) -> Legend | None:

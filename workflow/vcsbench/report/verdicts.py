@@ -21,9 +21,9 @@ def verdicts(
     tables: Mapping[str, Mapping[str, Any]],
     sections: Sequence[TableSection],
 ) -> list[dict[str, Any]]:
-    """The rows of a findings file with their numbers to three digits, and each with its `interval`, its
-    `table` ("" where it has none), and the `anchor` of the first row of it that the finding is about, or of
-    the table.
+    """The rows of a findings file with their numbers to three digits, and each with its `interval`, what its
+    value is `of` (its unit, and of how many cells it is what), its `table` ("" where it has none), and the
+    `anchor` of the first row of it that the finding is about, or of the table.
 
     `definitions` maps a finding's id to its check, `tables` a table's name to its definition;
     `sections` are the tables as the page shows them.
@@ -42,6 +42,7 @@ def verdicts(
                 "table": table,
                 "anchor": _anchor(where, shown[table]) if table in shown else "",
                 "why": _why(row.get("why", "")),
+                "of": "; ".join(filter(None, [row.get("unit", ""), row.get("over", "")])),
             }
         )
     return found

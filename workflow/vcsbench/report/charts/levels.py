@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vcsbench import words
@@ -11,25 +10,26 @@ from vcsbench.metrics.metric import Metric
 from vcsbench.report.charts import panels
 from vcsbench.report.charts.panels import ChartGroup, PointList
 from vcsbench.report.grids import Layout
-from vcsbench.report.records import Record, distinct, grouped_by, name_of, varying
+from vcsbench.report.records import Record, distinct, grouped_by, name_of, values_of, varying
 
-READING = """Each panel has its own scale ({}), from 0. A point is a run, a tick the median; for very many
-runs a line is their range."""
+READING = """Each panel has its own scale ({}), from 0. A point is a run, a tick the number of the table; for
+very many runs a line goes from the least to the greatest."""
 
 
 def level_charts(
-    table: str, metric: Metric, measurements: Iterable[Record], layout: Layout
+    table: str,
+    metric: Metric,
+    measurements: Iterable[Record],
+    rows: Iterable[Record],
+    layout: Layout,
 ) -> ChartGroup:
-    """A chart of a metric per remaining axis value of its table: every run a point, a cell's median a tick.
+    """A chart of a metric per remaining axis value of its table: every run a point, a cell's number in the
+    table, of which `rows` are, a tick.
 
     Panels are the columns of the layout, lines its rows, colour the last row axis that varies.
     """
     axes = (*layout.rest, *layout.columns, *layout.rows)
-    measured = [
-        {**row, "value": value, **{axis: words.plain(row.get(axis, "")) for axis in axes}}
-        for row in measurements
-        if (value := panels.value_of(metric, row)) is not None
-    ]
+    measured = _with_numbers(metric, measurements, rows, axes)
 
     def spec_of(rows: list[Record]) -> dict[str, Any]:
         several = varying(rows, layout.rows)
@@ -47,14 +47,44 @@ def level_charts(
             }
             for row in rows
         ]
+        ticks = {
+            (name_of(row, layout.columns), name_of(row, lines), row.get(hue, "")): row["told"]
+            for row in rows
+        }
         points = _reduced(points) if len(points) > panels.MANY_POINTS else points
-        return _spec(points, hue, metric.unit)
+        return _spec(points, _ticks(ticks), hue, metric.unit)
 
     charts = panels.charts_of(table, measured, layout, spec_of)
     return ChartGroup(metric.title, READING.format(metric.unit), charts)
 
 
-def _spec(points: PointList, hue: str, unit: str) -> dict[str, Any]:
+def _with_numbers(
+    metric: Metric, measurements: Iterable[Record], rows: Iterable[Record], axes: Sequence[str]
+) -> list[Record]:
+    """The runs that have a value, with that and the number that is told of their cell in the table."""
+    told = {values_of(_in_words(row, axes), axes): row["value"] for row in rows}
+    return [
+        {**row, **keys, "value": value, "told": told.get(values_of(keys, axes))}
+        for row in measurements
+        if (value := panels.value_of(metric, row)) is not None
+        for keys in [_in_words(row, axes)]
+    ]
+
+
+def _in_words(row: Record, axes: Iterable[str]) -> dict[str, str]:
+    return {axis: words.plain(row.get(axis, "")) for axis in axes}
+
+
+def _ticks(told: Mapping[tuple[str, str, Any], Any]) -> PointList:
+    """A point for each number of the table, by panel, line and hue."""
+    return [
+        {"panel": panel, "line": line, "hue": hue, "told": panels.short(value)}
+        for (panel, line, hue), value in told.items()
+        if words.is_number(value)
+    ]
+
+
+def _spec(points: PointList, ticks: PointList, hue: str, unit: str) -> dict[str, Any]:
     import altair as alt
 
     lines, hues = (distinct(point[key] for point in points) for key in ("line", "hue"))
@@ -75,23 +105,27 @@ def _spec(points: PointList, hue: str, unit: str) -> dict[str, Any]:
     if reduced:
         spread = alt.Chart().mark_rule(opacity=0.6).encode(x2="high:Q")
     else:
-        told = [*about, "round:Q", alt.Tooltip("value:Q", title=unit), "flags:N"]
-        spread = alt.Chart().mark_circle(size=22, opacity=0.55).encode(tooltip=told)
-    spread = spread.encode(x=alt.X("low:Q" if reduced else "value:Q", **axis), **shared)
-    field = "value:Q" if reduced else "median(value):Q"
-    median = alt.Tooltip(field, title=f"median, {unit}", format=".4")
+        said = [*about, "round:Q", alt.Tooltip("value:Q", title=unit), "flags:N"]
+        spread = alt.Chart().mark_circle(size=22, opacity=0.55).encode(tooltip=said)
+    field = "low" if reduced else "value"
+    spread = spread.encode(x=alt.X(f"{field}:Q", **axis), **shared)
+    told = alt.Tooltip("told:Q", title=f"in the table, {unit}", format=".4")
     tick = alt.Chart().mark_tick(thickness=2, size=12)
-    tick = tick.encode(x=alt.X(field, **axis), tooltip=[*about, median], **shared)
+    tick = tick.encode(x=alt.X("told:Q", **axis), tooltip=[*about, told], **shared)
+    layers = [
+        spread.transform_filter(f"isValid(datum.{field})"),
+        tick.transform_filter("isValid(datum.told)"),
+    ]
     height = max(40, len(lines) * (12 * max(1, len(hues)) + 8))
-    return panels.faceted(alt.layer(spread, tick), points, height, independent=True)
+    return panels.faceted(alt.layer(*layers), points + ticks, height, independent=True)
 
 
 def _reduced(points: PointList) -> PointList:
-    """The median, lowest and highest of each cell instead of all its points."""
+    """The least and the greatest of each cell instead of all its points."""
     cells = grouped_by(points, lambda point: (point["panel"], point["line"], point["hue"]))
     reduced = []
     for (panel, line, hue), found in cells.items():
         values = [point["value"] for point in found]
-        spread = {"value": statistics.median(values), "low": min(values), "high": max(values)}
+        spread = {"low": min(values), "high": max(values)}
         reduced.append({"panel": panel, "line": line, "hue": hue, **spread})
     return reduced

@@ -12,15 +12,16 @@ from vcsbench.metrics import metric_in
 from vcsbench.report.charts import panels
 from vcsbench.report.charts.panels import ChartGroup, PointList
 from vcsbench.report.grids import Layout
-from vcsbench.report.readings import direction, sides
+from vcsbench.report.readings import direction, has_interval, interval, sides, written
 from vcsbench.report.records import Record, distinct, name_of, varying
 
 CALLS = {"baseline": panels.HUES[0], "candidate": panels.HUES[1], "neither": panels.GREY}
 # The ticks of a scale that spans less than so many times.
 TICKS: dict[float, list[float]] = {
     1.8: [0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4],
-    3.5: [0.4, 0.5, 0.67, 0.8, 1, 1.25, 1.5, 2, 2.5, 3],
-    15: [0.1, 0.2, 0.33, 0.5, 1, 2, 3, 5, 10],
+    3.5: [0.4, 0.5, 0.6, 0.8, 1, 1.25, 1.5, 2, 2.5, 3],
+    6: [0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4],
+    15: [0.1, 0.2, 0.5, 1, 2, 5, 10],
     math.inf: [0.001, 0.01, 0.1, 0.3, 1, 3, 10, 30, 100, 1000],
 }
 
@@ -28,7 +29,7 @@ TICKS: dict[float, list[float]] = {
 def ratio_charts(
     table: str, definition: Mapping[str, Any], rows: Sequence[Record], layout: Layout
 ) -> ChartGroup:
-    """A chart per remaining axis value of a table X-vs-Y: each ratio with its interval."""
+    """A chart per remaining axis value of a table X-vs-Y: each number of its grid with its interval."""
 
     def spec_of(sheet: list[Record]) -> dict[str, Any]:
         lines = varying(sheet, layout.rows)
@@ -38,6 +39,8 @@ def ratio_charts(
                     "panel": name_of(row, layout.columns),
                     "line": name_of(row, lines) or "all",
                     **{key: panels.short(row[key]) for key in ("ratio", "low", "high")},
+                    "pct": written(row["ratio"]),
+                    "interval": interval(row) if has_interval(row) else "none",
                     "n": row["n"],
                     "call": _better(row, direction(definition)),
                 }
@@ -47,17 +50,17 @@ def ratio_charts(
 
     known = [row for row in rows if words.is_number(row["ratio"])]
     charts = panels.charts_of(table, known, layout, spec_of)
-    return ChartGroup(f"Ratio {table}", _reading(definition), charts)
+    return ChartGroup(table, _reading(definition), charts)
 
 
 def _reading(definition: Mapping[str, Any]) -> str:
     metric, (baseline, candidates) = metric_in(definition), sides(definition)
     side = "Right" if direction(definition) > 0 else "Left"
     return (
-        f"{metric.title} of {baseline} over that of {candidates}, with its 95 % interval, on a scale of "
-        f"factors. {side} of 1, {candidates} is {metric.words[0]}; grey where it is not called a difference: "
-        f"the interval, corrected for the number of comparisons, includes 1, it is within the noise floor, "
-        f"or there are too few rounds."
+        f"{metric.title} of {baseline} against that of {candidates}, in per cent, with its 95 % interval: "
+        f"the numbers of the table, on a scale of factors. {side} of 0, {candidates} "
+        f"{metric.words.is_better}; grey where it is not called a difference: the interval, corrected for "
+        f"the number of comparisons, includes 0, or there are too few rounds."
     )
 
 
@@ -80,12 +83,16 @@ def _ratio_spec(points: PointList) -> dict[str, Any]:
         "y": alt.Y("line:N", sort=lines, title=None),
         "color": alt.Color("call:N", legend=None, scale=colours),
     }
-    ticks = alt.Axis(values=_factors(domain), format="~g")
+    percent = "datum.value == 1 ? '0' : format(100 * (datum.value - 1), '+.3~r')"
+    ticks = alt.Axis(values=_factors(domain), labelExpr=percent)
     axis: dict[str, Any] = {"title": None, "scale": scale, "axis": ticks}
     equal = panels.reference().encode(x=alt.datum(1))
     interval = alt.Chart().mark_rule(clip=True, strokeWidth=1.5)
     interval = interval.encode(x=alt.X("low:Q", **axis), x2="high:Q", **shared)
-    about = [alt.Tooltip(name, format=".3") for name in ("ratio:Q", "low:Q", "high:Q")]
+    about = [
+        alt.Tooltip("pct:N", title="per cent"),
+        alt.Tooltip("interval:N", title="95 % interval"),
+    ]
     dot = alt.Chart().mark_circle(size=42, opacity=1)
     dot = dot.encode(x=alt.X("ratio:Q", **axis), tooltip=["line:N", *about, "n:Q"], **shared)
     height = max(40, len(lines) * 17)

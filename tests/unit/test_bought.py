@@ -1,0 +1,64 @@
+"""What the report says of the time: what it answered, what it went to, and what more of it would answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unit.report_files import default_study
+from vcsbench.compare.answers import Comparison
+from vcsbench.compare.budget import account
+from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
+from vcsbench.evidence.spent import OfBlock, Spent
+from vcsbench.report.bought import bought
+from vcsbench.report.page import build_page
+from vcsbench.report.results import Results
+
+
+def one(call: str, wanted: float, table: str = "f6-vs-f7", rounds: int = 5) -> Comparison:
+    return Comparison(table, frozenset(["log/cold"]), call, rounds, wanted)
+
+
+def told(*comparisons: Comparison, **more: Any) -> dict[str, Any]:
+    """What the rule `account` writes of comparisons in a block whose round takes a minute."""
+    spent = Spent(30.0, 5.0, {"log/cold": OfBlock(rounds=5, seconds=295, waiting_s=1)})
+    about = {"minutes": 8, "studies": 1, "why": "time is up", "notable_pct": 10}
+    return {**account(comparisons, spent, 100), **about, **more}
+
+
+SOME = [one("faster", 5), one(NOT_SHOWN, 9), *(one(TOO_NOISY, n) for n in (6, 7, 8, 45))]
+
+
+def test_it_says_what_was_answered_and_what_more_minutes_would_tell() -> None:
+    found = bought(told(*SOME))
+    assert found
+    assert found.sentences == [
+        "2 of 6 comparisons are answered: 1 differ, 1 show no difference of 10 %; 4 are too noisy to say.",
+        "The run ended because its 8 min were up.",
+        "3 min more (MINUTES=9) would tell all but 1 of these at 10 %.",
+        "40 min more (MINUTES=46) would tell all of these at 10 %.",
+    ]
+    assert found.tables == [["f6-vs-f7", "6", "1", "1", "4", "1", "0"]]
+    assert ("preparation", "", "30 s") in found.spent
+    assert ("measuring log/cold", "5", "5 min") in found.spent
+
+
+def test_what_no_number_of_rounds_tells_is_said() -> None:
+    found = bought(told(one(TOO_NOISY, float("inf"))))
+    assert found and not found.marks
+    assert found.sentences[-1].startswith("No number of rounds tells 1 of them")
+
+
+def test_fixed_rounds_and_nothing_to_compare() -> None:
+    found = bought(told(one("faster", 5), minutes=None))
+    assert found and "same number of rounds" in found.sentences[1]
+    nothing = bought(told())
+    assert nothing and nothing.sentences == ["There was nothing to compare."] and not nothing.tables
+    assert bought({}) is None
+
+
+def test_the_page_has_a_section_for_it_where_it_is_known() -> None:
+    study = default_study()
+    order: dict[str, list[str]] = {axis: [] for axis in study.axes}
+    page = build_page(Results(study, order, account=told(*SOME)))
+    assert '<a href="#time">' in page and "after 40 min more" in page
+    assert 'id="time"' not in build_page(Results(study, order))
