@@ -20,6 +20,7 @@ DOCUMENT = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- make bench: begin -->\n", "<!-- make bench: end -->\n"
 SCRIPTS = [
     "overhead",
+    "efficiency",
     "residency",
     "fingerprint",
     "graph",

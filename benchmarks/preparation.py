@@ -27,9 +27,9 @@ from rows import Row, show  # noqa: E402
 from vcsbench import sources  # noqa: E402
 from vcsbench.storages.place import Place  # noqa: E402
 from vcsbench.subjects.repository import svnadmin  # noqa: E402
+from vcsbench.subjects.repository.labels import Variant  # noqa: E402
 from vcsbench.subjects.repository.loader import load_source  # noqa: E402
 from vcsbench.subjects.repository.making import make_missing  # noqa: E402
-from vcsbench.subjects.repository.variant import Variant  # noqa: E402
 
 FORMATS = ("f6", "f7")
 VARIANTS = [(fmt, packing) for fmt in FORMATS for packing in ("nopack", "pack")]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,13 @@ class Project:
         self.config = path / "test.yaml"
 
     def configure(self, **keys: Any) -> None:
-        """Lay keys over config/config.yaml; without twins unless `keys` wants them."""
+        """Lay keys over config/config.yaml; without twins, and with one run in a cell-round, unless `keys`
+        wants more."""
         base = {
             "storages": {"disk": str(self.path / "storage")},
             "scratch": str(self.path / "scratch"),
             "twins": 0,
+            "runs": 1,
         }
         self.config.write_text(yaml.safe_dump({**base, **keys}, sort_keys=False))
 
@@ -99,11 +102,17 @@ def fill(folder: Path, left: int) -> Path:
 
 def make_project() -> Iterator[Project]:
     """Make a project below /var/tmp, which is no tmpfs and open to the servers' user."""
-    # pytest's own temporary folder may be entered by its owner only.
-    path = Path(tempfile.mkdtemp(prefix="vcsbench-test-", dir="/var/tmp"))
+    with open_folder("/var/tmp") as path:
+        yield Project(path)
+
+
+@contextmanager
+def open_folder(above: str) -> Iterator[Path]:
+    """A folder that the servers' user can enter: pytest's own may be entered by its owner only."""
+    path = Path(tempfile.mkdtemp(prefix="vcsbench-test-", dir=above))
     path.chmod(0o755)
     try:
-        yield Project(path)
+        yield path
     finally:
         shutil.rmtree(path)
 

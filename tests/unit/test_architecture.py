@@ -22,9 +22,9 @@ PACKAGE = modules.PACKAGE
 FOLDERS = (
     "config",
     "storages",
+    "sources",
     "axes",
     "plan",
-    "sources",
     "subjects",
     "measure",
     "evidence",
@@ -32,6 +32,7 @@ FOLDERS = (
     "compare",
     "advice",
     "report",
+    "foresee",
     "run",
 )
 # What all may use: of errors, words, files, programs, processes and the machine. They use each other only.
@@ -39,6 +40,7 @@ ALL_USE = {
     "__init__",
     "errors",
     "words",
+    "progress",
     "machine",
     "programs",
     "processes",

@@ -33,9 +33,23 @@ def sentence(tmp_path: Path, **over: Any) -> str:
 
 
 def test_default_and_full_configurations_are_valid(tmp_path: Path) -> None:
-    assert configured(tmp_path)["rounds"] == 5
-    full = read_yaml(ROOT / "config" / "full.yaml")
-    assert set(configured(tmp_path, **full)["repositories"]) == {"ruby", "bsd"}
+    assert configured(tmp_path).minutes == 15
+    full = configured(tmp_path, **read_yaml(ROOT / "config" / "full.yaml"))
+    assert set(full["repositories"]) == {"ruby", "bsd"}
+    assert full["rounds"] == 5 and full.minutes is None
+
+
+def test_one_of_minutes_and_rounds_is_needed_and_rounds_go_first(tmp_path: Path) -> None:
+    assert configured(tmp_path, rounds=3).minutes is None
+    assert "neither `minutes` nor `rounds`" in sentence(tmp_path, minutes=None)
+    assert "`minutes`" in sentence(tmp_path, minutes=0)
+
+
+def test_where_jobs_run_elsewhere_minutes_are_the_fewest_rounds(tmp_path: Path) -> None:
+    there = load_config(read_yaml(DEFAULT), ROOT, [DEFAULT], elsewhere=True)
+    assert there["rounds"] == there.least_rounds == 5 and there.minutes is None
+    own = load_config({**read_yaml(DEFAULT), "rounds": 9}, ROOT, [DEFAULT], elsewhere=True)
+    assert own["rounds"] == 9
 
 
 def test_unknown_key_names_file_key_and_remedy(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ pytestmark = needs("svn", "svnadmin", "hyperfine")
 
 STUDY = "fsfs-san-2014"
 # These projects measure no twins.
-UNKNOWN = r" \[noise unknown: no cell of its classes was measured twice\]"
+UNKNOWN = r" \[noise unknown: no cell was measured twice\]"
 GRID = {
     STUDY: {
         "include": [

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from project import Project, needs
+from project import Project, needs, open_folder
 from vcsbench.evidence.flags import has_false_label
 from vcsbench.machine import can_drop_caches
 
@@ -29,10 +27,8 @@ def rows(path: Path) -> list[dict[str, str]]:
 @pytest.fixture
 def memory() -> Iterator[Path]:
     """A folder in RAM that the servers' user can enter."""
-    path = Path(tempfile.mkdtemp(prefix="vcsbench-test-", dir="/dev/shm"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
+    with open_folder("/dev/shm") as path:
+        yield path
 
 
 @needs("svn", "svnserve", "hyperfine")

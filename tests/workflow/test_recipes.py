@@ -318,8 +318,6 @@ METRIC = Metric(
     reading="The CPU time of the server in seconds, the median of the rounds.",
     quantity="server CPU",
     needs=("server_cpu_s",),
-    parts={"server_cpu_s": lambda run: run["server_cpu_s"]},
-    value=lambda part: part["server_cpu_s"],
 )
 '''
     )

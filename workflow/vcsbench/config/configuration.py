@@ -21,6 +21,8 @@ DEFAULTS: dict[str, Any] = {
     "cold_client": False,
     "clear_caches": "auto",
     "targets": "auto",
+    "minutes": None,
+    "rounds": None,
     "time_limit_s": 600,
     "twins": 1,
     "notable_pct": 10,
@@ -43,13 +45,26 @@ class Config:
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
 
+    @property
+    def minutes(self) -> float | None:
+        """How long a run may take; None where its rounds are fixed."""
+        return None if self["rounds"] else self["minutes"]
+
+    @property
+    def least_rounds(self) -> int:
+        """The rounds that each cell gets of a run that has minutes: with fewer nothing is concluded."""
+        return int(self["thresholds"]["enough_rounds"])
+
     def where(self, keys: Sequence[Any]) -> str:
         """The file that a path of keys comes from, for messages."""
         return where(self.files, keys)
 
 
-def load_config(raw: Mapping[str, Any], root: Path, files: Sequence[Path]) -> Config:
-    """Check the merged configuration `raw`, which was read from `files` in this order.
+def load_config(
+    raw: Mapping[str, Any], root: Path, files: Sequence[Path], elsewhere: bool = False
+) -> Config:
+    """Check the merged configuration `raw`, which was read from `files` in this order. Where jobs run
+    `elsewhere`, on a cluster, its minutes are the fewest rounds that there can be.
 
     Raises a UserError that names the file and the key.
     """
@@ -61,6 +76,9 @@ def load_config(raw: Mapping[str, Any], root: Path, files: Sequence[Path]) -> Co
     }
     config = Config(root, tuple(files), values, studies)
     _check_storage(config)
+    _check_length(config)
+    if elsewhere and config["rounds"] is None:
+        values["rounds"] = config.least_rounds
     _check_studies(config)
     return config
 
@@ -96,6 +114,14 @@ def _check_storage(config: Config) -> None:
         raise UserError(
             f"{config.where(['storage'])}: `storage`: {config['storage']!r} is not defined; "
             f"`storages` has {known}"
+        )
+
+
+def _check_length(config: Config) -> None:
+    if config["minutes"] is None and config["rounds"] is None:
+        raise UserError(
+            f"{config.where([])}: neither `minutes` nor `rounds` is there; say how long to measure "
+            f"(`minutes: 15`), or how often (`rounds: 5`)"
         )
 
 

@@ -56,7 +56,7 @@ CHECKS = """\
 By study, a list of checks like those of `config/published/findings.yaml`. For every pair of cells that
 agree on all axes but the compared one, and match `where`, the value is elapsed(baseline) /
 elapsed(candidate); with `level` it is a cell's own. `over` reduces them to one value in each round; the
-interval over the rounds must keep the bounds, also when the noise floor of its cells is added to it.
+interval over the rounds, what twins differ by included, must keep the bounds.
 The verdict is `holds`, `differs`, `inconclusive` (with the reason: low n, interval, noise, other work,
 hosts differ) or `not measured`.
 
