@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from vcsbench import processes
 from vcsbench.run import lock as running
 
 # Set for the second Snakemake only: to this where it measures.
@@ -94,4 +95,6 @@ def _make(root: Path, config: Mapping[str, Any], snakefile: str, mode: str = "1"
             # Nothing else may run: a cell that failed is for the next run.
             *("--allowed-rules", *RULES, *MEASURING * measuring),
         ]
+        # It measures: it must not outlive the run that it belongs to.
+        command = processes.tied(command, "TERM")
         return subprocess.run(command, env={**os.environ, VARIABLE: mode}).returncode
