@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ class Missing(NamedTuple):
     purpose: str
 
 
+@cache
 def missing_packages(root: Path) -> list[Missing]:
     """What set-up would install if it may."""
     done = subprocess.run(
@@ -83,8 +85,8 @@ def _clearings(plan: Plan, study: str, path: str) -> int:
     recipe = plan.parts(plan.cell(study, path))
     state = recipe["state"]
     each = state["prepare"].count(CLEAR)
-    # Before a timed run twice: it is asked what is still in memory, which reads inodes.
-    return int(state["setup"].count(CLEAR) + each * (state["warmup"] + 2 * recipe["runs"]))
+    # Once a command and copy another run is discarded, and clears them, too: too seldom to be counted.
+    return int(state["setup"].count(CLEAR) + each * (state["warmup"] + recipe["runs"]))
 
 
 def _room(plan: Plan, shelf: Shelf) -> list[str]:
