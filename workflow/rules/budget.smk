@@ -39,6 +39,10 @@ checkpoint decide:
 rule account:
     input:
         measurements="results/measurements/{study}.csv",
+        tables=lambda wildcards: [
+            f"results/tables/{wildcards.study}/{name}.csv"
+            for name in inputs.terms_of(wildcards, HOUSE.here, LIMITS)["tables"]
+        ],
         code=code_of("account"),
     output:
         "results/budget/{study}.json",

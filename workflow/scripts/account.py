@@ -4,7 +4,9 @@ from typing import Any
 
 from vcsbench.compare import budget
 from vcsbench.compare.answers import Terms, comparisons
+from vcsbench.compare.columns import NUMBERS
 from vcsbench.compare.decisions import Limits
+from vcsbench.evidence.frames import read_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.evidence.spent import spent
 from vcsbench.run.rulelog import logged
@@ -18,9 +20,10 @@ def main() -> None:
     params = snakemake.params
     frame = read_measurements(snakemake.input.measurements)
     terms = Terms(**params.terms | {"limits": Limits(**params.terms["limits"])})
+    tables = [read_frame(path, NUMBERS) for path in snakemake.input.tables]
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
     costs = spent(frame, terms.block, params.prepared)
-    found = budget.account(comparisons(frame, terms), costs, cell_rounds)
+    found = budget.account(comparisons(tables, terms), costs, cell_rounds)
     decisions = [read_json(path) for path in params.decisions]
     why = next((d["why"] for d in reversed(decisions) if "why" in d), "")
     found |= {"minutes": params.minutes, "studies": params.studies, "why": why}

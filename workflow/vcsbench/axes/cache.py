@@ -22,7 +22,7 @@ _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-cli
 
 # `setup` are the steps (measure/steps.py) before the first run, `prepare` those before each run, `warmup` the
 # runs that do not count; each of these has the same preparation as the timed one. `discard`: another run does
-# not count where no such run has read the copy lately (measure/passes.py). `runs` are the timed ones where
+# not count where no such run has read the copy lately (measure/discarded.py). `runs` are the timed ones where
 # the configuration says `auto` (docs/benchmarks.md says where the numbers come from).
 # `promises`: `os` is cold or hot; `server` is new (it has served nothing), kept (it has served the runs
 # that do not count), or nothing is promised of it. Written pages of an earlier run are flushed before each

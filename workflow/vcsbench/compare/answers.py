@@ -12,17 +12,16 @@ that does not (docs/budget.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from vcsbench.compare.decisions import TOO_NOISY, Limits, is_difference
-from vcsbench.compare.family import ALIKE, EACH, TABLE
+from vcsbench.compare.family import ALIKE, level_among
 from vcsbench.compare.intervals import t_quantile
 from vcsbench.compare.tables import SIDES, make_table
-from vcsbench.metrics import metric_in
 from vcsbench.plan.passes import block_name
 
 
@@ -50,8 +49,9 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a study's file says of its comparisons: the definitions of its tables, the axes with their values
-    in order, and those of a block; and from where on something is concluded."""
+    """What a study's file says of its comparisons: the definitions of its tables that compare what has
+    noise, the axes with their values in order, and those of a block; and from where on something is
+    concluded."""
 
     tables: Mapping[str, Mapping[str, Any]]
     order: Mapping[str, list[str]]
@@ -59,24 +59,26 @@ class Terms:
     limits: Limits
 
 
-def comparisons(frame: pd.DataFrame, terms: Terms) -> list[Comparison]:
-    """All comparisons of a study's tables that a frame of the measurements has; none of an exact metric,
-    which has no noise."""
+def tables_of(frame: pd.DataFrame, terms: Terms) -> list[pd.DataFrame]:
+    """The tables themselves, from a frame of the measurements."""
     return [
-        found
+        make_table(frame, name, definition, terms.order, terms.block, terms.limits)
         for name, definition in terms.tables.items()
-        if definition.get("compare") and not metric_in(definition).exact
-        for found in _of_table(frame, name, definition, terms)
     ]
 
 
+def comparisons(tables: Iterable[pd.DataFrame], terms: Terms) -> list[Comparison]:
+    """All comparisons of tables, which are in the order of the terms."""
+    pairs = zip(terms.tables.items(), tables, strict=True)
+    return [one for named, table in pairs for one in _of_table(*named, table, terms)]
+
+
 def _of_table(
-    frame: pd.DataFrame, name: str, definition: Mapping[str, Any], terms: Terms
+    name: str, definition: Mapping[str, Any], table: pd.DataFrame, terms: Terms
 ) -> Iterator[Comparison]:
-    table = make_table(frame, name, definition, terms.order, terms.block, terms.limits)
     table = table[table["ratio"].notna()]
     uncalled = sum(not is_difference(call) for call in table["call"])
-    level = min(EACH, TABLE / max(uncalled, 1))
+    level = level_among(uncalled)
     axis = definition["compare"]["axis"]
     for row in table.to_dict("records"):
         blocks = frozenset(block_name(terms.block, row | {axis: row[side]}) for side in SIDES)

@@ -31,9 +31,8 @@ def left_s(seconds: float, spent: Spent, cell_rounds: int) -> float:
 def given(comparisons: Sequence[Comparison], spent: Spent, left: float) -> tuple[Counter[str], str]:
     """The rounds that each block is given in the next pass of so many seconds that are left; or none, and
     why."""
-    round_s = {name: block.round_s for name, block in spent.blocks.items()}
     for seconds in (min(left, max(left / 2, SHORTEST_PASS_S)), left):
-        if rounds := allot(comparisons, round_s, seconds):
+        if rounds := allot(comparisons, spent.round_s, seconds):
             return rounds, ""
     unsettled = [one for one in comparisons if not one.settled]
     if not unsettled:
@@ -43,7 +42,6 @@ def given(comparisons: Sequence[Comparison], spent: Spent, left: float) -> tuple
 
 def account(comparisons: Sequence[Comparison], spent: Spent, cell_rounds: int) -> dict[str, Any]:
     """What the minutes went to, what they have answered, and what more of them would."""
-    round_s = {name: block.round_s for name, block in spent.blocks.items()}
     return {
         "spent_s": {
             "preparation": round(spent.preparation_s, 1),
@@ -58,7 +56,7 @@ def account(comparisons: Sequence[Comparison], spent: Spent, cell_rounds: int) -
         },
         "outlook": [
             {"seconds": round(seconds, 1), "left": left}
-            for seconds, left in outlook(comparisons, round_s)
+            for seconds, left in outlook(comparisons, spent.round_s)
         ],
     }
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -47,7 +48,6 @@ def with_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> p
     mean = np.log(ratio)
     few = (n < limits.enough_rounds) | np.isnan(twin_sd)
     significant, level = _holm(p_values(mean, error, degrees), np.isfinite(mean + error) & ~few)
-    detectable = (_one_sided(degrees, level / 2) + _one_sided(degrees, 1 - POWER)) * error
     within = np.abs(mean) + _one_sided(degrees, ALIKE) * error
     calls = np.select(
         [
@@ -61,7 +61,11 @@ def with_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> p
         TOO_NOISY,
     )
     with np.errstate(over="ignore"):
-        return table.assign(call=calls, detectable=np.exp(detectable), within=np.exp(within))
+        return table.assign(
+            call=calls,
+            detectable=np.exp(detectable(error, degrees, level)),
+            within=np.exp(within),
+        )
 
 
 def with_unknown_noise(table: pd.DataFrame) -> pd.DataFrame:
@@ -81,7 +85,18 @@ def call_all(
     return [str(call) for call in with_calls(table, words, limits)["call"]]
 
 
-def _one_sided(degrees: np.ndarray, chance: float) -> np.ndarray:
+def detectable(error: Any, degrees: Any, level: float = EACH) -> Any:
+    """The smallest difference, as a logarithm, that is called one in 9 of 10 experiments with such errors,
+    where it is held to a level. Numbers, or arrays."""
+    return (_one_sided(degrees, level / 2) + _one_sided(degrees, 1 - POWER)) * error
+
+
+def level_among(left: int) -> float:
+    """What each of so many comparisons of a table that are not called yet is held to, by Holm's procedure."""
+    return min(EACH, TABLE / max(left, 1))
+
+
+def _one_sided(degrees: Any, chance: float) -> np.ndarray:
     """What Student's t exceeds with this chance."""
     from scipy.special import stdtrit
 
@@ -102,7 +117,7 @@ def _holm(p: np.ndarray, counted: np.ndarray) -> tuple[np.ndarray, float]:
     significant = np.zeros(len(p), dtype=bool)
     order = [i for i in np.argsort(p, kind="stable") if counted[i]]
     for done, i in enumerate(order):
-        level = min(EACH, TABLE / (len(order) - done))
+        level = level_among(len(order) - done)
         if not p[i] <= level:
             return significant, level
         significant[i] = True

@@ -46,6 +46,11 @@ class Spent:
     blocks: Mapping[str, OfBlock] = field(default_factory=dict)
 
     @property
+    def round_s(self) -> dict[str, float]:
+        """What a round of each block takes."""
+        return {name: block.round_s for name, block in self.blocks.items()}
+
+    @property
     def measuring_s(self) -> float:
         """All cell-rounds together."""
         return sum(block.seconds for block in self.blocks.values())

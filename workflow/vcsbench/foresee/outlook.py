@@ -40,13 +40,7 @@ def outlook(plan: Plan, shelf: Shelf, say: Say) -> Iterator[str]:
 def _more_rounds(plan: Plan, costs: Costs, told: Forecast) -> int:
     """How many more rounds of all cells there is time for, where a run has minutes."""
     each_s = round_s(plan, costs)
-    return int(max(0.0, _minutes(plan) * 60 - told.total_s) / each_s) if each_s else 0
-
-
-def _minutes(plan: Plan) -> float:
-    """How long a run is to take; 0 where its rounds are fixed."""
-    values = plan.config.values
-    return 0.0 if values.get("rounds") else float(values.get("minutes") or 0.0)
+    return int(max(0.0, (plan.config.minutes or 0.0) * 60 - told.total_s) / each_s) if each_s else 0
 
 
 def _cells(plan: Plan) -> Iterator[str]:
@@ -71,7 +65,7 @@ def _time(plan: Plan, told: Forecast) -> Iterator[str]:
         known = "not known" if stage in told.unknown else words.duration(seconds)
         yield f"  {stage:<{width}}  {known:>9}" + ("  (done)" if stage == "set-up" else "")
     yield f"  {'all':<{width}}  {words.duration(told.total_s):>9}, give or take half of it"
-    minutes = _minutes(plan)
+    minutes = plan.config.minutes or 0.0
     if minutes * 60 > told.total_s:
         yield f"  more rounds, where they answer most, until all is answered or {minutes:g} min are over"
     elif minutes:

@@ -4,9 +4,9 @@ round by round, by the rule that tables are called by (compare.family)."""
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
-from vcsbench.compare.family import EACH
-from vcsbench.compare.intervals import POWER, t_quantile
+from vcsbench.compare.family import detectable
 
 # Errors are learned over the comparisons of a kind together, which are at least so many.
 LEARNED_FROM = 10
@@ -24,15 +24,12 @@ def shown_pct(scatter: float, rounds: int) -> float:
     # A comparison is of two times in each round.
     error = math.log1p(scatter) * math.sqrt(2 / rounds)
     degrees = LEARNED_FROM * (rounds - 1)
-    quantiles = t_quantile(degrees, 1 - EACH) + t_quantile(degrees, 2 * POWER - 1)
-    return 100 * math.expm1(min(quantiles * error, LARGEST))
+    return 100 * math.expm1(min(float(detectable(error, degrees)), LARGEST))
 
 
 def rounds_for(scatter: float, difference_pct: float) -> int:
     """The fewest rounds that show a difference of so many per cent."""
-    low, high = FEWEST, ROUNDS_AT_MOST
-    while low < high:
-        middle = (low + high) // 2
-        enough = shown_pct(scatter, middle) <= difference_pct
-        low, high = (low, middle) if enough else (middle + 1, high)
-    return low
+    numbers = range(FEWEST, ROUNDS_AT_MOST)
+    return FEWEST + bisect_left(
+        numbers, True, key=lambda n: shown_pct(scatter, n) <= difference_pct
+    )

@@ -14,8 +14,8 @@ from typing import Any
 from vcsbench.errors import UserError
 from vcsbench.measure.certificate import Witness
 from vcsbench.measure.context import Told, describe
+from vcsbench.measure.discarded import Discarded
 from vcsbench.measure.hooks import Hooks
-from vcsbench.measure.passes import Passes
 from vcsbench.measure.stage import Stage
 from vcsbench.measure.steps import do, restore
 from vcsbench.measure.timing import Hyperfine
@@ -58,10 +58,10 @@ class CellRound:
         with ExitStack() as stack:
             self.stage.open(stack)
             self.hooks = Hooks(self.run, self._hook)
-            self.passes = Passes(self.recipe, self.stage.reads if self.discards else None)
-            self.discarded = self.passes.last()
+            self.remembered = Discarded(self.recipe, self.stage.reads if self.discards else None)
+            self.discarded = self.remembered.last()
             self._time(lock)
-            self.passes.renew()
+            self.remembered.renew()
             while self._is_passing() and len(self.set_aside) < AGAIN_AT_MOST:
                 self._set_aside()
                 self._time(lock)
@@ -154,7 +154,7 @@ class CellRound:
                 "read_bytes": run["client_read_bytes"] + (run.get("server_read_bytes") or 0),
                 "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             }
-            self.passes.write(self.discarded)
+            self.remembered.write(self.discarded)
 
     def _did(self) -> Fingerprint:
         """What the timed run that has just ended did; {} where nothing tells yet."""

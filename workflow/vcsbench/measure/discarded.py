@@ -1,5 +1,5 @@
-"""Cold passes that do not count: the first cold run of a command over a copy warms whatever lies below this
-system. Once a copy has been read so, no cold run over it is discarded until that may be forgotten."""
+"""The cold run that is discarded: a command's first one over a copy warms whatever lies below this system.
+Once a copy has been read so, no cold run over it is discarded until that may be forgotten."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ from vcsbench.wholefile import read_json
 GOOD_FOR_S = 3600
 
 
-class Passes:
-    """The pass of a cell's command over the subject that it reads; another access or server configuration
-    reads the same of it. Of a command that reads no subject nothing is known: each pass is the first."""
+class Discarded:
+    """What is remembered of the discarded run of a cell's command over the subject that it reads; another
+    access or server configuration reads the same of it. Of a command that reads no subject nothing is known:
+    each run is the first."""
 
     def __init__(self, recipe: Mapping[str, Any], reads: Subject | None) -> None:
         self.file: Path | None = None
         folders = [folder for folder in reads.folders if folder.exists()] if reads else []
         if not folders:
             return
-        # One that was made anew, or a machine that was started anew, knows of no pass.
+        # One that was made anew, or a machine that was started anew, knows of none.
         found = [os.stat(folder) for folder in folders]
         copies = [[str(f), s.st_ino, s.st_ctime_ns] for f, s in zip(folders, found, strict=True)]
         which = [read("/proc/sys/kernel/random/boot_id"), recipe["argv"], recipe["stdin"], copies]
         name = hashlib.sha256(json.dumps(which).encode()).hexdigest()[:16]
-        self.file = Place(recipe["storage"]["path"], os.getcwd()).make("passes") / f"{name}.json"
+        self.file = Place(recipe["storage"]["path"], os.getcwd()).make("discarded") / f"{name}.json"
 
     def last(self) -> dict[str, Any]:
-        """What the pass that was discarded read, as `read_bytes`, and when, as `at`; {} where there was none,
+        """What the run that was discarded read, as `read_bytes`, and when, as `at`; {} where there was none,
         or the last cold run over the subject is too long ago."""
         if not self.file or not self.file.exists():
             return {}
@@ -45,7 +46,7 @@ class Passes:
         return read_json(self.file) if 0 <= age_s < GOOD_FOR_S else {}
 
     def write(self, discarded: Mapping[str, Any]) -> None:
-        """Such a pass has been discarded."""
+        """Such a run has been discarded."""
         if self.file:
             for file in self.file.parent.iterdir():
                 if time.time() - file.stat().st_mtime > GOOD_FOR_S:

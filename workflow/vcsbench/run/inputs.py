@@ -51,8 +51,9 @@ def definition_of(wildcards: Any, here: Here) -> dict[str, Any]:
 def terms_of(wildcards: Any, here: Here, limits: dict[str, float]) -> dict[str, Any]:
     """What a study's comparisons are counted by (compare.answers.Terms)."""
     study = study_file(wildcards.study)
+    tables = values.resolved_tables(study, values.values_of(study, here))
     return {
-        "tables": values.resolved_tables(study, values.values_of(study, here)),
+        "tables": {n: t for n, t in tables.items() if "compare" in t and not metric_in(t).exact},
         "order": order_of(wildcards, here),
         "block": study.block,
         "limits": limits,
