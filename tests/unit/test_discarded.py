@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from vcsbench.measure.passes import GOOD_FOR_S, Passes
+from vcsbench.measure.discarded import GOOD_FOR_S, Discarded
 from vcsbench.subjects.subject import Subject
 
 SEEN = {"read_bytes": 4096, "at": "2026-11-21T07:00:00+00:00"}
@@ -23,31 +23,31 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"argv": "{svn} log {url}", "stdin": "", "storage": {"path": str(tmp_path / "storage")}}
 
 
-def passes(recipe: dict[str, Any], name: str = "copy1", **other: str) -> Passes:
+def discarded(recipe: dict[str, Any], name: str = "copy1", **other: str) -> Discarded:
     subject = Subject(recipe, 1, Path())
     subject.folders = [Path(recipe["storage"]["path"]).parent / name]
-    return Passes(recipe | other, subject)
+    return Discarded(recipe | other, subject)
 
 
-def test_a_pass_is_remembered_for_its_command_and_copy(recipe: dict[str, Any]) -> None:
-    assert passes(recipe).last() == {}
-    passes(recipe).write(SEEN)
-    assert passes(recipe).last() == SEEN
-    assert passes(recipe, "copy2").last() == {}
-    assert passes(recipe, argv="{svn} export {url}").last() == {}
-    assert passes(recipe, "gone").last() == {}
-    assert Passes(recipe, None).last() == {}
+def test_a_run_is_remembered_for_its_command_and_copy(recipe: dict[str, Any]) -> None:
+    assert discarded(recipe).last() == {}
+    discarded(recipe).write(SEEN)
+    assert discarded(recipe).last() == SEEN
+    assert discarded(recipe, "copy2").last() == {}
+    assert discarded(recipe, argv="{svn} export {url}").last() == {}
+    assert discarded(recipe, "gone").last() == {}
+    assert Discarded(recipe, None).last() == {}
 
 
 def test_a_copy_that_was_made_anew_knows_of_none(recipe: dict[str, Any], tmp_path: Path) -> None:
-    passes(recipe).write(SEEN)
+    discarded(recipe).write(SEEN)
     (tmp_path / "copy1").rename(tmp_path / "old")
     (tmp_path / "copy1").mkdir()
-    assert passes(recipe).last() == {}
+    assert discarded(recipe).last() == {}
 
 
-def test_a_pass_is_forgotten_unless_other_cold_runs_follow(recipe: dict[str, Any]) -> None:
-    of = passes(recipe)
+def test_a_run_is_forgotten_unless_other_cold_runs_follow(recipe: dict[str, Any]) -> None:
+    of = discarded(recipe)
     of.write(SEEN)
     assert of.file
     long_ago = time.time() - GOOD_FOR_S - 1
@@ -56,12 +56,12 @@ def test_a_pass_is_forgotten_unless_other_cold_runs_follow(recipe: dict[str, Any
     of.renew()
     assert of.last() == SEEN
     os.utime(of.file, (long_ago, long_ago))
-    passes(recipe, "copy2").write(SEEN)
+    discarded(recipe, "copy2").write(SEEN)
     assert not of.file.exists(), "what is forgotten is removed"
 
 
 def test_what_was_cut_short_is_none(recipe: dict[str, Any]) -> None:
-    of = passes(recipe)
+    of = discarded(recipe)
     of.write(SEEN)
     assert of.file
     of.file.write_text(of.file.read_text()[:10])

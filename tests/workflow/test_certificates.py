@@ -86,7 +86,7 @@ class Bench:
 
     def forget(self) -> None:
         """Forget that the copy was read from cold caches: the next cold cell discards a run first."""
-        shutil.rmtree(self.repositories.parent / "passes", ignore_errors=True)
+        shutil.rmtree(self.repositories.parent / "discarded", ignore_errors=True)
 
     @contextlib.contextmanager
     def program(self, name: str, text: str) -> Iterator[None]:
