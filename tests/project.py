@@ -52,7 +52,7 @@ class Project:
         ]
 
     def snakemake(
-        self, *arguments: str, timeout: float = 300, environment: dict[str, str] | None = None
+        self, *arguments: str, timeout: float = 900, environment: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run Snakemake with this in its environment; what it said is in `stdout`."""
         return subprocess.run(

@@ -14,8 +14,8 @@ from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
 
 
-def one(call: str, wanted: float, table: str = "f6-vs-f7", rounds: int = 5) -> Comparison:
-    return Comparison(table, frozenset(["log/cold"]), call, rounds, wanted)
+def one(call: str, wanted: float, scatter: float = 0.05, within: float = 2.0) -> Comparison:
+    return Comparison("f6-vs-f7", frozenset(["log/cold"]), call, 5, wanted, scatter, within)
 
 
 def told(*comparisons: Comparison, **more: Any) -> dict[str, Any]:
@@ -40,6 +40,20 @@ def test_it_says_what_was_answered_and_what_more_minutes_would_tell() -> None:
     assert found.tables == [["f6-vs-f7", "6", "1", "1", "4", "1", "0"]]
     assert ("preparation", "", "30 s") in found.spent
     assert ("measuring log/cold", "5", "5 min") in found.spent
+
+
+def test_where_rounds_scatter_much_it_says_what_is_answered_with_a_wider_margin() -> None:
+    noisy = [
+        one("faster", 5, 0.12, 1.5),
+        *(one(TOO_NOISY, 9, 0.12, at) for at in (1.11, 1.15, 1.16)),
+    ]
+    found = bought(told(*noisy))
+    assert found and found.sentences[1] == (
+        "A cell's rounds scatter by 13 % here. Where only 15 % is worth noting, 3 are answered "
+        "(`notable_pct: 15`)."
+    )
+    quiet = bought(told(*(one(TOO_NOISY, 9, 0.07, at) for at in (1.11, 1.15))))
+    assert quiet and not any("scatter" in sentence for sentence in quiet.sentences)
 
 
 def test_what_no_number_of_rounds_tells_is_said() -> None:

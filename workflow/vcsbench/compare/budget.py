@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from vcsbench.compare.allotment import allot, outlook
@@ -18,6 +20,10 @@ SHORTEST_PASS_S = 60.0
 # and report.
 AROUND_S = 20.0
 AROUND_PER_CELL_ROUND_S = 0.01
+
+# Where a cell's rounds scatter by more than that, it is said as well what is answered with a wider margin, in
+# per cent.
+NOISY_PCT, WIDE_PCT = 8.0, 15.0
 
 # Why no more rounds are given.
 ANSWERED, TIME_IS_UP, NEVER = "answered", "time is up", "more rounds tell nothing"
@@ -49,6 +55,7 @@ def account(comparisons: Sequence[Comparison], spent: Spent, cell_rounds: int) -
             "waiting": round(spent.waiting_s, 1),
         },
         "around_s": AROUND_S + AROUND_PER_CELL_ROUND_S * cell_rounds,
+        "wide": _wide(comparisons),
         "blocks": [_of_block(name, comparisons, spent) for name in spent.blocks],
         "tables": {
             name: _counts([one for one in comparisons if one.table == name])
@@ -59,6 +66,17 @@ def account(comparisons: Sequence[Comparison], spent: Spent, cell_rounds: int) -
             for seconds, left in outlook(comparisons, spent.round_s)
         ],
     }
+
+
+def _wide(comparisons: Sequence[Comparison]) -> dict[str, float] | None:
+    """By how much a cell's rounds scatter in the middle, and how many comparisons are answered where only
+    WIDE_PCT is worth noting; None where they scatter little enough, or that is not known."""
+    known = [one.scatter for one in comparisons if not math.isnan(one.scatter)]
+    scatter_pct = 100 * math.expm1(median(known)) if known else 0.0
+    if scatter_pct <= NOISY_PCT:
+        return None
+    answered = sum(one.answered or one.within <= 1 + WIDE_PCT / 100 for one in comparisons)
+    return {"scatter_pct": scatter_pct, "pct": WIDE_PCT, "answered": answered}
 
 
 def _of_block(name: str, comparisons: Sequence[Comparison], spent: Spent) -> dict[str, Any]:

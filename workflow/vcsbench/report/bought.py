@@ -78,6 +78,11 @@ def _sentences(account: Mapping[str, Any], ahead: Sequence[Mark]) -> Iterator[st
         f"{different + alike} of {words.count_of(all_of, 'comparison')} are answered: {different} differ, "
         f"{alike} show no difference of {notable}; {all_of - different - alike} are too noisy to say."
     )
+    if wide := account.get("wide"):
+        yield (
+            f"A cell's rounds scatter by {wide['scatter_pct']:.0f} % here. Where only {wide['pct']:g} % is "
+            f"worth noting, {wide['answered']:g} are answered (`notable_pct: {wide['pct']:g}`)."
+        )
     if account["minutes"] is None:
         yield "All cells were measured in the same number of rounds, as the configuration says."
     elif account["why"] in ENDED:
