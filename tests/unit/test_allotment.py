@@ -20,10 +20,15 @@ def one(block: str, wants: float, table: str = "t", call: str = TOO_NOISY) -> Co
     return Comparison(table, frozenset(block.split("+")), call, ROUNDS, ROUNDS + wants)
 
 
-def test_what_is_settled_soonest_comes_first() -> None:
-    near, far = one("near", 2), one("far", 30)
-    assert allot([near, far], {"near": 10, "far": 10}, 20) == {"near": 2}
-    assert allot([near, far], {"near": 10, "far": 10}, 50) == {"near": 2, "far": 3}
+def test_what_is_told_soonest_comes_first() -> None:
+    near, far = one("near", 20), one("far", 300)
+    assert allot([near, far], {"near": 10, "far": 10}, 100) == {"near": 10}
+
+
+def test_what_is_all_but_told_waits_for_what_is_not() -> None:
+    all_but, far = one("all but", 2), one("far", 30)
+    assert allot([all_but, far], {"all but": 10, "far": 10}, 50) == {"far": 5}
+    assert allot([all_but, far], {"all but": 10, "far": 10}, 1000) == {"all but": 2, "far": 30}
 
 
 def test_a_round_that_tells_many_goes_before_one_that_tells_few_for_the_same_time() -> None:
