@@ -24,6 +24,7 @@ from vcsbench.errors import UserError
 from vcsbench.plan.fresh import recall
 from vcsbench.run.console import take_over
 from vcsbench.run.demands import Expectations
+from vcsbench.run.dependencies import plain_params
 from vcsbench.run.house import House
 from vcsbench.run.lock import begin_here
 from vcsbench.run.recovery import mend, settle
@@ -42,6 +43,8 @@ wildcard_constraints:
     round="[0-9]+",
     environment="[A-Za-z0-9._-]+",
 
+
+plain_params()
 
 try:
     # In the jobs of a cluster, Snakemake reads this file too.

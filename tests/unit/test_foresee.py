@@ -192,7 +192,7 @@ def test_a_doctor_says_what_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         code == doctors.LACKING and "fewer than a shard of 1000: there is nothing to pack" in text
     )
     assert "Cannot be measured here" in text and lines[-1].endswith("cannot be measured here.")
-    assert "differences take some" in text and "0 cells" not in text
+    assert "differences take some" in text and " 0 cells" not in text
     assert not list((tmp_path / "storage").iterdir())
 
 

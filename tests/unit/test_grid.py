@@ -44,7 +44,7 @@ def cells(*include: dict[str, Any], **over: Any) -> list[Cell]:
 
 def test_default_grid_has_what_the_study_compares() -> None:
     grid = cells()
-    assert 60 <= len(grid) <= 84
+    assert 48 <= len(grid) <= 84
     for axis, wanted in {
         "command": {"log", "export"},
         "ra": {"http", "svn", "file"},

@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy import stats
 
-from vcsbench.compare.intervals import mean_interval, ratio_interval, t_quantile
+from vcsbench.compare.intervals import mean_interval, ratio, ratio_interval, t_quantile
 
 
 def test_quantiles_are_those_of_the_printed_table():
@@ -42,3 +42,8 @@ def test_one_round_has_a_mean_and_no_interval():
     assert estimate.value == pytest.approx(3)
     assert math.isnan(estimate.low)
     assert math.isnan(estimate.high)
+
+
+def test_an_interval_of_which_hardly_anything_is_known_is_wide_and_finite():
+    estimate = ratio(0.1, 0.5, 0.1, 5)
+    assert 0 < estimate.low < 1e-40 and 1e40 < estimate.high < math.inf

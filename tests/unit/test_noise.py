@@ -141,6 +141,18 @@ def test_what_twins_differ_by_beyond_their_rounds_is_a_part():
     assert all(10 < part.degrees < 64 for part in found)
 
 
+def test_a_noisy_twin_says_less_of_what_twins_differ_by():
+    quiet = made_up(twin_sd=0.05, sd=0.01)
+    noisy = quiet.assign(l=np.log(quiet["elapsed_s"]))
+    loud = noisy["ra"].eq("http") & noisy["command"].eq("c0")
+    noisy.loc[loud, "elapsed_s"] = np.exp(
+        noisy["l"] + np.random.default_rng(1).normal(0, 0.5, len(noisy))
+    )
+    alone, beside = (noise_of(frame, AXES, BLOCK).twins for frame in (quiet, noisy))
+    assert beside.variance == pytest.approx(alone.variance, rel=0.25)
+    assert beside.degrees > 20
+
+
 def test_without_twins_it_is_not_known():
     frame = made_up()
     noise = noise_of(frame[~frame["cell"].str.endswith("~2")], AXES, BLOCK)

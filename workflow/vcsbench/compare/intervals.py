@@ -6,9 +6,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 CONFIDENCE = 0.95
 # In this share of experiments a difference is seen that is said to be detectable.
 POWER = 0.9
+# Half of an interval, as a logarithm: a wider one says nothing more, and is soon no number.
+WIDEST = 100.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ def ratio(
     confidence: float = CONFIDENCE,
 ) -> Estimate:
     """A ratio by its logarithm, with that one's error."""
-    half = t_quantile(degrees, confidence) * error
+    half = float(np.minimum(t_quantile(degrees, confidence) * error, WIDEST))
     low, high = math.exp(log - half), math.exp(log + half)
     return Estimate(math.exp(log), low, high, n, error, degrees, pairs)
 

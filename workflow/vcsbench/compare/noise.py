@@ -205,15 +205,16 @@ def _twins(measured: Measured, parts: Sequence[Part]) -> Part:
 
 
 def _beyond(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.ndarray) -> Part:
-    """By how much squares of means are larger than the variances that rounds make of them."""
+    """By how much squares of means are larger than the variances that rounds make of them. Noisy twins count
+    for less (the moments of DerSimonian and Laird 1986)."""
     from scipy.special import fdtrc
 
-    variance = float(squares.mean() - by_rounds.mean())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        chance = fdtrc(len(squares), degrees.mean(), (squares / by_rounds).mean())
-    if not (variance > EXACT and chance < SHOWN):
+    weights = 1 / np.maximum(by_rounds, EXACT)
+    excess = (squares * weights).mean()
+    variance = float((excess - 1) / weights.mean())
+    if not (variance > EXACT and fdtrc(len(squares), degrees.mean(), excess) < SHOWN):
         return Part(0.0)
-    doubt = ((variance + by_rounds) ** 2 + by_rounds**2 / degrees).sum() / len(squares) ** 2
+    doubt = ((weights * (variance + by_rounds)) ** 2 + 1 / degrees).sum() / weights.sum() ** 2
     return Part(variance, float(variance**2 / doubt))
 
 

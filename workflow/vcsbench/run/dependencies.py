@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
@@ -17,6 +18,18 @@ def signed(function: F) -> F:
     calls, and finds it out anew each time."""
     function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return function
+
+
+def plain_params() -> None:
+    """Have Snakemake write down params as they are: where pandas is installed it would import that, to look
+    whether one is a frame. None of ours is, and it takes a twentieth of a start."""
+    from snakemake import persistence
+
+    notes: Any = getattr(persistence, "PersistenceBase", None)
+    if hasattr(
+        notes, "_serialize_param_builtin"
+    ):  # else it is another Snakemake, which does without
+        notes._serialize_param = property(operator.attrgetter("_serialize_param_builtin"))
 
 
 @cache

@@ -27,6 +27,7 @@ CELLS = "results/cells/"
 RECORDS = ("results/loaded/", "results/repositories/")
 DEAR = (CELLS, *RECORDS)
 WRITTEN = ("results", "reports")
+LOGS = "results/logs"
 NAMED = 5
 
 
@@ -110,8 +111,10 @@ def _written(root: Path) -> tuple[list[str], list[Path]]:
     when a run was killed is removed."""
     files, seals = [], []
     for top in WRITTEN:
-        for folder, _, names in os.walk(root / top):
+        for folder, folders, names in os.walk(root / top):
             below = os.path.relpath(folder, root)
+            if below == LOGS:
+                folders.clear()  # nothing is made from a log, and none is written under another name
             for name in names:
                 if not name.startswith("."):
                     files.append(f"{below}/{name}")
