@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 
+import pandas as pd
 import pytest
 
 from vcsbench.compare.allotment import allot, outlook
-from vcsbench.compare.answers import Comparison
-from vcsbench.compare.budget import ANSWERED, NEVER, TIME_IS_UP, given
-from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
+from vcsbench.compare.answers import Comparison, Terms
+from vcsbench.compare.budget import ANSWERED, NEVER, TIME_IS_UP, decided, given
+from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY, Limits
+from vcsbench.compare.family import ALIKE, EACH
+from vcsbench.compare.intervals import t_quantile
 from vcsbench.evidence.spent import OfBlock, Spent
 
 ROUNDS = 5
@@ -74,3 +77,21 @@ def test_a_pass_leaves_half_of_the_time_to_those_that_know_more() -> None:
     assert given([one("a", 100)], spent, 70)[0] == {"a": 6}  # no pass is shorter than a minute
     slow = Spent(blocks={"a": OfBlock(rounds=ROUNDS, seconds=2000, waiting_s=0)})
     assert given([one("a", 100)], slow, 600)[0] == {"a": 1}  # but a round that takes more than half
+
+
+@pytest.mark.parametrize(
+    ("error", "rounds", "pct"), [(0.06, 5, 15), (0.027, 30, 10), (0.03, 5, 10)]
+)
+def test_where_rounds_scatter_much_a_wide_margin_comes_first(
+    error: float, rounds: int, pct: float
+) -> None:
+    # The scatter is error x sqrt(rounds / 2): 9 %, and 15 % takes less; as much, when that is told; 5 %.
+    row = {"command": "log", "baseline": "f6", "candidate": "f7", "ratio": 1.0, "call": TOO_NOISY}
+    row |= {"n": rounds, "error": error, "degrees": 60, "twin_sd": 0.0, "within": 1.2}
+    compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
+    terms = Terms({"t": {"compare": compare}}, {}, ["command"], Limits(notable_pct=10))
+    spent = Spent(blocks={"log": OfBlock(rounds=rounds, seconds=rounds, waiting_s=0)})
+    narrow = math.log1p(pct / 100) / (t_quantile(60, 1 - EACH) + t_quantile(60, 1 - 2 * ALIKE))
+    wanted = math.ceil(rounds * (error / narrow) ** 2)
+    given_to = decided([pd.DataFrame([row])], terms, spent, 1000.0)
+    assert given_to == ({"log": wanted - rounds}, "")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.compare import budget
-from vcsbench.compare.answers import Terms, comparisons, tables_of
+from vcsbench.compare.answers import Terms, tables_of
 from vcsbench.compare.decisions import Limits
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.evidence.spent import spent
@@ -26,7 +26,7 @@ def main() -> None:
     terms = Terms(**params.terms | {"limits": Limits(**params.terms["limits"])})
     costs = spent(frame, terms.block, given.prepared)
     left = budget.left_s(60 * params.minutes, costs, len(given.exports))
-    more, why = budget.given(comparisons(tables_of(frame, terms), terms), costs, left)
+    more, why = budget.decided(tables_of(frame, terms), terms, costs, left)
     decision = {
         "gives": bool(more),
         "why": why,

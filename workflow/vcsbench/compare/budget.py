@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
+import pandas as pd
+
+from vcsbench.compare import answers
 from vcsbench.compare.allotment import allot, outlook
-from vcsbench.compare.answers import Comparison
+from vcsbench.compare.answers import Comparison, Terms
 from vcsbench.compare.decisions import is_difference
 from vcsbench.evidence.spent import Spent
 
@@ -21,8 +25,8 @@ SHORTEST_PASS_S = 60.0
 AROUND_S = 20.0
 AROUND_PER_CELL_ROUND_S = 0.01
 
-# Where a cell's rounds scatter by more than that, it is said as well what is answered with a wider margin, in
-# per cent.
+# Where a cell's rounds scatter by more than that, rounds go first where they answer most with a wider margin,
+# and it is said as well what is answered with it. In per cent.
 NOISY_PCT, WIDE_PCT = 8.0, 15.0
 
 # Why no more rounds are given.
@@ -32,6 +36,20 @@ ANSWERED, TIME_IS_UP, NEVER = "answered", "time is up", "more rounds tell nothin
 def left_s(seconds: float, spent: Spent, cell_rounds: int) -> float:
     """What is left of a budget for measuring."""
     return seconds - spent.total_s - AROUND_S - AROUND_PER_CELL_ROUND_S * cell_rounds
+
+
+def decided(
+    tables: Sequence[pd.DataFrame], terms: Terms, spent: Spent, left: float
+) -> tuple[Counter[str], str]:
+    """The same as given(), from the tables themselves: where rounds scatter much, to what only a wide margin
+    answers first."""
+    found = answers.comparisons(tables, terms)
+    if scatter_pct(found) > NOISY_PCT and terms.limits.notable_pct < WIDE_PCT:
+        wide = replace(terms, limits=replace(terms.limits, notable_pct=WIDE_PCT))
+        rounds, why = given(answers.comparisons(tables, wide), spent, left)
+        if why != ANSWERED:
+            return rounds, why
+    return given(found, spent, left)
 
 
 def given(comparisons: Sequence[Comparison], spent: Spent, left: float) -> tuple[Counter[str], str]:
@@ -68,15 +86,20 @@ def account(comparisons: Sequence[Comparison], spent: Spent, cell_rounds: int) -
     }
 
 
-def _wide(comparisons: Sequence[Comparison]) -> dict[str, float] | None:
-    """By how much a cell's rounds scatter in the middle, and how many comparisons are answered where only
-    WIDE_PCT is worth noting; None where they scatter little enough, or that is not known."""
+def scatter_pct(comparisons: Sequence[Comparison]) -> float:
+    """By how much a cell's rounds scatter, in the middle of the comparisons; 0 where that is not known."""
     known = [one.scatter for one in comparisons if not math.isnan(one.scatter)]
-    scatter_pct = 100 * math.expm1(median(known)) if known else 0.0
-    if scatter_pct <= NOISY_PCT:
+    return 100 * math.expm1(median(known)) if known else 0.0
+
+
+def _wide(comparisons: Sequence[Comparison]) -> dict[str, float] | None:
+    """How many comparisons are answered where only WIDE_PCT is worth noting; None where rounds scatter
+    little."""
+    scatter = scatter_pct(comparisons)
+    if scatter <= NOISY_PCT:
         return None
     answered = sum(one.answered or one.within <= 1 + WIDE_PCT / 100 for one in comparisons)
-    return {"scatter_pct": scatter_pct, "pct": WIDE_PCT, "answered": answered}
+    return {"scatter_pct": scatter, "pct": WIDE_PCT, "answered": answered}
 
 
 def _of_block(name: str, comparisons: Sequence[Comparison], spent: Spent) -> dict[str, Any]:
