@@ -61,6 +61,13 @@ def test_summary_says_what_where_and_when(tree: Element) -> None:
     )
 
 
+def test_summary_says_how_often_cells_were_measured_where_that_differs(small: Results) -> None:
+    seldom = small.measurements[0]["cell"]
+    rows = [row for row in small.measurements if row["cell"] != seldom or row["round"] <= 3]
+    page = parse(build_page(replace(small, measurements=rows)))
+    assert "8 cells in 3 to 5 rounds of" in page.all("p", class_="summary")[0].text
+
+
 def test_advice_has_a_line_for_each_access_command_and_cache(tree: Element) -> None:
     lines = tree.by_id("advice").all("tbody")[0].all("tr")
     assert [line.all("th")[0].text for line in lines] == [

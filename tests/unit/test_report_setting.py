@@ -59,6 +59,14 @@ def test_equal_things_are_told_once() -> None:
     assert (setting.last - setting.first).total_seconds() == 120
 
 
+def test_cells_may_have_been_measured_in_more_and_in_fewer_rounds() -> None:
+    rounds = {"often": 7, "seldom": 5}
+    setting = summarise(
+        {**context(n), "cell": cell} for cell, most in rounds.items() for n in range(1, most + 1)
+    )
+    assert (setting.fewest_rounds, setting.rounds) == (5, 7)
+
+
 def test_a_server_differs_by_its_files_not_by_its_port() -> None:
     edited = context(3, server_files={"svnserve.args": "--threads --memory-cache-size 256"})
     setting = summarise([context(1), context(2), edited])

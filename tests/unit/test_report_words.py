@@ -11,6 +11,11 @@ from vcsbench import words
 MINUS = "\N{MINUS SIGN}"
 
 
+def test_numbers_of_rounds_that_differ_are_a_range() -> None:
+    assert words.count_between(1, 1, "round") == "1 round"
+    assert words.count_between(5, 15, "round") == "5 to 15 rounds"
+
+
 @pytest.mark.parametrize(
     ("values", "unit", "expected"),
     [

@@ -81,6 +81,11 @@ def count_of(number: int, noun: str, plural: str = "") -> str:
     return f"{grouped(number)} {noun if number == 1 else plural or noun + 's'}"
 
 
+def count_between(least: int, most: int, noun: str) -> str:
+    """`5 rounds`, `5 to 15 rounds`."""
+    return count_of(most, noun) if least == most else f"{grouped(least)} to {count_of(most, noun)}"
+
+
 def moment(stamp: str) -> datetime | None:
     """The time of a stamp like 2026-11-21T07:00:00Z in UTC, or None where it is none."""
     try:

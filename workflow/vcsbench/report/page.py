@@ -138,10 +138,14 @@ def summary(results: Results, setting: Setting) -> str:
     if not names:
         return "Nothing has been measured."
     measured = {original_of(name) for name in names}
-    rounds = len({row["round"] for row in results.measurements})
+    rounds: dict[str, set[Any]] = {}
+    for row in results.measurements:
+        rounds.setdefault(row["cell"], set()).add(row["round"])
+    numbers = [len(of_cell) for of_cell in rounds.values()]
     again = sum(map(is_twin, names))
     twice = f", {words.grouped(again)} of them twice," if again else ""
-    said = f"{words.count_of(len(measured), 'cell')}{twice} in {words.count_of(rounds, 'round')}"
+    often = words.count_between(min(numbers), max(numbers), "round")
+    said = f"{words.count_of(len(measured), 'cell')}{twice} in {often}"
     for before, found in (
         ("of", commands_of(results)),
         ("on", setting.subjects.names),

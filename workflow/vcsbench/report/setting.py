@@ -45,6 +45,7 @@ class Setting:
     versions: Counter[tuple[str, str]]  # of programs and their versions, by cell-rounds
     cleared: Counter[str]
     seeds: list[str]
+    fewest_rounds: int
     rounds: int
     copies: int
     runs: int
@@ -84,6 +85,7 @@ def summarise(contexts: Iterable[Record], study: Study) -> Setting:
         ),
         cleared=Counter(ways),
         seeds=distinct(str(context["seed"]) for context in found if "seed" in context),
+        fewest_rounds=_fewest_rounds(found),
         rounds=_largest(found, "round"),
         copies=_largest(found, "copy"),
         runs=len(runs),
@@ -95,6 +97,15 @@ def summarise(contexts: Iterable[Record], study: Study) -> Setting:
 
 def _largest(contexts: Iterable[Record], key: str) -> int:
     return max((int(context.get(key) or 0) for context in contexts), default=0)
+
+
+def _fewest_rounds(contexts: Iterable[Record]) -> int:
+    """Those of the cell that has the fewest."""
+    last: dict[Any, int] = {}
+    for context in contexts:
+        cell = context.get("cell")
+        last[cell] = max(last.get(cell, 0), int(context.get("round") or 0))
+    return min(last.values(), default=0)
 
 
 def _command(context: Record, study: Study) -> tuple[str, str]:
