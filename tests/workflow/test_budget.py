@@ -93,6 +93,7 @@ def test_with_more_minutes_it_goes_on_and_measures_only_what_is_new(measured: Pr
     assert "Nothing to be done" in measured.measure(STUDY).stdout
 
 
+@pytest.mark.slow
 def test_what_becomes_stale_is_measured_again_to_the_same_rounds(measured: Project) -> None:
     before, had = measured.exports(), rounds(measured)
     client = measured.path / "config" / "servers" / "slow" / "client" / "config"

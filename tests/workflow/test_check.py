@@ -140,6 +140,7 @@ def save(project: Project, name: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_baseline_is_saved_and_compared_with(shared_project: Project, own: Path) -> None:
     project = shared_project
     keys = {"copies": 1, "grid": GRID, "repository": str(own)}

@@ -33,6 +33,7 @@ def memory() -> Iterator[Path]:
 
 @needs("svn", "svnserve", "hyperfine")
 @pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
+@pytest.mark.slow
 def test_the_ssd_study_measures_on_two_storages(project: Project, memory: Path) -> None:
     part = {"command": ["export", "log"], "format": ["f6", "f7"], "packing": "nopack"}
     project.configure(

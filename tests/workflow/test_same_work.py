@@ -97,6 +97,7 @@ def odd_client(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("odd_client")
+@pytest.mark.slow
 def test_what_a_client_leaves_out_is_found(project: Project) -> None:
     part = {**CELLS, "command": ["log", "export"], "cache": "hot-os"}
     # The client counts its runs: none may be measured again because a kernel gave back some memory meanwhile.
