@@ -2,7 +2,7 @@
 
 usage: python benchmarks/efficiency.py [ROUNDS]
 Makes a small project of its own below /var/tmp with the default's repository, in one copy and two variants,
-and measures cells over each access, cold ones and hot ones apart. The wall seconds are those of all
+and measures the default's cells of these, cold ones and hot ones apart. The wall seconds are those of all
 cell-rounds and, as often, the median of what lies between two (the start of a job and of Python): so nobody
 else's measurement on this machine is counted. The first round discards cold runs, as a whole run does.
 """
@@ -23,18 +23,15 @@ from rows import ROOT, Row, run, show
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow")]
 
 from project import Project, make_project, measurements_of  # noqa: E402
+from vcsbench.config.validation import read_yaml  # noqa: E402
 from vcsbench.evidence import hyperfine_export  # noqa: E402
 
 STUDY = "fsfs-san-2014"
 LEAST = 0.5
-COMMANDS = ["log", "export"]
-CELLS: dict[str, list[dict[str, Any]]] = {
-    "cold": [{"command": COMMANDS, "config": "slow", "cache": "cold"}],
-    "hot": [
-        {"command": "log", "config": "slow", "cache": "hot-os"},
-        {"command": COMMANDS, "config": "fast", "cache": "hot-svn"},
-        {"command": "export", "config": "slow", "cache": "hot-svn"},
-    ],
+GRID: list[dict[str, Any]] = read_yaml(ROOT / "config" / "config.yaml")["grid"][STUDY]["include"]
+CELLS = {
+    "cold": [part for part in GRID if part["cache"] == "cold"],
+    "hot": [part for part in GRID if part["cache"] != "cold"],
 }
 VARIANTS = [{"format": "f6", "packing": "nopack"}, {"format": "f7", "packing": "pack"}]
 
