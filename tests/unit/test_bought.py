@@ -50,7 +50,7 @@ def test_where_rounds_scatter_much_it_says_what_is_answered_with_a_wider_margin(
     found = bought(told(*noisy))
     assert found and found.sentences[1] == (
         "A cell's rounds scatter by 13 % here. Where only 15 % is worth noting, 3 are answered "
-        "(`notable_pct: 15`)."
+        "(notable_pct: 15)."
     )
     quiet = bought(told(*(one(TOO_NOISY, 9, 0.07, at) for at in (1.11, 1.15))))
     assert quiet and not any("scatter" in sentence for sentence in quiet.sentences)
