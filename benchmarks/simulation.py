@@ -13,7 +13,7 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -131,9 +131,9 @@ class Study:
 def study(case: Case, slowdown: float, random: np.random.Generator) -> Study:
     """Make a study and judge it; every other comparison's candidate is slower by `slowdown`."""
     measured, scatter = made(case, slowdown, random)
-    noise = learned(measured)
     if not case.rounds:
-        measured, noise = stopped(measured)
+        measured = stopped(measured)
+    noise = learned(measured)
     pairs = list(pairs_of(case.blocks))
     own = [ratio_interval(measured.logs[one] - measured.logs[other]) for one, other in pairs]
     keys = [(measured.keys[one], measured.keys[other]) for one, other in pairs]
@@ -178,16 +178,14 @@ def average(measured: Measured, noise: Noise, block: int) -> Estimate:
     return noise.judged(ratio_interval(d, PAIRS), keys)
 
 
-def stopped(measured: Measured) -> tuple[Measured, Noise]:
+def stopped(measured: Measured) -> Measured:
     """With rounds of a block left out once its intervals are narrow: the rule looks at nothing else."""
     logs = measured.logs.copy()
     blocks = np.arange(len(logs)) // SIZE
     pairs = list(pairs_of(blocks[-1] + 1))
     going = set(blocks.tolist())
     for rounds in range(USUAL.enough_rounds, MOST_ROUNDS):
-        seen = Measured(
-            measured.keys, measured.hosts, measured.twin, logs[:, :rounds], measured.places
-        )
+        seen = replace(measured, logs=logs[:, :rounds])
         noise = learned(seen)
         wide = set()
         for one, other in pairs:
@@ -200,8 +198,7 @@ def stopped(measured: Measured) -> tuple[Measured, Noise]:
         going = wide
         if not going:
             break
-    seen = Measured(measured.keys, measured.hosts, measured.twin, logs, measured.places)
-    return seen, learned(seen)
+    return replace(measured, logs=logs)
 
 
 def made(case: Case, slowdown: float, random: np.random.Generator) -> tuple[Measured, np.ndarray]:

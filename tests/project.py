@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
+from vcsbench.metrics import metric_in
+
 ROOT = Path(__file__).parent.parent
-COUNTED = ("device_mib", "call_mib", "read_calls", "instructions_m")
 PARTS = ("Snakefile", "config", "envs", "profiles", "workflow")
 
 
@@ -38,9 +39,7 @@ class Project:
         for path in (self.path / "config" / "studies").glob("*.yaml"):
             study = yaml.safe_load(path.read_text())
             study["tables"] = {
-                name: table
-                for name, table in study["tables"].items()
-                if table.get("compare", table).get("metric") not in COUNTED
+                name: table for name, table in study["tables"].items() if not metric_in(table).exact
             }
             path.write_text(yaml.safe_dump(study, sort_keys=False))
 

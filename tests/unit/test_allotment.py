@@ -9,8 +9,15 @@ import pytest
 
 from vcsbench.compare.allotment import allot, outlook
 from vcsbench.compare.answers import Comparison, Terms
-from vcsbench.compare.budget import ANSWERED, NEVER, TIME_IS_UP, decided, given
-from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY, Limits
+from vcsbench.compare.budget import decided, given
+from vcsbench.compare.decisions import (
+    ANSWERED,
+    NEVER,
+    NOT_SHOWN,
+    TIME_IS_UP,
+    TOO_NOISY,
+    Limits,
+)
 from vcsbench.compare.family import ALIKE, EACH
 from vcsbench.compare.intervals import t_quantile
 from vcsbench.evidence.spent import OfBlock, Spent

@@ -61,7 +61,7 @@ def test_a_block_stops_when_its_intervals_are_narrow_and_not_before(simulation):
     logs[simulation.SIZE :] += np.random.default_rng(2).normal(
         0, 0.1, logs[simulation.SIZE :].shape
     )
-    seen, _ = simulation.stopped(dataclasses.replace(measured, logs=logs))
+    seen = simulation.stopped(dataclasses.replace(measured, logs=logs))
     rounds = np.isfinite(seen.logs).sum(axis=1)
     assert set(rounds[: simulation.SIZE]) == {5}
     assert set(rounds[simulation.SIZE :]) == {simulation.MOST_ROUNDS}

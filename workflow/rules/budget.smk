@@ -39,10 +39,9 @@ checkpoint decide:
 rule account:
     input:
         measurements="results/measurements/{study}.csv",
-        tables=lambda wildcards: [
-            f"results/tables/{wildcards.study}/{name}.csv"
-            for name in inputs.terms_of(wildcards, HOUSE.here, LIMITS)["tables"]
-        ],
+        tables=lambda wildcards: inputs.csv_of(
+            wildcards.study, inputs.comparing_tables(wildcards, HOUSE.here, exact=False)
+        ),
         code=code_of("account"),
     output:
         "results/budget/{study}.json",

@@ -116,10 +116,9 @@ rule advice:
         measurements="results/measurements/{study}.csv",
         tables=inputs.advised_tables,
         code=code_of("advice"),
-        counted=lambda wildcards: [
-            f"results/tables/{wildcards.study}/{name}.csv"
-            for name in inputs.counted_tables(wildcards, HOUSE.here)
-        ],
+        counted=lambda wildcards: inputs.csv_of(
+            wildcards.study, inputs.comparing_tables(wildcards, HOUSE.here, exact=True)
+        ),
     output:
         "results/advice/{study}.json",
     log:
@@ -132,6 +131,8 @@ rule advice:
         block=lambda wildcards: inputs.study_file(wildcards.study).block,
         caveats=inputs.caveats_of,
         limits=LIMITS,
-        counted=lambda wildcards: [*inputs.counted_tables(wildcards, HOUSE.here).values()],
+        counted=lambda wildcards: [
+            *inputs.comparing_tables(wildcards, HOUSE.here, exact=True).values()
+        ],
     script:
         "../scripts/advice.py"

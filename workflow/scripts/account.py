@@ -5,7 +5,6 @@ from typing import Any
 from vcsbench.compare import budget
 from vcsbench.compare.answers import Terms, comparisons
 from vcsbench.compare.columns import NUMBERS
-from vcsbench.compare.decisions import Limits
 from vcsbench.evidence.frames import read_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.evidence.spent import spent
@@ -19,7 +18,7 @@ def main() -> None:
     """Read, count, write."""
     params = snakemake.params
     frame = read_measurements(snakemake.input.measurements)
-    terms = Terms(**params.terms | {"limits": Limits(**params.terms["limits"])})
+    terms = Terms.of(params.terms)
     tables = [read_frame(path, NUMBERS) for path in snakemake.input.tables]
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
     costs = spent(frame, terms.block, params.prepared)

@@ -6,7 +6,6 @@ from typing import Any
 
 from vcsbench.compare import budget
 from vcsbench.compare.answers import Terms, tables_of
-from vcsbench.compare.decisions import Limits
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.evidence.spent import spent
 from vcsbench.plan.passes import ask_for_decision
@@ -23,7 +22,7 @@ def main() -> None:
     collected = collect(axes, grid, params.rounds, given.exports, params.logs, params.thresholds)
     text = io.StringIO(measurements(collected).to_csv(index=False))
     frame = read_measurements(text)
-    terms = Terms(**params.terms | {"limits": Limits(**params.terms["limits"])})
+    terms = Terms.of(params.terms)
     costs = spent(frame, terms.block, given.prepared)
     left = budget.left_s(60 * params.minutes, costs, len(given.exports))
     more, why = budget.decided(tables_of(frame, terms), terms, costs, left)

@@ -13,7 +13,7 @@ import pandas as pd
 
 from vcsbench.compare import baselines, tables
 from vcsbench.compare.decisions import USUAL, Limits
-from vcsbench.compare.intervals import Estimate, ratio_interval, unpaired_ratio
+from vcsbench.compare.intervals import Estimate, unpaired_ratio
 from vcsbench.compare.noise import Noise, noise_of
 from vcsbench.compare.reduction import by_cell, by_round
 from vcsbench.compare.variances import squeezed
@@ -26,9 +26,6 @@ from vcsbench.metrics import DEFAULT, metric_of
 SINCE = "(when)"
 # Flags for which a cell is not compared with the saved one of its name.
 NOT_SAVED, SAME_RUNS, HOSTS = "not-saved", "same-runs", "hosts-differ"
-
-
-NOTHING = ratio_interval([])
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class ThenAndNow:
     flags: str = ""
     withheld: Mapping[str, str] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
-    ratio: Estimate = NOTHING
+    ratio: Estimate = tables.NOTHING
     noise: Noise = field(default_factory=Noise)
 
 

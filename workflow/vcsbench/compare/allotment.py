@@ -21,8 +21,6 @@ from vcsbench.compare.answers import Comparison
 
 # What would take longer is not foreseen: a year, measured without a break.
 FORESEEN_S = 365 * 24 * 3600.0
-
-
 # Student's t at the level that a difference is held to, about.
 T = 3.0
 # How many rounds ahead are looked at.

@@ -62,6 +62,11 @@ class Terms:
     block: Sequence[str]
     limits: Limits
 
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Terms:
+        """From plain data, as a rule's params have it."""
+        return cls(**{**given, "limits": Limits(**given["limits"])})
+
 
 def tables_of(frame: pd.DataFrame, terms: Terms) -> list[pd.DataFrame]:
     """The tables themselves, from a frame of the measurements."""

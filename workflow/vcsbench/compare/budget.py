@@ -14,7 +14,7 @@ import pandas as pd
 from vcsbench.compare import answers
 from vcsbench.compare.allotment import allot, outlook
 from vcsbench.compare.answers import Comparison, Terms
-from vcsbench.compare.decisions import is_difference
+from vcsbench.compare.decisions import ANSWERED, NEVER, TIME_IS_UP, is_difference
 from vcsbench.evidence.spent import Spent
 
 # A pass takes half of what is left, for the next one knows more; but no less than this, for each decision
@@ -28,9 +28,6 @@ AROUND_PER_CELL_ROUND_S = 0.01
 # Where a cell's rounds scatter by more than that, rounds go first where they answer most with a wider margin,
 # and it is said as well what is answered with it. In per cent.
 NOISY_PCT, WIDE_PCT = 8.0, 15.0
-
-# Why no more rounds are given.
-ANSWERED, TIME_IS_UP, NEVER = "answered", "time is up", "more rounds tell nothing"
 
 
 def left_s(seconds: float, spent: Spent, cell_rounds: int) -> float:

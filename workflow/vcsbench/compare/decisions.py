@@ -7,6 +7,9 @@ from dataclasses import dataclass
 NOT_SHOWN = "no difference shown"
 TOO_NOISY = "too noisy to say"
 
+# Why a run with minutes gives no more rounds.
+ANSWERED, TIME_IS_UP, NEVER = "answered", "time is up", "more rounds tell nothing"
+
 
 @dataclass(frozen=True)
 class Limits:

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,18 +42,15 @@ class Found(NamedTuple):
 
 def look(plan: Plan, others: list[str]) -> list[Found]:
     """All that there is to say; `others` are servers at work here."""
-    parts: tuple[Callable[[], Iterator[Found]], ...] = (
-        lambda: _cells(plan),
-        lambda: _packages(plan),
-        lambda: _programs(),
-        lambda: _caches(plan),
-        lambda: _storages(plan),
-        lambda: _evidence(),
-        lambda: _machine(),
-    )
-    found = [one for part in parts for one in part()]
-    return found + [
-        Found(BEWARE, other, "measure when it is idle, or elsewhere") for other in others
+    return [
+        *_cells(plan),
+        *_packages(plan),
+        *_programs(),
+        *_caches(plan),
+        *_storages(plan),
+        *_evidence(),
+        *_machine(),
+        *(Found(BEWARE, other, "measure when it is idle, or elsewhere") for other in others),
     ]
 
 

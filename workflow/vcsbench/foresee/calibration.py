@@ -41,12 +41,11 @@ def calibrate(plan: Plan, shelf: Shelf, say: Say, limit_s: float = LIMIT_S) -> C
     folders = [config["scratch"], *(config["storages"][name] for name in shelf.storages)]
     with sample(config.root, folders) as small:
         loaded, copied = {}, {}
-        for repo in sorted({v.repo for wanted in shelf.wanted.values() for v in wanted}):
+        for repo in shelf.all_repositories():
             say(f"loading the first revisions of {repo}")
             variants = [v for wanted in shelf.wanted.values() for v in wanted if v.repo == repo]
-            source: Any = plan.here.sources[repo]
             copies = _copies(shelf, repo)
-            loaded[repo] = small.load(source, variants, config["scratch"], copies)
+            loaded[repo] = small.load(plan.here.sources[repo], variants, config["scratch"], copies)
         for name in shelf.storages:
             say(f"copying them to {name}")
             args = (config["storages"][name], shelf.wanted[name], loaded, config["spacer_kib"])
@@ -101,7 +100,7 @@ def _chosen(plan: Plan) -> list[Cell]:
 
 def _of_the_whole(one: Seen, context: Mapping[str, Any], plan: Plan, idle_s: float) -> Seen:
     """What the cell-round would have taken on the whole repository: each run does so much more work."""
-    estimate: Any = plan.here.sources[context["repository"]["name"]].estimate()
+    estimate = plan.here.sources[context["repository"]["name"]].estimate()
     more = growth(context["runs"][0]["work"], estimate, context["argv_template"])
     times = [idle_s + max(0.0, time - idle_s) * more for time in one.times]
     per_run = sum(times) / len(times) / (sum(one.times) / len(one.times))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from vcsbench.evidence import hyperfine_export
 from vcsbench.measure.context import host
+from vcsbench.plan import twins
 from vcsbench.plan.plan import Plan
 from vcsbench.wholefile import read_json
 
@@ -43,7 +44,7 @@ class Costs:
 
     def _class(self, study: str, axes: Axes) -> tuple[str, ...]:
         named = self.plan.config.studies[study].noise_class
-        return (study, *(axes.get(axis, "") for axis in named))
+        return (study, *twins.class_of(axes, named))
 
     def __bool__(self) -> bool:
         return bool(self.seen)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.foresee.forecast import cell_rounds, to_load
@@ -15,7 +15,7 @@ from vcsbench.measure.servers.kind import HOST
 from vcsbench.measure.template import read_arguments
 from vcsbench.plan.plan import Plan
 from vcsbench.storages.describe import free_bytes
-from vcsbench.storages.mounts import mount_of
+from vcsbench.storages.mounts import IN_MEMORY, mount_of
 from vcsbench.storages.place import resolve
 from vcsbench.subjects.repository.room import bytes_of
 from vcsbench.subjects.repository.shelf import Shelf
@@ -94,7 +94,7 @@ def _room(plan: Plan, shelf: Shelf) -> list[str]:
     scratch = resolve(plan.config["scratch"], plan.root)
     if loading:
         need = sum(_bytes(plan, repo) * len(shelf.formats(repo)) for repo in loading)
-        kind = "RAM" if mount_of(scratch).filesystem == "tmpfs" else "disk"
+        kind = "RAM" if mount_of(scratch).filesystem in IN_MEMORY else "disk"
         told.append(f"Takes {_of(need, scratch)} ({kind}) while repositories are loaded.")
     for storage in shelf.storages:
         folder = resolve(plan.config["storages"][storage], plan.root)
@@ -126,8 +126,7 @@ def _of(need: float, folder: Path) -> str:
 
 
 def _bytes(plan: Plan, repo: str) -> int:
-    source: Any = plan.here.sources[repo]
-    return bytes_of(source.estimate())
+    return bytes_of(plan.here.sources[repo].estimate())
 
 
 def _ports(plan: Plan) -> str:

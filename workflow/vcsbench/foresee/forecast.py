@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench.foresee.costs import Costs
 from vcsbench.plan.plan import Plan
@@ -66,10 +66,9 @@ def forecast(
 
 def to_load(shelf: Shelf) -> list[str]:
     """The repositories that a run will load."""
-    repos = {variant.repo for wanted in shelf.wanted.values() for variant in wanted}
     return [
         repo
-        for repo in sorted(repos)
+        for repo in shelf.all_repositories()
         if shelf.loaded(repo) != read_json(shelf.load_record(repo)).get("made")
     ]
 
@@ -93,9 +92,8 @@ def rounds(plan: Plan) -> int:
 
 
 def _loading(plan: Plan, repo: str, calibration: Calibration) -> Mapping[str, float]:
-    estimate: Any = plan.here.sources[repo].estimate()
     sample = calibration.loaded[repo]
-    more = estimate.revisions / sample.revisions
+    more = plan.here.sources[repo].estimate().revisions / sample.revisions
     return {stage: seconds * more for stage, seconds in sample.seconds.items()}
 
 

@@ -10,7 +10,6 @@ METRIC = Metric(
     "processor counts them; the median of the rounds.",
     quantity="instructions",
     needs=("instructions",),
-    parts={"instructions": lambda run: run["instructions"]},
     value=lambda part: part["instructions"] / 1e6,
     exact=True,
     fewer="executes {} fewer instructions",

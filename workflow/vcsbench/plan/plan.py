@@ -114,14 +114,10 @@ class Plan:
             f"{folder}/round{number}.json" for number in range(1, self.rounds_of(cell, after) + 1)
         ]
 
-    def cell_files(
-        self, study: str, only_fresh: bool = False, after: int | None = None
-    ) -> list[str]:
+    def cell_files(self, study: str, only_fresh: bool = False) -> list[str]:
         """The exports that a study's measurements are made of: all of its rounds, or only those that there
         are, measured as their recipe says now."""
-        wanted = [
-            export for cell in self.measured(study) for export in self.exports_of(cell, after)
-        ]
+        wanted = [export for cell in self.measured(study) for export in self.exports_of(cell)]
         return fresh.only_fresh(wanted, self.digest) if only_fresh else wanted
 
     @cache  # noqa: B019 - there is one of it

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from vcsbench import words
+from vcsbench.compare.decisions import ANSWERED, NEVER, TIME_IS_UP
 
 ENDED = {
-    "answered": "The run ended because no comparison needs more rounds.",
-    "time is up": "The run ended because its {minutes} were up.",
-    "more rounds tell nothing": "The run ended because more rounds tell nothing of what is left.",
+    ANSWERED: "The run ended because no comparison needs more rounds.",
+    TIME_IS_UP: "The run ended because its {minutes} were up.",
+    NEVER: "The run ended because more rounds tell nothing of what is left.",
 }
 
 

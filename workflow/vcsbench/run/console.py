@@ -6,12 +6,13 @@ job goes to its log file only. What it says of failures comes as ever.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from vcsbench.progress import cleared
@@ -54,26 +55,33 @@ class Console(logging.Handler):
         # Whether there may be more of them than were expected.
         self._grown = False
 
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While no other thread writes; whatever happens, the next one may."""
+        self.acquire()
+        try:
+            yield
+        finally:
+            self.release()
+
     def begin(self, left: Callable[[], Iterable[Any]]) -> None:
         """Jobs (Snakemake's) are about to run: those that are `left`, of which a decision makes more."""
         self._left = left
         self._expect()
 
     def _expect(self) -> None:
-        self.acquire()
-        self._grown, jobs = False, self._left()
-        cells = self._course.expect([(job.rule.name, job.wildcards_dict) for job in jobs])
-        if cells:
-            self._write(f"{cell_rounds(cells)} to measure")
-        self.release()
+        with self._alone():
+            self._grown, jobs = False, self._left()
+            cells = self._course.expect([(job.rule.name, job.wildcards_dict) for job in jobs])
+            if cells:
+                self._write(f"{cell_rounds(cells)} to measure")
 
     def end(self) -> None:
         """No more is shown of how far the run is."""
-        self.acquire()
-        self._clear()
-        self._over = True
-        self._changed.set()
-        self.release()
+        with self._alone():
+            self._clear()
+            self._over = True
+            self._changed.set()
 
     def close(self) -> None:
         """Logging has ended."""
@@ -110,9 +118,8 @@ class Console(logging.Handler):
         while not self._over:
             self._changed.wait(self._pause(time.monotonic()))
             self._changed.clear()
-            self.acquire()
-            self._show(time.monotonic())
-            self.release()
+            with self._alone():
+                self._show(time.monotonic())
 
     def _pause(self, now: float) -> float:
         """How long there is nothing to look at."""

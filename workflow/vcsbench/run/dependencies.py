@@ -26,9 +26,8 @@ def plain_params() -> None:
     from snakemake import persistence
 
     notes: Any = getattr(persistence, "PersistenceBase", None)
-    if hasattr(
-        notes, "_serialize_param_builtin"
-    ):  # else it is another Snakemake, which does without
+    # Another Snakemake may do without.
+    if hasattr(notes, "_serialize_param_builtin"):
         notes._serialize_param = property(operator.attrgetter("_serialize_param_builtin"))
 
 

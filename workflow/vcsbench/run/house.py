@@ -50,7 +50,7 @@ class House:
             )
         self.plan = Plan(self.here)
         self.shelf = _shelf(self.plan)
-        for name in {v.repo for variants in self.shelf.wanted.values() for v in variants}:
+        for name in self.shelf.all_repositories():
             self.here.sources[name].check()
 
     @property
@@ -79,7 +79,7 @@ class House:
     def prepared(self) -> list[str]:
         """The records of all that is prepared, which say how long it took."""
         shelf = self.shelf
-        loaded = {shelf.load_record(repo) for s in shelf.storages for repo in shelf.repositories(s)}
+        loaded = map(shelf.load_record, shelf.all_repositories())
         copied = [f"results/repositories/{storage}.json" for storage in shelf.storages]
         return [*sorted(str(path.relative_to(self.config.root)) for path in loaded), *copied]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -50,12 +50,10 @@ def definition_of(wildcards: Any, here: Here) -> dict[str, Any]:
 
 def terms_of(wildcards: Any, here: Here, limits: dict[str, float]) -> dict[str, Any]:
     """What a study's comparisons are counted by (compare.answers.Terms)."""
-    study = study_file(wildcards.study)
-    tables = values.resolved_tables(study, values.values_of(study, here))
     return {
-        "tables": {n: t for n, t in tables.items() if "compare" in t and not metric_in(t).exact},
+        "tables": comparing_tables(wildcards, here, exact=False),
         "order": order_of(wildcards, here),
-        "block": study.block,
+        "block": study_file(wildcards.study).block,
         "limits": limits,
     }
 
@@ -65,11 +63,17 @@ def tables_of(wildcards: Any) -> dict[str, Any]:
     return study_file(wildcards.study).tables
 
 
-def counted_tables(wildcards: Any, here: Here) -> dict[str, dict[str, Any]]:
-    """Those of a study's tables, with their definitions, that compare what was counted."""
+def comparing_tables(wildcards: Any, here: Here, exact: bool) -> dict[str, dict[str, Any]]:
+    """Those of a study's tables, with their definitions, that compare what was counted (`exact`), or else
+    what has noise."""
     study = study_file(wildcards.study)
     tables = values.resolved_tables(study, values.values_of(study, here))
-    return {n: t for n, t in tables.items() if "compare" in t and metric_in(t).exact}
+    return {n: t for n, t in tables.items() if "compare" in t and metric_in(t).exact == exact}
+
+
+def csv_of(study: str, tables: Iterable[str]) -> list[str]:
+    """The CSV files of tables of a study's measurements."""
+    return [f"results/tables/{study}/{name}.csv" for name in tables]
 
 
 def axes_of(wildcards: Any) -> list[str]:
@@ -150,12 +154,13 @@ def advised_tables(wildcards: Any) -> list[str]:
     """The CSV files of the tables of which advice takes the calls: of what there is a choice of, over all
     rounds, in the usual metric."""
     study = study_file(wildcards.study)
-    return [
-        f"results/tables/{study.name}/{name}.csv"
+    advised = (
+        name
         for name, table in study.tables.items()
         if (compare := table.get("compare")) and compare["axis"] not in study.given
         if name_in(table) == DEFAULT and not {"by", "reduce"} & table.keys()
-    ]
+    )
+    return csv_of(study.name, advised)
 
 
 def if_measured(path: str, measured: Collection[str]) -> Callable[[Any], list[str]]:

@@ -47,6 +47,10 @@ class Shelf:
         """The names of the repositories on a storage."""
         return sorted({variant.repo for variant in self.wanted[storage]})
 
+    def all_repositories(self) -> list[str]:
+        """The names of those on any storage."""
+        return sorted({variant.repo for wanted in self.wanted.values() for variant in wanted})
+
     def rows(self, storage: str) -> list[list[str]]:
         """The variants on a storage as plain data."""
         return [list(variant) for variant in self.wanted[storage]]
