@@ -42,7 +42,7 @@ STATES: dict[str, dict[str, Any]] = {
         "setup": [],
         "prepare": ["restore", "sync", "stop-server", "start-server"],
         "warmup": 1,
-        "runs": 3,
+        "runs": 4,
         "promises": {"os": "hot", "server": "new"},
     },
     # The server is kept: two runs fill its caches.
@@ -50,7 +50,7 @@ STATES: dict[str, dict[str, Any]] = {
         "setup": ["start-server"],
         "prepare": ["restore", "sync"],
         "warmup": 2,
-        "runs": 4,
+        "runs": 6,
         "promises": {"os": "hot", "server": "kept"},
     },
     # The run straight after a cold one, server kept.
@@ -58,7 +58,7 @@ STATES: dict[str, dict[str, Any]] = {
         "setup": [*_COLD_STEPS],
         "prepare": ["restore", "sync"],
         "warmup": 1,
-        "runs": 4,
+        "runs": 6,
         "promises": {"os": "hot", "server": "kept"},
     },
     # A study without the axis: as it comes, after a run that does not count.
