@@ -233,7 +233,7 @@ def scatters(case: Case, random: np.random.Generator) -> np.ndarray:
 
 
 def noise_of_rounds(case: Case, shape: tuple[int, int], random: np.random.Generator) -> np.ndarray:
-    """What cell-rounds scatter by: of several runs, the median."""
+    """What cell-rounds scatter by: of several runs, the mean (of logarithms)."""
 
     def drawn(shape: tuple[int, ...]) -> np.ndarray:
         if case.noise == "normal":
@@ -242,7 +242,7 @@ def noise_of_rounds(case: Case, shape: tuple[int, int], random: np.random.Genera
 
     if case.runs == 1:
         return drawn(shape)
-    runs = np.median(drawn((*shape, case.runs)), axis=2)
+    runs = drawn((*shape, case.runs)).mean(axis=2)
     return math.sqrt(WITHIN) * runs + math.sqrt(1 - WITHIN) * drawn(shape)
 
 

@@ -147,6 +147,24 @@ def test_runs_of_a_round_count_once():
     assert (row["value"], row["n"]) == (2.0, 1)
 
 
+def test_the_value_is_of_medians_and_the_ratio_of_geometric_means_of_runs():
+    """As published the one, the other scatters less."""
+    frame = frame_with({"f6": [1.0, 2.0, 9.0], "f7": [1.0, 1.0, 1.0]}).assign(round=1)
+    row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
+    assert (row["value"], row["n"]) == (pytest.approx(100.0), 1)
+    assert row["ratio"] == pytest.approx(18 ** (1 / 3))
+    best = row_of(table_of(frame, {**FORMATS, "reduce": "best"}, FORMAT_ONLY))
+    assert (best["value"], best["ratio"]) == (pytest.approx(0.0), pytest.approx(1.0))
+
+
+def test_the_ratio_of_counts_is_of_medians():
+    """A count of 0 is one: it has no geometric mean."""
+    frame = frame_with({"f6": [0.0, 2.0, 4.0], "f7": [1.0, 1.0, 1.0]}).assign(round=1)
+    frame["read_calls"] = frame["elapsed_s"]
+    counts = {"compare": FORMATS["compare"] | {"metric": "read_calls"}, "rows": [], "columns": []}
+    assert row_of(table_of(frame, counts, FORMAT_ONLY))["ratio"] == pytest.approx(2.0)
+
+
 def test_rows_stand_in_the_studys_order(tmp_path):
     axes = {**AXES, "cache": ["hot-svn", "cold"], "ra": ["file", "http"]}
     frame = frame_of(tmp_path, axes=axes).sample(frac=1, random_state=1)

@@ -12,6 +12,7 @@ from vcsbench.compare.decisions import TOO_NOISY, USUAL, Limits
 from vcsbench.compare.family import call_all
 from vcsbench.compare.intervals import Estimate, ratio_interval
 from vcsbench.compare.noise import Noise
+from vcsbench.compare.reduction import MEDIAN
 from vcsbench.evidence import samework
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.metrics.metric import Metric
@@ -67,7 +68,8 @@ class Block:
     """
 
     def __init__(self, rows: pd.DataFrame, terms: Terms, noise: Noise, calls: Calls) -> None:
-        """Take the block's rows of reduction.by_round; `calls` are those of tables, as calls_in has them."""
+        """Take the block's rows of reduction.by_round, as they are compared, with those medians as the
+        column MEDIAN; `calls` are those of tables, as calls_in has them."""
         choices = [axis for axis in terms.order if axis not in terms.given]
         found = {axis: set(rows[axis]) - {""} for axis in choices}
         self.names = [axis for axis in choices if len(found[axis]) > 1]
@@ -79,10 +81,12 @@ class Block:
         self.cells: dict[Point, Cell] = {}
         self.made: dict[Pairs, Comparison] = {}
         measured: dict[Point, dict[float, float]] = {}
+        self.medians: dict[Point, list[float]] = {}
         works: dict[Point, str] = {}
         for row in rows.to_dict("records"):
             point = tuple(row[axis] for axis in self.names)
             measured.setdefault(point, {})[row["round"]] = row[terms.metric.name]
+            self.medians.setdefault(point, []).append(row[MEDIAN])
             works[point] = row["work"]
             self.cells[point] = tuple(row[axis] for axis in terms.order)
         alike = samework.alike(works)

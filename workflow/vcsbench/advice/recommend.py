@@ -13,7 +13,7 @@ from vcsbench.advice.blocks import Block, Point, Terms, calls_in
 from vcsbench.advice.effects import Effect, compared, contexts
 from vcsbench.advice.sentences import Sentences, unknown_noise
 from vcsbench.compare.noise import noise_of
-from vcsbench.compare.reduction import by_round
+from vcsbench.compare.reduction import MEAN, MEDIAN, by_round
 from vcsbench.evidence.frames import in_order
 
 Item = dict[str, Any]
@@ -41,7 +41,9 @@ def advise(frame: pd.DataFrame, terms: Terms, tables: Iterable[pd.DataFrame] = (
     """
     order = terms.order
     given = [axis for axis in terms.given if axis in order]
-    rounds = in_order(by_round(frame, list(order)), order, given)
+    medians = by_round(frame, list(order))[terms.metric.name]
+    rounds = by_round(frame, list(order), MEAN).assign(**{MEDIAN: medians})
+    rounds = in_order(rounds, order, given)
     calls = calls_in(tables, terms)
     noise = noise_of(frame, list(order), terms.block, terms.metric)
     parts = rounds.groupby(given, sort=False) if given else [((), rounds)]
@@ -107,7 +109,7 @@ def _told(effect: Effect, block: Block) -> Item:
 
 
 def _timed(block: Block, point: Point) -> Item:
-    return {"axes": block.axes(point), "median_s": median(block.numbers[point])}
+    return {"axes": block.axes(point), "median_s": median(block.medians[point])}
 
 
 def _summary(

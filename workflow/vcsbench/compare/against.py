@@ -15,7 +15,7 @@ from vcsbench.compare import baselines, tables
 from vcsbench.compare.decisions import USUAL, Limits
 from vcsbench.compare.intervals import Estimate, unpaired_ratio
 from vcsbench.compare.noise import Noise, noise_of
-from vcsbench.compare.reduction import by_cell, by_round
+from vcsbench.compare.reduction import MEAN, by_cell, by_round
 from vcsbench.compare.variances import squeezed
 from vcsbench.evidence import flags, samework
 from vcsbench.evidence.frames import grouped, in_order
@@ -123,9 +123,9 @@ def _since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
 def _cells(frame: pd.DataFrame, axes: Sequence[str]) -> dict[tuple[str, ...], dict[Any, Any]]:
     """By its axes' values, each cell of measurements as reduction.by_cell has it, with the logarithms of its
     rounds' times."""
-    rounds = by_round(frame, axes)
+    rounds = by_round(frame, axes, MEAN)
     logs = grouped(rounds.assign(logs=np.log(rounds[DEFAULT])), axes)["logs"].agg(list)
-    cells = by_cell(rounds, axes).assign(logs=logs.to_numpy()).to_dict("records")
+    cells = by_cell(by_round(frame, axes), axes).assign(logs=logs.to_numpy()).to_dict("records")
     return {tuple(cell[axis] for axis in axes): cell for cell in cells}
 
 

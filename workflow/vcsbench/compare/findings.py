@@ -19,7 +19,7 @@ from vcsbench.compare.evaluation import (
     unit_of,
 )
 from vcsbench.compare.noise import noise_of
-from vcsbench.compare.reduction import by_round, told_apart
+from vcsbench.compare.reduction import MEAN, by_round, told_apart
 from vcsbench.evidence import samework
 from vcsbench.metrics import metric_of
 
@@ -63,7 +63,7 @@ def verdicts(
     """
     keys = [*axes, *by]
     known, ours = (
-        None if frame is None else by_round(told_apart(frame, by)[0], keys)
+        None if frame is None else by_round(told_apart(frame, by)[0], keys, MEAN)
         for frame in (published, measured)
     )
     basis = basis or Basis()

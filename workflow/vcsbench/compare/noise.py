@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.compare.intervals import Estimate, mean, ratio
-from vcsbench.compare.reduction import by_round, twins_by_round
+from vcsbench.compare.reduction import MEAN, by_round, twins_by_round
 from vcsbench.compare.variances import EXACT, Part, common_of, residual, squeezed, summed
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.metrics.metric import Metric
@@ -153,7 +153,7 @@ class Measured:
 
 def _logs(frame: pd.DataFrame, axes: Sequence[str], name: str) -> pd.DataFrame:
     """What Measured is made of; a twin has its path as `cell`."""
-    both = pd.concat([by_round(frame, axes).assign(cell=""), twins_by_round(frame, axes)])
+    both = pd.concat([by_round(frame, axes, MEAN).assign(cell=""), twins_by_round(frame, axes)])
     with np.errstate(divide="ignore", invalid="ignore"):
         both = both.assign(log=np.log(both[name].astype(float)) if name in both else math.nan)
     both = both.assign(log=both["log"].where(np.isfinite(both["log"])))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.compare.noise import Noise
-from vcsbench.compare.reduction import by_round, that_count, twins_by_round
+from vcsbench.compare.reduction import MEAN, by_round, that_count, twins_by_round
 from vcsbench.evidence.frames import grouped
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.metrics.metric import Metric
@@ -37,7 +37,7 @@ def noise_table(
     cell-round), cells (the twins' paths, separated by spaces).
     """
     named, metric = [axis for axis in noise_class if axis in axes], metric or metric_of(DEFAULT)
-    rounds = by_round(frame, axes)
+    rounds = by_round(frame, axes, MEAN)
     pairs = _pairs(rounds, frame, axes, metric)
     table = _within(frame, axes, named, metric)
     how: dict[str, Any] = {"how": "left", "on": named} if named else {"how": "cross"}

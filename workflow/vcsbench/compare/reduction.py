@@ -1,11 +1,13 @@
 """Reduces runs to one value per round, and rounds to one value per cell: medians, as published, or where a
-table says so the best or the worst."""
+table says so the best or the worst. What is compared round by round is the geometric mean of the runs: it
+scatters by a tenth to a sixth less than the median of a few."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from vcsbench.evidence import flags, samework
@@ -15,6 +17,7 @@ from vcsbench.metrics.metric import LOW, Metric
 from vcsbench.plan import twins
 
 MEDIAN, BEST, WORST = "median", "best", "worst"
+MEAN = "mean"  # of the runs of a round; of counts still the median
 
 # Where numbers have no rounds, as published ones: one round, on a machine without a name; that all
 # did the same is taken as said.
@@ -63,10 +66,10 @@ def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
 
 
 def twins_by_round(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """The same of the twins, with their `cell` as well."""
+    """The same of the twins, as they are compared, with their `cell` as well."""
     if "cell" not in frame:
         frame = frame.assign(cell="")
-    return _rounds(frame[_of_twins(frame)], ["cell", *axes, "host", "round"], MEDIAN)
+    return _rounds(frame[_of_twins(frame)], ["cell", *axes, "host", "round"], MEAN)
 
 
 def _of_twins(frame: pd.DataFrame) -> pd.Series:
@@ -85,7 +88,8 @@ def _rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
     # Without the columns nothing tells what they did, nor why something was not counted.
     runs = runs.assign(**{name: runs.get(name, "") for name in ("work", "not_counted")})
     groups = grouped(runs, keys)
-    rounds = _reduced(runs, groups, reduce)
+    rounds = _reduced(runs, groups, MEDIAN if reduce == MEAN else reduce)
+    rounds = rounds.assign(**_means(runs, keys)) if reduce == MEAN else rounds
     rounds["flags"] = groups["flags"].agg(" ".join)
     rounds["not_counted"] = groups["not_counted"].first()
     rounds["work"] = groups["work"].agg(samework.several)
@@ -149,6 +153,22 @@ def _reduced(frame: pd.DataFrame, groups: Any, reduce: str) -> pd.DataFrame:
         else:
             made[metric.name] = groups[metric.name].agg(_how(metric, reduce))
     return pd.DataFrame(made, index=groups.size().index)
+
+
+def _means(runs: pd.DataFrame, keys: list[str]) -> dict[str, Any]:
+    """The noisy metrics of rounds, of the geometric means of their runs: 0 where one of these is, as a time
+    may be that was rounded."""
+    made: dict[str, Any] = {}
+    for metric in (metric_of(name) for name in names() if name in runs):
+        columns = {part: _column(metric, part) for part in metric.parts}
+        if not metric.exact and set(columns.values()) <= set(runs.columns):
+            with np.errstate(divide="ignore"):
+                logs = {name: np.log(runs[name].astype(float)) for name in columns.values()}
+            groups = grouped(runs.assign(**logs), keys)
+            means = {part: np.exp(groups[name].mean()) for part, name in columns.items()}
+            made |= {columns[part]: mean for part, mean in means.items()}
+            made[metric.name] = metric.value(means)
+    return made
 
 
 def _how(metric: Metric, reduce: str) -> str:

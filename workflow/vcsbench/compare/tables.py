@@ -15,7 +15,15 @@ from vcsbench.compare.decisions import USUAL, Limits
 from vcsbench.compare.family import with_calls, with_unknown_noise
 from vcsbench.compare.intervals import Estimate, ratio_interval
 from vcsbench.compare.noise import SILENT, Noise, noise_of
-from vcsbench.compare.reduction import MEDIAN, by_cell, by_round, is_measured, paired, told_apart
+from vcsbench.compare.reduction import (
+    MEAN,
+    MEDIAN,
+    by_cell,
+    by_round,
+    is_measured,
+    paired,
+    told_apart,
+)
 from vcsbench.evidence import buildlabels, counted, flags, samework
 from vcsbench.evidence.frames import grouped, in_order
 from vcsbench.metrics import metric_in
@@ -49,6 +57,8 @@ def make_table(
     cells = by_cell(rounds, keys, reduce)
     if compare := definition.get("compare"):
         axis = compare["axis"]
+        if reduce == MEDIAN:
+            rounds = _with_metric(by_round(frame, keys, MEAN), metric)
         noise = noise_of(frame, keys, block, metric) if is_measured(frame) else SILENT
         table = _compared(rounds, cells, compare, noise, keys, metric, limits)
         keys.remove(axis)
