@@ -10,7 +10,8 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # MINUTES=30                how long the run may take; with more of them it goes on where it stopped
 # CORES=all                 how many cores the preparation may use
 # ARGS="--configfile ..."   more for Snakemake, or for pytest
-# NAME=before-upgrade       what to call a baseline, and STUDY=... which study to save (default: all)
+# STUDY=fsfs-ssd-2014       which studies to run: a name, several, or all
+# NAME=before-upgrade       what to call a baseline; STUDY= is then the study to save (default: all)
 # CELL=log/http/...         a cell, as in the column `cell` of results/grid/<study>.csv
 CORES ?= all
 ARGS ?=
@@ -46,13 +47,13 @@ report: ## Measure for MINUTES=15, and write the report; REPO=/path/to/repositor
 plan: ## Say what a run does and how long it takes, from a short calibration; REPO= as above
 	@envs/list-missing.sh
 	$(setup)
-	$(vcsbench) plan $${REPO:+--repository="$$REPO"} $(ARGS)
+	$(vcsbench) plan $${REPO:+--repository="$$REPO"} $${STUDY:+--study="$$STUDY"} $(ARGS)
 
 .PHONY: doctor
 doctor: ## Say what this machine can measure, what it lacks, and how much it scatters
 	@envs/list-missing.sh
 	$(setup)
-	$(vcsbench) doctor $${REPO:+--repository="$$REPO"} $(ARGS)
+	$(vcsbench) doctor $${REPO:+--repository="$$REPO"} $${STUDY:+--study="$$STUDY"} $(ARGS)
 
 .PHONY: check
 check: ## Measure, report, and fail unless all your expectations hold; REPO= as above

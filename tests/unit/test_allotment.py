@@ -102,3 +102,19 @@ def test_where_rounds_scatter_much_a_wide_margin_comes_first(
     wanted = math.ceil(rounds * (error / narrow) ** 2)
     given_to = decided([pd.DataFrame([row])], terms, spent, 1000.0)
     assert given_to == ({"log": wanted - rounds}, "")
+
+
+def test_findings_steer_where_rounds_go_and_keep_no_run_going() -> None:
+    rows = [
+        {"command": name, "baseline": "f6", "candidate": "f7", "ratio": 1.0, "call": TOO_NOISY}
+        | {"n": 5, "error": 0.026, "degrees": 60, "twin_sd": 0.0, "within": 1.2}
+        for name in ("log", "export")
+    ]
+    compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
+    terms = Terms({"t": {"compare": compare}}, {}, ["command"], Limits(notable_pct=10))
+    blocks = {name: OfBlock(rounds=5, seconds=50, waiting_s=0) for name in ("log", "export")}
+    steering = [one("export", 9, "")] * 4
+    table = pd.DataFrame(rows)
+    assert decided([table], terms, Spent(blocks=blocks), 70, steering)[0]["export"] >= 5
+    settled = table.assign(error=0.001)
+    assert decided([settled], terms, Spent(blocks=blocks), 70, steering) == ({}, ANSWERED)

@@ -45,6 +45,29 @@ def test_one_of_minutes_and_rounds_is_needed_and_rounds_go_first(tmp_path: Path)
     assert "`minutes`" in sentence(tmp_path, minutes=0)
 
 
+def test_minutes_are_shared_or_each_studys_own(tmp_path: Path) -> None:
+    both = ["fsfs-san-2014", "fsfs-ssd-2014"]
+    own = configured(tmp_path, studies=both)
+    assert (own.minutes, [own.minutes_of(name) for name in both]) == (20, [15, 5])
+    shared = configured(tmp_path, studies=both, minutes=8)
+    assert (shared.minutes, [shared.minutes_of(name) for name in both]) == (8, [4, 4])
+    fixed = configured(tmp_path, studies=both, rounds=3)
+    assert fixed.minutes is None and fixed.minutes_of(both[0]) is None
+    named = {**read_yaml(DEFAULT), "minutes": {both[1]: 5}}
+    with pytest.raises(UserError, match=r"`minutes\.fsfs-san-2014` is missing"):
+        load_config(named, ROOT, [DEFAULT])
+    assert load_config({**named, "studies": both[1:]}, ROOT, [DEFAULT]).minutes == 5
+
+
+def test_all_studies_are_those_with_a_grid(tmp_path: Path) -> None:
+    assert set(configured(tmp_path, studies=["all"]).studies) == set(read_yaml(DEFAULT)["grid"])
+
+
+def test_the_published_scales_are_valid(tmp_path: Path) -> None:
+    ssd = configured(tmp_path, **read_yaml(ROOT / "config" / "full-ssd.yaml"))
+    assert list(ssd.studies) == ["fsfs-ssd-2014"] and ssd["rounds"] == 5
+
+
 def test_where_jobs_run_elsewhere_minutes_are_the_fewest_rounds(tmp_path: Path) -> None:
     there = load_config(read_yaml(DEFAULT), ROOT, [DEFAULT], elsewhere=True)
     assert there["rounds"] == there.least_rounds == 5 and there.minutes is None
@@ -88,7 +111,7 @@ def test_study_with_published_numbers_only_cannot_be_measured(tmp_path: Path) ->
 
 
 def test_undefined_storage(tmp_path: Path) -> None:
-    assert "`storage`: 'ssd' is not defined" in sentence(tmp_path, storage="ssd")
+    assert "`storage`: 'tape' is not defined" in sentence(tmp_path, storage="tape")
 
 
 def test_unreadable_yaml_is_one_sentence(tmp_path: Path) -> None:

@@ -24,11 +24,13 @@ checkpoint decide:
     conda:
         "../../envs/python.yaml"
     params:
-        minutes=WALK.minutes,
+        minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study, int(wildcards.number) - 1),
         blocks=lambda wildcards: WALK.rounds_before(wildcards.study, int(wildcards.number)),
         of=lambda wildcards: WALK.histories(wildcards.study),
         terms=lambda wildcards: inputs.terms_of(wildcards, HOUSE.here, LIMITS),
+        findings=inputs.findings_of,
+        by=inputs.by_of,
         thresholds=PLAN.config["thresholds"],
         logs="results/logs/cells/{study}",
     script:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the workflow, on the repository that $REPO names if any, for $MINUTES if given, and prints where the
-# report is.
+# Runs the workflow, on the repository that $REPO names if any, for $MINUTES if given, the studies that $STUDY
+# names (one, several, or all that the configuration has a grid for), and prints where the report is.
 # usage: make_report.sh [ARGUMENT OF SNAKEMAKE]...    Exits as Snakemake does.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -33,6 +33,10 @@ find_report() {
 arguments=("$@")
 # It reads the value as YAML, where single quotes make a string of anything.
 [[ -z ${REPO-} ]] || with_config "repository='${REPO//\'/\'\'}'"
+if [[ ${STUDY-} ]]; then
+    read -ra studies <<<"${STUDY//,/ }"
+    with_config "studies=[$(IFS=, && printf '%s' "${studies[*]}")]"
+fi
 if [[ ${MINUTES-} ]]; then
     if ! [[ $MINUTES =~ ^([1-9][0-9]*|0)?(\.[0-9]+)?$ && $MINUTES =~ [1-9] ]]; then
         echo "MINUTES=$MINUTES: how long to measure is a number of minutes above 0, such as MINUTES=15." >&2

@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     """Run the command line; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
-        house = _house(options.configfile, options.repository)
+        house = _house(options.configfile, options.repository, options.study)
         if options.action in ("plan", "doctor"):
             return _foresee(options.action, house)
         if options.action == "clean":
@@ -84,16 +84,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--repository", help="a repository of your own, as in `make report REPO=...`"
     )
+    parser.add_argument("--study", help="what to run, as in `make report STUDY=...`")
     return parser
 
 
-def _house(files: list[str], repository: str | None) -> House:
+def _house(files: list[str], repository: str | None, study: str | None) -> House:
     paths = [ROOT / "config" / "config.yaml", *(Path(file).absolute() for file in files)]
     config: dict[str, Any] = {}
     for path in paths:
         config = merge(config, read_yaml(path))
     if repository:
         config["repository"] = os.path.abspath(repository)
+    if study:
+        config["studies"] = study.replace(",", " ").split()
     os.chdir(ROOT)  # where a cell's files are
     return House(config, ROOT, paths)
 

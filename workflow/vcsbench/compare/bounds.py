@@ -40,6 +40,13 @@ def holds(finding: Finding, value: float) -> bool:
     return bool(low <= value <= high)
 
 
+def distance(finding: Finding, value: float) -> float:
+    """How far a value is from the nearest bound: of a comparison, as a difference of logarithms."""
+    on = math.log if "compare" in finding else float
+    bounds = [bound for bound in _bounds(finding) if math.isfinite(bound) and bound > 0]
+    return min((abs(on(value) - on(bound)) for bound in bounds), default=math.inf)
+
+
 def verdict_of(finding: Finding, measured: Estimate, limits: Limits) -> tuple[str, tuple[str, ...]]:
     """The verdict on a measured value, by its interval alone, and what there is to say of it: why it is
     inconclusive, or that it is the other way round."""

@@ -36,17 +36,23 @@ def left_s(seconds: float, spent: Spent, cell_rounds: int) -> float:
 
 
 def decided(
-    tables: Sequence[pd.DataFrame], terms: Terms, spent: Spent, left: float
+    tables: Sequence[pd.DataFrame],
+    terms: Terms,
+    spent: Spent,
+    left: float,
+    steering: Sequence[Comparison] = (),
 ) -> tuple[Counter[str], str]:
     """The same as given(), from the tables themselves: where rounds scatter much, to what only a wide margin
-    answers first."""
+    answers first. What is `steering` (asked.asked) has a say in where they go, as long as tables want any."""
     found = answers.comparisons(tables, terms)
     if scatter_pct(found) > NOISY_PCT and terms.limits.notable_pct < WIDE_PCT:
         wide = replace(terms, limits=replace(terms.limits, notable_pct=WIDE_PCT))
-        rounds, why = given(answers.comparisons(tables, wide), spent, left)
-        if why != ANSWERED:
-            return rounds, why
-    return given(found, spent, left)
+        widely = answers.comparisons(tables, wide)
+        if given(widely, spent, left)[1] != ANSWERED:
+            return given([*widely, *steering], spent, left)
+    if given(found, spent, left)[1] in (ANSWERED, NEVER):
+        return given(found, spent, left)
+    return given([*found, *steering], spent, left)
 
 
 def given(comparisons: Sequence[Comparison], spent: Spent, left: float) -> tuple[Counter[str], str]:

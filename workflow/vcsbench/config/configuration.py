@@ -12,6 +12,10 @@ from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
+# Of `studies`: those that have a grid.
+ALL = "all"
+# Of `minutes`: each study that is not named.
+OTHERWISE = "otherwise"
 DEFAULTS: dict[str, Any] = {
     "repository": None,
     "expectations": [],
@@ -48,7 +52,17 @@ class Config:
     @property
     def minutes(self) -> float | None:
         """How long a run may take; None where its rounds are fixed."""
-        return None if self["rounds"] else self["minutes"]
+        each = [self.minutes_of(study) for study in self.studies]
+        return None if self["rounds"] else sum(minutes or 0.0 for minutes in each)
+
+    def minutes_of(self, study: str) -> float | None:
+        """What a study has of that: its own minutes, or an even share of the run's."""
+        minutes = self["minutes"]
+        if self["rounds"] or minutes is None:
+            return None
+        if isinstance(minutes, Mapping):
+            return float(minutes[study] if study in minutes else minutes[OTHERWISE])
+        return float(minutes) / len(self.studies)
 
     @property
     def least_rounds(self) -> int:
@@ -71,8 +85,10 @@ def load_config(
     validate(dict(raw), "config", lambda keys: where(files, keys))
     values = {**DEFAULTS, **raw}
     values["thresholds"] = {**THRESHOLDS, **values["thresholds"]}
+    if values["studies"] == [ALL]:
+        values["studies"] = list(values["grid"])
     studies = {
-        name: load_study(root / "config" / "studies" / f"{name}.yaml") for name in raw["studies"]
+        name: load_study(root / "config" / "studies" / f"{name}.yaml") for name in values["studies"]
     }
     config = Config(root, tuple(files), values, studies)
     _check_storage(config)
@@ -123,6 +139,15 @@ def _check_length(config: Config) -> None:
             f"{config.where([])}: neither `minutes` nor `rounds` is there; say how long to measure "
             f"(`minutes: 15`), or how often (`rounds: 5`)"
         )
+    minutes = config["minutes"]
+    if config["rounds"] is not None or not isinstance(minutes, Mapping) or OTHERWISE in minutes:
+        return
+    for name in config.studies:
+        if name not in minutes:
+            raise UserError(
+                f"{config.where(['minutes'])}: `minutes.{name}` is missing; say how long to measure that "
+                f"study, or `minutes.{OTHERWISE}` for all that are not named"
+            )
 
 
 def _check_studies(config: Config) -> None:

@@ -16,9 +16,6 @@ class Walk:
 
     def __init__(self, house: House) -> None:
         self.plan, self.began = house.plan, house.began
-        # Studies share a run's minutes evenly.
-        studies, minutes = house.config.studies, house.config.minutes
-        self.minutes = minutes and minutes / len(studies)
         # A cell that lacks a round has failed, if another Snakemake was here just now.
         failed = self.plan.cells if measures() else []
         self.failed = {

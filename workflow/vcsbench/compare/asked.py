@@ -1,0 +1,67 @@
+"""What findings ask of a run's minutes: how many rounds each is from a verdict.
+
+A finding is settled when its interval is so narrow that it crosses no bound, if its value stays where it is.
+It steers where rounds go as so many comparisons as it has pairs of cells; it keeps no run going by itself,
+for what lies on a bound is never settled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import pandas as pd
+
+from vcsbench.compare.answers import Comparison, Terms
+from vcsbench.compare.bounds import distance
+from vcsbench.compare.evaluation import Basis, evaluate
+from vcsbench.compare.intervals import t_quantile
+from vcsbench.compare.noise import noise_of
+from vcsbench.compare.reduction import MEAN, by_round, told_apart
+from vcsbench.compare.selection import involved
+from vcsbench.metrics import metric_of
+from vcsbench.plan.passes import block_name
+
+# Of an interval of 95 %.
+TAIL = 0.025
+
+
+def asked(
+    findings: Iterable[Mapping[str, Any]],
+    frame: pd.DataFrame,
+    terms: Terms,
+    by: Sequence[str] = (),
+) -> list[Comparison]:
+    """What the measured ones of a study's findings want, from a frame of the measurements."""
+    axes, keys = [*terms.order], [*terms.order, *by]
+    noise = cache(lambda metric: noise_of(frame, axes, terms.block, metric_of(metric)))
+    basis = Basis(noise, {}, limits=terms.limits)
+    rounds = by_round(told_apart(frame, by)[0], keys, MEAN)
+    return [one for finding in findings for one in _asked(finding, rounds, keys, basis, terms)]
+
+
+def _asked(
+    finding: Mapping[str, Any],
+    rounds: pd.DataFrame,
+    keys: Sequence[str],
+    basis: Basis,
+    terms: Terms,
+) -> Iterator[Comparison]:
+    """As many as the finding has pairs, or cells, each of one block: blocks of one finding need not get their
+    rounds together."""
+    found = evaluate(finding, rounds, keys, basis).estimate
+    if not found.n > 1 or math.isnan(found.error) or "to" in finding.get("compare", {}):
+        return
+    room = distance(finding, found.value)
+    half = t_quantile(found.degrees, 1 - TAIL) * found.error
+    wanted = math.ceil(found.n * (half / room) ** 2) if room else math.inf
+    cells = involved(finding, rounds, keys)[[*keys]].drop_duplicates()
+    names = [block_name(terms.block, dict(zip(keys, row, strict=True))) for row in cells.to_numpy()]
+    for block, number in Counter(names).items():
+        one = Comparison(
+            "", frozenset([block]), "", found.n, max(terms.limits.enough_rounds, wanted)
+        )
+        yield from [one] * (number // 2 if "compare" in finding else number)
