@@ -174,6 +174,23 @@ def test_the_device_counts_what_is_read_from_it(folder: Path) -> None:
     os.close(fd)
 
 
+def test_the_device_counts_what_is_written_to_it_and_its_flushes(folder: Path) -> None:
+    before = counters.count(folder)
+    with (folder / "file").open("wb") as file:
+        for _ in range(3):
+            file.write(os.urandom(MIB))
+            file.flush()
+            os.fsync(file.fileno())
+    seen = counters.between(before, counters.count(folder))
+    assert seen["device_write_bytes"] >= 3 * MIB
+    assert before.device
+    if before.device[3] is None:
+        pytest.skip("the kernel counts no flushes")
+    # A device without a cache of its own is told to flush nothing.
+    assert seen["device_flushes"] >= 0
+    assert before.device[3] > 0 or seen["device_flushes"] == 0
+
+
 def test_processor_time_that_is_taken_shows(tmp_path: Path) -> None:
     before, began = counters.count(tmp_path), time.monotonic()
     while time.monotonic() - began < 0.3:

@@ -64,7 +64,7 @@ def frame(tmp_path: Path, counts: Any = read, rounds: int = 5, **options: Any) -
     study = make_study(tmp_path, axes=ORDER, rounds=rounds, counts=counts, **options)
     axes, grid = read_grid(study.grid)
     found = measurements(collect(axes, grid, rounds, study.exports, tmp_path))
-    return found.astype(dict.fromkeys(counted.PARTS, float))
+    return found.astype(dict.fromkeys(counted.COLUMNS, float))
 
 
 def table(measured: pd.DataFrame, definition: dict[str, Any], **limits: Any) -> pd.DataFrame:
@@ -73,7 +73,13 @@ def table(measured: pd.DataFrame, definition: dict[str, Any], **limits: Any) -> 
     )
 
 
-CERTIFICATE = {"client_read_bytes": 7, "client_rchar": 10, "client_syscr": 2}
+CERTIFICATE = {
+    "client_read_bytes": 7,
+    "client_rchar": 10,
+    "client_syscr": 2,
+    "device_write_bytes": 4096,
+    "device_flushes": 3,
+}
 
 
 @pytest.mark.parametrize(
@@ -100,8 +106,21 @@ def test_a_run_has_a_number_or_says_why_not(
     more: dict[str, Any], filesystem: str, wanted: tuple[Any, ...], missing: dict[str, str]
 ) -> None:
     found = counted.columns({**CERTIFICATE, **more}, {"storage": {"filesystem": filesystem}})
-    assert tuple(found[name] for name in counted.PARTS) == wanted
+    assert tuple(found[name] for name in counted.OF_SIDES) == wanted
+    assert (found["written_bytes"], found["flushes"]) == (4096, 3)
     assert json.loads(found["not_counted"] or "{}") == missing
+
+
+def test_what_was_written_to_no_device_says_why() -> None:
+    nothing = {**CERTIFICATE, "device_write_bytes": None, "device_flushes": None}
+    for filesystem, why in (("tmpfs", "the storage is a tmpfs: nothing"), ("ext4", counted.UNSEEN)):
+        found = counted.columns(nothing, {"storage": {"filesystem": filesystem}})
+        assert (found["written_bytes"], found["flushes"]) == (None, None)
+        said = json.loads(found["not_counted"])
+        assert said["flushes"].startswith(why) and said["written_bytes"].startswith(why)
+    before = {key: value for key, value in CERTIFICATE.items() if not key.startswith("device")}
+    said = json.loads(counted.columns(before, {})["not_counted"])
+    assert said["flushes"] == counted.BEFORE
 
 
 def test_client_and_server_are_added_and_one_without_the_other_is_no_sum() -> None:

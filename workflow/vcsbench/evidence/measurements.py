@@ -28,7 +28,7 @@ from vcsbench.measure.identity import full_name
 
 # The columns that hold numbers whatever the study; a certificate may add more.
 TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
-NUMBERS = ("round", "run", *TIMES, *counted.PARTS, "scale", "waited_s", "cell_round_s")
+NUMBERS = ("round", "run", *TIMES, *counted.COLUMNS, "scale", "waited_s", "cell_round_s")
 # What the context of a cell-round would say of a run that it has nothing of.
 UNCERTIFIED: dict[str, Any] = {"certificate": {}}
 FAILURES = ("cell", "round", "reason")

@@ -16,14 +16,15 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Of /proc/stat's first line: user, nice, system, irq, softirq. Guests' time is in user and nice.
 BUSY = (0, 1, 2, 5, 6)
 STEAL = 7
+# Where a device's counters have its flushes, since Linux 5.5.
+FLUSHES = 15
 
 
 class Counters(NamedTuple):
     """The machine's counters at one moment; None, or no entry, where it has no such counter.
 
-    `device` has the bytes read from and written to the storage's block device by everybody, and how many
-    reads that were, `pressure`
-    the microseconds in which something waited for cpu, memory, io, `throttled` how often a processor was
+    `device` has what the storage's block device did for everybody (device_counts), `pressure` the
+    microseconds in which something waited for cpu, memory, io, `throttled` how often a processor was
     slowed down for its heat, `quota_us` how long this control group was held back by its quota.
     """
 
@@ -34,7 +35,7 @@ class Counters(NamedTuple):
     pressure: dict[str, int]
     throttled: int | None
     quota_us: int | None
-    device: tuple[int, int, int] | None
+    device: tuple[int, int, int, int | None] | None
 
 
 def count(*paths: Path) -> Counters:
@@ -56,9 +57,9 @@ def between(before: Counters, after: Counters) -> dict[str, Any]:
     """What the machine did between two moments, as the certificate has it."""
     window_s = after.moment_s - before.moment_s
     ticks = [b - a for a, b in zip(before.ticks, after.ticks, strict=True)]
-    device: Sequence[int | None] = (None, None, None)
+    device: Sequence[int | None] = (None, None, None, None)
     if before.device and after.device:
-        device = [b - a for a, b in zip(before.device, after.device, strict=True)]
+        device = list(map(_difference, before.device, after.device))
     pressure = {
         f"{what}_pressure_pct": round(100e-6 * (stalled - before.pressure[what]) / window_s, 2)
         for what, stalled in after.pressure.items()
@@ -69,6 +70,7 @@ def between(before: Counters, after: Counters) -> dict[str, Any]:
         "device_read_bytes": device[0],
         "device_write_bytes": device[1],
         "device_reads": device[2],
+        "device_flushes": device[3],
         "busy_s": round(sum(ticks[i] for i in BUSY) * TICK_S, 3),
         "steal_s": round(ticks[STEAL] * TICK_S, 3),
         "steal_pct": round(100 * ticks[STEAL] / (sum(ticks[: STEAL + 1]) or 1), 2),
@@ -91,14 +93,34 @@ def setting() -> dict[str, Any]:
     }
 
 
-def device_counts(*paths: Path) -> tuple[int, int, int] | None:
-    """Of the block devices that hold paths, each counted once: bytes read, bytes written, and how many reads
-    they had, after neighbours were merged; None where the paths are on none."""
+def device_counts(*paths: Path) -> tuple[int, int, int, int | None] | None:
+    """Of the block devices that hold paths, each counted once: bytes read, bytes written, how many reads
+    they had, after neighbours were merged, and how many flushes (None where the kernel does not count them);
+    None where the paths are on none."""
     devices = {os.stat(path).st_dev for path in paths}
-    found = [read(f"/sys/dev/block/{os.major(n)}:{os.minor(n)}/stat").split() for n in devices]
-    stats = [[int(field) for field in fields] for fields in found if fields]
+    folders = [f"/sys/dev/block/{os.major(n)}:{os.minor(n)}" for n in devices]
+    stats = [fields for folder in folders if (fields := _fields(folder))]
+    if not stats:
+        return None
     reads, sectors_read, sectors_written = (sum(of[i] for of in stats) for i in (0, 2, 6))
-    return (sectors_read * 512, sectors_written * 512, reads) if stats else None
+    flushes = _flushes({_whole(folder) for folder in folders})
+    return sectors_read * 512, sectors_written * 512, reads, flushes
+
+
+def _fields(folder: str) -> list[int]:
+    return [int(field) for field in read(f"{folder}/stat").split()]
+
+
+@cache
+def _whole(folder: str) -> str:
+    """The disk of a partition: flushes are counted for that alone."""
+    path = os.path.realpath(folder)
+    return os.path.dirname(path) if os.path.exists(f"{path}/partition") else path
+
+
+def _flushes(disks: set[str]) -> int | None:
+    found = [fields[FLUSHES] for disk in disks if len(fields := _fields(disk)) > FLUSHES]
+    return sum(found) if found else None
 
 
 def _stalled(what: str) -> int | None:
