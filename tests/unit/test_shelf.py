@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from vcsbench import sources
-from vcsbench.subjects.repository import nursery
+from vcsbench.errors import UserError
+from vcsbench.storages.place import Place
+from vcsbench.subjects.repository import dumps, nursery
 from vcsbench.subjects.repository.labels import Variant, copy_of, label_of
 from vcsbench.subjects.repository.loader import load_source
 from vcsbench.subjects.repository.making import make_missing
@@ -34,6 +36,34 @@ def test_what_is_wanted_where(tmp_path: Path) -> None:
     }
     assert shelf.takers("bsd") == {"/d": [["f7", "pack"]]}
     assert shelf.others("disk") == {"bsd": [], "ruby": ["ram"]}
+
+
+def test_of_a_dump_file_there_need_be_no_copies(tmp_path: Path) -> None:
+    shelf = Shelf({"disk": [F6]}, {"disk": "/d"}, 2, tmp_path, {"bsd": 7, "ruby": 9})
+    assert shelf.all_repositories() == ["bsd", "ruby"]
+    assert shelf.formats("ruby") == [["f6", "nopack"]]
+    assert shelf.formats("bsd") == [["f7", "nopack"]] and shelf.takers("bsd") == {}
+
+
+@needs_svnadmin
+def test_a_dump_file_has_the_first_revisions_and_is_noticed_when_it_changes(tmp_path: Path) -> None:
+    source = sources.open_source("ruby", {**SMALL, "scale": 0.001})
+    facts = load_source(source, [("f7", "nopack")], tmp_path)
+    (tmp_path / "scratch").mkdir()
+    place = Place(tmp_path / "scratch", tmp_path)
+    made = dumps.make(tmp_path / "f7.nopack", 12, place, "ruby")
+    path, record = Path(made["path"]), {**facts, "dump": made}
+    assert path.read_bytes().count(b"Revision-number: ") == 13
+    assert made["last"] == 12 and made["bytes"] == path.stat().st_size
+    assert dumps.is_there(record, 12) and not dumps.is_there(record, 13)
+    every = dumps.make(tmp_path / "f7.nopack", 10**6, place, "ruby")
+    assert every["last"] == facts["revisions"]
+    assert dumps.is_there({**facts, "dump": every}, 10**6)
+    assert not dumps.is_there(record, 12)  # it is another file now
+    assert not dumps.is_there(facts, 12)
+    with pytest.raises(UserError, match="cannot be dumped"):
+        dumps.make(place.path, 12, place, "other")
+    assert not (path.parent / "other.dump").exists()
 
 
 class Prepared:

@@ -16,6 +16,8 @@ rule load:
         variants=lambda wildcards: HOUSE.shelf.formats(wildcards.repo),
         # Another moment where there is nothing left that copies could be made from.
         made=lambda wildcards: HOUSE.shelf.loaded(wildcards.repo),
+        # How many revisions a dump file of it is to have, if cells read one.
+        dump=lambda wildcards: HOUSE.shelf.dumps.get(wildcards.repo),
         copies=PLAN.config["copies"],
         scratch=PLAN.config["scratch"],
         # All that get copies of it.

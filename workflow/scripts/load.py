@@ -7,7 +7,7 @@ from vcsbench import progress, sources
 from vcsbench.run.rulelog import logged
 from vcsbench.storages import full
 from vcsbench.storages.place import Place
-from vcsbench.subjects.repository import copies, nursery
+from vcsbench.subjects.repository import copies, dumps, nursery
 from vcsbench.subjects.repository.labels import Variant
 from vcsbench.subjects.repository.loader import load_source
 from vcsbench.subjects.repository.room import choose_place
@@ -41,7 +41,13 @@ def main() -> None:
     with nursery.kept_if_whole(place, repo) as into, full.told(place.path, OTHERWISE):
         facts = load_source(source, params.variants, into)
         record = {"repo": repo, "identity": params.identity, "path": str(into), "made": params.made}
+        if params.dump is not None:
+            first = into / ".".join(params.variants[0])
+            with full.told(scratch.path, OTHERWISE):
+                facts["dump"] = dumps.make(first, params.dump, scratch, repo)
         write_json(snakemake.output[0], {**record, **facts})
+    if not storages:
+        place.remove(nursery.FOLDER, repo)  # only its dump is read
 
 
 os.umask(0o022)  # the servers run as another user

@@ -20,7 +20,7 @@ ACCESS: dict[str, dict[str, Any]] = {
     "svn": {"scheme": "svn", "files": ["svnserve.args", "client"], "server": "svnserve"},
     "file": {"scheme": "file", "files": ["client"], "server": ""},
     # A command to which the axis does not apply: svnadmin.
-    "": {"scheme": "", "files": ["svnadmin.args"], "server": ""},
+    "": {"scheme": "", "files": ["svnadmin.args", "load.args"], "server": ""},
 }
 
 

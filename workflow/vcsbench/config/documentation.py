@@ -43,11 +43,12 @@ measures anew exactly the cells that use it.
 | --- | --- | --- |
 | `svnserve.args` | svnserve's options, as on its command line; `#` starts a comment | ra svn |
 | `httpd.conf` | directives in httpd's server context, after those of vcsbench's own | ra http |
-| `svnadmin.args` | svnadmin's options | dump |
+| `svnadmin.args`, `load.args` | options of `svnadmin dump` and `svnadmin load` | dump, load |
 | `client/` | the client's configuration folder: `config`, `servers` | ra http, svn, file |
 
 `slow` has the defaults, `medium` 256 MB of cache, `fast` 1024 MB, revision property caching, block
-read and no compression, all as published. `forking` is svnserve without `--threads`, as many run it.
+read, no compression and no flush of each commit of a load, all as published. `forking` is svnserve
+without `--threads`, as many run it.
 """
 
 CHECKS = """\

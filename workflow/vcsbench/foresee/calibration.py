@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from vcsbench.foresee.costs import Costs, Seen, told
@@ -14,6 +15,7 @@ from vcsbench.plan import twins
 from vcsbench.plan.grid import Cell
 from vcsbench.plan.plan import Plan
 from vcsbench.sources import Estimate
+from vcsbench.subjects.repository.labels import last_of
 from vcsbench.subjects.repository.shelf import Shelf
 from vcsbench.wholefile import read_json
 
@@ -38,18 +40,20 @@ def calibrate(plan: Plan, shelf: Shelf, say: Say, limit_s: float = LIMIT_S) -> C
     """Prepare samples, and measure some cells on them. Nothing of it stays. A UserError where a history
     cannot be read or loaded."""
     config = plan.config
-    folders = [config["scratch"], *(config["storages"][name] for name in shelf.storages)]
+    used = {plan.parts(cell)["storage"]["path"] for cell in plan.cells}
+    folders = [config["scratch"], *sorted(used)]
     with sample(config.root, folders) as small:
         loaded, copied = {}, {}
         for repo in shelf.all_repositories():
             say(f"loading the first revisions of {repo}")
-            variants = [v for wanted in shelf.wanted.values() for v in wanted if v.repo == repo]
-            copies = _copies(shelf, repo)
-            loaded[repo] = small.load(plan.here.sources[repo], variants, config["scratch"], copies)
+            args = (repo, shelf.formats(repo), config["scratch"], _copies(shelf, repo))
+            loaded[repo] = small.load(plan.here.sources[repo], *args)
+            if repo in shelf.dumps:
+                small.dump(loaded[repo], shelf.dumps[repo], config["scratch"])
         for name in shelf.storages:
             say(f"copying them to {name}")
-            args = (config["storages"][name], shelf.wanted[name], loaded, config["spacer_kib"])
-            copied[name] = small.copy(name, *args)
+            folder, spacer_kib = config["storages"][name], config["spacer_kib"]
+            copied[name] = small.copy(name, folder, shelf.wanted[name], loaded, spacer_kib)
         seen = _measure(plan, shelf.storages, small, say, limit_s)
     return Calibration(loaded, copied, Costs(plan, seen, f"{len(seen)} cell-rounds on a sample"))
 
@@ -73,12 +77,15 @@ def _measure(
         if spent_s >= limit_s:
             break
         say(f"measuring on them, {number} of {len(cells)}: {cell.path}")
-        export = small.measure(plan.recipe(cell.study, cell.path), plan.config["thresholds"])
+        recipe = plan.recipe(cell.study, cell.path)
+        export = small.measure(recipe, plan.config["thresholds"])
         if export:
             context = read_json(export.with_suffix(".context.json"))
             one = told(context, export)
             spent_s += one.wall_s
-            seen.append(_of_the_whole(one, context, plan, idle[context["storage"]["name"]]))
+            seen.append(
+                _of_the_whole(one, context, plan, idle.get(recipe["storage"]["shelf"], 0.0))
+            )
     return seen
 
 
@@ -91,7 +98,8 @@ def _chosen(plan: Plan) -> list[Cell]:
             (plan.root / record).exists()
             for record in plan.environment_records(cell.study, cell.path)
         )
-        if plan.parts(cell)["reads"] == "repository" and ready and not twins.is_twin(cell.path):
+        sampled = plan.parts(cell)["reads"] in ("repository", "dump")
+        if sampled and ready and not twins.is_twin(cell.path):
             named = plan.config.studies[cell.study].noise_class
             classes.setdefault((cell.study, *twins.class_of(cell.axes, named)), []).append(cell)
     firsts = [cells[0] for cells in classes.values()]
@@ -101,6 +109,9 @@ def _chosen(plan: Plan) -> list[Cell]:
 def _of_the_whole(one: Seen, context: Mapping[str, Any], plan: Plan, idle_s: float) -> Seen:
     """What the cell-round would have taken on the whole repository: each run does so much more work."""
     estimate = plan.here.sources[context["repository"]["name"]].estimate()
+    parts = plan.parts(plan.cell(context["study"], context["cell"]))
+    if "revisions" in parts:
+        estimate = replace(estimate, revisions=last_of(parts, estimate.revisions))
     more = growth(context["runs"][0]["work"], estimate, context["argv_template"])
     times = [idle_s + max(0.0, time - idle_s) * more for time in one.times]
     per_run = sum(times) / len(times) / (sum(one.times) / len(one.times))

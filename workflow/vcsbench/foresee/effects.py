@@ -96,6 +96,12 @@ def _room(plan: Plan, shelf: Shelf) -> list[str]:
         need = sum(_bytes(plan, repo) * len(shelf.formats(repo)) for repo in loading)
         kind = "RAM" if mount_of(scratch).filesystem in IN_MEMORY else "disk"
         told.append(f"Takes {_of(need, scratch)} ({kind}) while repositories are loaded.")
+    for repo, last in shelf.dumps.items():
+        revisions = min(last, plan.here.revisions(repo)) + 1
+        told.append(
+            f"Keeps a dump file of {words.count_of(revisions, 'revision')} of {repo} in {scratch}: "
+            f"`make clean` removes it."
+        )
     for storage in shelf.storages:
         folder = resolve(plan.config["storages"][storage], plan.root)
         need = sum(_bytes(plan, variant.repo) for variant, _ in shelf.missing(storage))

@@ -19,8 +19,8 @@ STAGES = ("set-up", *PREPARING, COPYING, MEASURING, TELLING)
 # After the cells: Snakemake and the report, each job that makes a table or the like, and each cell-round that
 # they read (docs/benchmarks.md, `aggregation`).
 REPORT_S, TABLE_S, READ_S = 5.0, 0.9, 0.004
-# Jobs of a study beside its tables: grid, measurements, noise, findings, advice, expectations.
-JOBS = 6
+# Jobs of a study beside its tables: grid, measurements, noise, findings, advice, expectations, account.
+JOBS = 7
 
 
 class Forecast(NamedTuple):

@@ -20,7 +20,7 @@ from vcsbench.foresee.beginning import Beginning
 from vcsbench.sources import Source
 from vcsbench.storages.place import Place, resolve
 from vcsbench.storages.runfolder import abandoned_places, remove_abandoned, run_folder
-from vcsbench.subjects.repository import nursery, svnadmin
+from vcsbench.subjects.repository import dumps, nursery, svnadmin
 from vcsbench.subjects.repository.labels import EMPTY, FOLDER, Variant
 from vcsbench.subjects.repository.loader import load_source
 from vcsbench.subjects.repository.making import make_missing
@@ -56,13 +56,16 @@ class Sample:
         return Place(resolve(storage, self.root), self.folder)
 
     def load(
-        self, source: Source, variants: Sequence[Variant], scratch: str, copies: Mapping[str, int]
+        self,
+        source: Source,
+        repo: str,
+        pairs: Sequence[Sequence[str]],
+        scratch: str,
+        copies: Mapping[str, int],
     ) -> Loaded:
-        """Load the beginning of a source in the formats of these variants, and pack it, where a run would:
-        it makes so many `copies` by storage. A UserError where there is no room for the whole of them."""
+        """Load the beginning of a source in these formats, and pack it, where a run would: it makes so many
+        `copies` by storage. A UserError where there is no room for the whole of them."""
         beginning = Beginning(source, min(REVISIONS, source.estimate().revisions))
-        pairs = sorted({(variant.format, variant.packing) for variant in variants})
-        repo, identity = variants[0].repo, variants[0].identity
         whole = {self.place(storage): number for storage, number in copies.items()}
         with contextlib.redirect_stderr(io.StringIO()):
             place = choose_place(source.estimate(), len(pairs), self.place(scratch), whole)
@@ -79,8 +82,17 @@ class Sample:
             "verifying": min(verify_s, after_s),
             "packing": max(0.0, after_s - verify_s),
         }
-        record = {"repo": repo, "identity": identity, "path": str(into), **facts}
+        record = {"repo": repo, "identity": source.identity(), "path": str(into), **facts}
         return Loaded(int(facts["revisions"]), seconds, record)
+
+    def dump(self, loaded: Loaded, revisions: int, scratch: str) -> None:
+        """Dump so many revisions of what was loaded, for cells that read a dump file."""
+        repository = next(path for path in Path(loaded.record["path"]).iterdir())
+        name = loaded.record["repo"]
+        made = dumps.make(repository, revisions, self.place(scratch), name)
+        path = self.folder / "results" / "loaded" / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, {**loaded.record, "dump": made})
 
     def copy(
         self, name: str, storage: str, variants: Sequence[Variant],

@@ -141,7 +141,9 @@ class Stage:
         for name in SUBVERSION:
             plus = options if name in CLIENTS else []
             words[name] = lambda name=name, plus=plus: [self.client.get(name), *plus]
-        words["svnadmin_args"] = lambda: read_arguments(self.files / "svnadmin.args")
+        for program in ("svnadmin", "load"):
+            file = self.files / f"{program}.args"
+            words[f"{program}_args"] = lambda file=file: read_arguments(file)
         if self.reads and self.reads.served:
             words["url"] = lambda: self.url(served)
         for more in own:
@@ -175,4 +177,4 @@ class Stage:
     def neutral(self) -> Neutral:
         """Takes the subject's URL out of what is read of a run."""
         served = self.reads and self.reads.served
-        return Neutral(self.url(self.reads.name) if self.reads and served else "\0")
+        return Neutral(self.url(self.reads.name) if self.reads and served else "")

@@ -34,6 +34,7 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any
         "reads": command.get("reads", ""),
         "writes": command.get("writes", ""),
         "runs": command.get("runs", here.config["runs"]),
+        **{key: command[key] for key in ("revisions", "targets") if key in command},
     }
     for name in _axes(axes):
         _merge(parts, axis_of(name).part(axes.get(name, ""), here))
@@ -95,7 +96,8 @@ def _targets(parts: Mapping[str, Any], here: Here) -> str:
     """The folder below which a command writes; "" for one that writes nothing."""
     if not parts["writes"]:
         return ""
-    storage, wanted = parts["storage"]["path"], here.config["targets"]
+    storage = parts["storage"]["path"]
+    wanted = parts.get("targets", here.config["targets"])
     if wanted == "auto":
         wanted = "scratch" if _lacks_journal(storage) else "storage"
     return str(resolve(here.config["scratch"] if wanted == "scratch" else storage, here.root))

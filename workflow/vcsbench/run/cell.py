@@ -30,14 +30,15 @@ def main(recipe: str, number: str, order: str, seed: str, thresholds: str, expor
     context.unlink(missing_ok=True)  # that of an earlier result
     end_when_told()
     end_with_workflow()
+    what = json.loads(recipe)
     try:
-        exported, described = measure(json.loads(recipe), int(number), limits)
+        exported, described = measure(what, int(number), limits)
         described |= {"order": int(order), "seed": int(seed)}
         described |= {"export_sha256": hashlib.sha256(exported).hexdigest()}
         write_json(context, described)
         write_whole(export, exported)
     except UserError as error:
-        return fail(str(error))
+        return fail(str(error), others=not writes_apart(what))
     except Abandoned:
         return fail("the workflow has ended, and this measurement with it")
     except OSError as error:
@@ -45,7 +46,8 @@ def main(recipe: str, number: str, order: str, seed: str, thresholds: str, expor
         why = [os.strerror(number) for number in FULL if os.strerror(number) in str(error)]
         if not why:
             raise
-        return fail(f"{error.filename or tempfile.gettempdir()}: {why[0]}")
+        apart = writes_apart(what) and str(error.filename).startswith(what["targets"])
+        return fail(f"{error.filename or tempfile.gettempdir()}: {why[0]}", others=not apart)
     return 0
 
 
@@ -76,9 +78,18 @@ def measure(
     return exported, described | {"thresholds": thresholds}
 
 
-def fail(sentence: str) -> int:
-    """Say why there is no result. On a full disk no other cell would have one: the run ends."""
-    full = any(os.strerror(number) in sentence for number in FULL)
+def writes_apart(recipe: dict[str, Any]) -> bool:
+    """Whether a cell writes on a device where the run writes nothing else: what it has written is gone when
+    it has failed, and others have their room."""
+    if not recipe["targets"]:
+        return False
+    device = os.stat(recipe["targets"]).st_dev
+    return all(os.stat(folder).st_dev != device for folder in (os.getcwd(), tempfile.gettempdir()))
+
+
+def fail(sentence: str, others: bool = True) -> int:
+    """Say why there is no result. On a full disk no `others` of the cells would have one: the run ends."""
+    full = others and any(os.strerror(number) in sentence for number in FULL)
     if full:
         sentence += "; the run ends here: free some space and run again"
     # The log may lie on the disk that is full.

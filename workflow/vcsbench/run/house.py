@@ -22,7 +22,7 @@ from vcsbench.plan.plan import Plan
 from vcsbench.run import lock as running
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import variant_of
-from vcsbench.subjects.repository.labels import Variant
+from vcsbench.subjects.repository.labels import Variant, last_of
 from vcsbench.subjects.repository.shelf import Shelf
 
 
@@ -99,7 +99,7 @@ class House:
         return all(
             self.plan.is_fresh(export)
             for cell in self.plan.cells
-            if self.plan.parts(cell)["storage"]["name"] == storage
+            if self.plan.parts(cell)["storage"]["shelf"] == storage
             for export in self.plan.exports_of(cell)
         )
 
@@ -135,14 +135,18 @@ def open_here(
 
 
 def _shelf(plan: Plan) -> Shelf:
-    """The repositories that cells read, by storage."""
+    """The repositories that cells read, by storage, and those of which they read a dump file."""
     wanted: dict[str, set[Variant]] = {}
+    dumps: dict[str, int] = {}
     for cell in plan.cells:
         parts = plan.parts(cell)
         if parts["reads"] == "repository":
-            variants = wanted.setdefault(parts["storage"]["name"], set())
+            variants = wanted.setdefault(parts["storage"]["shelf"], set())
             variants.add(variant_of(parts.get("repository", {})))
-    return Shelf(wanted, plan.config["storages"], plan.config["copies"], plan.root)
+        if parts["reads"] == "dump":
+            name = parts["repository"]["name"]
+            dumps[name] = max(dumps.get(name, 0), last_of(parts))
+    return Shelf(wanted, plan.config["storages"], plan.config["copies"], plan.root, dumps)
 
 
 def _check_kinds(study: Study) -> None:

@@ -23,7 +23,9 @@ class Target(Subject):
         """{target}."""
         return {"target": lambda: str(self.path)}
 
-    idle_words = words
+    def idle_words(self) -> Words:
+        """The same."""
+        return self.words()
 
     def restore(self) -> None:
         """Remove what the last run wrote."""

@@ -18,17 +18,21 @@ FIXED_WIDTH = rb"\$(?:HeadURL|URL|Header):: %b[^$\r\n]{0,255}\$"
 
 
 class Neutral:
-    """Makes bytes neutral: `url`, the repository's, becomes the same word in every cell."""
+    """Makes bytes neutral: `url`, the repository's, becomes the same word in every cell; "" where nothing is
+    served, and all bytes stay."""
 
     def __init__(self, url: str) -> None:
         root = url.encode()
+        self._nothing = not root
         self._glance = root[:GLANCE]
         fixed_width = FIXED_WIDTH % re.escape(self._glance)
         self._varying = re.compile(fixed_width + b"|" + re.escape(root))
 
     def whole(self, data: bytes) -> bytes:
         """Data that is there as a whole."""
-        return self._varying.sub(b"{url}", data) if self._glance in data else data
+        if self._nothing or self._glance not in data:
+            return data
+        return self._varying.sub(b"{url}", data)
 
     def digest(self) -> Digest:
         """A digest of data that comes in pieces."""
@@ -37,7 +41,7 @@ class Neutral:
     def split(self, data: bytes) -> int:
         """How much of the data can be made neutral before more of it has come."""
         end = max(0, len(data) - LONGEST)
-        if self._glance in data:
+        if not self._nothing and self._glance in data:
             for found in self._varying.finditer(data):
                 if found.start() < end < found.end():
                     return found.end()

@@ -13,13 +13,21 @@ from typing import Any
 
 from vcsbench.errors import UserError
 from vcsbench.subjects.repository.audit import check_copy
-from vcsbench.subjects.repository.labels import EMPTY, FOLDER, Variant, copy_of, results_of
+from vcsbench.subjects.repository.labels import (
+    EMPTY,
+    FOLDER,
+    Variant,
+    copy_of,
+    last_of,
+    results_of,
+)
 from vcsbench.subjects.subject import Recipe, Subject, Words
 
 
 class Repository(Subject):
-    """{repository} is a copy's path, {tree} the path in it that is exported, and {url} its URL, by the
-    server's kind. Round n uses copy ((n - 1) mod copies) + 1."""
+    """{repository} is a copy's path, {tree} the path in it that is exported, {last} the last revision of a
+    dump (labels.last_of), and {url} its URL, by the server's kind. Round n uses copy
+    ((n - 1) mod copies) + 1."""
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
         super().__init__(recipe, number, run)
@@ -37,7 +45,7 @@ class Repository(Subject):
     @classmethod
     def records(cls, recipe: Recipe) -> list[str]:
         """That of the storage's copies."""
-        return [f"results/repositories/{recipe['storage']['name']}.json"]
+        return [f"results/repositories/{recipe['storage']['shelf']}.json"]
 
     def check(self) -> None:
         """The copy has to be whole, and of this repository, format and packing."""
@@ -45,15 +53,20 @@ class Repository(Subject):
         self.size = self.label["bytes"]
 
     def words(self) -> Words:
-        """{repository} and {tree}."""
+        """{repository}, {tree} and {last}."""
         return {
             "repository": lambda: str(self.path),
             "tree": lambda: urllib.parse.quote(self.label["tree"]),
+            "last": lambda: str(last_of(self.recipe, self.label["youngest"])),
         }
 
     def idle_words(self) -> Words:
         """An empty repository's."""
-        return {"repository": lambda: str(self.place / FOLDER / EMPTY), "tree": lambda: ""}
+        return {
+            "repository": lambda: str(self.place / FOLDER / EMPTY),
+            "tree": lambda: "",
+            "last": lambda: "0",
+        }
 
     def facts(self) -> dict[str, Any]:
         """The copy, what its label says, and how the copies lie."""

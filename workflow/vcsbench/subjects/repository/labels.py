@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,6 +64,14 @@ def results_of(label: Mapping[str, Any]) -> dict[str, Any]:
 def withdraw(copy: Path) -> None:
     """Take the label away from a copy that is not what it says: the next run makes the copy anew."""
     label_of(copy).unlink(missing_ok=True)
+
+
+def last_of(parts: Mapping[str, Any], youngest: int = sys.maxsize) -> int:
+    """The last revision of a dump of a cell's repository: so many of the whole one as the command's
+    `revisions` says, at a scale as much of them as of it; no later than the youngest."""
+    if "revisions" not in parts:
+        return youngest
+    return min(round(parts["revisions"] * (parts["repository"]["scale"] or 1)), youngest)
 
 
 def _seal(label: Mapping[str, Any]) -> str:

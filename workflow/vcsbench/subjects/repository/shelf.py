@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from vcsbench.storages.place import Place
-from vcsbench.subjects.repository import audit, copies, nursery
+from vcsbench.subjects.repository import audit, copies, dumps, nursery
 from vcsbench.subjects.repository.copies import Missing
 from vcsbench.subjects.repository.labels import Variant
 from vcsbench.wholefile import read_json
@@ -29,15 +29,18 @@ class Shelf:
         folders: Mapping[str, str],
         numbers: int,
         root: Path,
+        dumps: Mapping[str, int] | None = None,
     ) -> None:
         """`wanted` has by storage the variants that cells read there, `folders` the configured folder of
-        each storage; `numbers` copies are made of each variant. `root` is the checkout."""
+        each storage; `numbers` copies are made of each variant. `root` is the checkout. `dumps` has the
+        repositories of which cells read a dump file, and how many revisions of each are in it."""
         self.wanted = {name: sorted(variants) for name, variants in sorted(wanted.items())}
         # The names of those that cells use.
         self.storages = list(self.wanted)
         self.folders = folders
         self.numbers = numbers
         self.root = root
+        self.dumps = dumps or {}
 
     def place(self, storage: str) -> Place:
         """vcsbench's folder on a storage."""
@@ -48,17 +51,19 @@ class Shelf:
         return sorted({variant.repo for variant in self.wanted[storage]})
 
     def all_repositories(self) -> list[str]:
-        """The names of those on any storage."""
-        return sorted({variant.repo for wanted in self.wanted.values() for variant in wanted})
+        """The names of those on any storage, or in a dump file."""
+        read = {variant.repo for wanted in self.wanted.values() for variant in wanted}
+        return sorted(read | set(self.dumps))
 
     def rows(self, storage: str) -> list[list[str]]:
         """The variants on a storage as plain data."""
         return [list(variant) for variant in self.wanted[storage]]
 
     def formats(self, repo: str) -> list[list[str]]:
-        """The formats and packings of a repository on any storage."""
+        """The formats and packings that a repository is loaded in: those on any storage, or one that a dump
+        file is made from."""
         pairs = {tuple(pair) for pairs in self._pairs(repo).values() for pair in pairs}
-        return [list(pair) for pair in sorted(pairs)]
+        return [list(pair) for pair in sorted(pairs)] or [["f7", "nopack"]]
 
     def takers(self, repo: str) -> dict[str, list[list[str]]]:
         """The folders of the storages that get copies of a repository, each with their formats and
@@ -115,6 +120,8 @@ class Shelf:
             every = {(variant, number) for number in range(1, self.numbers + 1)}
             if every <= self.missing(storage).keys() and not nursery.loaded(record, variant):
                 return self._now
+        if repo in self.dumps and not dumps.is_there(record, self.dumps[repo]):
+            return self._now
         return str(record.get("made") or self._now)
 
     @cache  # noqa: B019 - there is one of it
