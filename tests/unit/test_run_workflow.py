@@ -261,6 +261,18 @@ def test_minutes_stand_above_the_rounds_of_a_file(workflow: Workflow) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("named", "studies"),
+    [("one", ["one"]), ("one,two", ["one", "two"]), ("one two", ["one", "two"])],
+)
+def test_studies_are_named(workflow: Workflow, named: str, studies: list[str]) -> None:
+    workflow.make("report", f"STUDY={named}", "CORES=1")
+
+    ((*_, option, item),) = workflow.asked()
+    name, _, value = item.partition("=")
+    assert (option, name, yaml.safe_load(value)) == ("--config", "studies", studies)
+
+
 @pytest.mark.parametrize("minutes", ["ten", "-3", "0", "0.0", "08", "5m", "1e3", "1 2"])
 def test_minutes_that_are_none_get_one_sentence(workflow: Workflow, minutes: str) -> None:
     done = workflow.make("report", f"MINUTES={minutes}")

@@ -13,7 +13,7 @@ from vcsbench.report.records import Record, distinct
 # Facts that tell what a subject is, and where; all others are columns of its table.
 ABOUT = ("name", "scale", "source", "description", "notes", "identity", "variant", "path", "tree")
 # Facts by another name than their own.
-HEADINGS = {"bytes": "size", "youngest": "revisions"}
+HEADINGS = {"bytes": "size", "youngest": "revisions", "last": "last revision"}
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class Subjects:
                 for fact, value in facts.items()
                 if fact not in ABOUT and isinstance(value, (str, int, float)) and value != name
             }
-            self.variants.setdefault(kind, {})[(kind, name), *told.items()] = None
+            if told:
+                self.variants.setdefault(kind, {})[(kind, name), *told.items()] = None
 
     @property
     def names(self) -> list[str]:

@@ -41,8 +41,9 @@ class Dump(Subject):
 
     def facts(self) -> dict[str, Any]:
         """The repository that it is of, and its size, revisions and digest."""
+        repository = {k: v for k, v in self.recipe["repository"].items() if k != "format"}
         said = {key: value for key, value in self.record.items() if key != "state"}
-        return {"repository": dict(self.recipe["repository"]), "dump": said}
+        return {"repository": repository, "dump": {"name": repository["name"], **said}}
 
 
 SUBJECT = Dump
