@@ -38,21 +38,22 @@ def own(tmp_path: Path, changes: dict[str, Any], **command: Any) -> Path:
     study["commands"] = {"log": {**study["commands"]["log"], **command}}
     text = yaml.safe_dump({**study, **changes})
     (tmp_path / "config" / "studies" / "own.yaml").write_text(text)
-    # The default's grid of its own study names that file, too.
-    (tmp_path / "config" / "studies" / "fsfs-san-2014.yaml").write_text(text)
+    # The default's grids of its own studies name these files, too.
+    for name in ("fsfs-san-2014", SSD):
+        (tmp_path / "config" / "studies" / f"{name}.yaml").write_text(text)
     return tmp_path
 
 
-def test_a_command_that_was_published_and_is_not_measured() -> None:
-    storages = {"disk": "/var/tmp", "ssd": "/var/tmp", "ram": "/dev/shm"}
-    text = sentence(ROOT, SSD, {"cache": "hot"}, storages=storages)
-    assert "`commands` has no dump" in text and "`grid.fsfs-ssd-2014`: export, log" in text
+def test_a_command_that_was_published_and_is_not_measured(tmp_path: Path) -> None:
+    text = sentence(own(tmp_path, {}), "own", {"cache": "hot-os"})
+    assert "`commands` has no null-log" in text and "`grid.own`: log" in text
 
 
-def test_a_storage_that_nobody_named() -> None:
-    part = {"command": "log", "storage": ["ssd", "ram"]}
-    text = sentence(ROOT, SSD, part, storages={"disk": "/var/tmp", "ssd": "/var/tmp"})
-    assert "`storages.ram` is missing" in text and "disk, ssd" in text
+def test_a_storage_that_nobody_named(tmp_path: Path) -> None:
+    axes = read_yaml(ROOT / "config" / "studies" / "fsfs-san-2014.yaml")["axes"]
+    root = own(tmp_path, {"axes": {**axes, "storage": ["disk", "tape"]}})
+    text = sentence(root, "own", {**LOG, "storage": ["disk", "tape"]})
+    assert "`storages.tape` is missing" in text and "disk, ssd" in text
 
 
 @pytest.mark.parametrize(

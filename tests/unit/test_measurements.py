@@ -114,7 +114,8 @@ def test_columns_and_values(tmp_path, schema):
         *[
             *("device_read_bytes", "client_read_bytes", "window_s", "swapped_in_pages"),
             *("steal_pct", "waiting_s", "client_peak_memory_run"),
-            *("device_bytes", "call_bytes", "read_calls", "instructions", "not_counted"),
+            *("device_bytes", "call_bytes", "read_calls", "instructions"),
+            *("written_bytes", "flushes", "not_counted"),
             "work",
             *["client", "client_version", "server", "server_version", "binaries", "set_aside"],
             "copy",

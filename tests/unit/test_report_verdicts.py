@@ -46,7 +46,7 @@ def test_the_orientation_of_a_table_does_not_matter() -> None:
     }
     assert found["ssd-dump-format-neutral"] == found["ssd-load-f7-cost"] == "f7-vs-f6"
     assert found["ssd-log-packing-cold"] == "pack-vs-nopack"
-    assert found["ssd-load-ram-vs-ssd"] == "elapsed"
+    assert found["ssd-load-ram-vs-ssd"] == "ssd-vs-ram"
     assert found["cold-packed-f7-log"] == "f6-vs-f7"
     assert found["svn-beats-http-hot-log"] == "http-vs-ra"
     assert found["hot-fast-log-client-bound"] == "client-cpu"
