@@ -20,9 +20,9 @@ from vcsbench.evidence.spent import Spent
 # A pass takes half of what is left, for the next one knows more; but no less than this, for each decision
 # takes seconds.
 SHORTEST_PASS_S = 60.0
-# What comes after the last cell-round, and before the first thing that is recorded: Snakemake's start, tables
-# and report.
-AROUND_S = 20.0
+# What comes after the last cell-round, and before the first thing that is recorded: set-up (some 20 s the
+# first time), Snakemake's start, tables and report.
+AROUND_S = 40.0
 AROUND_PER_CELL_ROUND_S = 0.01
 
 # Where a cell's rounds scatter by more than that, rounds go first where they answer most with a wider margin,
