@@ -257,7 +257,7 @@ def test_minutes_stand_above_the_rounds_of_a_file(workflow: Workflow) -> None:
     workflow.make("report", "MINUTES=7.5", "REPO=/r", "CORES=1", "ARGS=--config seed=2")
 
     assert workflow.asked() == [
-        ["--cores", "1", "--config", "minutes=7.5", "rounds=null", "repository='/r'", "seed=2"],
+        ["--cores", "1", "--config", "minutes=7.5", "rounds=", "repository='/r'", "seed=2"],
     ]
 
 

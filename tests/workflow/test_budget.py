@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from project import Project, measurements_of, needs
+from vcsbench.compare.budget import AROUND_S
 
 pytestmark = needs("svn", "svnadmin", "hyperfine")
 
@@ -48,7 +49,25 @@ def rounds(project: Project) -> Counter[str]:
 
 def minutes_for(project: Project, seconds: float) -> float:
     """Minutes that leave so many seconds for more rounds."""
-    return (decisions(project)[-1]["spent_s"] + 25 + seconds) / 60
+    return (decisions(project)[-1]["spent_s"] + AROUND_S + 5 + seconds) / 60
+
+
+@pytest.mark.parametrize(("given", "decides"), [({}, False), ({"MINUTES": "7"}, True)])
+def test_minutes_that_are_asked_for_stand_above_the_rounds_of_a_file(
+    project: Project, given: dict[str, str], decides: bool
+) -> None:
+    """Through the script that `make report` calls, and as Snakemake reads what it hands over."""
+    configure(project, rounds=3, minutes=None)
+    done = subprocess.run(
+        ["workflow/scripts/make_report.sh", "--cores", "2", "-n", "--configfile", project.config],
+        cwd=project.path,
+        env={**os.environ, "STUDY": STUDY, "REPO": "", **given},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ("checkpoint decide" in done.stdout) == decides
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,8 @@ if [[ ${MINUTES-} ]]; then
         exit 1
     fi
     # Also where a configuration fixes the rounds.
-    with_config "minutes=$MINUTES" rounds=null
+    # Of an empty value Snakemake makes nothing; of `null`, a text.
+    with_config "minutes=$MINUTES" rounds=
 fi
 # make hands a SIGTERM to this script alone. (A background job ignores Ctrl-C, but for its own handler.)
 workflow/scripts/run_snakemake.sh "${arguments[@]}" &
