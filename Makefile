@@ -73,12 +73,12 @@ published: ## Compute the published studies' tables from their published numbers
 .PHONY: show
 show: ## Print what a cell does; CELL=log/http/...
 	$(setup)
-	$(vcsbench) show "$$CELL" $(ARGS)
+	$(vcsbench) show "$$CELL" $${STUDY:+--study="$$STUDY"} $(ARGS)
 
 .PHONY: run-cell
 run-cell: ## Run one cell by hand; CELL=log/http/...
 	$(setup)
-	$(vcsbench) run "$$CELL" $(ARGS)
+	$(vcsbench) run "$$CELL" $${STUDY:+--study="$$STUDY"} $(ARGS)
 
 .PHONY: clean
 clean: ## Remove results/ and what vcsbench made on the storages for this checkout

@@ -48,7 +48,7 @@ def show(house: House, study: str, path: str, number: int) -> str:
         copy = f" (copy {stage.reads.facts().get('copy', number)})" if stage.reads else ""
         lines = [
             ("cell", f"{study}/{path}, round {number}{copy}"),
-            ("times", shlex.join(stage.argv)),
+            ("times", shlex.join(stage.argv) + (f" < {stage.stdin}" if stage.stdin else "")),
         ]
         if stage.server:
             lines.append(("server", shlex.join(stage.server.of.command(stage.server))))
