@@ -146,7 +146,7 @@ def test_a_storage_that_is_full_in_the_middle_of_a_load_fails_its_cells_alone(
 ) -> None:
     small = project.path / "small"
     small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k,mode=755", "tmpfs", small], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k,mode=755", "tmpfs", small], check=True)
     try:
         project.configure(
             studies=[SSD],

@@ -18,6 +18,7 @@ from vcsbench.measure.cell import CellRound
 from vcsbench.measure.hooks import Abandoned
 from vcsbench.measure.lock import machine_lock
 from vcsbench.run.orphans import FULL, end_when_told, end_with_workflow, stop_workflow
+from vcsbench.storages import full
 from vcsbench.storages.runfolder import run_folder
 from vcsbench.wholefile import write_json, write_whole
 
@@ -79,9 +80,9 @@ def measure(
 
 
 def writes_apart(recipe: dict[str, Any]) -> bool:
-    """Whether a cell writes on a device where the run writes nothing else: what it has written is gone when
-    it has failed, and others have their room."""
-    if not recipe["targets"]:
+    """Whether a cell wrote on a device where the run writes nothing else, and which has room again: what it
+    has written is gone when it has failed."""
+    if not recipe["targets"] or full.takes_no_more(recipe["targets"]):
         return False
     device = os.stat(recipe["targets"]).st_dev
     return all(os.stat(folder).st_dev != device for folder in (os.getcwd(), tempfile.gettempdir()))
@@ -89,14 +90,14 @@ def writes_apart(recipe: dict[str, Any]) -> bool:
 
 def fail(sentence: str, others: bool = True) -> int:
     """Say why there is no result. On a full disk no `others` of the cells would have one: the run ends."""
-    full = others and any(os.strerror(number) in sentence for number in FULL)
-    if full:
+    ends = others and any(os.strerror(number) in sentence for number in FULL)
+    if ends:
         sentence += "; the run ends here: free some space and run again"
     # The log may lie on the disk that is full.
-    for file in (sys.stderr, *[sys.stdout] * full):
+    for file in (sys.stderr, *[sys.stdout] * ends):
         with suppress(OSError):
             print(sentence, file=file, flush=True)
-    if full:
+    if ends:
         stop_workflow()
     return 1
 

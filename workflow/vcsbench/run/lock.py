@@ -18,6 +18,7 @@ from pathlib import Path
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.progress import cleared
+from vcsbench.storages import full
 from vcsbench.storages.mounts import mount_of
 
 # Marks all that a run starts, which inherits it: the folder that the run is in.
@@ -33,7 +34,6 @@ LOOKING = re.compile(
 # A disk or RAM of this host's.
 LOCAL = ("ext", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "overlay", "tmpfs")
 GRACE_S = 2.0
-FULL_BYTES = 256 * 1024
 
 # Whether the user has ended this Snakemake by Ctrl-C.
 interrupted = False
@@ -147,12 +147,8 @@ def _unlock(root: Path, earlier: str) -> None:
 def is_full(root: Path) -> str:
     """The first of the folders that a run writes whose file system is full; "" if none is."""
     for folder in (root, *(root / name for name in WRITTEN)):
-        if folder.exists():
-            there = os.statvfs(folder)
-            if there.f_bavail * there.f_frsize < FULL_BYTES or (
-                there.f_files and not there.f_favail
-            ):
-                return str(folder)
+        if folder.exists() and full.takes_no_more(folder):
+            return str(folder)
     return ""
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from vcsbench.errors import UserError
 
+# With less a file system is full.
+LEAST_BYTES = 256 * 1024
 _SAYS = {
     errno.ENOSPC: ("is full", "free some space"),
     errno.EDQUOT: ("takes no more of this user: the quota is used up", "raise the quota"),
@@ -19,6 +21,14 @@ _SAYS = {
 # Subversion says the errno behind an E; SQLite, which keeps its cache of representations, S13.
 _SVN = re.compile(r"\bE000(\d{3})\b")
 _SQLITE_FULL = re.compile(r"sqlite\[S13\]")
+
+
+def takes_no_more(folder: str | Path) -> bool:
+    """Whether the file system of a folder is full, or has no more files to give."""
+    there = os.statvfs(folder)
+    return there.f_bavail * there.f_frsize < LEAST_BYTES or bool(
+        there.f_files and not there.f_favail
+    )
 
 
 @contextlib.contextmanager
