@@ -23,9 +23,7 @@ class Target(Subject):
         """{target}."""
         return {"target": lambda: str(self.path)}
 
-    def idle_words(self) -> Words:
-        """The same."""
-        return self.words()
+    idle_words = words
 
     def restore(self) -> None:
         """Remove what the last run wrote."""
