@@ -18,6 +18,8 @@ from vcsbench.plan import twins
 
 MEDIAN, BEST, WORST = "median", "best", "worst"
 MEAN = "mean"  # of the runs of a round; of counts still the median
+MIDDLES = (MEDIAN, MEAN)
+LOG = "log {}"
 
 # Where numbers have no rounds, as published ones: one round, on a machine without a name; that all
 # did the same is taken as said.
@@ -87,9 +89,8 @@ def _rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
     runs = that_count(frame)
     # Without the columns nothing tells what they did, nor why something was not counted.
     runs = runs.assign(**{name: runs.get(name, "") for name in ("work", "not_counted")})
-    groups = grouped(runs, keys)
-    rounds = _reduced(runs, groups, MEDIAN if reduce == MEAN else reduce)
-    rounds = rounds.assign(**_means(runs, keys)) if reduce == MEAN else rounds
+    groups = grouped(_with_logs(runs) if reduce == MEAN else runs, keys)
+    rounds = _reduced(runs, groups, reduce)
     rounds["flags"] = groups["flags"].agg(" ".join)
     rounds["not_counted"] = groups["not_counted"].first()
     rounds["work"] = groups["work"].agg(samework.several)
@@ -146,8 +147,8 @@ def _reduced(frame: pd.DataFrame, groups: Any, reduce: str) -> pd.DataFrame:
     made: dict[str, Any] = {}
     for metric in (metric_of(name) for name in names() if name in frame):
         columns = {part: _column(metric, part) for part in metric.parts}
-        if reduce == MEDIAN and all(column in frame for column in columns.values()):
-            parts = {part: groups[column].median() for part, column in columns.items()}
+        if reduce in MIDDLES and all(column in frame for column in columns.values()):
+            parts = {part: _middle(groups, column, reduce) for part, column in columns.items()}
             made |= {columns[part]: reduced for part, reduced in parts.items()}
             made[metric.name] = metric.value(parts)
         else:
@@ -155,23 +156,25 @@ def _reduced(frame: pd.DataFrame, groups: Any, reduce: str) -> pd.DataFrame:
     return pd.DataFrame(made, index=groups.size().index)
 
 
-def _means(runs: pd.DataFrame, keys: list[str]) -> dict[str, Any]:
-    """The noisy metrics of rounds, of the geometric means of their runs: 0 where one of these is, as a time
-    may be that was rounded."""
-    made: dict[str, Any] = {}
-    for metric in (metric_of(name) for name in names() if name in runs):
-        columns = {part: _column(metric, part) for part in metric.parts}
-        if not metric.exact and set(columns.values()) <= set(runs.columns):
-            with np.errstate(divide="ignore"):
-                logs = {name: np.log(runs[name].astype(float)) for name in columns.values()}
-            groups = grouped(runs.assign(**logs), keys)
-            means = {part: np.exp(groups[name].mean()) for part, name in columns.items()}
-            made |= {columns[part]: mean for part, mean in means.items()}
-            made[metric.name] = metric.value(means)
-    return made
+def _middle(groups: Any, column: str, reduce: str) -> pd.Series:
+    """The median or, of what has a logarithm beside it (_with_logs), the geometric mean."""
+    log = LOG.format(column)
+    if reduce == MEAN and log in groups.obj:
+        return pd.Series(np.exp(groups[log].mean()))
+    return pd.Series(groups[column].median())
+
+
+def _with_logs(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs with the logarithms of what noisy metrics are made of; a mean is 0 where a value is, as a
+    time may be that was rounded."""
+    noisy = [metric for metric in map(metric_of, names()) if not metric.exact]
+    columns = [_column(metric, part) for metric in noisy for part in metric.parts]
+    with np.errstate(divide="ignore"):
+        logs = {LOG.format(c): np.log(runs[c].astype(float)) for c in columns if c in runs}
+    return runs.assign(**logs)
 
 
 def _how(metric: Metric, reduce: str) -> str:
-    if reduce == MEDIAN:
+    if reduce in MIDDLES:
         return "median"
     return "min" if (metric.better == LOW) == (reduce == BEST) else "max"
