@@ -48,11 +48,16 @@ def decided(
     if scatter_pct(found) > NOISY_PCT and terms.limits.notable_pct < WIDE_PCT:
         wide = replace(terms, limits=replace(terms.limits, notable_pct=WIDE_PCT))
         widely = answers.comparisons(tables, wide)
-        if given(widely, spent, left)[1] != ANSWERED:
-            return given([*widely, *steering], spent, left)
-    if given(found, spent, left)[1] in (ANSWERED, NEVER):
-        return given(found, spent, left)
-    return given([*found, *steering], spent, left)
+        found = found if over(widely) == ANSWERED else widely
+    return given(found if over(found) else [*found, *steering], spent, left)
+
+
+def over(comparisons: Sequence[Comparison]) -> str:
+    """Why no more rounds are wanted, however much time there is; "" where some are."""
+    unsettled = [one for one in comparisons if not one.settled]
+    if not unsettled:
+        return ANSWERED
+    return "" if any(one.wanted < math.inf for one in unsettled) else NEVER
 
 
 def given(comparisons: Sequence[Comparison], spent: Spent, left: float) -> tuple[Counter[str], str]:
@@ -61,10 +66,7 @@ def given(comparisons: Sequence[Comparison], spent: Spent, left: float) -> tuple
     for seconds in (min(left, max(left / 2, SHORTEST_PASS_S)), left):
         if rounds := allot(comparisons, spent.round_s, seconds):
             return rounds, ""
-    unsettled = [one for one in comparisons if not one.settled]
-    if not unsettled:
-        return Counter(), ANSWERED
-    return Counter(), TIME_IS_UP if any(one.wanted < float("inf") for one in unsettled) else NEVER
+    return Counter(), over(comparisons) or TIME_IS_UP
 
 
 def account(comparisons: Sequence[Comparison], spent: Spent, cell_rounds: int) -> dict[str, Any]:
