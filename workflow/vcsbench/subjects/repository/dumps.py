@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
 from vcsbench.storages.place import Place
-from vcsbench.subjects.repository import fsfs
+from vcsbench.subjects.repository import fsfs, svnadmin
 
 # Below a place.
 FOLDER = "dumps"
+CHUNK = 1 << 20
 
 
 def make(repository: Path, revisions: int, place: Place, name: str) -> dict[str, Any]:
@@ -29,16 +30,11 @@ def make(repository: Path, revisions: int, place: Place, name: str) -> dict[str,
         raise UserError(f"{repository}: cannot be dumped: {error}") from None
     try:
         with path.open("wb") as file:
-            done = subprocess.run(
-                ["svnadmin", "dump", "-q", "-r", f"0:{last}", repository],
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.PIPE,
+            svnadmin.reading(
+                lambda output: shutil.copyfileobj(output, file, CHUNK),
+                *("dump", "-q", "-r", f"0:{last}", repository),
             )
             os.fsync(file.fileno())
-        if done.returncode != 0:
-            said = done.stderr.decode(errors="replace").strip().splitlines()
-            raise UserError(f"{repository}: cannot be dumped to {path}: {' '.join(said[-1:])}")
     except BaseException:
         path.unlink(missing_ok=True)
         raise

@@ -6,33 +6,43 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO, TypeVar
 
 from vcsbench.errors import UserError
 from vcsbench.storages import full
 
+T = TypeVar("T")
 # The axis value of a format and the release that `svnadmin create --compatible-version` makes it for.
 FORMATS = {"f6": "1.8", "f7": "1.9", "f8": "1.10"}
 
 
 def run(*arguments: str | Path, hears: Callable[[str], None] | None = None) -> None:
-    """Run svnadmin; `hears` gets each line that it says of how far it is. A UserError with the last line that
-    it said if it fails, or the OSError that it met where the storage takes no more."""
+    """Run svnadmin; `hears` gets each line that it says of how far it is. It fails as reading() does."""
+
+    def hear(output: IO[bytes]) -> None:
+        for line in output:
+            if hears:
+                hears(line.decode(errors="replace"))
+
+    reading(hear, *arguments)
+
+
+def reading(read: Callable[[IO[bytes]], T], *arguments: str | Path) -> T:
+    """Run svnadmin, and return what `read` makes of its output. A UserError with the last line that it said
+    if it fails, or the OSError that it met where the storage takes no more."""
     with (
         # In memory: the disk may be full, and that is then what has to be said.
         os.fdopen(os.memfd_create("svnadmin"), "w+", errors="replace") as errors,
         subprocess.Popen(
             ["svnadmin", *arguments],
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
-            text=True,
-            errors="replace",
         ) as process,
     ):
         assert process.stdout
         try:
-            for line in process.stdout:
-                if hears:
-                    hears(line)
+            found = read(process.stdout)
         except BaseException:
             process.kill()
             raise
@@ -42,6 +52,7 @@ def run(*arguments: str | Path, hears: Callable[[str], None] | None = None) -> N
             full.raise_said(said, Path(arguments[-1]))
             last = (said.strip().splitlines() or ["it said nothing"])[-1]
             raise UserError(f"svnadmin {arguments[0]} {arguments[-1]} failed: {last}")
+    return found
 
 
 def create(path: Path, fmt: str) -> None:
