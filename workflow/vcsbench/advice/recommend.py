@@ -45,7 +45,7 @@ def advise(frame: pd.DataFrame, terms: Terms, tables: Iterable[pd.DataFrame] = (
     rounds = by_round(frame, list(order), MEAN).assign(**{MEDIAN: medians})
     rounds = in_order(rounds, order, given)
     calls = calls_in(tables, terms)
-    noise = noise_of(frame, list(order), terms.block, terms.metric)
+    noise = noise_of(frame, list(order), terms.block, terms.metric, rounds)
     parts = rounds.groupby(given, sort=False) if given else [((), rounds)]
     items = [
         _item(dict(zip(given, map(str, keys), strict=True)), Block(rows, terms, noise, calls))

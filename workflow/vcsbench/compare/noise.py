@@ -121,14 +121,17 @@ def noise_of(
     axes: Sequence[str],
     block: Sequence[str],
     metric: Metric | None = None,
+    rounds: pd.DataFrame | None = None,
 ) -> Noise:
     """The noise of a frame of the measurements in a metric; `axes` tell its cells apart, those of `block`
-    which of them are measured side by side. Counts are judged by their own rounds: what one cell's scatter by
-    says nothing of another's, where most are exact."""
+    which of them are measured side by side. `rounds` are those of the frame as they are compared
+    (reduction.by_round), where somebody has them. Counts are judged by their own rounds: what one cell's
+    scatter by says nothing of another's, where most are exact."""
     if metric and metric.exact:
         return SILENT
     names = list(axes)
-    logs = _logs(frame, names, (metric or metric_of(DEFAULT)).name)
+    rounds = by_round(frame, names, MEAN) if rounds is None else rounds
+    logs = _logs(frame, rounds, names, (metric or metric_of(DEFAULT)).name)
     keys = [tuple(map(str, row)) for row in logs.index.to_frame()[names].to_numpy()]
     places = [names.index(axis) for axis in block if axis in names]
     hosts, twin = (list(logs.index.get_level_values(name)) for name in ("host", "cell"))
@@ -151,9 +154,11 @@ class Measured:
         return tuple(self.keys[row][place] for place in self.places)
 
 
-def _logs(frame: pd.DataFrame, axes: Sequence[str], name: str) -> pd.DataFrame:
+def _logs(
+    frame: pd.DataFrame, rounds: pd.DataFrame, axes: Sequence[str], name: str
+) -> pd.DataFrame:
     """What Measured is made of; a twin has its path as `cell`."""
-    both = pd.concat([by_round(frame, axes, MEAN).assign(cell=""), twins_by_round(frame, axes)])
+    both = pd.concat([rounds.assign(cell=""), twins_by_round(frame, axes)])
     with np.errstate(divide="ignore", invalid="ignore"):
         both = both.assign(log=np.log(both[name].astype(float)) if name in both else math.nan)
     both = both.assign(log=both["log"].where(np.isfinite(both["log"])))

@@ -57,10 +57,10 @@ def make_table(
     cells = by_cell(rounds, keys, reduce)
     if compare := definition.get("compare"):
         axis = compare["axis"]
-        if reduce == MEDIAN:
-            rounds = _with_metric(by_round(frame, keys, MEAN), metric)
-        noise = noise_of(frame, keys, block, metric) if is_measured(frame) else SILENT
-        table = _compared(rounds, cells, compare, noise, keys, metric, limits)
+        means = _with_metric(by_round(frame, keys, MEAN), metric)
+        noise = noise_of(frame, keys, block, metric, means) if is_measured(frame) else SILENT
+        compared = means if reduce == MEDIAN else rounds
+        table = _compared(compared, cells, compare, noise, keys, metric, limits)
         keys.remove(axis)
         if axis == buildlabels.AXIS:
             table = table.assign(flags=buildlabels.same_binaries(table, frame, keys))
