@@ -6,6 +6,7 @@ rule measurements:
         grid="results/grid/{study}.csv",
         # The context beside each is read, too: one job writes both.
         exports=lambda wildcards: WALK.exports(wildcards.study, checkpoints.decide.get),
+        calls=lambda wildcards: WALK.calls(wildcards.study),
         decision=lambda wildcards: WALK.last(wildcards.study),
         code=code_of("measurements"),
     output:
@@ -23,6 +24,7 @@ rule measurements:
         "../../envs/python.yaml"
     params:
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study),
+        counted=lambda wildcards: PLAN.counted(wildcards.study),
         thresholds=PLAN.config["thresholds"],
         logs="results/logs/cells/{study}",
     script:

@@ -24,6 +24,7 @@ rule report:
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
         account="results/budget/{study}.json",
+        ceiling=inputs.ceiling_of,
         code=[*code_of("report"), *LOOKS],
     output:
         report(

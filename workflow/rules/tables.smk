@@ -53,6 +53,7 @@ rule table:
     params:
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
         by=inputs.by_of,
+        said=inputs.published_said,
         block=lambda wildcards: inputs.study_file(wildcards.study).block,
         definition=lambda wildcards: inputs.definition_of(wildcards, HOUSE.here),
         caveats=inputs.caveats_of,
@@ -103,6 +104,7 @@ rule findings:
     params:
         axes=inputs.axes_of,
         by=inputs.by_of,
+        said=inputs.published_said,
         block=lambda wildcards: inputs.study_file(wildcards.study).block,
         limits=LIMITS,
         findings=inputs.findings_of,

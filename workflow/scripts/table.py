@@ -19,7 +19,7 @@ def main() -> None:
     given, params, name = snakemake.input, snakemake.params, snakemake.wildcards.table
     definition, order = params.definition, params.order
     if given.get("published"):
-        frame = read_published(given.published, list(order), params.by)
+        frame = read_published(given.published, list(order), params.by, **params.said)
     else:
         frame = read_measurements(given.measurements)
     limits = Limits(**params.limits)

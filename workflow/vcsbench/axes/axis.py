@@ -59,6 +59,10 @@ class Axis:
         """Where the values come from, for messages."""
         return f"config/studies/{study.name}.yaml"
 
+    def applies(self, axes: Mapping[str, str]) -> bool:
+        """Whether the axis says anything of a cell with these values of the others."""
+        return True
+
     def part(self, value: str, here: Here) -> dict[str, Any]:
         """What a value adds to the recipe of its cells, as plain data."""
         return {}

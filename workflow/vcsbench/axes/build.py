@@ -27,18 +27,13 @@ class BuildAxis(Axis):
     """`builds` stands for the names in the configuration."""
 
     def check(self, values: list[str], study: Study, here: Here) -> None:
-        """The configuration has to have builds, and those that the study is about."""
+        """The configuration has to have builds."""
         where = here.config.where(["builds"])
         if not here.builds:
             raise UserError(
                 f"{where}: `builds` is missing, of which the study {study.name} has an axis; name at least "
                 f"one build, such as `system: {{}}`"
             )
-        for name in values:
-            if name not in here.builds:
-                raise UserError(
-                    f"{where}: `builds.{name}` is missing; {study.name} is about a build of this name"
-                )
 
     def named(self, here: Here) -> tuple[str, list[str]]:
         """The configured names."""
@@ -151,6 +146,11 @@ def binaries_of(axes: Mapping[str, str], parts: Parts, here: Here) -> dict[str, 
 
 
 def _build(value: str, here: Here) -> Build:
+    if value and value not in here.builds:
+        raise UserError(
+            f"{here.config.where(['builds'])}: `builds.{value}` is missing, which the grid measures; say "
+            f"where that build is, or leave {value} out of the grid; there are {', '.join(here.builds)}"
+        )
     return here.builds[value] if value else ON_PATH
 
 

@@ -18,15 +18,18 @@ GUEST_COLD = """Measured in a guest ({}): cold is guest-cold. It is cold for thi
 what the hypervisor, a RAID controller or the disk keeps below is out of reach; the drift over the rounds
 shows how much faster repeated cold runs still get."""
 
+# When steps are done.
+STEPS = ("setup", "first", "prepare")
 _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")
 
 # `setup` are the steps (measure/steps.py) before the first run, `prepare` those before each run, `warmup` the
 # runs that do not count; each of these has the same preparation as the timed one. `discard`: another run does
 # not count where no such run has read the copy lately (measure/discarded.py). `runs` are the timed ones where
 # the configuration says `auto` (docs/benchmarks.md says where the numbers come from).
+# `first` are the steps before the first of the timed runs, where these differ from those before the others.
 # `promises`: `os` is cold or hot; `server` is new (it has served nothing), kept (it has served the runs
-# that do not count), or nothing is promised of it. Written pages of an earlier run are flushed before each
-# run (sync): they would disturb it.
+# before), or nothing is promised of it; `then` has those of all runs but the first, where these differ.
+# Written pages of an earlier run are flushed before each run (sync): they would disturb it.
 STATES: dict[str, dict[str, Any]] = {
     # The run that is discarded warms whatever lies below the guest.
     "cold": {
@@ -61,6 +64,25 @@ STATES: dict[str, dict[str, Any]] = {
         "runs": 6,
         "promises": {"os": "hot", "server": "kept"},
     },
+    # Several runs one after another against one server: the first from cold caches, what it has left is the
+    # others'. No value of the axis: it has both, by the column `run`.
+    "series": {
+        "setup": [],
+        "first": ["restore", *_COLD_STEPS],
+        "prepare": ["restore", "sync"],
+        "warmup": 0,
+        "discard": True,
+        "runs": 3,
+        "promises": {"os": "cold", "server": "new", "then": {"os": "hot", "server": "kept"}},
+    },
+    # One server whose caches a run before has filled; for what the axis does not apply to.
+    "served": {
+        "setup": ["start-server"],
+        "prepare": ["restore", "sync"],
+        "warmup": 1,
+        "runs": 2,
+        "promises": {"os": "hot", "server": "kept"},
+    },
     # A study without the axis: as it comes, after a run that does not count.
     "": {
         "setup": ["start-server"],
@@ -80,14 +102,15 @@ class Cache(Axis):
         """The state's steps and promises."""
         state = dict(STATES[value])
         if here.config["cold_client"]:
-            for steps in ("setup", "prepare"):
-                state[steps] = [step for step in state[steps] if step != "touch-client"]
+            for steps in STEPS:
+                if steps in state:
+                    state[steps] = [step for step in state[steps] if step != "touch-client"]
         return {"state": state}
 
     def why_not(self, value: str, parts: Parts, here: Here) -> str:
         """Caches may be impossible to clear, or a storage never cold."""
         state = parts["state"]
-        if "clear-caches" not in (*state["setup"], *state["prepare"]):
+        if "clear-caches" not in steps_of(state):
             return ""
         if state["promises"].get("os") != "cold" and here.machine.clearing(
             here.config["clear_caches"]
@@ -101,7 +124,12 @@ class Cache(Axis):
         return [GUEST_COLD.format(named) if named else COLD]
 
 
-def promises(context: Mapping[str, Any]) -> dict[str, str]:
+def steps_of(state: Mapping[str, Any]) -> list[str]:
+    """All steps of a state, in their order."""
+    return [step for when in STEPS for step in state.get(when, [])]
+
+
+def promises(context: Mapping[str, Any]) -> dict[str, Any]:
     """What the state of a cell-round has promised, from its context. Those measured before contexts said it
     have the state's name."""
     if "promises" in context:

@@ -17,6 +17,15 @@ class Repo(Axis):
 
     changes_work = True
 
+    def values(self, given: Sequence[str] | str, study: Study, here: Here) -> list[str]:
+        """Those of a study: a repository may be for some studies only (its `studies`)."""
+        found = super().values(given, study, here)
+        return [
+            name
+            for name in found
+            if study.name in here.repositories.get(name, {}).get("studies", [study.name])
+        ]
+
     def named(self, here: Here) -> tuple[str, list[str]]:
         """The configured names."""
         return "repositories", list(here.sources)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -11,29 +11,63 @@ import pandas as pd
 from vcsbench.errors import UserError
 from vcsbench.evidence.frames import read_frame
 
+# Of a file of published numbers, what it says of all of its rows without a column for it: axis values.
+Said = Mapping[str, Mapping[str, str]]
+
 
 def read_published(
-    paths: Sequence[str | Path], axes: Sequence[str], by: Sequence[str] = ()
+    paths: Sequence[str | Path],
+    axes: Sequence[str],
+    by: Sequence[str] = (),
+    said: Said | None = None,
+    without: Mapping[str, Sequence[str]] | None = None,
 ) -> pd.DataFrame:
-    """Published numbers, of one file or several with rows of their own: a column per axis and for each of
-    `by`, which tell rows apart like axes (text, "" where one does not apply, or its file has no column for
-    it), and one per metric (NaN where nothing was published).
+    """Published numbers, of one file or several: a column per axis and for each of `by`, which tell rows
+    apart like axes (text, "" where one does not apply, or its file has no column for it), and one per metric
+    (NaN where nothing was published). What two files say of one cell is one row.
 
-    Raises a UserError where no file has a column for an axis, a metric is no number or a row stands twice.
+    `said` has by path the axis values that all rows of a file have, but those of commands to which an axis
+    does not apply: `without`, by command. Raises a UserError where no file has a column for an axis, a metric
+    is no number, or a file has a cell twice.
     """
     keys = [*axes, *by]
     frames = [_read(Path(path), keys) for path in paths]
     files = ", ".join(map(str, paths))
     for axis in axes:
-        if not any(axis in frame for frame in frames):
+        told = any(axis in frame for frame in frames) or any(
+            axis in s for s in (said or {}).values()
+        )
+        if not told:
             raise UserError(f"{files}: has no column `{axis}`, which the study has as an axis")
-    frame = pd.concat([f.assign(**{key: "" for key in keys if key not in f}) for f in frames])
-    twice = frame[frame.duplicated(keys)]
-    if not twice.empty:
-        cell = "/".join(value or "-" for value in twice.iloc[0][keys])
-        raise UserError(f"{files}: {cell} stands there twice; keep one row for each cell")
+    whole = [
+        _filled(frame, keys, (said or {}).get(str(path), {}), without or {})
+        for path, frame in zip(paths, frames, strict=True)
+    ]
+    for path, frame in zip(paths, whole, strict=True):
+        twice = frame[frame.duplicated(keys)]
+        if not twice.empty:
+            cell = "/".join(value or "-" for value in twice.iloc[0][keys])
+            raise UserError(f"{path}: {cell} stands there twice; keep one row for each cell")
+    frame = pd.concat(whole)
     metrics = [name for name in frame if name not in keys]
+    if frame.duplicated(keys).any():
+        frame = frame.groupby(keys, sort=False, as_index=False)[metrics].first()
     return frame[[*keys, *metrics]].reset_index(drop=True)
+
+
+def _filled(
+    frame: pd.DataFrame,
+    keys: Sequence[str],
+    said: Mapping[str, str],
+    without: Mapping[str, Sequence[str]],
+) -> pd.DataFrame:
+    """The rows of a file with a column for each of the keys."""
+    frame = frame.assign(**{key: "" for key in keys if key not in frame})
+    commands = frame["command"] if "command" in frame else pd.Series("", index=frame.index)
+    for axis, value in said.items():
+        applies = ~commands.map(lambda name, axis=axis: axis in without.get(name, ())).astype(bool)
+        frame[axis] = frame[axis].mask((frame[axis] == "") & applies, value)
+    return frame
 
 
 def _read(path: Path, keys: Sequence[str]) -> pd.DataFrame:

@@ -4,13 +4,14 @@ scatters by a tenth to a sixth less than the median of a few."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from vcsbench.evidence import flags, samework
+from vcsbench.evidence import counted, flags, samework
 from vcsbench.evidence.frames import grouped
 from vcsbench.metrics import metric_of, names
 from vcsbench.metrics.metric import LOW, Metric
@@ -20,6 +21,8 @@ MEDIAN, BEST, WORST = "median", "best", "worst"
 MEAN = "mean"  # of the runs of a round; of counts still the median
 MIDDLES = (MEDIAN, MEAN)
 LOG = "log {}"
+# What tells metrics apart that stand side by side.
+COUNT = "count"
 
 # Where numbers have no rounds, as published ones: one round, on a machine without a name; that all
 # did the same is taken as said.
@@ -47,6 +50,28 @@ def told_apart(frame: pd.DataFrame, by: Sequence[str]) -> tuple[pd.DataFrame, di
         if all(value.isdigit() for value in values):
             values.sort(key=int)
     return frame, order
+
+
+def side_by_side(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
+    """The rows once for each of some metrics, which COUNT names, with that one's value as `counts`; rows in
+    which it has none are left out but where it is said why."""
+    runs = _with_metrics(frame)
+    why = runs["not_counted"] if "not_counted" in runs else pd.Series("", index=runs.index)
+    parts = [
+        runs.assign(
+            **{COUNT: name},
+            counts=runs.get(name, np.nan),
+            not_counted=why.map(lambda text, name=name: _renamed(text, name)),
+        )
+        for name in each
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _renamed(not_counted: Any, name: str) -> str:
+    """Why `counts` are not there: for the reason for which the metric `name` is not."""
+    reason = counted.why_not(not_counted, [name])
+    return json.dumps({"counts": reason}) if reason else ""
 
 
 def _text(value: Any) -> str:

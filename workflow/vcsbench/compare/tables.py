@@ -16,12 +16,14 @@ from vcsbench.compare.family import with_calls, with_unknown_noise
 from vcsbench.compare.intervals import Estimate, ratio_interval
 from vcsbench.compare.noise import SILENT, Noise, noise_of
 from vcsbench.compare.reduction import (
+    COUNT,
     MEAN,
     MEDIAN,
     by_cell,
     by_round,
     is_measured,
     paired,
+    side_by_side,
     told_apart,
 )
 from vcsbench.evidence import buildlabels, counted, flags, samework
@@ -48,8 +50,7 @@ def make_table(
     metric; `order` has the study's axes and their values in order; rows are sorted by it. Cells that agree on
     the axes of `block` are measured side by side. A cell, or a pair of cells, with no number has no row.
     """
-    frame = selection.where(frame, definition.get("where", {}))
-    frame, by = told_apart(frame, definition.get("by", []))
+    frame, by = _rows_of(frame, definition)
     order = {**order, **by}
     keys, metric = list(order), metric_in(definition)
     reduce = definition.get("reduce", MEDIAN)
@@ -73,6 +74,17 @@ def make_table(
     empty += CALL if "call" not in table else []
     table = table.assign(**dict.fromkeys(empty, ""))
     return finished(exact.without_times(table, metric), name, keys)
+
+
+def _rows_of(
+    frame: pd.DataFrame, definition: Mapping[str, Any]
+) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+    """The rows that a table is about, and what tells them apart beside the axes, with its values in order."""
+    frame = selection.where(frame, definition.get("where", {}))
+    frame, by = told_apart(frame, definition.get("by", []))
+    if each := definition.get("each"):
+        return side_by_side(frame, each), {**by, COUNT: list(each)}
+    return frame, by
 
 
 def _with_metric(rounds: pd.DataFrame, metric: Metric) -> pd.DataFrame:
@@ -110,7 +122,7 @@ def _level(
         if refused and refused.flag == samework.OTHER:
             withheld = refused.reason
         withheld = withheld or _missing([cell[metric.name]], [cell["not_counted"]], metric)
-        words += [*cell["flags"].split(), *low_n(cell["n"], limits)]
+        words += [*cell["flags"].split(), *([] if metric.once else low_n(cell["n"], limits))]
         value = np.nan if withheld else cell[metric.name]
         said = {"value": value, "flags": flags.joined(words), "withheld": withheld}
         rows.append(cell | dict.fromkeys(SIDES, "") | said)

@@ -17,8 +17,9 @@ class Study:
 
     `axes` maps each axis, in the order of a cell's path, to its values or to a word that stands for what
     the configuration names (axes.values resolves it). `commands` is empty for a study that has published
-    numbers only. Cells of a round that agree on the axes of `block` run next to each other; those that
-    agree on `noise_class` scatter alike. Of the axes in `given` a reader has no choice. The tables named in
+    numbers only. `held` has values of axes that the study does not have. Cells of a round that agree on the
+    axes of `block` run next to each other; those that agree on `noise_class` scatter alike. Of the axes in
+    `given` a reader has no choice. The tables named in
     `lead` come first on the study's page.
     """
 
@@ -28,11 +29,19 @@ class Study:
     axes: dict[str, list[str] | str]
     tables: dict[str, dict[str, Any]]
     commands: dict[str, dict[str, Any]] = field(default_factory=dict)
+    held: dict[str, str] = field(default_factory=dict)
     block: list[str] = field(default_factory=list)
     noise_class: list[str] = field(default_factory=list)
     given: list[str] = field(default_factory=list)
+    count_calls: dict[str, list[str]] | None = None
+    ceiling: str = ""
     lead: list[str] = field(default_factory=list)
     published: dict[str, Any] | None = None
+
+    @property
+    def findings(self) -> list[str]:
+        """The names under which its findings stand."""
+        return list((self.published or {}).get("findings", [self.name]))
 
     def axes_of(self, word: str) -> list[str]:
         """The axes that take their values from what a word stands for: `repositories`, `servers`."""

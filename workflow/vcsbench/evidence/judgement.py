@@ -39,6 +39,13 @@ def unpack(text: str) -> dict[str, float]:
     return {**THRESHOLDS, **json.loads(text)}
 
 
+def promised(promises: Mapping[str, Any], run: int) -> dict[str, str]:
+    """What a state (axes.cache) promises of one of its timed runs, by number from 1."""
+    then = promises.get("then")
+    of_run = then if then and run > 1 else promises
+    return {what: promise for what, promise in of_run.items() if what != "then"}
+
+
 def with_times(certificate: Evidence, run: Run) -> dict[str, Any]:
     """The certificate with the time that neither client nor server computed:
     `waiting_s` = elapsed - client CPU - server CPU. Negative where the two computed at the same time for
@@ -54,7 +61,7 @@ def judge(
 ) -> list[str]:
     """The flags that a run earns by its evidence, in the order of vcsbench.flags.
 
-    `elapsed_s` is what hyperfine tells of it, `promises` what its cache state does (axes.cache).
+    `elapsed_s` is what hyperfine tells of it, `promises` what its cache state does (promised).
     """
     if any(evidence.get(name) is None for name in NEEDED):
         return ["uncertified"]

@@ -17,6 +17,8 @@ from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.errors import UserError
 from vcsbench.evidence import (
     buildlabels,
+    calls,
+    carried,
     counted,
     flags,
     hyperfine_export,
@@ -28,7 +30,17 @@ from vcsbench.measure.identity import full_name
 
 # The columns that hold numbers whatever the study; a certificate may add more.
 TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
-NUMBERS = ("round", "run", *TIMES, *counted.COLUMNS, "scale", "waited_s", "cell_round_s")
+NUMBERS = (
+    "round",
+    "run",
+    *TIMES,
+    *counted.COLUMNS,
+    *carried.COLUMNS,
+    *calls.COLUMNS,
+    "scale",
+    "waited_s",
+    "cell_round_s",
+)
 # What the context of a cell-round would say of a run that it has nothing of.
 UNCERTIFIED: dict[str, Any] = {"certificate": {}}
 FAILURES = ("cell", "round", "reason")
@@ -43,6 +55,7 @@ class Collected:
 
     axes: list[str]
     thresholds: Mapping[str, float]
+    calls: Mapping[str, Any] | None = None
     runs: list[dict[str, Any]] = field(default_factory=list)
     failures: list[dict[str, Any]] = field(default_factory=list)
 
@@ -64,16 +77,19 @@ def collect(
     exports: Iterable[str | Path],
     logs: str | Path,
     thresholds: Mapping[str, float] = THRESHOLDS,
+    counted_calls: Mapping[str, Any] | None = None,
 ) -> Collected:
     """Read the exports, round<n>.json in a folder that ends with the cell's path, and the context
     beside each. `rounds` says how many there are to be, of all cells or of each by its path. What the grid
     does not skip and no export has is a failure, for the reason that the
     cell-round's log gives: `logs` is the folder with <cell>/round<n>.log. The certificates are judged
     anew, by `thresholds` (defaults for what they do not name); other flags of a context are kept.
+    `counted_calls` has what was counted of the system calls of cells (calls.read_calls); None for a study
+    that counts none.
 
     Raises a UserError where an export is in no schema that is known.
     """
-    collected = Collected(list(axes), {**THRESHOLDS, **thresholds})
+    collected = Collected(list(axes), {**THRESHOLDS, **thresholds}, counted_calls)
     found = {_key(Path(path), len(axes)): Path(path) for path in exports}
     wanted = [cell for cell in grid if not cell["skip"]]
     many = rounds if isinstance(rounds, Mapping) else {cell["cell"]: rounds for cell in wanted}
@@ -92,7 +108,7 @@ def collect(
 def measurements(collected: Collected) -> pd.DataFrame:
     """A row per run: cell, the axes, round, run, elapsed_s, user_s, system_s, server_cpu_s,
     client_peak_memory_bytes, what the certificate adds, what client and server read and executed
-    together (counted.columns), work (what the run did, as JSON: text
+    together (counted.columns), what it brought them (carried.COLUMNS), work (what the run did, as JSON: text
     that is equal where the work is; "" if nothing tells), client, client_version, server,
     server_version, binaries (buildlabels.columns), set_aside (the false labels of the attempts before
     this one, with a comma between attempts; "" mostly), copy, order (the position among all
@@ -145,7 +161,10 @@ def _read(export: Path, cell: Mapping[str, str], number: int, collected: Collect
     about = _about(context)
     certified = itertools.chain(context.get("runs", []), itertools.repeat(UNCERTIFIED))
     for index, (run, seen) in enumerate(zip(runs, certified, strict=False), start=1):
-        found = _run(run, seen, context, collected.thresholds)
+        promise = judgement.promised(promises(context), index)
+        found = _run(run, seen, context, promise, collected.thresholds)
+        if collected.calls is not None:
+            found |= calls.columns(collected.calls.get(cell["cell"]), found["not_counted"])
         collected.runs.append({**where, "round": number, "run": index, **found, **about})
     return ""
 
@@ -154,11 +173,12 @@ def _run(
     run: hyperfine_export.Run,
     seen: Mapping[str, Any],
     context: Mapping[str, Any],
+    promise: Mapping[str, str],
     limits: Mapping[str, float],
 ) -> dict[str, Any]:
     """The columns of a run that are its own; `seen` is what the context has of it."""
     certificate = judgement.with_times(seen.get("certificate", {}), run)
-    words = judgement.judge(certificate, run.elapsed_s, promises(context), limits)
+    words = judgement.judge(certificate, run.elapsed_s, promise, limits)
     words += [word for word in seen.get("flags", []) if word not in judgement.JUDGED]
     words += [*context.get("flags", []), *buildlabels.judge(context)]
     words += ["mean-cpu"] * run.mean_cpu
@@ -171,6 +191,7 @@ def _run(
         **_columns(certificate),
         **_client_peak(run, certificate),
         **counted.columns(certificate, context),
+        **carried.columns(run.elapsed_s, seen, context),
         "work": _as_text(seen.get("work")),
         "flags": words,
     }

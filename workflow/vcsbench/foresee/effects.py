@@ -84,9 +84,9 @@ def _clearings(plan: Plan, study: str, path: str) -> int:
     """How often a round of a cell clears caches."""
     recipe = plan.parts(plan.cell(study, path))
     state = recipe["state"]
-    each = state["prepare"].count(CLEAR)
+    each, once = state["prepare"].count(CLEAR), [*state["setup"], *state.get("first", [])]
     # Once a command and copy another run is discarded, and clears them, too: too seldom to be counted.
-    return int(state["setup"].count(CLEAR) + each * (state["warmup"] + recipe["runs"]))
+    return int(once.count(CLEAR) + each * (state["warmup"] + recipe["runs"]))
 
 
 def _room(plan: Plan, shelf: Shelf) -> list[str]:

@@ -103,22 +103,24 @@ class CellRound:
             for step in state["setup"]:
                 do(step, self.stage)
             if state["warmup"] or (self.discards and not self.discarded):
-                self._prepare(timed=False)
+                self._prepare(timed=False, first=True)
                 self._capture()
                 self._discard()
             return
         self._certify(last=name == "cleanup")
         if name == "prepare":
             self.prepared += 1
-            self._prepare(timed=self.prepared > self.warmup)
+            timed = self.prepared - self.warmup
+            self._prepare(timed=timed > 0, first=timed == 1)
         elif not self.captured and self.work.read:
             # No run was to come before the timed ones, so it comes after them, whatever the caches are.
             restore(self.stage)
             self.witness.begin(self.hyperfine.pid, timed=False)
             self._capture()
 
-    def _prepare(self, timed: bool) -> None:
-        for step in self.recipe["state"]["prepare"]:
+    def _prepare(self, timed: bool, first: bool) -> None:
+        state = self.recipe["state"]
+        for step in state["first"] if first and "first" in state else state["prepare"]:
             do(step, self.stage)
             if step == "clear-caches" and timed and self.witness.ask_after_clearing():
                 do(step, self.stage)
@@ -175,7 +177,14 @@ class CellRound:
             # Of the run that was our own: hyperfine tells that of the timed one since 1.21 only.
             certificate["client_peak_memory_bytes"] = self.captured and self.captured.peak_bytes
             certificate |= {f"discarded_{name}": seen for name, seen in self.discarded.items()}
-            self.runs.append({"run": number, "certificate": certificate, "work": self._did()})
+            run = {"run": number, "certificate": certificate, "work": self._did()}
+            self.runs.append(run | self._launched())
+
+    def _launched(self) -> dict[str, Any]:
+        """What the launcher of several clients tells of the run that has just ended."""
+        if not self.recipe.get("clients"):
+            return {}
+        return {"launched": json.loads(self.stage.launched.read_text())}
 
     def _why(self) -> str:
         """Why hyperfine failed: the command is run once more, untimed, to hear what it says."""

@@ -49,6 +49,7 @@ def describe(stage: Stage, told: Told) -> dict[str, Any]:
         "promises": state["promises"],
         "environment": changing(),
         "server": _server(stage, told.runs),
+        "servers": recipe["servers"],
         "server_files": _files(stage.files),
         "host": host(),
         "targets": recipe["targets"],
@@ -87,16 +88,16 @@ def _work(kind: str, captured: Captured | None) -> dict[str, Any]:
 
 def _libraries(stage: Stage, captured: Captured | None) -> list[str] | None:
     """The libraries that the client had loaded in the run whose end was seen, or loads in one more."""
-    if not os.path.basename(stage.argv[0]).startswith("svn"):
+    if not os.path.basename(stage.command[0]).startswith("svn"):
         return None
     seen = captured and captured.libraries
-    return seen or libraries.by_client(stage.touch or stage.argv, stage.environment, stage.run)
+    return seen or libraries.by_client(stage.touch or stage.command, stage.environment, stage.run)
 
 
 def _build(stage: Stage, loaded: list[str] | None) -> dict[str, Any]:
     """The binaries that ran: of each side the program, its version as it reports it, Subversion's
     libraries that it had loaded, and where those of the build belong."""
-    program = stage.argv[0]
+    program = stage.command[0]
     client = _side(program, stage.versions[os.path.basename(program)], stage.client, loaded)
     described: dict[str, Any] = {
         "name": stage.recipe["build"]["name"],

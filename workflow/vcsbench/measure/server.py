@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vcsbench import processes
@@ -26,7 +26,8 @@ class Server:
     """A server of one kind (measure/servers).
 
     `root` is the folder that it serves, `files` the folder of its configuration (config/servers/<name>),
-    `run` a private folder for what it writes, `programs` the server's side of the build.
+    `run` a private folder for what it writes, `programs` the server's side of the build, `options` those
+    that it gets beside those of its configuration.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Server:
         files: Path,
         run: Path,
         programs: Programs = ON_PATH,
+        options: Sequence[str] = (),
     ) -> None:
         self.kind = kind
         self.of = kind_of(kind)
@@ -43,6 +45,7 @@ class Server:
         self.files = files
         self.run = run
         self.programs = programs
+        self.options = options
         self.port = free_port()
         self.argv: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -17,7 +18,7 @@ from typing import Any
 
 from vcsbench.contents import files_digest
 from vcsbench.errors import UserError
-from vcsbench.measure import versions
+from vcsbench.measure import launcher, versions
 from vcsbench.measure.environment import environment
 from vcsbench.measure.server import Server
 from vcsbench.measure.servers.kind import HOST
@@ -27,14 +28,16 @@ from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.programs import SUBVERSION, Programs, check_unchanged
 from vcsbench.subjects import subject_of
 from vcsbench.subjects.subject import Subject
+from vcsbench.subjects.targets import CLIENT
 
 # Subversion's clients that take the options of all clients.
 CLIENTS = ("svn", "svnbench")
 
 
 class Stage:
-    """One round of a cell, by its recipe; `run` is a private folder. Opened, it has `argv`, the command that
-    is measured, and `touch`, the same turned to where there is nothing to do ([] if there is no such place).
+    """One round of a cell, by its recipe; `run` is a private folder. Opened, it has `command`, what a client
+    runs, `argv`, what is measured (that, or what launches several clients), and `touch`, the command turned
+    to where there is nothing to do ([] if there is no such place).
     """
 
     def __init__(self, recipe: Mapping[str, Any], number: int, run: Path) -> None:
@@ -47,6 +50,7 @@ class Stage:
         self.environment = environment(self.client, recipe["environment"])
         self.files = self._frozen_files()
         self.server = self._server()
+        self.command: list[str] = []
         self.argv: list[str] = []
         self.touch: list[str] = []
         self.stdin = ""
@@ -83,7 +87,8 @@ class Stage:
         folder = self.run / "server"
         folder.mkdir()
         programs = Programs(**self.recipe["build"]["server"])
-        return Server(kind, self.reads.served, self.files, folder, programs)
+        options = self.recipe.get("server_options", ())
+        return Server(kind, self.reads.served, self.files, folder, programs, options)
 
     def open(self, stack: ExitStack) -> None:
         """Check the subjects, start the server (the command has to name its port), and fill in the command;
@@ -102,7 +107,7 @@ class Stage:
                     f"run it again"
                 )
             self.fill()
-            asked.update(versions.ask(self.argv[0], self.server))
+            asked.update(versions.ask(self.command[0], self.server))
 
         if self.server:
             stack.callback(self.server.stop)
@@ -118,7 +123,8 @@ class Stage:
     def _is_started_later(self) -> bool:
         """Whether a step before the first run ends the server that was started before it."""
         state = self.recipe["state"]
-        steps = [step for step in (*state["setup"], *state["prepare"]) if step.endswith("-server")]
+        steps = [*state["setup"], *state.get("first", []), *state["prepare"]]
+        steps = [step for step in steps if step.endswith("-server")]
         return steps[:1] == ["stop-server"] and "start-server" in steps
 
     def fill(self) -> None:
@@ -127,10 +133,25 @@ class Stage:
         words = self._words(
             [s.words() for s in self.subjects], self.reads.name if self.reads else ""
         )
-        self.argv = fill(self.recipe["argv"], words)
+        self.command = fill(self.recipe["argv"], words)
+        self.argv = [*self._launcher(), *self.command]
         self.stdin = "".join(fill(self.recipe["stdin"], words))
         if all(idle) and self.reads:
-            self.touch = fill(self.recipe["argv"], self._words(idle, self.reads.idle_name))
+            touch = fill(self.recipe["argv"], self._words(idle, self.reads.idle_name))
+            self.touch = [word.replace(CLIENT, "1") for word in touch]
+
+    def _launcher(self) -> list[str]:
+        """What stands before a command that several clients run at once."""
+        number = self.recipe.get("clients")
+        if not number:
+            return []
+        python = [sys.executable, "-I", "-S", "-X", "frozen_modules=on"]
+        return [*python, launcher.__file__, str(self.launched), str(number), CLIENT]
+
+    @property
+    def launched(self) -> Path:
+        """What the launcher writes of each run."""
+        return self.run / "launched.json"
 
     def _words(self, own: Sequence[Words], served: str) -> Words:
         """What the words of a template stand for: programs, axes, the subjects' own, and {url}."""

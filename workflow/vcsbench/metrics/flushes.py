@@ -1,6 +1,6 @@
 """How often the storage's device was told to make what it was given last."""
 
-from vcsbench.metrics.metric import Metric, Words
+from vcsbench.metrics.metric import Metric, less_often
 
 METRIC = Metric(
     name="flushes",
@@ -12,12 +12,5 @@ METRIC = Metric(
     needs=("flushes",),
     exact=True,
     fewer="waits for {} fewer flushes",
-    words=Words(
-        "flushes less often",
-        "flushes more often",
-        "flushes least often",
-        "flushes most often",
-        "as seldom as",
-        "",
-    ),
+    words=less_often("flushes", "as seldom as"),
 )

@@ -37,6 +37,18 @@ MORE = Words("higher", "lower", "highest", "lowest", "as high as")
 READS = Words("reads less", "reads more", "reads least", "reads most", "as little as", "")
 
 
+# How metrics that strace counts say it.
+COUNTED = (
+    "Counted once for each cell, in a run of its own under strace, of client and server together."
+)
+
+
+def less_often(verb: str, as_good: str = "as few") -> Words:
+    """What is said of how often something is done: `opens less often`."""
+    less, more, least, most = (f"{verb} {how} often" for how in ("less", "more", "least", "most"))
+    return Words(less, more, least, most, as_good, "")
+
+
 def _only(parts: Columns) -> Column:
     (value,) = parts.values()
     return value
@@ -51,10 +63,10 @@ class Metric:
     share is a quotient of medians, as published, and not a median of quotients. Where nothing else is said,
     the parts are those columns themselves, and the value is the only one.
     `better` says which of two values is the better one; `words`, where LESS or MORE are not what people
-    say. An `exact` metric counts what is done, which neither time nor noise changes (compare.exact); `fewer`
-    says of it that there is less, with a place for how many times: `reads {} fewer bytes`. `reading` says in
-    a sentence what a table of it holds, `quantity` what is divided in a table that compares: `elapsed X /
-    elapsed Y`.
+    say. An `exact` metric counts what is done, which neither time nor noise changes (compare.exact), `once`
+    in a run of its own for all rounds of a cell; `fewer` says of it that there is less, with a place for how
+    many times: `reads {} fewer bytes`. `reading` says in a sentence what a table of it holds, `quantity`
+    what is divided in a table that compares: `elapsed X / elapsed Y`.
     """
 
     name: str
@@ -67,6 +79,7 @@ class Metric:
     value: Callable[[Columns], Column] = _only
     better: str = LOW
     exact: bool = False
+    once: bool = False
     fewer: str = ""
     words: Words = LESS
 

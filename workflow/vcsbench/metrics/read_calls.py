@@ -1,6 +1,6 @@
 """How often client and server called the system to read."""
 
-from vcsbench.metrics.metric import Metric, Words
+from vcsbench.metrics.metric import Metric, less_often
 
 METRIC = Metric(
     name="read_calls",
@@ -13,12 +13,5 @@ METRIC = Metric(
     needs=("read_calls",),
     exact=True,
     fewer="calls {} less often for a read",
-    words=Words(
-        "reads less often",
-        "reads more often",
-        "reads least often",
-        "reads most often",
-        "as few",
-        "",
-    ),
+    words=less_often("reads"),
 )

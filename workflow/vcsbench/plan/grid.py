@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 from vcsbench.axes import axis_of
 from vcsbench.axes.here import Here
@@ -33,7 +35,7 @@ def make_grid(here: Here, study: Study, why_skip: Callable[[Mapping[str, str]], 
     config, values = here.config, measured_values(study, here)
     wanted: dict[str, dict[str, str]] = {}
     for axes in _points(here, study, values):
-        path = "/".join(value or "-" for value in axes.values())
+        path = "/".join(in_path(value) for value in axes.values())
         wanted.setdefault(path, axes)
     if not wanted:
         raise UserError(
@@ -63,9 +65,28 @@ def _points(here: Here, study: Study, values: Mapping[str, list[str]]) -> list[d
         for combination in product(*(part.get(axis, values[axis]) for axis in values)):
             axes = dict(zip(values, combination, strict=True))
             if not any(_within(axes, excluded) for excluded in parts["exclude"]):
-                without = study.command(axes).get("without", [])
-                points.append({a: "" if a in without else v for a, v in axes.items()})
+                command = study.command(axes)
+                if is_meant(axes, command.get("only", {})):
+                    points.append(_applying(axes, command))
     return points
+
+
+def in_path(value: str) -> str:
+    """An axis value as it stands in a cell's path: `log -v` as log-v, and - where the axis does not apply."""
+    return re.sub(" +-*", "-", value) or "-"
+
+
+def is_meant(axes: Mapping[str, str], only: Mapping[str, Sequence[str]]) -> bool:
+    """Whether something that is said of cells with some values of axes only is said of one with these; an
+    axis that does not apply to it does not keep it out."""
+    return all(not axes[axis] or axes[axis] in allowed for axis, allowed in only.items())
+
+
+def _applying(axes: Mapping[str, str], command: Mapping[str, Any]) -> dict[str, str]:
+    """The values, "" for the axes that do not apply."""
+    without = command.get("without", [])
+    left = {axis: "" if axis in without else value for axis, value in axes.items()}
+    return {axis: value if axis_of(axis).applies(left) else "" for axis, value in left.items()}
 
 
 def _within(axes: Mapping[str, str], part: Mapping[str, list[str]]) -> bool:

@@ -12,8 +12,8 @@ from vcsbench.axes.here import Here
 from vcsbench.config.builds import environment_record
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
-from vcsbench.plan import fresh
-from vcsbench.plan.grid import Cell, make_grid
+from vcsbench.plan import counted, fresh
+from vcsbench.plan.grid import Cell, is_meant, make_grid
 from vcsbench.plan.order import block_of, run_order
 from vcsbench.plan.passes import Passes, block_name, subject_digest
 from vcsbench.plan.recipe import parts_of, recipe_of, why_not
@@ -119,6 +119,24 @@ class Plan:
         are, measured as their recipe says now."""
         wanted = [export for cell in self.measured(study) for export in self.exports_of(cell)]
         return fresh.only_fresh(wanted, self.digest) if only_fresh else wanted
+
+    @cache  # noqa: B019 - there is one of it
+    def counted(self, study: str) -> dict[str, counted.Counted]:
+        """Whose system calls are a cell's own, by its path: of the cells whose calls the study counts."""
+        wanted = self.config.studies[study].count_calls
+        cells = [c for c in self.measured(study) if wanted is not None and is_meant(c.axes, wanted)]
+        return counted.shared(self.recipe(study, cell.path) for cell in cells)
+
+    def calls_of(self, study: str, only_there: bool = False) -> list[str]:
+        """The files of the system calls of a study's cells: of all, or of those that were counted."""
+        paths = dict.fromkeys(one.path for one in self.counted(study).values())
+        files = [f"results/calls/{study}/{path}.json" for path in paths]
+        return [f for f in files if (self.root / f).exists()] if only_there else files
+
+    def clients_of(self, study: str) -> list[int]:
+        """The numbers of clients for which the machine's ceiling is measured beside a study."""
+        axis = self.config.studies[study].ceiling
+        return sorted({int(cell.axes[axis]) for cell in self.measured(study) if cell.axes[axis]})
 
     @cache  # noqa: B019 - there is one of it
     def is_fresh(self, export: str) -> bool:

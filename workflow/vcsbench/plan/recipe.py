@@ -36,8 +36,9 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any
         "runs": command.get("runs", here.config["runs"]),
         **{key: command[key] for key in ("revisions", "targets") if key in command},
     }
+    held = _held(study, command, axes, here)
     for name in _axes(axes):
-        _merge(parts, axis_of(name).part(axes.get(name, ""), here))
+        _merge(parts, axis_of(name).part(axes.get(name) or held.get(name, ""), here))
     for when, steps in command.get("steps", {}).items():
         parts["state"] = {**parts["state"], when: [*parts["state"][when], *steps]}
     if "warmup" in command:
@@ -101,6 +102,16 @@ def _targets(parts: Mapping[str, Any], here: Here) -> str:
     if wanted == "auto":
         wanted = "scratch" if _lacks_journal(storage) else "storage"
     return str(resolve(here.config["scratch"] if wanted == "scratch" else storage, here.root))
+
+
+def _held(
+    study: Study, command: Mapping[str, Any], axes: Mapping[str, str], here: Here
+) -> dict[str, str]:
+    """What is the same in all cells of a study, of a command or of a repository, where an axis does not say
+    it: the value of each such axis."""
+    repository = here.repositories.get(axes.get("repo", ""), {})
+    packing = {"packing": repository["packing"]} if "packing" in repository else {}
+    return {**study.held, **packing, **command.get("held", {})}
 
 
 def _merge(parts: dict[str, Any], more: Mapping[str, Any]) -> None:

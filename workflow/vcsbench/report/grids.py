@@ -153,6 +153,9 @@ def layout_of(definition: Mapping[str, Any], order: Mapping[str, Sequence[str]])
     compare = definition.get("compare")
     keys = [axis for axis in order if not compare or axis != compare["axis"]]
     keys += definition.get("by", [])
+    if "each" in definition:
+        keys.append("count")
+        order = {**order, "count": definition["each"]}
     order = dict(order)
     if compare:
         keys.append("candidate")

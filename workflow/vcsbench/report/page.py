@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench import words
+from vcsbench.compare.bounds import matches
 from vcsbench.evidence import samework
 from vcsbench.metrics import metric_in
 from vcsbench.plan.twins import is_twin, original_of, originals
@@ -17,6 +18,7 @@ from vcsbench.report import setting as settings
 from vcsbench.report.bought import bought
 from vcsbench.report.charts.drift import drift_charts
 from vcsbench.report.charts.levels import level_charts
+from vcsbench.report.charts.over import over_charts
 from vcsbench.report.charts.panels import ChartGroup
 from vcsbench.report.charts.ratios import ratio_charts
 from vcsbench.report.grids import layout_of
@@ -182,12 +184,16 @@ def chart_groups(results: Results) -> list[ChartGroup]:
         if metric_in(definition).exact:
             continue  # every run of a cell would be the same point
         layout = layout_of(definition, results.order)
+        about = [row for row in counted if matches(row, definition.get("where", {}))]
         lines |= set(layout.rows)
         if definition.get("compare"):
             groups.append(ratio_charts(name, definition, results.tables.get(name, []), layout))
+        elif over := definition.get("over"):
+            rows, metric = results.tables.get(name, []), metric_in(definition)
+            groups.append(over_charts(name, over, metric, about, rows, layout, results.ceiling))
         else:
             rows = results.tables.get(name, [])
-            groups.append(level_charts(name, metric_in(definition), counted, rows, layout))
+            groups.append(level_charts(name, metric_in(definition), about, rows, layout))
     lined = [axis for axis in study.block if axis in lines]
     groups.append(drift_charts(results.measurements, results.order, study.block, lined))
     return [group for group in groups if group.charts]

@@ -37,7 +37,8 @@ class Results:
 
     `order` has the study's axes with their values in order. `tables` and `published` map a table's name to
     its rows, `definitions` and `checks` the id of a finding or an expectation to how it is judged, `texts` a
-    file's name to what it holds, for the downloads. All but study and order may be empty.
+    file's name to what it holds, for the downloads; `ceiling` is the machine's (measure.ceiling). All but
+    study and order may be empty.
     """
 
     study: Study
@@ -54,6 +55,7 @@ class Results:
     checks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     advice: Mapping[str, Any] = field(default_factory=dict)
     account: Mapping[str, Any] = field(default_factory=dict)
+    ceiling: Mapping[str, Any] = field(default_factory=dict)
     contexts: list[Mapping[str, Any]] = field(default_factory=list)
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
@@ -117,11 +119,16 @@ def read_results(
         published=_tables(study, folder / "published" / name),
         noise=read_records(folder / "noise" / f"{name}.csv"),
         findings=read_records(folder / "findings" / f"{name}.csv"),
-        definitions={finding["id"]: finding for finding in read_yaml(definitions).get(name, [])},
+        definitions={
+            finding["id"]: finding
+            for under in study.findings
+            for finding in read_yaml(definitions).get(under, [])
+        },
         expectations=read_records(folder / "expectations" / f"{name}.csv"),
         checks={expectation["id"]: expectation for expectation in expectations},
         advice=_read_json(folder / "advice" / f"{name}.json") or {},
         account=_read_json(folder / "budget" / f"{name}.json") or {},
+        ceiling=_read_json(folder / "ceiling" / f"{name}.json") or {},
         contexts=_contexts(folder / "cells" / name, measurements),
         notes={table: _read_json(folder / f"{tables[table]}.json") or [] for table in compared},
         texts=_texts(folder, [*tables.values(), f"measurements/{name}"]),

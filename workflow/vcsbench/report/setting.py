@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import PurePath
 from typing import Any
 
 from vcsbench import words
@@ -163,6 +164,7 @@ def _configurations(contexts: Iterable[Record], study: Study) -> list[Configurat
     found: list[Configuration] = []
     for context in contexts:
         name = "".join(values_of(context.get("axes") or {}, study.axes_of("servers")))
+        name = name or PurePath(context.get("servers") or "").name
         server, files = context.get("server") or {}, context.get("server_files") or {}
         if not (name or server):
             continue

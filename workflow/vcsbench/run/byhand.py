@@ -9,6 +9,7 @@ import shlex
 import shutil
 from typing import Any
 
+from vcsbench.axes.cache import steps_of
 from vcsbench.errors import UserError
 from vcsbench.measure.stage import Stage
 from vcsbench.measure.steps import STEPS
@@ -39,7 +40,7 @@ def show(house: House, study: str, path: str, number: int) -> str:
     """What a round of a cell does, as text."""
     recipe = _prepared(house, study, path)
     state = recipe["state"]
-    clears = "clear-caches" in (*state["setup"], *state["prepare"])
+    clears = "clear-caches" in steps_of(state)
     with run_folder(house.config.root) as folder:
         stage = Stage(recipe, number, folder)
         for subject in stage.subjects:
@@ -55,7 +56,8 @@ def show(house: House, study: str, path: str, number: int) -> str:
     if recipe["servers"]:
         names = recipe["access"]["files"]
         lines.append(("files", ", ".join(f"{recipe['servers']}/{name}" for name in names)))
-    lines += _steps("once", state["setup"]) + _steps("before each run", state["prepare"])
+    lines += _steps("once", state["setup"]) + _steps("before the first", state.get("first", []))
+    lines += _steps("before each run", state["prepare"])
     lines += [
         ("runs", f"{_untimed(state)} not count, then {recipe['runs']} timed by hyperfine"),
         ("work", f"{recipe['work']}: {kind_of(recipe['work']).says}"),

@@ -64,9 +64,8 @@ def measure(
     def judge(export: Path, runs: list[dict[str, Any]]) -> None:
         for run, timed in zip(runs, hyperfine_export.read(export), strict=True):
             run["certificate"] = judgement.with_times(run["certificate"], timed)
-            run["flags"] = judgement.judge(
-                run["certificate"], timed.elapsed_s, promises, thresholds
-            )
+            of_run = judgement.promised(promises, run["run"])
+            run["flags"] = judgement.judge(run["certificate"], timed.elapsed_s, of_run, thresholds)
 
     asked = time.monotonic()
     with machine_lock() as lock, run_folder(os.getcwd()) as folder:

@@ -6,10 +6,12 @@ import inspect
 import operator
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from vcsbench import modules
 
+ROOT = modules.PACKAGE.parent.parent
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -35,6 +37,15 @@ def plain_params() -> None:
 def code_of(script: str) -> list[str]:
     """The files of vcsbench that one of workflow/scripts computes with: Snakemake does not see what a script
     imports."""
-    root = modules.PACKAGE.parent.parent
-    files = modules.closure(root / "workflow" / "scripts" / f"{script}.py", all_named=True)
-    return [str(path.relative_to(root)) for path in files]
+    return _code(ROOT / "workflow" / "scripts" / f"{script}.py")
+
+
+@cache
+def code_of_module(name: str) -> list[str]:
+    """The same of a module that runs by itself, by its name below vcsbench."""
+    return _code(modules.file_of(name))
+
+
+def _code(file: Path) -> list[str]:
+    files = modules.closure(file, all_named=True)
+    return [str(path.relative_to(ROOT)) for path in files]

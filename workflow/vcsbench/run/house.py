@@ -11,7 +11,7 @@ from vcsbench import sources, subjects
 from vcsbench.axes.config import server_names
 from vcsbench.axes.here import Here
 from vcsbench.config.builds import read_builds
-from vcsbench.config.configuration import load_config
+from vcsbench.config.configuration import Config, load_config
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
@@ -77,11 +77,13 @@ class House:
         return [record for kind in kinds for record in subjects.subject_of(kind).records(parts)]
 
     def prepared(self) -> list[str]:
-        """The records of all that is prepared, which say how long it took."""
+        """The records of all that is done before anything is timed, which say how long it took."""
         shelf = self.shelf
         loaded = map(shelf.load_record, shelf.all_repositories())
         copied = [f"results/repositories/{storage}.json" for storage in shelf.storages]
-        return [*sorted(str(path.relative_to(self.config.root)) for path in loaded), *copied]
+        counted = [file for study in self.plan.grids for file in self.plan.calls_of(study)]
+        records = sorted(str(path.relative_to(self.config.root)) for path in loaded)
+        return [*records, *copied, *counted]
 
     def only_copies_were_made(self) -> bool:
         """Whether this run has made copies and measured nothing."""
@@ -129,9 +131,16 @@ def open_here(
         machine=Machine(deployed=deployed),
         repositories=definitions,
         sources={name: sources.open_source(name, d, where) for name, d in definitions.items()},
-        builds=read_builds(config["builds"], config.root, config.where),
+        builds=read_builds(_builds(config), config.root, config.where),
         servers=server_names(config.root),
     )
+
+
+def _builds(config: Config) -> Mapping[str, Any]:
+    """The builds as the configuration names them; where it names none, and studies do, the first that each
+    names is what the PATH has."""
+    axes = [study.axes.get("build") for study in config.studies.values()]
+    return config["builds"] or {axis[0]: {} for axis in axes if isinstance(axis, list)}
 
 
 def _shelf(plan: Plan) -> Shelf:

@@ -99,9 +99,21 @@ def _published_values(study: str) -> dict[str, list[str]]:
 
 
 def _numbers(study: str) -> list[str]:
-    """The files of a study's published numbers: none, one, or a list of them."""
+    """The files of a study's published numbers: none, one, or several."""
     given = (study_file(study).published or {"numbers": []})["numbers"]
     return [f"config/published/{name}" for name in ([given] if isinstance(given, str) else given)]
+
+
+def published_said(wildcards: Any) -> dict[str, Any]:
+    """What the study says of its published numbers beside what their files do: `said` and `without` of
+    compare.published.read_published."""
+    study = study_file(wildcards.study)
+    given = (study.published or {}).get("numbers")
+    said = given.items() if isinstance(given, dict) else ()
+    return {
+        "said": {f"config/published/{name}": values for name, values in said},
+        "without": {name: c["without"] for name, c in study.commands.items() if "without" in c},
+    }
 
 
 def caveats_of(wildcards: Any) -> dict[str, str]:
@@ -113,7 +125,11 @@ def caveats_of(wildcards: Any) -> dict[str, str]:
 def findings_of(wildcards: Any) -> list[dict[str, Any]]:
     """The findings of a study: a change of them reruns nothing of another study."""
     told_by = [*axes_of(wildcards), *by_of(wildcards)]
-    return read_findings(FINDINGS, wildcards.study, told_by, names())
+    return [
+        finding
+        for name in study_file(wildcards.study).findings
+        for finding in read_findings(FINDINGS, name, told_by, names())
+    ]
 
 
 def by_of(wildcards: Any) -> list[str]:
@@ -161,6 +177,12 @@ def advised_tables(wildcards: Any) -> list[str]:
         if name_in(table) == DEFAULT and not {"by", "reduce"} & table.keys()
     )
     return csv_of(study.name, advised)
+
+
+def ceiling_of(wildcards: Any) -> list[str]:
+    """The file of the machine's ceiling, for a study that is drawn with it."""
+    has = study_file(wildcards.study).ceiling
+    return [f"results/ceiling/{wildcards.study}.json"] if has else []
 
 
 def if_measured(path: str, measured: Collection[str]) -> Callable[[Any], list[str]]:

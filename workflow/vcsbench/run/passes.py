@@ -38,6 +38,10 @@ class Walk:
             gives = passes.take()
         return self._files(study)
 
+    def calls(self, study: str) -> list[str]:
+        """The files of the system calls of a study's cells."""
+        return self.plan.calls_of(study, only_there=is_partial() and not measures())
+
     def last(self, study: str) -> list[str]:
         """The decision on the next pass: the last one, when it gives nothing."""
         passes = None if is_partial() and not measures() else self.plan.passes.get(study)

@@ -30,6 +30,9 @@ KINDS: dict[str, Callable[[str, Mapping[str, Any], str], Source]] = {
     "dump": DumpSource,
 }
 
+# What a definition says of the repository's copies and their use, and not of its history.
+OF_COPIES = ("packing", "studies")
+
 __all__ = ["KINDS", "Estimate", "Facts", "Source", "detect", "open_source"]
 
 
@@ -41,6 +44,7 @@ def open_source(
     Raises UserError, naming the key, for what the definition should not say. It does not look at
     what the definition points to: that is check().
     """
+    definition = {key: value for key, value in definition.items() if key not in OF_COPIES}
     kind = definition.get("source")
     if kind not in KINDS:
         raise UserError(

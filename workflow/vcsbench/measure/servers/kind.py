@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -12,13 +13,15 @@ HOST = "127.0.0.1"
 
 class Server(Protocol):
     """What a kind knows of a server of its own: the folder that is served, those of its configuration and of
-    what it may write, its port and programs; and what it says when it is greeted."""
+    what it may write, its port and programs, options of the cell's own; and what it says when it is
+    greeted."""
 
     root: Path
     files: Path
     run: Path
     port: int
     programs: Programs
+    options: Sequence[str]
 
     def greet(self) -> str:
         """The beginning of what the server answers."""

@@ -25,9 +25,9 @@ from vcsbench.subjects.subject import Recipe, Subject, Words
 
 
 class Repository(Subject):
-    """{repository} is a copy's path, {tree} the path in it that is exported, {last} the last revision of a
-    dump (labels.last_of), and {url} its URL, by the server's kind. Round n uses copy
-    ((n - 1) mod copies) + 1."""
+    """{repository} is a copy's path, {tree} the path in it that is exported, {folder} that of a folder below
+    it (folders.largest), {last} the last revision of a dump (labels.last_of), and {url} its URL, by the
+    server's kind. Round n uses copy ((n - 1) mod copies) + 1."""
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
         super().__init__(recipe, number, run)
@@ -53,10 +53,11 @@ class Repository(Subject):
         self.size = self.label["bytes"]
 
     def words(self) -> Words:
-        """{repository}, {tree} and {last}."""
+        """{repository}, {tree}, {folder} and {last}."""
         return {
             "repository": lambda: str(self.path),
             "tree": lambda: urllib.parse.quote(self.label["tree"]),
+            "folder": lambda: urllib.parse.quote(self.label["folder"]),
             "last": lambda: str(last_of(self.recipe, self.label["youngest"])),
         }
 
@@ -65,6 +66,7 @@ class Repository(Subject):
         return {
             "repository": lambda: str(self.place / FOLDER / EMPTY),
             "tree": lambda: "",
+            "folder": lambda: "",
             "last": lambda: "0",
         }
 

@@ -19,7 +19,7 @@ from vcsbench.errors import UserError
 from vcsbench.sources import Source
 from vcsbench.storages import full
 from vcsbench.subjects.progress import say
-from vcsbench.subjects.repository import fsfs, svnadmin
+from vcsbench.subjects.repository import folders, fsfs, svnadmin
 from vcsbench.subjects.repository.interleave import Copying, interleave
 
 # Linux's default limit for a pipe of an unprivileged process.
@@ -30,7 +30,7 @@ _VERIFIED = re.compile(r"\* Verified revision (\d+)")
 def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -> dict[str, Any]:
     """Load `source` into `into`/<format>.<packing> for each (format, packing) of `variants`.
 
-    Returns what is to be said of it: revisions, notes, tree, seconds.
+    Returns what is to be said of it: revisions, notes, tree, folder (folders.largest), seconds.
     """
     begun = time.monotonic()
     plain = {fmt: into / f"{fmt}.nopack" for fmt, _ in variants}
@@ -51,6 +51,7 @@ def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -
         "revisions": facts.revisions,
         "notes": list(facts.notes),
         "tree": source.tree(),
+        "folder": folders.largest(into / ".".join(variants[0]), source.tree()),
         "seconds": round(time.monotonic() - begun, 1),
     }
 

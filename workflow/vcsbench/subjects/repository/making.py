@@ -125,7 +125,7 @@ def _copy(
         for copying, found in zip(made, read, strict=True):
             _check_source(copying.source, found)
         for (variant, copy), found in zip(copyings, read, strict=True):
-            facts = {key: loaded[variant.repo][key] for key in ("tree", "notes")}
+            facts = {key: loaded[variant.repo][key] for key in ("tree", "folder", "notes")}
             _label(copyings[variant, copy], variant, copy, {**facts, **found._asdict()})
     except BaseException:
         for copying in made:

@@ -27,14 +27,14 @@ def run(*arguments: str | Path, hears: Callable[[str], None] | None = None) -> N
     reading(hear, *arguments)
 
 
-def reading(read: Callable[[IO[bytes]], T], *arguments: str | Path) -> T:
-    """Run svnadmin, and return what `read` makes of its output. A UserError with the last line that it said
-    if it fails, or the OSError that it met where the storage takes no more."""
+def reading(read: Callable[[IO[bytes]], T], *arguments: str | Path, program: str = "svnadmin") -> T:
+    """Run svnadmin (or svnlook), and return what `read` makes of its output. A UserError with the last line
+    that it said if it fails, or the OSError that it met where the storage takes no more."""
     with (
         # In memory: the disk may be full, and that is then what has to be said.
         os.fdopen(os.memfd_create("svnadmin"), "w+", errors="replace") as errors,
         subprocess.Popen(
-            ["svnadmin", *arguments],
+            [program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -51,7 +51,7 @@ def reading(read: Callable[[IO[bytes]], T], *arguments: str | Path) -> T:
             said = errors.read()
             full.raise_said(said, Path(arguments[-1]))
             last = (said.strip().splitlines() or ["it said nothing"])[-1]
-            raise UserError(f"svnadmin {arguments[0]} {arguments[-1]} failed: {last}")
+            raise UserError(f"{program} {arguments[0]} {arguments[-1]} failed: {last}")
     return found
 
 
