@@ -23,6 +23,7 @@ SCRIPTS = [
     "efficiency",
     "residency",
     "fingerprint",
+    "calls",
     "graph",
     "aggregation",
     "generator",

@@ -116,6 +116,8 @@ def test_columns_and_values(tmp_path, schema):
             *("steal_pct", "waiting_s", "client_peak_memory_run"),
             *("device_bytes", "call_bytes", "read_calls", "instructions"),
             *("written_bytes", "flushes", "not_counted"),
+            *("tree_bytes", "carried_s", "slowest_client_s", "fastest_client_s"),
+            *("launching_s", "went_apart_s", "cores"),
             "work",
             *["client", "client_version", "server", "server_version", "binaries", "set_aside"],
             "copy",

@@ -16,7 +16,13 @@ FINDINGS = [
     if (CONFIG / "studies" / f"{study}.yaml").exists()
     for finding in findings
 ]
-LEVEL = {"elapsed_s": "elapsed", "client_cpu_pct": "client-cpu"}
+LEVEL = {
+    "elapsed_s": "elapsed",
+    "client_cpu_pct": "client-cpu",
+    "throughput_mb_s": "throughput",
+    "opens_read_only": "io",
+    "bytes_read": "io",
+}
 
 
 @pytest.mark.parametrize(("study", "finding"), FINDINGS)
@@ -37,6 +43,13 @@ def test_a_finding_links_to_the_table_of_its_values(study: str, finding: dict[st
         assert {tables[name]["compare"]["baseline"], where["candidate"]} == values
     else:
         assert name == LEVEL[wanted.get("metric") or finding.get("level") or "elapsed_s"]
+
+
+def test_a_finding_links_to_a_table_that_has_its_cells() -> None:
+    tables = default_study("server-prototype-2010").tables
+    many = {"where": {"command": "exports"}, "level": "throughput_mb_s"}
+    assert table_of(many, tables)[0] == "throughput-by-clients"
+    assert table_of({**many, "where": {"command": "export"}}, tables)[0] == "throughput"
 
 
 def test_the_orientation_of_a_table_does_not_matter() -> None:

@@ -177,7 +177,14 @@ def test_a_copy_that_differs_is_noticed(
 def made(place: Place, loaded: Path, numbers: int = 2, **facts: Any) -> list[Variant]:
     """Copies of two variants on a place."""
     variants = [Variant("ruby", fmt, "nopack", "i1") for fmt in ("f6", "f7")]
-    record = {"identity": "i1", "path": str(loaded), "tree": "trunk", "notes": [], **facts}
+    record = {
+        "identity": "i1",
+        "path": str(loaded),
+        "tree": "trunk",
+        "folder": "trunk/lib",
+        "notes": [],
+    }
+    record |= facts
     make_missing(place, variants, numbers, {"ruby": record}, 0, 1)
     return variants
 

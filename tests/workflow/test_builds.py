@@ -6,8 +6,6 @@ import csv
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -219,24 +217,6 @@ def test_a_client_that_is_slower_is_called_so_and_one_that_is_the_same_is_not(
     assert calls["slower"] == "slower", table
     assert 1 / 1.3 < float(table["slower"]["ratio"]) < 1 / 1.05
     assert calls["same"] in ("no difference shown", "too noisy to say"), table
-
-
-@pytest.fixture(scope="module")
-def trixie() -> Iterator[Path]:
-    """Debian 13's Subversion, unpacked and not installed."""
-    folder = Path(tempfile.mkdtemp(prefix="vcsbench-test-", dir="/var/tmp"))
-    folder.chmod(0o755)
-    script = ROOT / "envs" / "unpack_debian_build.sh"
-    done = subprocess.run(
-        [script, "trixie", folder / "svn"], capture_output=True, text=True, timeout=300
-    )
-    try:
-        if done.returncode:
-            said = done.stderr.strip().splitlines()[-1]
-            pytest.skip(f"no packages of another Debian release: {said}")
-        yield folder / "svn"
-    finally:
-        shutil.rmtree(folder)
 
 
 @pytest.mark.slow

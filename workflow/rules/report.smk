@@ -24,7 +24,7 @@ rule report:
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
         account="results/budget/{study}.json",
-        ceiling=inputs.ceiling_of,
+        ceiling=lambda wildcards: WALK.ceiling(wildcards.study),
         code=[*code_of("report"), *LOOKS],
     output:
         report(

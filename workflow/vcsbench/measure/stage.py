@@ -27,8 +27,7 @@ from vcsbench.measure.work.neutral import Neutral
 from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.programs import SUBVERSION, Programs, check_unchanged
 from vcsbench.subjects import subject_of
-from vcsbench.subjects.subject import Subject
-from vcsbench.subjects.targets import CLIENT
+from vcsbench.subjects.subject import CLIENT, Subject
 
 # Subversion's clients that take the options of all clients.
 CLIENTS = ("svn", "svnbench")

@@ -5,7 +5,7 @@ from vcsbench.metrics.metric import Metric
 METRIC = Metric(
     name="counts",
     title="System calls",
-    unit="",
+    unit="calls or bytes",
     reading="System calls and their bytes, a column for each, of client and server together; counted once "
     "for each cell, in a run of its own under strace.",
     quantity="system calls",

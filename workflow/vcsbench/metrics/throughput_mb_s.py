@@ -1,6 +1,6 @@
 """How much of a tree reaches its clients in a second."""
 
-from vcsbench.metrics.metric import HIGH, Metric, Words
+from vcsbench.metrics.metric import HIGH, Metric
 
 METRIC = Metric(
     name="throughput_mb_s",
@@ -13,5 +13,4 @@ METRIC = Metric(
     needs=("tree_bytes", "carried_s"),
     value=lambda part: part["tree_bytes"] / 2**20 / part["carried_s"],
     better=HIGH,
-    words=Words("faster", "slower", "fastest", "slowest", "as fast as"),
 )

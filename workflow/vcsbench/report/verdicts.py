@@ -7,7 +7,9 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.compare.baselines import table_name
+from vcsbench.compare.bounds import values_of
 from vcsbench.metrics import metric_in
+from vcsbench.metrics.metric import Metric
 from vcsbench.report.grids import Point
 from vcsbench.report.records import Record
 from vcsbench.report.sections import TableSection
@@ -103,5 +105,19 @@ def table_of(
                 return name, {**where, "candidate": candidate}
     if wanted:
         where[wanted["axis"]] = sides
-    levels = [n for n, t in tables.items() if not t.get("compare") and metric_in(t) is metric]
-    return (levels or [""])[0], where
+    levels = {n: t for n, t in tables.items() if not t.get("compare") and _tells(t, metric)}
+    about = [n for n, t in levels.items() if _may_be_about(t.get("where", {}), where)]
+    return next(iter([*about, *levels]), ""), where
+
+
+def _tells(table: Mapping[str, Any], metric: Metric) -> bool:
+    return metric_in(table) is metric or metric.name in table.get("each", ())
+
+
+def _may_be_about(table: Mapping[str, Any], finding: Mapping[str, Any]) -> bool:
+    """Whether a table with this `where` may have cells that a finding is about."""
+    return all(
+        {*values_of(wanted)} & {*values_of(finding[axis])}
+        for axis, wanted in table.items()
+        if axis in finding
+    )

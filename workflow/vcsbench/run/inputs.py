@@ -179,12 +179,6 @@ def advised_tables(wildcards: Any) -> list[str]:
     return csv_of(study.name, advised)
 
 
-def ceiling_of(wildcards: Any) -> list[str]:
-    """The file of the machine's ceiling, for a study that is drawn with it."""
-    has = study_file(wildcards.study).ceiling
-    return [f"results/ceiling/{wildcards.study}.json"] if has else []
-
-
 def if_measured(path: str, measured: Collection[str]) -> Callable[[Any], list[str]]:
     """An input that there is only where the study is among those that are measured here."""
     return lambda wildcards: [path.format(**wildcards)] if wildcards.study in measured else []

@@ -35,7 +35,7 @@ RULES = (
     "account",
 )
 # And what runs before.
-MEASURING = ("cell", "decide")
+MEASURING = ("cell", "decide", "calls", "ceiling")
 
 
 def is_partial() -> bool:

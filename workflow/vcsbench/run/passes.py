@@ -42,6 +42,14 @@ class Walk:
         """The files of the system calls of a study's cells."""
         return self.plan.calls_of(study, only_there=is_partial() and not measures())
 
+    def ceiling(self, study: str) -> list[str]:
+        """The file of the machine's ceiling, for a study that is drawn with it."""
+        wanted = bool(self.plan.config.studies[study].ceiling)
+        file = f"results/ceiling/{study}.json"
+        if wanted and is_partial() and not measures():
+            wanted = (self.plan.root / file).exists()
+        return [file] if wanted else []
+
     def last(self, study: str) -> list[str]:
         """The decision on the next pass: the last one, when it gives nothing."""
         passes = None if is_partial() and not measures() else self.plan.passes.get(study)

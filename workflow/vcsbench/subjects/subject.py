@@ -8,6 +8,8 @@ from typing import Any
 
 Recipe = Mapping[str, Any]
 Words = dict[str, Callable[[], str]]
+# In words of what several clients use at once: here is each client's number.
+CLIENT = "@CLIENT@"
 
 
 class Subject:

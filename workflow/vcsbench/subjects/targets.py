@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from vcsbench.subjects.subject import Words
+from vcsbench.subjects.subject import CLIENT, Words
 from vcsbench.subjects.target import Target
-
-# What a client's number takes the place of.
-CLIENT = "@CLIENT@"
 
 
 class Targets(Target):

@@ -1,0 +1,167 @@
+"""System calls are counted as a stream, exactly, whatever is between the two halves of a line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from project import needs
+from vcsbench.errors import UserError
+from vcsbench.measure.strace import Attached, Counts, count_command
+
+# Opens, seeks, reads and writes so often; in a thread and in a child as well, if they are wanted.
+PROGRAM = """
+import os, sys, threading
+path, number, where = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+
+def work():
+    for _ in range(number):
+        one = os.open(path, os.O_RDONLY)
+        os.lseek(one, 3, os.SEEK_SET)
+        os.read(one, 7)
+        os.pread(one, 5, 0)
+        os.fstat(one)
+        os.close(one)
+        other = os.open(path + ".out", os.O_RDWR | os.O_CREAT)
+        os.write(other, b"1234")
+        os.writev(other, [b"56", b"7"])
+        os.close(other)
+        try:
+            os.open(path + ".none", os.O_RDONLY)
+        except OSError:
+            pass
+
+if where == "threads":
+    both = [threading.Thread(target=work) for _ in range(2)]
+    [one.start() for one in both]
+    [one.join() for one in both]
+elif where == "forks":
+    if not os.fork():
+        work()
+        os._exit(0)
+    os.wait()
+else:
+    work()
+"""
+EACH = {
+    "opens_read_only": 1,
+    "opens_read_write": 1,
+    "opens_failed": 1,
+    "seeks": 1,
+    "reads": 2,
+    "bytes_read": 12,
+    "writes": 2,
+    "bytes_written": 7,
+    "stats": 1,
+}
+
+
+def of(*lines: str) -> dict[str, int]:
+    counts = Counts()
+    counts.read(f"{line}\n".encode() for line in lines)
+    return {name: number for name, number in counts.told().items() if number and name != "others"}
+
+
+def test_lines_are_counted_by_what_they_did() -> None:
+    assert of(
+        "7 openat(0xffffff9c, 0x7ffd, 0x80000, 0) = 0x3",
+        "7 openat(0xffffff9c, 0x7ffd, 0x80042, 0x1a4) = 0x4",
+        "7 open(0x7ffd, 0x1, 0) = 0x5",
+        "7 openat(0xffffff9c, 0x7ffd, 0, 0) = -1 ENOENT (No such file or directory)",
+        "7 pread64(0x3, 0x5, 0x1000, 0) = 0x10",
+        "7 read(0x3, 0x5, 0x1000) = -1 EINTR (Interrupted system call)",
+        "7 lseek(0x3, 0, 0) = 0",
+        "7 newfstatat(0x3, 0x7, 0x7, 0) = 0",
+    ) == {
+        "opens_read_only": 1,
+        "opens_read_write": 2,
+        "opens_failed": 1,
+        "reads": 2,
+        "bytes_read": 16,
+        "seeks": 1,
+        "stats": 1,
+    }
+
+
+def test_a_call_in_two_parts_is_one_call_with_the_arguments_of_both() -> None:
+    assert of(
+        "[pid 8] read(0x3,  <unfinished ...>",
+        "[pid 9] openat(0xffffff9c, 0x7ffd, 0x80002, 0 <unfinished ...>",
+        "[pid 8] <... read resumed>0x7f, 0x1000) = 0x20",
+        "[pid 9] <... openat resumed>) = 0x4",
+    ) == {"reads": 1, "bytes_read": 32, "opens_read_write": 1}
+
+
+def test_all_others_are_counted_by_name() -> None:
+    counts = Counts()
+    counts.read([b"1 mmap(0, 0x1000, 0x1, 0x2, 0x3, 0) = 0x7f00\n", b"1 exit_group(0) = ?\n"])
+    assert counts.told()["others"] == {"mmap": 1}
+
+
+@needs("strace")
+@pytest.mark.parametrize(("where", "times"), [("here", 1), ("threads", 2), ("forks", 1)])
+def test_a_program_with_known_calls_is_counted_exactly(
+    tmp_path: Path, where: str, times: int
+) -> None:
+    """Against the same program that does none of it: what Python does by itself falls out."""
+    script, file = tmp_path / "program.py", tmp_path / "file"
+    script.write_text(PROGRAM)
+    file.write_text("0123456789abcdef")
+
+    def counted(number: int) -> Counter[str]:
+        argv = [sys.executable, "-I", "-S", str(script), str(file), str(number), where]
+        told = count_command(argv, dict(os.environ), "", 60).told()
+        return Counter({name: told[name] for name in EACH})
+
+    counted(1)  # writes down what Python keeps
+    more = counted(301)
+    more.subtract(counted(1))
+    assert dict(more) == {name: 300 * times * each for name, each in EACH.items()}
+
+
+@needs("strace")
+def test_a_process_at_work_is_counted_from_here_to_there(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 1000)
+    program = (
+        "import os, sys\nfd = os.open(sys.argv[1], os.O_RDONLY)\n"
+        "while sys.stdin.readline():\n    os.pread(fd, 10, 0)\n    print(1, flush=True)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(file)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    ) as process:
+        assert process.stdin and process.stdout
+
+        def ask(times: int) -> None:
+            for _ in range(times):
+                process.stdin.write("go\n")
+                process.stdout.readline()
+
+        ask(5)
+        attached = Attached([process.pid])
+        ask(20)
+        told = attached.let_go().told()
+        ask(5)  # it goes on by itself
+        process.stdin.close()
+    assert told["bytes_read"] == 20 * (10 + len("go\n"))
+    assert told["opens_read_only"] == 0
+
+
+@needs("strace")
+def test_a_command_that_fails_or_takes_too_long_is_one_sentence() -> None:
+    with pytest.raises(UserError, match="under strace, false failed"):
+        count_command(["/bin/false"], dict(os.environ), "", 10)
+    began = time.monotonic()
+    with pytest.raises(UserError, match=r"took longer than 0\.5 s and was ended"):
+        count_command(["/bin/sleep", "30"], dict(os.environ), "", 0.5)
+    assert time.monotonic() - began < 10
