@@ -175,6 +175,20 @@ def test_a_run_in_words(known: Course, log: Path) -> None:
     assert known.line(400) == "making tables and report: 0 of 1"
 
 
+def test_counting_is_told_before_measuring() -> None:
+    known = Course(lambda study, cell: cell[0])
+    calls = [("calls", {"study": "s", "cell": cell}) for cell in CELLS[:2]]
+    cells = [("cell", {"study": "s", "cell": cell, "round": "1"}) for cell in CELLS]
+    known.expect([*calls, *cells, ("report", {})])
+    for number, (rule, wildcards) in enumerate(calls):
+        assert known.line(number).startswith("counting") == (number > 0)
+        known.began(number, Job(rule, wildcards, "", float(number)))
+        assert known.line(number) == f"counting the system calls of commands: {number} of 2"
+        known.ended(number, False, number + 1.0)
+    measure(known, 9, "a1", 10.0, 1.0)
+    assert known.line(11) == "measuring: 1 of 6 cell-rounds"
+
+
 def test_time_left_is_told_by_what_those_of_a_kind_took() -> None:
     left = TimeLeft()
     left.expect("a" * 10 + "b" * 10)

@@ -44,6 +44,16 @@ def context(number: int = 1, **changes: Any) -> dict[str, Any]:
     }
 
 
+def test_a_storage_is_told_as_the_system_has_it() -> None:
+    disk = {"name": "disk", "path": "/d", "filesystem": "ext4", "device": "/dev/vda"}
+    disk |= {"rotational": False, "scheduler": "mq-deadline", "mount_options": "rw,relatime"}
+    found = summarise([{"storage": {**disk, "free_bytes": n << 30}} for n in (7, 5, 6)])
+    assert list(found.storages) == [
+        "disk: /d, ext4, /dev/vda, not rotational, scheduler mq-deadline, mounted rw,relatime, "
+        "5.00 GiB free"
+    ]
+
+
 def test_equal_things_are_told_once() -> None:
     setting = summarise(context(number) for number in (1, 2, 3))
     assert list(setting.hosts) == ["here: A processor, 2 cores, 4.00 GiB of memory, not virtual"]

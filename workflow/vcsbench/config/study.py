@@ -43,6 +43,11 @@ class Study:
         """The names under which its findings stand."""
         return list((self.published or {}).get("findings", [self.name]))
 
+    @property
+    def cost_class(self) -> list[str]:
+        """Cells that agree on these axes take about as long."""
+        return list(dict.fromkeys([*self.noise_class, *self.block]))
+
     def axes_of(self, word: str) -> list[str]:
         """The axes that take their values from what a word stands for: `repositories`, `servers`."""
         return [axis for axis, given in self.axes.items() if given == word]

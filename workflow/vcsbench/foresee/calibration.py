@@ -100,7 +100,7 @@ def _chosen(plan: Plan) -> list[Cell]:
         )
         sampled = plan.parts(cell)["reads"] in ("repository", "dump")
         if sampled and ready and not twins.is_twin(cell.path):
-            named = plan.config.studies[cell.study].noise_class
+            named = plan.config.studies[cell.study].cost_class
             classes.setdefault((cell.study, *twins.class_of(cell.axes, named)), []).append(cell)
     firsts = [cells[0] for cells in classes.values()]
     return firsts + [cells[-1] for cells in classes.values() if len(cells) > 1]

@@ -43,7 +43,7 @@ class Costs:
             self.seen.setdefault(self._class(one.study, one.axes), []).append(one)
 
     def _class(self, study: str, axes: Axes) -> tuple[str, ...]:
-        named = self.plan.config.studies[study].noise_class
+        named = self.plan.config.studies[study].cost_class
         return (study, *twins.class_of(axes, named))
 
     def __bool__(self) -> bool:

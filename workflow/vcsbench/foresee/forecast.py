@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from vcsbench.foresee.calibration import Calibration
 
 PREPARING = ("converting", "loading", "verifying", "packing")
-COPYING, MEASURING, TELLING = "copying", "measuring", "tables and report"
-STAGES = ("set-up", *PREPARING, COPYING, MEASURING, TELLING)
+COPYING, COUNTING = "copying", "counting calls"
+MEASURING, TELLING = "measuring", "tables and report"
+STAGES = ("set-up", *PREPARING, COPYING, COUNTING, MEASURING, TELLING)
+# A run under strace takes so many times as long as by itself, which it is run before (docs/benchmarks.md,
+# `calls`); and what surrounds both.
+COUNTED, COUNT_S = 8.0, 0.6
 # After the cells: Snakemake and the report, each job that makes a table or the like, and each cell-round that
 # they read (docs/benchmarks.md, `aggregation`).
 REPORT_S, TABLE_S, READ_S = 5.0, 0.9, 0.004
@@ -54,6 +58,9 @@ def forecast(
                 stages[COPYING] += _copying(plan, shelf, storage, len(missing), calibration)
             else:
                 unknown.add(COPYING)
+    stages[COUNTING] = _counting_s(plan, costs)
+    if not stages[COUNTING]:
+        del stages[COUNTING]
     wanted = cell_rounds(plan)
     for (study, path), number in wanted.items():
         took_s = costs.cell_round_s(study, plan.by_path[study, path].axes)
@@ -61,7 +68,7 @@ def forecast(
             unknown.add(MEASURING)
         stages[MEASURING] += number * (took_s or 0.0)
     stages[TELLING] = _telling_s(plan)
-    return Forecast(stages, sum(wanted.values()), [name for name in STAGES if name in unknown])
+    return Forecast(stages, sum(wanted.values()), [name for name in stages if name in unknown])
 
 
 def to_load(shelf: Shelf) -> list[str]:
@@ -105,6 +112,17 @@ def _copying(
     whole = sum(plan.here.revisions(variant.repo) for variant in variants)
     part = sum(calibration.loaded[variant.repo].revisions for variant in variants)
     return calibration.copied[storage] * whole / part * copies / len(variants)
+
+
+def _counting_s(plan: Plan, costs: Costs) -> float:
+    """What it takes to count the system calls that are not counted yet."""
+    total = 0.0
+    for study in plan.grids:
+        for path in dict.fromkeys(one.path for one in plan.counted(study).values()):
+            if not (plan.root / f"results/calls/{study}/{path}.json").exists():
+                run_s = costs.run_s(study, plan.by_path[study, path].axes) or 0.0
+                total += (1 + COUNTED) * run_s + COUNT_S
+    return total
 
 
 def _telling_s(plan: Plan) -> float:

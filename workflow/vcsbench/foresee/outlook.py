@@ -48,7 +48,7 @@ def _cells(plan: Plan) -> Iterator[str]:
         cells = [cell for cell in grid if not cell.skip]
         number, least = words.count_of(len(cells), "cell"), words.count_of(rounds(plan), "round")
         yield f"  {study}: {number} in {least}, {len(grid) - len(cells)} skipped"
-        for axis in plan.config.studies[study].noise_class[:1]:
+        for axis in plan.config.studies[study].block[:1]:
             counted = Counter(cell.axes[axis] for cell in cells)
             yield "    " + ", ".join(f"{value or '-'} {n}" for value, n in counted.items())
         for reason, n in grouped_skips(grid):

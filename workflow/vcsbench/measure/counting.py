@@ -28,7 +28,7 @@ def count(recipe: dict[str, Any], run: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"client": None, "server": None, "why_not": ""}
     try:
         found |= _counted(recipe, run)
-    except UserError as error:
+    except (UserError, OSError) as error:
         found["why_not"] = str(error)
     return found | {"seconds": round(time.monotonic() - began, 3)}
 

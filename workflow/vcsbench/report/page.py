@@ -16,6 +16,7 @@ from vcsbench.plan.twins import is_twin, original_of, originals
 from vcsbench.report import builds, quality
 from vcsbench.report import setting as settings
 from vcsbench.report.bought import bought
+from vcsbench.report.charts.counts import count_charts
 from vcsbench.report.charts.drift import drift_charts
 from vcsbench.report.charts.levels import level_charts
 from vcsbench.report.charts.over import over_charts
@@ -181,19 +182,21 @@ def chart_groups(results: Results) -> list[ChartGroup]:
     counted, lines = originals(results.measurements), set()
     for name in results.tables_in_order:
         definition = study.tables[name]
-        if metric_in(definition).exact:
+        layout, metric = layout_of(definition, results.order), metric_in(definition)
+        rows = results.tables.get(name, [])
+        if "each" in definition:
+            said = results.published.get(name, [])
+            groups.append(count_charts(name, metric.title, rows, said, layout))
+        if metric.exact:
             continue  # every run of a cell would be the same point
-        layout = layout_of(definition, results.order)
         about = [row for row in counted if matches(row, definition.get("where", {}))]
         lines |= set(layout.rows)
         if definition.get("compare"):
-            groups.append(ratio_charts(name, definition, results.tables.get(name, []), layout))
+            groups.append(ratio_charts(name, definition, rows, layout))
         elif over := definition.get("over"):
-            rows, metric = results.tables.get(name, []), metric_in(definition)
             groups.append(over_charts(name, over, metric, about, rows, layout, results.ceiling))
         else:
-            rows = results.tables.get(name, [])
-            groups.append(level_charts(name, metric_in(definition), about, rows, layout))
+            groups.append(level_charts(name, metric, about, rows, layout))
     lined = [axis for axis in study.block if axis in lines]
     groups.append(drift_charts(results.measurements, results.order, study.block, lined))
     return [group for group in groups if group.charts]

@@ -72,7 +72,7 @@ def summarise(contexts: Iterable[Record], study: Study) -> Setting:
         hosts=distinct(map(_host, hosts)),
         host_names=distinct(str(host["name"]) for host in hosts if host.get("name")),
         guests=distinct(_guest(host) for host in hosts if host.get("virtualized")),
-        storages=distinct(_storage(c["storage"]) for c in found if c.get("storage")),
+        storages=_storages(c["storage"] for c in found if c.get("storage")),
         layouts=distinct(_layout(c) for c in found if (c.get("layout") or {}).get("sentence")),
         targets=distinct(_target(context) for context in found if context.get("targets")),
         subjects=subjects,
@@ -146,10 +146,22 @@ def _target(context: Record) -> str:
     return f"{context['targets']}, not the storage: its own cost of writing is not in the times"
 
 
+def _storages(storages: Iterable[Record]) -> list[str]:
+    """Each storage, with the least of the free space that it had."""
+    free: dict[str, int | None] = {}
+    for storage in storages:
+        name, now = _storage(storage), storage.get("free_bytes")
+        known = [size for size in (free.get(name), now) if size is not None]
+        free[name] = min(known, default=None)
+    return [f"{n}, {words.size(s)} free" if s is not None else n for n, s in free.items()]
+
+
 def _storage(storage: Record) -> str:
     return _joined(
         *map(storage.get, ("name", "path", "filesystem", "device")),
         {True: "rotational", False: "not rotational"}.get(storage.get("rotational"), ""),  # type: ignore[arg-type]
+        f"scheduler {storage['scheduler']}" if storage.get("scheduler") else "",
+        f"mounted {storage['mount_options']}" if storage.get("mount_options") else "",
     )
 
 

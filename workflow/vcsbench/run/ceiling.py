@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 
 from vcsbench.measure.ceiling import ceiling
 from vcsbench.measure.context import host
+from vcsbench.measure.identity import full_name
 from vcsbench.measure.lock import machine_lock
 from vcsbench.run.orphans import end_when_told, end_with_workflow
 from vcsbench.wholefile import write_json
@@ -20,8 +20,8 @@ def main(output: str, *clients: str) -> int:
     with machine_lock():
         began = time.monotonic()
         found = ceiling([int(number) for number in clients])
-    about = {"host": host()["name"], "cores": len(os.sched_getaffinity(0))}
-    write_json(output, {**about, **found, "seconds": round(time.monotonic() - began, 3)})
+    about = {"host": full_name(host()), "seconds": round(time.monotonic() - began, 3)}
+    write_json(output, {**about, **found})
     return 0
 
 

@@ -16,6 +16,8 @@ PREPARING = {
     "copies": ("{stage} on {of}", "made the copies on {of}"),
     "build": ("{stage} {of}", "made the build {of}"),
 }
+# The rule that counts system calls, and the one that measures.
+COUNTING = "calls"
 MEASURING = "cell"
 # Of a stage that has come less far, nobody can tell how long it takes.
 TOLD_S = 5.0
@@ -101,9 +103,11 @@ class Course:
         rules = {job.rule for job in self._running.values()}
         if preparing := sorted(rules & PREPARING.keys()):
             return preparing[0]
-        if MEASURING in rules or (self._ended[MEASURING] and self._remain(MEASURING)):
-            return MEASURING
-        return "report" if not any(map(self._remain, (*PREPARING, MEASURING))) else "begin"
+        for stage in (COUNTING, MEASURING):
+            if stage in rules or (self._ended[stage] and self._remain(stage)):
+                return stage
+        before = (*PREPARING, COUNTING, MEASURING)
+        return "report" if not any(map(self._remain, before)) else "begin"
 
     def seconds(self, now: float) -> float:
         """For how long it has been at that."""
@@ -115,13 +119,16 @@ class Course:
         if stage in PREPARING:
             jobs = [job for job in self._running.values() if job.rule in PREPARING]
             return "; ".join(part for job in jobs for part in _parts(job))
+        if stage == COUNTING:
+            far = f"{self._ended[COUNTING]:,} of {self._all[COUNTING]:,}"
+            return f"counting the system calls of commands: {far}"
         if stage == MEASURING:
             far = f"{self._ended[MEASURING]:,} of {cell_rounds(self._all[MEASURING])}"
             left = _left(self._left.seconds(now))
             return f"measuring: {far}{self._said_failed()}{left}"
         if stage == "report":
             ended, every = self._ended.total(), self._all.total()
-            own = self._ended[MEASURING] + sum(self._ended[rule] for rule in PREPARING)
+            own = sum(self._ended[rule] for rule in (*PREPARING, COUNTING, MEASURING))
             return (
                 f"making tables and report: {ended - own} of {every - own}" if every > own else ""
             )

@@ -32,7 +32,10 @@ def over_charts(
 ) -> ChartGroup:
     """A chart of a metric over an axis: colour is the last row axis that varies, a panel each value of the
     others. `rows` are the table's, `ceiling` is the machine's (measure.ceiling)."""
-    ceiling = ceiling if metric.name == THROUGHPUT else {}
+    measurements = list(measurements)
+    hosts = {row["host"] for row in measurements}
+    # Another machine's is none of this one's.
+    ceiling = ceiling if metric.name == THROUGHPUT and hosts == {ceiling.get("host")} else {}
     told = [row for row in rows if words.is_number(row["value"])]
     several = varying(told, layout.rows)
     hue, lines = (several[-1], several[:-1]) if several else ("", [])
