@@ -24,8 +24,8 @@ def count_charts(
     published: Iterable[Record],
     layout: Layout,
 ) -> ChartGroup:
-    """A chart of a table that has counts side by side (its `each`), with the published one; colour is the last row
-    axis that varies. Of what was published, the lines that were measured."""
+    """A chart of a table that has counts side by side (its `each`), with the published one, of the lines that
+    were measured; colour is the last row axis that varies."""
     counted = [row for row in rows if words.is_number(row["value"])]
     said = [row for row in published if words.is_number(row["value"])]
     several = varying([*counted, *said], layout.rows)
