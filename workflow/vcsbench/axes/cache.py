@@ -61,7 +61,7 @@ STATES: dict[str, dict[str, Any]] = {
         "setup": [*_COLD_STEPS],
         "prepare": ["restore", "sync"],
         "warmup": 1,
-        "runs": 6,
+        "runs": 4,
         "promises": {"os": "hot", "server": "kept"},
     },
     # Several runs one after another against one server: the first from cold caches, what it has left is the

@@ -15,6 +15,7 @@ TITLE = "{title}, counted"
 READING = """A panel is a count, a bar what was counted here, a ring what was published; each panel has its
 own scale, which is logarithmic from 1 on."""
 COUNT = "count"
+TICKS = [0, 10, 10**3, 10**5, 10**7, 10**9, 10**11, 10**13]
 
 
 def count_charts(
@@ -82,7 +83,7 @@ def _spec(points: PointList, hue: str) -> dict[str, Any]:
         "value:Q",
         title=None,
         scale=alt.Scale(type="symlog", nice=False),
-        axis=alt.Axis(format="~s", labelOverlap=True, tickCount=5),
+        axis=alt.Axis(format="~s", values=TICKS),
     )
     bar = alt.Chart().mark_bar(opacity=0.75, height=8).encode(x=x, **shared)
     ring = alt.Chart().mark_point(size=60, filled=False, strokeWidth=2).encode(x=x, **shared)
