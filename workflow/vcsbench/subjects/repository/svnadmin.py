@@ -38,6 +38,8 @@ def reading(read: Callable[[IO[bytes]], T], *arguments: str | Path, program: str
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
+            # Paths as they are, and messages that full.raise_said() knows.
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
         ) as process,
     ):
         assert process.stdout
