@@ -15,7 +15,15 @@ from vcsbench.subjects.repository.folders import largest
 def repository(tmp_path: Path) -> Path:
     path = tmp_path / "repository"
     subprocess.run(["svnadmin", "create", path], check=True)
-    folders = ["trunk", "trunk/a", "trunk/a/x", "trunk/größer", "trunk/größer/x", "trunk/größer/y", "odd"]
+    folders = [
+        "trunk",
+        "trunk/a",
+        "trunk/a/x",
+        "trunk/größer",
+        "trunk/größer/x",
+        "trunk/größer/y",
+        "odd",
+    ]
     urls = [f"file://{path}/{name}" for name in folders]
     environment = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
     subprocess.run(["svn", "mkdir", "-q", "-m", "", *urls], check=True, env=environment)

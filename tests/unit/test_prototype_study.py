@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 
 from vcsbench.axes.cache import STATES
 from vcsbench.compare.bounds import holds
@@ -108,6 +109,33 @@ def test_a_build_that_the_grid_measures_has_to_be_named() -> None:
     other = next(cell for cell in cells if cell.axes["build"] == "prototype")
     with pytest.raises(UserError, match=r"`builds\.prototype` is missing, which the grid measures"):
         parts(other, here)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"ceiling": "users"}, "`ceiling`: the study has no axis users; it has command, ra"),
+        ({"count_calls": {"users": ["1"]}}, "`count_calls`: the study has no axis users"),
+        (
+            {"held": {"colour": "red"}},
+            "`held.colour`: there is no such axis; there are build, cache",
+        ),
+        (
+            {"held": {"config": "quick"}},
+            "config/servers/quick: there is no such server configuration",
+        ),
+    ],
+)
+def test_a_study_that_names_what_there_is_not_is_one_sentence(
+    tmp_path: Path, change: dict[str, Any], sentence: str
+) -> None:
+    study = {**read_yaml(STUDY_FILE), **change}
+    file = tmp_path / f"{STUDY}.yaml"
+    file.write_text(yaml.safe_dump(study, sort_keys=False))
+    here, cells = made({**TRUNK, "command": "verify"})
+    with pytest.raises(UserError) as caught:
+        parts_of(load_study(file), cells[0].axes, here)
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_of_several_runs_the_first_is_promised_something_else() -> None:

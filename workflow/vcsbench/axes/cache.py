@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vcsbench.axes.axis import Axis, Parts
+from vcsbench.errors import UserError
 from vcsbench.storages.describe import why_never_cold
 
 if TYPE_CHECKING:
@@ -99,7 +100,10 @@ class Cache(Axis):
     speaks = True
 
     def part(self, value: str, here: Here) -> dict[str, Any]:
-        """The state's steps and promises."""
+        """The state's steps and promises. A UserError where there is no such state."""
+        if value not in STATES:
+            known = ", ".join(filter(None, STATES))
+            raise UserError(f"cache: there is no state {value!r}; there are {known}")
         state = dict(STATES[value])
         if here.config["cold_client"]:
             for steps in STEPS:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcsbench.axes.axis import Axis
+from vcsbench.errors import UserError
 
 if TYPE_CHECKING:
     from vcsbench.axes.here import Here
@@ -35,7 +36,12 @@ class ServerConfig(Axis):
         return str(FOLDER)
 
     def part(self, value: str, here: Here) -> dict[str, Any]:
-        """The folder whose files client and server get."""
+        """The folder whose files client and server get. A UserError where there is none."""
+        if value and value not in here.servers:
+            known = ", ".join(here.servers)
+            raise UserError(
+                f"{FOLDER / value}: there is no such server configuration; there are {known}"
+            )
         return {"servers": str(FOLDER / value) if value else ""}
 
 

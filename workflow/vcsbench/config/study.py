@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,18 +74,11 @@ def load_study(path: str | Path) -> Study:
     path = Path(path)
     raw = read_yaml(path)
     validate(raw, "study", lambda _key: str(path))
-    for key in ("block", "noise_class", "given"):
-        for axis in raw.get(key, []):
+    for key, axes in _axes_named(raw):
+        for axis in axes:
             if axis not in raw["axes"]:
                 raise UserError(
                     f"{path}: `{key}`: the study has no axis {axis}; it has {', '.join(raw['axes'])}"
-                )
-    for table, definition in raw["tables"].items():
-        for axis in definition.get("where", {}):
-            if axis not in raw["axes"]:
-                raise UserError(
-                    f"{path}: `tables.{table}.where`: the study has no axis {axis}; it has "
-                    f"{', '.join(raw['axes'])}"
                 )
     for table in raw.get("lead", []):
         if table not in raw["tables"]:
@@ -93,3 +86,15 @@ def load_study(path: str | Path) -> Study:
                 f"{path}: `lead`: there is no table {table}; there are {', '.join(raw['tables'])}"
             )
     return Study(name=path.stem, **raw)
+
+
+def _axes_named(raw: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Each key of a study's file that names axes of its own, with those."""
+    for key in ("block", "noise_class", "given", "count_calls"):
+        yield key, list(raw.get(key, []))
+    yield "ceiling", [raw["ceiling"]] if "ceiling" in raw else []
+    for name, command in raw.get("commands", {}).items():
+        yield f"commands.{name}.only", list(command.get("only", []))
+    for name, table in raw["tables"].items():
+        yield f"tables.{name}.where", list(table.get("where", {}))
+        yield f"tables.{name}.over", [table["over"]] if "over" in table else []

@@ -18,6 +18,7 @@ COPIED = 64 * MIB
 TRIES = 5
 SENT = MIB
 SECONDS = 0.5
+ENDS_S = 5
 
 
 def ceiling(clients: Sequence[int]) -> dict[str, Any]:
@@ -73,6 +74,7 @@ def _connected() -> tuple[socket.socket, socket.socket]:
 def _forked(work: Any, end: socket.socket, wait_at: int, let_go: int, *more: Any) -> int:
     pid = os.fork()
     if not pid:
+        signal.alarm(ENDS_S)  # whatever becomes of its parent
         os.close(let_go)
         os.read(wait_at, 1)  # returns when nobody can write any more
         work(end, *more)

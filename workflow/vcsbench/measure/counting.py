@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +11,7 @@ from vcsbench.errors import UserError
 from vcsbench.measure import strace
 from vcsbench.measure.stage import Stage
 from vcsbench.measure.steps import do, restore
+from vcsbench.measure.work.capture import capture, unread
 from vcsbench.processes import family
 
 # Calls take that much longer under strace at most.
@@ -41,9 +40,7 @@ def _counted(recipe: dict[str, Any], run: Path) -> dict[str, Any]:
         stage.open(stack)
         do("start-server", stage)
         restore(stage)
-        began = time.monotonic()
-        _run(stage, limit_s)
-        plain_s = time.monotonic() - began
+        plain_s = _plain_s(stage, limit_s)
         restore(stage)
         server = strace.Attached(family(stage.server.pid)) if stage.server else None
         began = time.monotonic()
@@ -58,20 +55,9 @@ def _counted(recipe: dict[str, Any], run: Path) -> dict[str, Any]:
         }
 
 
-def _run(stage: Stage, limit_s: float) -> None:
-    """Run the command once, as it is: it fails here rather than where strace has a say in it."""
-    with open(stage.stdin or os.devnull, "rb") as given:
-        try:
-            done = subprocess.run(
-                stage.argv,
-                stdin=given,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                env=stage.environment,
-                timeout=limit_s,
-            )
-        except subprocess.TimeoutExpired:
-            raise UserError(f"a run took longer than {limit_s:g} s and was ended") from None
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()[-300:] or "it said nothing"
-        raise UserError(f"{os.path.basename(stage.argv[0])} exits with {done.returncode}: {said}")
+def _plain_s(stage: Stage, limit_s: float) -> float:
+    """How long a run of the command takes as it is; it fails here rather than where strace has a say."""
+    began = time.monotonic()
+    log = stage.run / "counted.log"
+    capture(stage.argv, stage.stdin, unread, stage.neutral, stage.environment, log, limit_s, [])
+    return time.monotonic() - began

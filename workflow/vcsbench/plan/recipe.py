@@ -14,6 +14,7 @@ from vcsbench.axes.build import binaries_of
 from vcsbench.axes.here import Here
 from vcsbench.config.study import Study
 from vcsbench.contents import files_digest
+from vcsbench.errors import UserError
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import Cell
 from vcsbench.storages.describe import lacks_journal
@@ -111,7 +112,14 @@ def _held(
     it: the value of each such axis."""
     repository = here.repositories.get(axes.get("repo", ""), {})
     packing = {"packing": repository["packing"]} if "packing" in repository else {}
-    return {**study.held, **packing, **command.get("held", {})}
+    held = {**study.held, **packing, **command.get("held", {})}
+    for name in held:
+        if name not in with_files():
+            raise UserError(
+                f"config/studies/{study.name}.yaml: `held.{name}`: there is no such axis; there are "
+                f"{', '.join(with_files())}"
+            )
+    return held
 
 
 def _merge(parts: dict[str, Any], more: Mapping[str, Any]) -> None:

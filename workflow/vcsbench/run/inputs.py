@@ -28,6 +28,8 @@ def study_file(name: str) -> Study:
         key = f"{path}: `tables.{table}"
         check_metric(definition.get("metric"), names(), f"{key}.metric`")
         check_metric(definition.get("compare", {}).get("metric"), names(), f"{key}.compare.metric`")
+        for metric in definition.get("each", []):
+            check_metric(metric, names(), f"{key}.each`")
     return study
 
 
