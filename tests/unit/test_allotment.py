@@ -118,3 +118,7 @@ def test_findings_steer_where_rounds_go_and_keep_no_run_going() -> None:
     assert decided([table], terms, Spent(blocks=blocks), 70, steering)[0]["export"] >= 5
     settled = table.assign(error=0.001)
     assert decided([settled], terms, Spent(blocks=blocks), 70, steering) == ({}, ANSWERED)
+    # A table that wants few rounds more does not open the hour to a finding that wants thousands.
+    few = decided([table], terms, Spent(blocks=blocks), 3600)[0]
+    more = decided([table], terms, Spent(blocks=blocks), 3600, [one("export", 4000, "")])[0]
+    assert 0 < more["export"] <= 2 * few.total() and more["log"] >= few["log"]

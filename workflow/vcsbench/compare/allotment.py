@@ -92,6 +92,8 @@ def _given(
     what is settled by it."""
     unions, taken = _unions(comparisons, round_s), 0.0
     while fit := [u for u in unions if u.wants and taken + u.round_s <= seconds]:
+        if not any(one.table for union in unions for one in union.wants):
+            return  # findings, which are no table's, steer rounds and want none by themselves
         best = max(fit, key=lambda union: union.worth)
         taken += best.round_s
         yield best, taken, best.give()
