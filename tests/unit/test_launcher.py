@@ -90,5 +90,5 @@ def test_what_clients_get_is_told_of_all_of_them_and_of_the_slowest_and_the_fast
 def test_a_single_client_is_timed_by_itself_and_what_is_no_tree_brings_none() -> None:
     told = carried.columns(0.5, {"work": {"files": 3, "bytes": 100}}, CONTEXT)
     assert (told["tree_bytes"], told["carried_s"], told["slowest_client_s"]) == (100, 0.5, None)
-    told = carried.columns(0.5, {"work": {"revisions": 7, "bytes": 100}}, CONTEXT)
-    assert told["tree_bytes"] is None
+    for work in ({"revisions": 7, "bytes": 100}, {"files": 3, "bytes_in_files": 9}, {}):
+        assert carried.columns(0.5, {"work": work}, CONTEXT)["tree_bytes"] is None

@@ -26,7 +26,7 @@ def columns(
     went = [client["went_s"] for client in clients]
     carried_s = launched.get("all_s", elapsed_s)
     return {
-        "tree_bytes": work["bytes"] * (len(clients) or 1) if "files" in work else None,
+        "tree_bytes": _of_trees(work, len(clients) or 1),
         "carried_s": carried_s,
         "slowest_client_s": max(ends, default=None),
         "fastest_client_s": min(ends, default=None),
@@ -34,3 +34,9 @@ def columns(
         "went_apart_s": round(max(went) - min(went), 6) if clients else None,
         "cores": context["host"]["cores"],
     }
+
+
+def _of_trees(work: Mapping[str, Any], clients: int) -> int | None:
+    """The bytes of as many trees, by what one client did; None for what wrote none (a log has no files, and
+    svnbench, which counts those that it got, no bytes)."""
+    return work["bytes"] * clients if {"files", "bytes"} <= work.keys() else None
