@@ -14,6 +14,7 @@ import pandas as pd
 from vcsbench.evidence import counted, flags, samework
 from vcsbench.evidence.frames import grouped
 from vcsbench.metrics import metric_of, names
+from vcsbench.metrics.counts import COUNT
 from vcsbench.metrics.metric import LOW, Metric
 from vcsbench.plan import twins
 
@@ -21,8 +22,6 @@ MEDIAN, BEST, WORST = "median", "best", "worst"
 MEAN = "mean"  # of the runs of a round; of counts still the median
 MIDDLES = (MEDIAN, MEAN)
 LOG = "log {}"
-# What tells metrics apart that stand side by side.
-COUNT = "count"
 
 # Where numbers have no rounds, as published ones: one round, on a machine without a name; that all
 # did the same is taken as said.

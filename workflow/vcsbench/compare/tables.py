@@ -16,7 +16,6 @@ from vcsbench.compare.family import with_calls, with_unknown_noise
 from vcsbench.compare.intervals import Estimate, ratio_interval
 from vcsbench.compare.noise import SILENT, Noise, noise_of
 from vcsbench.compare.reduction import (
-    COUNT,
     MEAN,
     MEDIAN,
     by_cell,
@@ -29,6 +28,7 @@ from vcsbench.compare.reduction import (
 from vcsbench.evidence import buildlabels, counted, flags, samework
 from vcsbench.evidence.frames import grouped, in_order
 from vcsbench.metrics import metric_in
+from vcsbench.metrics.counts import COUNT
 from vcsbench.metrics.metric import Metric
 
 NOTHING = ratio_interval([])

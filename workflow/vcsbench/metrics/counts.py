@@ -2,6 +2,9 @@
 
 from vcsbench.metrics.metric import Metric
 
+# What tells which, as an axis does.
+COUNT = "count"
+
 METRIC = Metric(
     name="counts",
     title="System calls",

@@ -8,6 +8,7 @@ from itertools import groupby, product
 from typing import Any
 
 from vcsbench import words
+from vcsbench.metrics.counts import COUNT
 from vcsbench.report.records import (
     Item,
     Record,
@@ -154,8 +155,8 @@ def layout_of(definition: Mapping[str, Any], order: Mapping[str, Sequence[str]])
     keys = [axis for axis in order if not compare or axis != compare["axis"]]
     keys += definition.get("by", [])
     if "each" in definition:
-        keys.append("count")
-        order = {**order, "count": definition["each"]}
+        keys.append(COUNT)
+        order = {**order, COUNT: definition["each"]}
     order = dict(order)
     if compare:
         keys.append("candidate")

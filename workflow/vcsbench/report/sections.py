@@ -114,7 +114,6 @@ def _section(results: Results, name: str) -> TableSection:
     pairs = [SideBySide(grid.title, grid, beside(grid)) for grid in measured]
     pairs = pairs or [SideBySide(grid.title, None, grid) for grid in published]
     reduced = grids_of(_reduced(results, name))
-    reduced = grids_of(_reduced(results, name))
     shown = sum(_count(pair.published.points) for pair in pairs if pair.published)
     return TableSection(
         name=name,

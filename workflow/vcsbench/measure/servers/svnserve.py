@@ -10,7 +10,7 @@ class Svnserve(Kind):
     """It speaks first, so it needs no greeting."""
 
     def command(self, server: Server) -> list[str]:
-        """As a daemon that in the foreground, with the options of `svnserve.args` and the cell's own."""
+        """As a daemon in the foreground, with the options of `svnserve.args` and the cell's own."""
         return [
             server.programs.get("svnserve"),
             "--daemon",

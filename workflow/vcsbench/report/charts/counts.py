@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vcsbench import words
+from vcsbench.metrics.counts import COUNT
 from vcsbench.report.charts import panels
 from vcsbench.report.charts.panels import ChartGroup, PointList
 from vcsbench.report.grids import Layout
-from vcsbench.report.records import Record, distinct, name_of, values_of, varying
+from vcsbench.report.records import Record, name_of, values_of, varying
 
 TITLE = "{title}, counted"
 READING = """A panel is a count, a bar what was counted here, a ring what was published; each panel has its
 own scale, which is logarithmic from 1 on."""
-COUNT = "count"
 TICKS = [0, 10, 10**3, 10**5, 10**7, 10**9, 10**11, 10**13]
 
 
@@ -32,8 +32,9 @@ def count_charts(
     several = varying([*counted, *said], layout.rows)
     hue = several[-1] if several else ""
     lines = [axis for axis in several if axis != hue]
-    rank = layout.sort_key((*layout.columns, *layout.rows))
-    ordered = sorted(counted, key=lambda row: rank(values_of(row, (*layout.columns, *layout.rows))))
+    axes = (*layout.columns, *layout.rows)
+    rank = layout.sort_key(axes)
+    ordered = sorted(counted, key=lambda row: rank(values_of(row, axes)))
     points = _points(ordered, "counted", lines, hue)
     measured = {(point["panel"], point["line"]) for point in points}
     rings = [
@@ -64,20 +65,13 @@ def _points(rows: Sequence[Record], kind: str, lines: Sequence[str], hue: str) -
 def _spec(points: PointList, hue: str) -> dict[str, Any]:
     import altair as alt
 
-    lines, hues = (distinct(point[key] for point in points) for key in ("line", "hue"))
-    colours = alt.Scale(domain=hues, range=list(panels.HUES[: len(hues)]))
-    legend = alt.Legend(orient="top") if len(hues) > 1 else None
-    shared = {
-        "y": alt.Y("line:N", sort=lines, title=None),
-        "yOffset": alt.YOffset("hue:N", sort=hues),
-        "color": alt.Color("hue:N", sort=hues, title=hue, scale=colours, legend=legend),
-        "tooltip": [
-            alt.Tooltip("line:N", title="cells"),
-            alt.Tooltip("hue:N", title=hue or "all"),
-            alt.Tooltip("value:Q", format=","),
-            "kind:N",
-        ],
-    }
+    lines, hues, shared = panels.lines_of(points, hue)
+    shared["tooltip"] = [
+        alt.Tooltip("line:N", title="cells"),
+        alt.Tooltip("hue:N", title=hue or "all"),
+        alt.Tooltip("value:Q", format=","),
+        "kind:N",
+    ]
     # Some count nothing: a logarithm that has a zero.
     x = alt.X(
         "value:Q",
@@ -91,5 +85,5 @@ def _spec(points: PointList, hue: str) -> dict[str, Any]:
         bar.transform_filter("datum.kind === 'counted'"),
         ring.transform_filter("datum.kind === 'published'"),
     ]
-    height = max(40, len(lines) * (14 * max(1, len(hues)) + 8))
+    height = max(40, lines * (14 * max(1, hues) + 8))
     return panels.faceted(alt.layer(*layers), points, height, independent=True)

@@ -10,7 +10,7 @@ from vcsbench.metrics.metric import Metric
 from vcsbench.report.charts import panels
 from vcsbench.report.charts.panels import ChartGroup, PointList
 from vcsbench.report.grids import Layout
-from vcsbench.report.records import Record, distinct, grouped_by, name_of, values_of, varying
+from vcsbench.report.records import Record, grouped_by, name_of, values_of, varying
 
 READING = """Each panel has its own scale ({}), from 0. A point is a run, a tick the number of the table; for
 very many runs a line goes from the least to the greatest."""
@@ -87,15 +87,8 @@ def _ticks(told: Mapping[tuple[str, str, Any], Any]) -> PointList:
 def _spec(points: PointList, ticks: PointList, hue: str, unit: str) -> dict[str, Any]:
     import altair as alt
 
-    lines, hues = (distinct(point[key] for point in points) for key in ("line", "hue"))
+    lines, hues, shared = panels.lines_of(points, hue)
     reduced = "low" in points[0]
-    colours = alt.Scale(domain=hues, range=list(panels.HUES[: len(hues)]))
-    legend = alt.Legend(orient="top") if len(hues) > 1 else None
-    shared = {
-        "y": alt.Y("line:N", sort=lines, title=None),
-        "yOffset": alt.YOffset("hue:N", sort=hues),
-        "color": alt.Color("hue:N", sort=hues, title=hue, scale=colours, legend=legend),
-    }
     axis: dict[str, Any] = {
         "title": None,
         "scale": alt.Scale(zero=True, nice=True),
@@ -116,7 +109,7 @@ def _spec(points: PointList, ticks: PointList, hue: str, unit: str) -> dict[str,
         spread.transform_filter(f"isValid(datum.{field})"),
         tick.transform_filter("isValid(datum.told)"),
     ]
-    height = max(40, len(lines) * (12 * max(1, len(hues)) + 8))
+    height = max(40, lines * (12 * max(1, hues) + 8))
     return panels.faceted(alt.layer(*layers), points + ticks, height, independent=True)
 
 

@@ -92,15 +92,8 @@ def _ceilings(points: PointList, ceiling: Mapping[str, Any]) -> PointList:
 def _spec(points: PointList, axis: str, hue: str, unit: str) -> dict[str, Any]:
     import altair as alt
 
-    hues = distinct(point["hue"] for point in points if "hue" in point)
     numbers = sorted({point["x"] for point in points})
-    of_hue = alt.Color(
-        "hue:N",
-        sort=hues,
-        title=hue,
-        scale=alt.Scale(domain=hues, range=list(panels.HUES[: len(hues)])),
-        legend=alt.Legend(orient="top") if len(hues) > 1 else None,
-    )
+    of_hue = panels.hue_of(points, hue)
     scale = alt.Scale(type="log", nice=False)
     x = alt.X("x:Q", title=axis, scale=alt.Scale(type="log", base=2), axis=alt.Axis(values=numbers))
     y = alt.Y("value:Q", title=unit, scale=scale)

@@ -60,6 +60,30 @@ def faceted(layer: Any, points: PointList, height: int, independent: bool) -> di
     return spec
 
 
+def hue_of(points: PointList, title: str) -> Any:
+    """The colour of points by their `hue`, in the order in which its values come."""
+    import altair as alt
+
+    hues = distinct(point["hue"] for point in points if "hue" in point)
+    scale = alt.Scale(domain=hues, range=list(HUES[: len(hues)]))
+    legend = alt.Legend(orient="top") if len(hues) > 1 else None
+    return alt.Color("hue:N", sort=hues, title=title, scale=scale, legend=legend)
+
+
+def lines_of(points: PointList, hue: str) -> tuple[int, int, dict[str, Any]]:
+    """How many lines points are on and how many hues they have, and where that puts them: lines below one
+    another, and in each the hues; `hue` is the colours' title."""
+    import altair as alt
+
+    lines, hues = (distinct(point[key] for point in points) for key in ("line", "hue"))
+    put = {
+        "y": alt.Y("line:N", sort=lines, title=None),
+        "yOffset": alt.YOffset("hue:N", sort=hues),
+        "color": hue_of(points, hue),
+    }
+    return len(lines), len(hues), put
+
+
 def charts_of(
     table: str,
     rows: Iterable[Record],
