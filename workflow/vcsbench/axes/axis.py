@@ -46,6 +46,15 @@ class Axis:
 
     def check(self, values: list[str], study: Study, here: Here) -> None:
         """Raise a UserError where a study that is measured cannot have these values here."""
+        for value in values:
+            if said := self.unfit(value):
+                raise UserError(
+                    f"config/studies/{study.name}.yaml: `axes.{self.name}`: {value} {said}"
+                )
+
+    def unfit(self, value: str) -> str:
+        """Why a value is none, wherever it is measured, in a clause; "" if it may be one."""
+        return ""
 
     def named(self, here: Here) -> tuple[str, list[str]] | None:
         """The word that a study may give instead of a list, and the values that it stands for."""

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vcsbench.axes.axis import Axis
-from vcsbench.errors import UserError
 
 if TYPE_CHECKING:
     from vcsbench.axes.here import Here
-    from vcsbench.config.study import Study
 
 # As published; other values are svnserve's levels themselves. 5 is what it has where it is told none.
 LEVELS = {"off": "0", "on": "1"}
@@ -22,14 +20,11 @@ as new, so that `on` (level 1) and the levels above it are the same there; the p
 class WireCompression(Axis):
     """It is svnserve's: http compresses by other means, and over file nothing is sent."""
 
-    def check(self, values: list[str], study: Study, here: Here) -> None:
-        """They have to be levels."""
-        for value in values:
-            if value not in LEVELS and not (value.isdigit() and int(value) <= HIGHEST):
-                raise UserError(
-                    f"config/studies/{study.name}.yaml: `axes.{self.name}`: {value} is no level; say "
-                    f"{', '.join(LEVELS)} or a number from 0 to {HIGHEST}"
-                )
+    def unfit(self, value: str) -> str:
+        """It has to be a level."""
+        if value in LEVELS or (value.isdigit() and int(value) <= HIGHEST):
+            return ""
+        return f"is no level; say {', '.join(LEVELS)} or a number from 0 to {HIGHEST}"
 
     def applies(self, axes: Mapping[str, str]) -> bool:
         """To svn."""

@@ -30,20 +30,15 @@ def read_published(
     does not apply: `without`, by command. Raises a UserError where no file has a column for an axis, a metric
     is no number, or a file has a cell twice.
     """
-    keys = [*axes, *by]
-    frames = [_read(Path(path), keys) for path in paths]
-    files = ", ".join(map(str, paths))
+    keys, said, without = [*axes, *by], said or {}, without or {}
+    frames = {str(path): _read(Path(path), keys) for path in paths}
     for axis in axes:
-        told = any(axis in frame for frame in frames) or any(
-            axis in s for s in (said or {}).values()
-        )
-        if not told:
-            raise UserError(f"{files}: has no column `{axis}`, which the study has as an axis")
-    whole = [
-        _filled(frame, keys, (said or {}).get(str(path), {}), without or {})
-        for path, frame in zip(paths, frames, strict=True)
-    ]
-    for path, frame in zip(paths, whole, strict=True):
+        if not any(axis in one for one in (*frames.values(), *said.values())):
+            raise UserError(
+                f"{', '.join(frames)}: has no column `{axis}`, which the study has as an axis"
+            )
+    whole = [_filled(frame, keys, said.get(path, {}), without) for path, frame in frames.items()]
+    for path, frame in zip(frames, whole, strict=True):
         twice = frame[frame.duplicated(keys)]
         if not twice.empty:
             cell = "/".join(value or "-" for value in twice.iloc[0][keys])

@@ -19,8 +19,7 @@ class Study:
     the configuration names (axes.values resolves it). `commands` is empty for a study that has published
     numbers only. `held` has values of axes that the study does not have. Cells of a round that agree on the
     axes of `block` run next to each other; those that agree on `noise_class` scatter alike. Of the axes in
-    `given` a reader has no choice. The tables named in
-    `lead` come first on the study's page.
+    `given` a reader has no choice. The tables named in `lead` come first on the study's page.
     """
 
     name: str
@@ -37,6 +36,14 @@ class Study:
     ceiling: str = ""
     lead: list[str] = field(default_factory=list)
     published: dict[str, Any] | None = None
+
+    @property
+    def numbers(self) -> dict[str, dict[str, str]]:
+        """The files of its published numbers, each with what holds of all of its rows."""
+        given = (self.published or {}).get("numbers", [])
+        if isinstance(given, dict):
+            return given
+        return {name: {} for name in ([given] if isinstance(given, str) else given)}
 
     @property
     def findings(self) -> list[str]:

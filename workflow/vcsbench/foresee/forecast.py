@@ -118,10 +118,9 @@ def _counting_s(plan: Plan, costs: Costs) -> float:
     """What it takes to count the system calls that are not counted yet."""
     total = 0.0
     for study in plan.grids:
-        for path in dict.fromkeys(one.path for one in plan.counted(study).values()):
-            if not (plan.root / f"results/calls/{study}/{path}.json").exists():
-                run_s = costs.run_s(study, plan.by_path[study, path].axes) or 0.0
-                total += (1 + COUNTED) * run_s + COUNT_S
+        for path in plan.calls_of(study, there=False):
+            run_s = costs.run_s(study, plan.by_path[study, path].axes) or 0.0
+            total += (1 + COUNTED) * run_s + COUNT_S
     return total
 
 

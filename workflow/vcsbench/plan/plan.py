@@ -127,11 +127,12 @@ class Plan:
         cells = [c for c in self.measured(study) if wanted is not None and is_meant(c.axes, wanted)]
         return counted.shared(self.recipe(study, cell.path) for cell in cells)
 
-    def calls_of(self, study: str, only_there: bool = False) -> list[str]:
-        """The files of the system calls of a study's cells: of all, or of those that were counted."""
+    def calls_of(self, study: str, there: bool | None = None) -> dict[str, str]:
+        """The files of the system calls of a study, by the path of the cell that is run for each: all, or
+        those that are there, or those that are not."""
         paths = dict.fromkeys(one.path for one in self.counted(study).values())
-        files = [f"results/calls/{study}/{path}.json" for path in paths]
-        return [f for f in files if (self.root / f).exists()] if only_there else files
+        files = {path: f"results/calls/{study}/{path}.json" for path in paths}
+        return {p: f for p, f in files.items() if there in (None, (self.root / f).exists())}
 
     def clients_of(self, study: str) -> list[int]:
         """The numbers of clients for which the machine's ceiling is measured beside a study."""

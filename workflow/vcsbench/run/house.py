@@ -81,7 +81,7 @@ class House:
         shelf = self.shelf
         loaded = map(shelf.load_record, shelf.all_repositories())
         copied = [f"results/repositories/{storage}.json" for storage in shelf.storages]
-        counted = [file for study in self.plan.grids for file in self.plan.calls_of(study)]
+        counted = [file for study in self.plan.grids for file in self.plan.calls_of(study).values()]
         records = sorted(str(path.relative_to(self.config.root)) for path in loaded)
         return [*records, *copied, *counted]
 

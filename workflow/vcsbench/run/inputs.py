@@ -102,18 +102,15 @@ def _published_values(study: str) -> dict[str, list[str]]:
 
 def _numbers(study: str) -> list[str]:
     """The files of a study's published numbers: none, one, or several."""
-    given = (study_file(study).published or {"numbers": []})["numbers"]
-    return [f"config/published/{name}" for name in ([given] if isinstance(given, str) else given)]
+    return [f"config/published/{name}" for name in study_file(study).numbers]
 
 
 def published_said(wildcards: Any) -> dict[str, Any]:
     """What the study says of its published numbers beside what their files do: `said` and `without` of
     compare.published.read_published."""
     study = study_file(wildcards.study)
-    given = (study.published or {}).get("numbers")
-    said = given.items() if isinstance(given, dict) else ()
     return {
-        "said": {f"config/published/{name}": values for name, values in said},
+        "said": {f"config/published/{name}": said for name, said in study.numbers.items()},
         "without": {name: c["without"] for name, c in study.commands.items() if "without" in c},
     }
 

@@ -48,6 +48,11 @@ def measures() -> bool:
     return os.environ.get(VARIABLE) == MEASURES
 
 
+def only_tells() -> bool:
+    """Whether it is that and measures nothing: what is not there is left out."""
+    return is_partial() and not measures()
+
+
 def report_what_there_is(
     root: Path, config: Mapping[str, Any], snakefile: str, unfinished: bool = False
 ) -> None:

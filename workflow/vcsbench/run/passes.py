@@ -8,7 +8,7 @@ from typing import Any
 
 from vcsbench.plan.passes import decision_of
 from vcsbench.run.house import House
-from vcsbench.run.partial import is_partial, measures
+from vcsbench.run.partial import measures, only_tells
 
 
 class Walk:
@@ -28,7 +28,7 @@ class Walk:
         """The cell-rounds that a study's measurements are made of, once it is decided that there are no more.
         `decide` is the checkpoint's function, which interrupts this one where a decision is to be made first;
         Snakemake then calls it again."""
-        if is_partial() and not measures():
+        if only_tells():
             return self.plan.cell_files(study, only_fresh=True)
         if study not in self.plan.passes:
             return self.plan.cell_files(study)
@@ -40,19 +40,19 @@ class Walk:
 
     def calls(self, study: str) -> list[str]:
         """The files of the system calls of a study's cells."""
-        return self.plan.calls_of(study, only_there=is_partial() and not measures())
+        return list(self.plan.calls_of(study, True if only_tells() else None).values())
 
     def ceiling(self, study: str) -> list[str]:
         """The file of the machine's ceiling, for a study that is drawn with it."""
         wanted = bool(self.plan.config.studies[study].ceiling)
         file = f"results/ceiling/{study}.json"
-        if wanted and is_partial() and not measures():
+        if wanted and only_tells():
             wanted = (self.plan.root / file).exists()
         return [file] if wanted else []
 
     def last(self, study: str) -> list[str]:
         """The decision on the next pass: the last one, when it gives nothing."""
-        passes = None if is_partial() and not measures() else self.plan.passes.get(study)
+        passes = None if only_tells() else self.plan.passes.get(study)
         return [decision_of(study, passes.next)] if passes else []
 
     def before(self, study: str, number: int) -> list[str]:
