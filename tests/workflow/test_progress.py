@@ -80,7 +80,7 @@ def test_a_load_is_never_silent_for_more_than_ten_seconds(project: Project, tmp_
     stand_in.write_text(
         "#!/bin/bash\n"
         f'[[ $1 == load ]] || exec {svnadmin} "$@"\n'
-        f'{{ head -c 200000; sleep 14; cat; }} | {svnadmin} "$@"\n'
+        f'{{ head -c 200000; sleep 21; cat; }} | {svnadmin} "$@"\n'
     )
     stand_in.chmod(0o755)
     project.configure(repositories=RUBY, rounds=1, copies=1, grid=GRID)
