@@ -87,12 +87,13 @@ def test_a_pass_leaves_half_of_the_time_to_those_that_know_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "rounds", "pct"), [(0.06, 5, 15), (0.027, 30, 10), (0.03, 5, 10)]
+    ("error", "rounds", "scatter", "pct"),
+    [(0.06, 5, 0.09, 15), (0.027, 30, 0.09, 10), (0.03, 5, 0.07, 10), (0.06, 5, math.nan, 10)],
 )
-def test_where_rounds_scatter_much_a_wide_margin_comes_first(
-    error: float, rounds: int, pct: float
+def test_where_runs_scatter_much_a_wide_margin_comes_first(
+    error: float, rounds: int, scatter: float, pct: float
 ) -> None:
-    # The scatter is error x sqrt(rounds / 2): 9 %, and 15 % takes less; as much, when that is told; 5 %.
+    # 9 %, and 15 % takes less; as much, when that is told; 7 %; not known.
     row = {"command": "log", "baseline": "f6", "candidate": "f7", "ratio": 1.0, "call": TOO_NOISY}
     row |= {"n": rounds, "error": error, "degrees": 60, "twin_sd": 0.0, "within": 1.2}
     compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
@@ -100,7 +101,7 @@ def test_where_rounds_scatter_much_a_wide_margin_comes_first(
     spent = Spent(blocks={"log": OfBlock(rounds=rounds, seconds=rounds, waiting_s=0)})
     narrow = math.log1p(pct / 100) / (t_quantile(60, 1 - EACH) + t_quantile(60, 1 - 2 * ALIKE))
     wanted = math.ceil(rounds * (error / narrow) ** 2)
-    given_to = decided([pd.DataFrame([row])], terms, spent, 1000.0)
+    given_to = decided([pd.DataFrame([row])], terms, spent, 1000.0, scatter=scatter)
     assert given_to == ({"log": wanted - rounds}, "")
 
 

@@ -14,15 +14,15 @@ from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
 
 
-def one(call: str, wanted: float, scatter: float = 0.05, within: float = 2.0) -> Comparison:
-    return Comparison("f6-vs-f7", frozenset(["log/cold"]), call, 5, wanted, scatter, within)
+def one(call: str, wanted: float, within: float = 2.0) -> Comparison:
+    return Comparison("f6-vs-f7", frozenset(["log/cold"]), call, 5, wanted, within)
 
 
-def told(*comparisons: Comparison, **more: Any) -> dict[str, Any]:
+def told(*comparisons: Comparison, scatter: float = 0.05, **more: Any) -> dict[str, Any]:
     """What the rule `account` writes of comparisons in a block whose round takes a minute."""
     spent = Spent(30.0, 5.0, {"log/cold": OfBlock(rounds=5, seconds=295, waiting_s=1)})
     about = {"minutes": 8, "studies": 1, "why": "time is up", "notable_pct": 10}
-    return {**account(comparisons, spent, 100), **about, **more}
+    return {**account(comparisons, spent, 100, scatter), **about, **more}
 
 
 SOME = [one("faster", 5), one(NOT_SHOWN, 9), *(one(TOO_NOISY, n) for n in (6, 7, 8, 45))]
@@ -44,15 +44,15 @@ def test_it_says_what_was_answered_and_what_more_minutes_would_tell() -> None:
 
 def test_where_rounds_scatter_much_it_says_what_is_answered_with_a_wider_margin() -> None:
     noisy = [
-        one("faster", 5, 0.12, 1.5),
-        *(one(TOO_NOISY, 9, 0.12, at) for at in (1.11, 1.15, 1.16)),
+        one("faster", 5, 1.5),
+        *(one(TOO_NOISY, 9, at) for at in (1.11, 1.15, 1.16)),
     ]
-    found = bought(told(*noisy))
+    found = bought(told(*noisy, scatter=0.12))
     assert found and found.sentences[1] == (
-        "A cell's rounds scatter by 13 % here. Where only 15 % is worth noting, 3 are answered "
+        "Runs of a cell scatter by 13 % here. Where only 15 % is worth noting, 3 are answered "
         "(notable_pct: 15)."
     )
-    quiet = bought(told(*(one(TOO_NOISY, 9, 0.07, at) for at in (1.11, 1.15))))
+    quiet = bought(told(*(one(TOO_NOISY, 9, at) for at in (1.11, 1.15)), scatter=0.07))
     assert quiet and not any("scatter" in sentence for sentence in quiet.sentences)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from vcsbench.compare import budget
 from vcsbench.compare.answers import Terms, comparisons
 from vcsbench.compare.columns import NUMBERS
+from vcsbench.compare.scatter import of_runs
 from vcsbench.evidence.frames import read_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.evidence.spent import spent
@@ -22,7 +23,8 @@ def main() -> None:
     tables = [read_frame(path, NUMBERS) for path in snakemake.input.tables]
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
     costs = spent(frame, terms.block, params.prepared)
-    found = budget.account(comparisons(tables, terms), costs, cell_rounds)
+    noise = of_runs(frame, terms.block)
+    found = budget.account(comparisons(tables, terms), costs, cell_rounds, noise)
     decisions = [read_json(path) for path in params.decisions]
     why = next((d["why"] for d in reversed(decisions) if "why" in d), "")
     found |= {"minutes": params.minutes, "studies": params.studies, "why": why}

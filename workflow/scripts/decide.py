@@ -7,6 +7,7 @@ from typing import Any
 from vcsbench.compare import budget
 from vcsbench.compare.answers import Terms, tables_of
 from vcsbench.compare.asked import asked
+from vcsbench.compare.scatter import of_runs
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.evidence.spent import spent
 from vcsbench.plan.passes import ask_for_decision
@@ -27,7 +28,8 @@ def main() -> None:
     costs = spent(frame, terms.block, given.prepared)
     left = budget.left_s(60 * params.minutes, costs, len(given.exports))
     steering = asked(params.findings, frame, terms, params.by)
-    more, why = budget.decided(tables_of(frame, terms), terms, costs, left, steering)
+    noise = of_runs(frame, terms.block)
+    more, why = budget.decided(tables_of(frame, terms), terms, costs, left, steering, noise)
     decision = {
         "gives": bool(more),
         "why": why,

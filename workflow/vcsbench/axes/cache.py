@@ -54,7 +54,7 @@ STATES: dict[str, dict[str, Any]] = {
         "setup": ["start-server"],
         "prepare": ["restore", "sync"],
         "warmup": 2,
-        "runs": 6,
+        "runs": 4,
         "promises": {"os": "hot", "server": "kept"},
     },
     # The run straight after a cold one, server kept.

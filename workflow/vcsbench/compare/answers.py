@@ -28,16 +28,14 @@ from vcsbench.plan.passes import block_name
 @dataclass(frozen=True)
 class Comparison:
     """A row of a table: the blocks that its cells lie in, its call, and the rounds that it has and that it is
-    expected to be settled by (infinite where no number of rounds settles it); by how much a cell's rounds
-    scatter (of the logarithm; NaN where that is not known), and what the two differ by at most (a ratio;
-    infinite where nothing is concluded)."""
+    expected to be settled by (infinite where no number of rounds settles it); and what the two differ by at
+    most (a ratio; infinite where nothing is concluded)."""
 
     table: str
     blocks: frozenset[str]
     call: str
     rounds: int
     wanted: float
-    scatter: float = math.nan
     within: float = math.inf
 
     @property
@@ -92,11 +90,9 @@ def _of_table(
     for row in table.to_dict("records"):
         blocks = frozenset(block_name(terms.block, row | {axis: row[side]}) for side in SIDES)
         wanted = _wanted(row, level, terms.limits)
-        # The error of a mean over rounds of two cells' difference.
-        scatter = row["error"] * math.sqrt(row["n"] / 2)
         concluded = wanted < math.inf and row["n"] >= terms.limits.enough_rounds
         within = row["within"] if concluded else math.inf
-        yield Comparison(name, blocks, row["call"], int(row["n"]), wanted, scatter, within)
+        yield Comparison(name, blocks, row["call"], int(row["n"]), wanted, within)
 
 
 def _wanted(row: Mapping[Any, Any], level: float, limits: Limits) -> float:

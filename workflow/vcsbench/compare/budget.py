@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 from typing import Any
 
 import pandas as pd
@@ -25,8 +24,8 @@ SHORTEST_PASS_S = 60.0
 AROUND_S = 40.0
 AROUND_PER_CELL_ROUND_S = 0.01
 
-# Where a cell's rounds scatter by more than that, rounds go first where they answer most with a wider margin,
-# and it is said as well what is answered with it. In per cent.
+# Where single runs of a cell scatter by more than that, rounds go first where they answer most with a wider
+# margin, and it is said as well what is answered with it. In per cent.
 NOISY_PCT, WIDE_PCT = 8.0, 15.0
 
 
@@ -41,11 +40,12 @@ def decided(
     spent: Spent,
     left: float,
     steering: Sequence[Comparison] = (),
+    scatter: float = math.nan,
 ) -> tuple[Counter[str], str]:
-    """The same as given(), from the tables themselves: where rounds scatter much, to what only a wide margin
-    answers first. What is `steering` (asked.asked) has a say in where they go, as long as tables want any."""
+    """The same as given(), from the tables themselves: where runs scatter much (`scatter`, as scatter.of_runs
+    has it), to what only a wide margin answers first. What is `steering` (asked.asked) has a say in where they go, as long as tables want any."""
     found = answers.comparisons(tables, terms)
-    if scatter_pct(found) > NOISY_PCT and terms.limits.notable_pct < WIDE_PCT:
+    if _pct(scatter) > NOISY_PCT and terms.limits.notable_pct < WIDE_PCT:
         wide = replace(terms, limits=replace(terms.limits, notable_pct=WIDE_PCT))
         widely = answers.comparisons(tables, wide)
         found = found if over(widely) == ANSWERED else widely
@@ -69,8 +69,11 @@ def given(comparisons: Sequence[Comparison], spent: Spent, left: float) -> tuple
     return Counter(), over(comparisons) or TIME_IS_UP
 
 
-def account(comparisons: Sequence[Comparison], spent: Spent, cell_rounds: int) -> dict[str, Any]:
-    """What the minutes went to, what they have answered, and what more of them would."""
+def account(
+    comparisons: Sequence[Comparison], spent: Spent, cell_rounds: int, scatter: float = math.nan
+) -> dict[str, Any]:
+    """What the minutes went to, what they have answered, and what more of them would; `scatter` as decided()
+    has it."""
     return {
         "spent_s": {
             "preparation": round(spent.preparation_s, 1),
@@ -78,7 +81,7 @@ def account(comparisons: Sequence[Comparison], spent: Spent, cell_rounds: int) -
             "waiting": round(spent.waiting_s, 1),
         },
         "around_s": AROUND_S + AROUND_PER_CELL_ROUND_S * cell_rounds,
-        "wide": _wide(comparisons),
+        "wide": _wide(comparisons, _pct(scatter)),
         "blocks": [_of_block(name, comparisons, spent) for name in spent.blocks],
         "tables": {
             name: _counts([one for one in comparisons if one.table == name])
@@ -91,20 +94,17 @@ def account(comparisons: Sequence[Comparison], spent: Spent, cell_rounds: int) -
     }
 
 
-def scatter_pct(comparisons: Sequence[Comparison]) -> float:
-    """By how much a cell's rounds scatter, in the middle of the comparisons; 0 where that is not known."""
-    known = [one.scatter for one in comparisons if not math.isnan(one.scatter)]
-    return 100 * math.expm1(median(known)) if known else 0.0
+def _pct(scatter: float) -> float:
+    return 0.0 if math.isnan(scatter) else 100 * math.expm1(scatter)
 
 
-def _wide(comparisons: Sequence[Comparison]) -> dict[str, float] | None:
-    """How many comparisons are answered where only WIDE_PCT is worth noting; None where rounds scatter
+def _wide(comparisons: Sequence[Comparison], scatter_pct: float) -> dict[str, float] | None:
+    """How many comparisons are answered where only WIDE_PCT is worth noting; None where runs scatter
     little."""
-    scatter = scatter_pct(comparisons)
-    if scatter <= NOISY_PCT:
+    if scatter_pct <= NOISY_PCT:
         return None
     answered = sum(one.answered or one.within <= 1 + WIDE_PCT / 100 for one in comparisons)
-    return {"scatter_pct": scatter, "pct": WIDE_PCT, "answered": answered}
+    return {"scatter_pct": scatter_pct, "pct": WIDE_PCT, "answered": answered}
 
 
 def _of_block(name: str, comparisons: Sequence[Comparison], spent: Spent) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def _sentences(account: Mapping[str, Any], ahead: Sequence[Mark]) -> Iterator[st
     )
     if wide := account.get("wide"):
         yield (
-            f"A cell's rounds scatter by {wide['scatter_pct']:.0f} % here. Where only {wide['pct']:g} % is "
+            f"Runs of a cell scatter by {wide['scatter_pct']:.0f} % here. Where only {wide['pct']:g} % is "
             f"worth noting, {wide['answered']:g} are answered (notable_pct: {wide['pct']:g})."
         )
     if account["minutes"] is None:

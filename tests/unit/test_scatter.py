@@ -1,0 +1,44 @@
+"""The machine's own noise, as single runs of a cell have it: known from data that has so much."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vcsbench.compare.scatter import of_runs
+
+
+def frame(within: float, between: float, shared: float, runs: int, rounds: int = 200) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    rows = []
+    for command, level in (("log", 1.0), ("export", 0.1)):
+        drift = rng.normal(0, shared, rounds)
+        for cell in range(6):
+            for number in range(rounds):
+                at = math.log(level * (1 + cell)) + drift[number] + rng.normal(0, between)
+                for run in range(1, runs + 1):
+                    elapsed = math.exp(at + rng.normal(0, within))
+                    rows.append((f"{command}/{cell}", command, "h", number + 1, run, elapsed, ""))
+    columns = ["cell", "command", "host", "round", "run", "elapsed_s", "flags"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+@pytest.mark.parametrize(("within", "between", "runs"), [(0.08, 0.04, 4), (0.0, 0.09, 1), (0.1, 0.0, 6)])
+def test_it_is_what_runs_scatter_by_whatever_they_share(
+    within: float, between: float, runs: int
+) -> None:
+    found = of_runs(frame(within, between, 0.2, runs), ["command"])
+    assert found == pytest.approx(math.hypot(within, between), rel=0.05)
+
+
+def test_false_labels_do_not_count() -> None:
+    some = frame(0.05, 0.0, 0.0, 2, 20)
+    wild = some.assign(elapsed_s=some["elapsed_s"] * 100 ** (some["round"] % 3), flags="restarted")
+    assert of_runs(pd.concat([some, wild]), ["command"]) == of_runs(some, ["command"])
+
+
+def test_one_round_tells_nothing() -> None:
+    assert math.isnan(of_runs(frame(0.05, 0.05, 0.0, 1, 1), ["command"]))
