@@ -16,6 +16,7 @@ die() {
 . envs/setup/missing.sh
 . envs/setup/python.sh
 . envs/setup/conda.sh
+. envs/setup/native.sh
 
 package_lists=(envs/debian-packages.txt)
 case $* in
@@ -38,7 +39,7 @@ is_finished() {
     local environment
     environment=$(finished_environment)
     [[ $environment && -x $environment/bin/python && -e $environment/$stamp ]] &&
-        [[ $(fingerprint) == "$(<"$environment/$stamp")" ]]
+        [[ $(fingerprint) == "$(<"$environment/$stamp")" ]] && is_native_built
 }
 
 finish() {
@@ -124,6 +125,7 @@ set_up() {
         find_missing must may
         ((${#missing_must[@]} == 0)) || die "the environment in .conda lacks ${missing_must[*]}."
     fi
+    build_native
     finish "$environment"
     say "finished, in $environment"
 }

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from vcsbench import sources
+from vcsbench.storages.extents import Extent, first_extent
 from vcsbench.subjects.repository import fsfs, layout, svnadmin
-from vcsbench.subjects.repository.extents import Extent, first_extent
 from vcsbench.subjects.repository.interleave import Copying, interleave
 from vcsbench.subjects.repository.loader import load_source
 

@@ -21,6 +21,7 @@ KINDS = {
     "reads": "subjects",
     "writes": "subjects",
     "server": "measure.servers",
+    "probe": "measure.probes",
 }
 # An import statement of ours: how far it is indented, the module, and the names in it, if any.
 _IMPORT = re.compile(
@@ -56,7 +57,7 @@ def imports(file: Path) -> list[Path]:
 
 def cell_code(recipe: Mapping[str, Any]) -> str:
     """A digest of the modules that run for a cell, and of no others; `recipe` has the keys of KINDS."""
-    named = (f"{folder}.{recipe[key]}" for key, folder in KINDS.items() if recipe[key])
+    named = (f"{folder}.{recipe[key]}" for key, folder in KINDS.items() if recipe.get(key))
     return _digest_of((ENTRY, *named))
 
 

@@ -70,4 +70,13 @@ def _read(path: Path, keys: Sequence[str]) -> pd.DataFrame:
         columns = next(csv.reader(file), [])
     if not columns:
         raise UserError(f"{path}: has no column `{keys[0]}`, which the study has as an axis")
+    if {"metric", "value"} <= {*columns}:
+        return _side_by_side(read_frame(path, ["value"]))
     return read_frame(path, [name for name in columns if name not in keys])
+
+
+def _side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
+    """Of a file with a row for each value, which says its metric: a column for each metric."""
+    metrics = list(dict.fromkeys(frame["metric"]))
+    values = {name: frame["value"].where(frame["metric"] == name) for name in metrics}
+    return frame.drop(columns=["metric", "value"]).assign(**values)

@@ -20,6 +20,7 @@ DEFAULTS: dict[str, Any] = {
     "repository": None,
     "expectations": [],
     "builds": {},
+    "filesystems": {},
     "baselines": [],
     "spacer_kib": 0,
     "cold_client": False,

@@ -102,6 +102,10 @@ FLAGS: dict[str, Flag] = {
         "Where it lies may be a part of what was measured: `make clean` and a new run make all copies "
         "side by side.",
     ),
+    "host-cached": Flag(
+        "The file system lies in an image that is read and written through this system's page cache.",
+        "Name a storage whose file system knows direct I/O: else memory stands in for the disk.",
+    ),
     "residency-unknown": Flag(
         "The kernel did not say how much of the repository was in memory.",
         "Run as the user who owns the copies, on a kernel that allows cachestat or mincore.",

@@ -24,6 +24,7 @@ from vcsbench.evidence import (
     hyperfine_export,
     judgement,
     samework,
+    space,
 )
 from vcsbench.evidence.frames import grouped, read_frame
 from vcsbench.measure.identity import full_name
@@ -37,6 +38,7 @@ NUMBERS = (
     *counted.COLUMNS,
     *carried.COLUMNS,
     *calls.COLUMNS,
+    *space.COLUMNS,
     "scale",
     "waited_s",
     "cell_round_s",
@@ -108,7 +110,7 @@ def collect(
 def measurements(collected: Collected) -> pd.DataFrame:
     """A row per run: cell, the axes, round, run, elapsed_s, user_s, system_s, server_cpu_s,
     client_peak_memory_bytes, what the certificate adds, what client and server read and executed
-    together (counted.columns), what it brought them (carried.COLUMNS), work (what the run did, as JSON: text
+    together (counted.columns), what it brought them (carried.COLUMNS), what it takes (space.COLUMNS), work (what the run did, as JSON: text
     that is equal where the work is; "" if nothing tells), client, client_version, server,
     server_version, binaries (buildlabels.columns), set_aside (the false labels of the attempts before
     this one, with a comma between attempts; "" mostly), copy, order (the position among all
@@ -192,6 +194,7 @@ def _run(
         **_client_peak(run, certificate),
         **counted.columns(certificate, context),
         **carried.columns(run.elapsed_s, seen, context),
+        **space.columns(context),
         "work": _as_text(seen.get("work")),
         "flags": words,
     }

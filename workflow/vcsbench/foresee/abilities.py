@@ -20,9 +20,9 @@ from vcsbench.measure.context import host
 from vcsbench.measure.meters import counters, instructions, residency
 from vcsbench.plan.plan import Plan
 from vcsbench.storages import describe
+from vcsbench.storages.extents import NotAsked, first_extent
 from vcsbench.storages.mounts import IN_MEMORY, mount_of
 from vcsbench.storages.place import Place, resolve
-from vcsbench.subjects.repository.extents import NotAsked, first_extent
 
 # A thing is there (HAS); is not, and something of the configuration cannot be measured (LACKS); is not, and
 # less is told of what is measured (WITHOUT); or is a reason to distrust what is measured (BEWARE).

@@ -16,12 +16,14 @@ from vcsbench.measure.certificate import Witness
 from vcsbench.measure.context import Told, describe
 from vcsbench.measure.discarded import Discarded
 from vcsbench.measure.hooks import Hooks
+from vcsbench.measure.probes import probe_of
 from vcsbench.measure.stage import Stage
 from vcsbench.measure.steps import do, restore
 from vcsbench.measure.timing import Hyperfine
 from vcsbench.measure.work import kind_of
 from vcsbench.measure.work.capture import Captured, capture, unread
 from vcsbench.measure.work.kind import Fingerprint
+from vcsbench.measure.work.neutral import Neutral
 
 # What is not so when it is tried again: some kernels give back memory that is not used for seconds, between
 # the run that warms up and the timed one. No cold run: what lies below us has cached what it read.
@@ -66,8 +68,9 @@ class CellRound:
                 self._set_aside()
                 self._time(lock)
             took_s = self.hyperfine.took_s, self.hooks.took_s
+            self._compare()
             told = Told(self.number, began, self.captured, self.runs, self.set_aside, *took_s)
-            described = describe(self.stage, told)
+            described = describe(self.stage, told) | self._probe()
         return self.hyperfine.export.read_bytes(), described
 
     def _time(self, lock: int) -> None:
@@ -168,6 +171,24 @@ class CellRound:
             if self.work.look and writes
             else {}
         )
+
+    def _compare(self) -> None:
+        """A UserError where a run has not written what it was to write."""
+        writes = self.stage.writes
+        if not (writes and writes.counterpart and self.work.look):
+            return
+        tree, url = writes.counterpart
+        wanted = self.work.look(tree, Neutral(url))
+        for run in self.runs:
+            if run["work"] != wanted:
+                raise UserError(
+                    f"run {run['run']} has not written what an export is: {run['work']} and not {wanted}"
+                )
+
+    def _probe(self) -> dict[str, Any]:
+        """What is asked once for a cell, in its first round."""
+        name = self.recipe.get("probe")
+        return probe_of(name)(self.stage) if name and self.number == 1 else {}
 
     def _certify(self, last: bool) -> None:
         """Certify the run that has just ended, if one has."""

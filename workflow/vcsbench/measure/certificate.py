@@ -170,6 +170,7 @@ class Witness:
                 "written_resident_before": written.share if written else None,
                 "written_resident_after": left.share if left else None,
             }
+            certificate |= _parts(self.writes) if asked else {}
         return certificate
 
     def _resident_read(self) -> residency.Residency | None:
@@ -212,6 +213,12 @@ def _there(*subjects: Subject | None) -> list[Path]:
 def _resident(subject: Subject | None) -> residency.Residency | None:
     there = [folder for folder in subject.folders if folder.exists()] if subject else []
     return residency.ask(*there) if there else None
+
+
+def _parts(subject: Subject) -> dict[str, Any]:
+    """How much of each part of a subject is in memory, where it has such."""
+    found = {name: residency.ask(*paths) for name, paths in subject.parts().items()}
+    return {f"{name}_resident": there.share if there else None for name, there in found.items()}
 
 
 def _io(side: str, used: Usage | None) -> dict[str, Any]:

@@ -46,9 +46,14 @@ class Stage:
         self.writes = self._subject("writes", number)
         self.subjects = [subject for subject in (self.reads, self.writes) if subject]
         self.client = Programs(**recipe["build"]["client"])
-        self.environment = environment(self.client, recipe["environment"])
+        own = {
+            name: text.replace("{run}", str(run)) for name, text in recipe["environment"].items()
+        }
+        self.environment = environment(self.client, own)
         self.files = self._frozen_files()
         self.server = self._server()
+        if self.reads and self.reads.served and self.writes:
+            self.writes.origin = self.origin
         self.command: list[str] = []
         self.argv: list[str] = []
         self.touch: list[str] = []
@@ -155,6 +160,7 @@ class Stage:
     def _words(self, own: Sequence[Words], served: str) -> Words:
         """What the words of a template stand for: programs, axes, the subjects' own, and {url}."""
         options = ["--non-interactive", "--config-dir", str(self._client_files())]
+        options += self.recipe.get("client_options", [])
         words: dict[str, Any] = {
             axis: lambda v=value: v for axis, value in self.recipe["axes"].items()
         }
@@ -187,6 +193,18 @@ class Stage:
         if not self.server:
             return f"{scheme}://{urllib.parse.quote(f'{self.reads.served}/{name}')}"
         return f"{scheme}://{HOST}:{self.server.port}/{urllib.parse.quote(name)}"
+
+    def origin(self) -> str:
+        """The URL of the tree in what the cell reads."""
+        assert self.reads
+        tree = self.reads.words().get("tree")
+        return f"{self.url(self.reads.name)}/{tree() if tree else ''}".rstrip("/")
+
+    def also(self, template: str) -> list[str]:
+        """Another command on the same subjects, by its template, with the same programs and options."""
+        assert self.reads
+        words = [subject.words() for subject in self.subjects]
+        return fill(template, self._words(words, self.reads.name))
 
     @property
     def folders(self) -> list[Path]:

@@ -35,7 +35,7 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any
         "reads": command.get("reads", ""),
         "writes": command.get("writes", ""),
         "runs": command.get("runs", here.config["runs"]),
-        **{key: command[key] for key in ("revisions", "targets") if key in command},
+        **{key: command[key] for key in ("revisions", "targets", "behind") if key in command},
     }
     held = _held(study, command, axes, here)
     for name in _axes(axes):
@@ -98,6 +98,8 @@ def _targets(parts: Mapping[str, Any], here: Here) -> str:
     """The folder below which a command writes; "" for one that writes nothing."""
     if not parts["writes"]:
         return ""
+    if "filesystem" in parts:
+        return str(parts["filesystem"]["root"])
     storage = parts["storage"]["path"]
     wanted = parts.get("targets", here.config["targets"])
     if wanted == "auto":

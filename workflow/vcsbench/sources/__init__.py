@@ -15,6 +15,7 @@ from vcsbench.sources.generated import GeneratedSource
 from vcsbench.sources.git import GitSource
 from vcsbench.sources.svn import SvnSource
 from vcsbench.sources.svn_url import SvnUrlSource
+from vcsbench.sources.tree import ArchiveSource, DirectorySource
 
 
 def _svn(name: str, definition: Mapping[str, Any], where: str) -> Source:
@@ -28,6 +29,8 @@ KINDS: dict[str, Callable[[str, Mapping[str, Any], str], Source]] = {
     "git": GitSource,
     "svn": _svn,
     "dump": DumpSource,
+    "directory": DirectorySource,
+    "archive": ArchiveSource,
 }
 
 # What a definition says of the repository's copies and their use, and not of its history.

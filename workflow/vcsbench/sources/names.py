@@ -1,4 +1,4 @@
-"""Names that git allows and Subversion refuses."""
+"""Names that file systems and git allow and Subversion refuses."""
 
 from __future__ import annotations
 

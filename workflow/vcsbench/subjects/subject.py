@@ -16,12 +16,16 @@ class Subject:
     """A subject of one cell-round. A kind is a module in vcsbench/subjects with its own as SUBJECT.
 
     `folders` are what is cleared, certified and asked for residency; `size` is their bytes, where that is
-    known. `served` is the folder that a server serves for it, None where none can, `name` what it is called
+    known. `counterpart` is a tree that what a run has written has to equal, and the URL that keywords in it may
+    have; None where there is none. `origin` tells the URL of what the cell reads, where that has one.
+    `served` is the folder that a server serves for it, None where none can, `name` what it is called
     below that, and `idle_name` what there is nothing to do for (idle_words).
     """
 
     folders: list[Path]
     size: int = 0
+    counterpart: tuple[Path, str] | None = None
+    origin: Callable[[], str] | None = None
     served: Path | None = None
     name: str = ""
     idle_name: str = ""
@@ -54,6 +58,10 @@ class Subject:
 
     def restore(self) -> None:
         """Make it what it has to be before a run; outside the timed region."""
+
+    def parts(self) -> dict[str, list[Path]]:
+        """The paths of what in it is asked for residency apart, by names; after the last run."""
+        return {}
 
     def discard(self) -> None:
         """Remove what is not to stay when the cell-round has ended."""

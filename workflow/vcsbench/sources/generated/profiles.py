@@ -5,7 +5,7 @@ docs/generated-model.md explains the model and says where each figure comes from
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import sqrt
 
@@ -89,7 +89,8 @@ class Profile:
     `tree_files` and `tree_bytes` are those of trunk's export. `projects` lie side by side in the
     repository: the first is the one that export exports and gets `own_share` of the revisions;
     the trunks of the others are like its own, but of `other_kinds`. `journal_bytes` is the
-    journal's median size.
+    journal's median size. `imported` is the part of trunk that its import has: then a scale makes the
+    tree smaller as it does the history; with 0 trunk grows by the law of growth.
     """
 
     name: str
@@ -112,6 +113,18 @@ class Profile:
     projects: int = 1
     own_share: float = 1.0
     other_kinds: tuple[FileKind, ...] = ()
+    imported: float = 0.0
+
+    def at(self, scale: float) -> Profile:
+        """The profile whose repository is generated at a scale."""
+        if not self.imported:
+            return self
+        return replace(
+            self,
+            revisions=max(2, round(self.revisions * scale)),
+            tree_files=round(self.tree_files * scale),
+            tree_bytes=round(self.tree_bytes * scale),
+        )
 
 
 def _date(year: int, month: int, day: int) -> datetime:
@@ -266,4 +279,32 @@ KDE = Profile(
     repository=RepositorySize(3.8e9, 50e9, 0.9),
 )  # fmt: skip
 
-PROFILES = {profile.name: profile for profile in (RUBY, BSD, TSVN, APACHE, KDE)}
+# 27,000 files and directories; the 1,000 revisions that were updated over, after an import.
+LARGE_TREE = Profile(
+    name="large-tree",
+    revisions=1_002,
+    tree_bytes=263 * MIB,
+    tree_files=24_700,
+    first_date=_date(2011, 6, 1),
+    last_date=_date(2012, 2, 1),
+    authors=30,
+    kinds=(
+        FileKind(0.34, b".c", "braces", size=1.1),
+        FileKind(0.22, b".h", "braces", size=0.6),
+        FileKind(0.14, b".py", "ends", size=0.95, executable=0.5),
+        FileKind(0.25, b".txt", "prose", size=0.9),
+        FileKind(0.05, b".png", "bytes", size=2.5, churn=1, heat=0.3),
+    ),
+    shares=Shares(
+        branch=0.0, new_branch=0.0, new_tag=0.0,
+        add=0.044, delete=0.018, move=0.01, copy=0.002,
+    ),
+    paths=measured.SUBVERSION_PATHS,
+    file_bytes=measured.SUBVERSION_FILES,
+    heat=measured.SUBVERSION_HEAT,
+    message_bytes=measured.SUBVERSION_MESSAGES,
+    repository=RepositorySize(0, 120e6, 1.0),
+    imported=0.99,
+)  # fmt: skip
+
+PROFILES = {profile.name: profile for profile in (RUBY, BSD, TSVN, APACHE, KDE, LARGE_TREE)}

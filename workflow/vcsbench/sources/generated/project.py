@@ -24,7 +24,10 @@ SAMPLE_FILES = 48
 
 def growth(profile: Profile, age: int) -> float:
     """The part of trunk's final size that it has after `age` revisions: the square root of the
-    part of the history. So a scaled repository is the beginning of the whole one."""
+    part of the history. So a scaled repository is the beginning of the whole one. A profile whose
+    import has nearly all of it grows evenly."""
+    if profile.imported:
+        return min(1.0, profile.imported + (1 - profile.imported) * age / profile.revisions)
     return sqrt(min(1.0, max(age, IMPORTED_REVISIONS) / profile.revisions))
 
 

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from vcsbench.sources.git.command import Ref
-from vcsbench.sources.git.names import subversion_path
+from vcsbench.sources.names import subversion_path
 
 TRUNK = b"trunk"
 

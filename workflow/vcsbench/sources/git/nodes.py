@@ -6,8 +6,8 @@ from typing import BinaryIO, NamedTuple
 
 from vcsbench.sources import dumpstream
 from vcsbench.sources.git.changes import ABSENT, EXECUTABLE, FOLDER, SUBMODULE, SYMLINK, Change
-from vcsbench.sources.git.names import subversion_path
 from vcsbench.sources.git.objects import Content, Objects
+from vcsbench.sources.names import subversion_path
 
 # What Subversion has for git's modes.
 PROPERTIES = {SYMLINK: {b"svn:special": b"*"}, EXECUTABLE: {b"svn:executable": b"*"}}

@@ -71,7 +71,12 @@ def last_of(parts: Mapping[str, Any], youngest: int = sys.maxsize) -> int:
     `revisions` says, at a scale as much of them as of it; no later than the youngest."""
     if "revisions" not in parts:
         return youngest
-    return min(round(parts["revisions"] * (parts["repository"]["scale"] or 1)), youngest)
+    return min(part_of(parts["revisions"], parts), youngest)
+
+
+def part_of(revisions: int, parts: Mapping[str, Any]) -> int:
+    """As many of a number of revisions as a cell's repository, at its scale, is of the whole one."""
+    return round(revisions * (parts["repository"]["scale"] or 1))
 
 
 def _seal(label: Mapping[str, Any]) -> str:

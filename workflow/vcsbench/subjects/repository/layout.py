@@ -15,9 +15,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from vcsbench.storages.extents import NotAsked, first_extent
 from vcsbench.storages.mounts import mount_of
 from vcsbench.subjects.repository import fsfs
-from vcsbench.subjects.repository.extents import NotAsked, first_extent
 
 # Steps of each repository; opening a file that is not in the cache reads from the device.
 STEPS = 100

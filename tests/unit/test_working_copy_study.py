@@ -1,0 +1,160 @@
+"""What the study of working copies has and others have not: published numbers a row for each value, axes whose cells
+may be impossible here, revisions that a working copy is behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vcsbench.axes import axis_of, pristines
+from vcsbench.axes.filesystem import AXIS as FILESYSTEM
+from vcsbench.compare.findings import verdicts
+from vcsbench.compare.published import read_published
+from vcsbench.compare.tables import make_table
+from vcsbench.config.configuration import merge
+from vcsbench.config.study import load_study
+from vcsbench.config.validation import read_yaml
+from vcsbench.errors import UserError
+from vcsbench.evidence.space import columns
+from vcsbench.plan.grid import Cell, make_grid
+from vcsbench.plan.recipe import parts_of, why_not
+from vcsbench.run.house import open_here
+from vcsbench.subjects.repository.labels import part_of
+from vcsbench.subjects.working_copy.cloning import told
+
+ROOT = Path(__file__).parent.parent.parent
+STUDY = "working-copy-2012"
+STUDY_FILE = ROOT / "config" / "studies" / f"{STUDY}.yaml"
+DEFAULT = ROOT / "config" / "config.yaml"
+
+
+def made(*include: dict[str, Any], **over: Any) -> tuple[Any, list[Cell]]:
+    grid = {"grid": {STUDY: {"include": list(include)}}} if include else {}
+    raw = merge(read_yaml(DEFAULT), {"studies": [STUDY], "twins": 0, **grid, **over})
+    here = open_here(raw, ROOT, [DEFAULT])
+    return here, make_grid(here, here.config.studies[STUDY], lambda axes: "")
+
+
+def published() -> Any:
+    study = load_study(STUDY_FILE)
+    paths = [ROOT / "config" / "published" / name for name in study.numbers]
+    said = {str(path): study.numbers[path.name] for path in paths}
+    return study, read_published(paths, list(study.axes), said=said)
+
+
+def test_published_numbers_with_a_row_for_each_value_are_a_column_for_each_metric() -> None:
+    _, frame = published()
+    usage = frame[frame["disk_usage_mib"].notna()]
+    assert usage[["reflink", "disk_usage_mib"]].to_numpy().tolist() == [["off", 573], ["on", 361]]
+    nfs = frame[(frame["command"] == "checkout") & (frame["filesystem"] == "nfs")]
+    assert nfs["elapsed_s"].tolist() == [743.2, 143.2]
+    assert set(frame["repo"]) == {"large"} and set(frame["pristines"]) == {"stored"}
+
+
+def test_its_tables_of_published_numbers_have_them_in_the_studys_orientation() -> None:
+    study, frame = published()
+    order = {axis: list(dict.fromkeys(frame[axis])) for axis in study.axes}
+    name = "exclusive-vs-default"
+    table = make_table(frame, name, study.tables[name], order, study.block)
+    of = table[(table["command"] == "checkout") & (table["filesystem"] == "tmpfs")]
+    assert of["value"].tolist() == [pytest.approx(100 * (13.9 / 16.7 - 1))]
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("exclusive-locking-checkout", 16.7 / 13.9),
+        ("exclusive-locking-checkout-nfs", 743.2 / 143.2),
+        ("reflink-disk-usage", 573 / 361),
+    ],
+)
+def test_its_findings_hold_on_what_was_published(name: str, expected: float) -> None:
+    study, frame = published()
+    findings = read_yaml(ROOT / "config/published/findings.yaml")[STUDY]
+    found = verdicts(findings, list(study.axes), frame, None)
+    row = found.set_index("id").loc[name]
+    assert float(row["published"]) == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_null_update_has_no_cell_with_reflinks() -> None:
+    _, cells = made({"repo": "large", "filesystem": "btrfs", "pristines": "stored"})
+    assert {(c.axes["command"], c.axes["reflink"]) for c in cells} == {
+        *(("checkout", how) for how in ("off", "on")),
+        *(("update-1000", how) for how in ("off", "on")),
+        ("update-null", "off"),
+    }
+
+
+def reason(**axes: str) -> str:
+    usual = {"command": "checkout", "repo": "large", "filesystem": "ext4", "reflink": "off"}
+    whole = {**usual, "sqlite_locking": "default", "pristines": "stored", **axes}
+    here, _ = made()
+    return why_not(whole, parts_of(here.config.studies[STUDY], whole, here), here)
+
+
+def test_what_cannot_be_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert reason(reflink="on").endswith("has no reflinks") or "right to mount" in reason()
+    monkeypatch.setattr(pristines, "_version", lambda program: "1.14.2")
+    assert "svn is 1.14.2, and can do without pristines since 1.15" in reason(pristines="none")
+    monkeypatch.setattr(pristines, "_version", lambda program: "1.15.0")
+    assert "pristines" not in reason(pristines="none")
+
+
+def test_a_folder_has_to_be_of_the_kind_that_it_is_called() -> None:
+    here, _ = made(
+        filesystems={"btrfs": "/dev/shm", "elsewhere": "/dev/shm"},
+        grid={STUDY: {"include": [{"repo": "large", "filesystem": "elsewhere"}]}},
+    )
+    assert FILESYSTEM.part("elsewhere", here)["filesystem"]["make"] == ""
+    with pytest.raises(UserError, match="/dev/shm is tmpfs, not btrfs; call it tmpfs"):
+        FILESYSTEM.part("btrfs", here)
+
+
+@pytest.mark.parametrize(
+    "axis, value", [("sqlite_locking", "none"), ("reflink", "yes"), ("pristines", "no")]
+)
+def test_a_value_that_cannot_be_is_one_sentence(axis: str, value: str) -> None:
+    here, _ = made()
+    study = here.config.studies[STUDY]
+    with pytest.raises(UserError, match=rf"`axes\.{axis}`: {value} is n"):
+        axis_of(axis).check([value], study, here)
+
+
+def test_at_a_scale_a_working_copy_is_as_much_less_behind() -> None:
+    assert part_of(1000, {"repository": {"scale": 0.1}}) == 100
+    assert part_of(1000, {"repository": {"scale": None}}) == 1000
+
+
+def test_space_is_told_where_the_context_does() -> None:
+    said = {"used_bytes": 5, "exclusive_bytes": 4, "shared_bytes": None}
+    assert columns({"working_copy": {"space": said}}) == said
+    assert set(columns({}).values()) == {None}
+
+
+LINE = "cloned={} passed_on=3 failed={} errno={}\n"
+
+
+def test_clones_are_told_of_the_timed_runs(tmp_path: Path) -> None:
+    (tmp_path / "reflinks").write_text(LINE.format(9, 0, 0) + LINE.format(7, 0, 0) * 2)
+    assert told(tmp_path, {"reflink": "x", "runs": 2}) == [7, 7]
+    assert told(tmp_path, {"runs": 2}) is None
+
+
+@pytest.mark.parametrize(
+    "said, sentence",
+    [
+        ("", "did nothing in some run"),
+        (LINE.format(7, 0, 0), "did nothing in some run"),
+        (
+            LINE.format(7, 0, 0) + LINE.format(0, 5, 95),
+            "cloned no file .5 times: Operation not supported",
+        ),
+        (LINE.format(0, 0, 0) * 2, "cloned no file .it tried none"),
+    ],
+)
+def test_a_run_without_clones_fails(said: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "reflinks").write_text(said)
+    with pytest.raises(UserError, match=sentence):
+        told(tmp_path, {"reflink": "x", "runs": 2})

@@ -1,0 +1,244 @@
+"""The study of working copies runs from grid to report on file systems that are made, and a working copy that is not
+what its cell says fails that cell."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from project import ROOT, Project, needs
+from vcsbench.axes.reflink import LIBRARY
+from vcsbench.evidence.flags import has_false_label
+from vcsbench.storages.making import why_cannot_make
+
+STUDY = "working-copy-2012"
+LARGE = {"large": {"source": "generated", "profile": "large-tree", "scale": 0.01, "seed": 1}}
+MADE = ("btrfs", "ext4", "xfs", "tmpfs")
+PLAIN = {"reflink": "off", "pristines": "stored"}
+
+pytestmark = needs("svn", "svnserve", "hyperfine")
+
+
+def makes(*kinds: str) -> pytest.MarkDecorator:
+    why = next(filter(None, map(why_cannot_make, kinds)), "")
+    return pytest.mark.skipif(bool(why), reason=why)
+
+
+clones = pytest.mark.skipif(
+    not (ROOT / LIBRARY).exists(), reason="set-up has not built the library that clones files"
+)
+
+
+def configure(project: Project, *include: dict[str, Any], **over: Any) -> None:
+    usual: dict[str, Any] = {
+        "studies": [STUDY],
+        "repositories": LARGE,
+        "rounds": 1,
+        "copies": 1,
+        "runs": "auto",
+        "filesystems": dict.fromkeys(MADE, "make"),
+        "grid": {STUDY: {"include": list(include)}},
+    }
+    project.configure(**{**usual, **over})
+    library = project.path / LIBRARY
+    if (ROOT / LIBRARY).exists() and not library.exists():
+        library.parent.mkdir(parents=True)
+        library.symlink_to(ROOT / LIBRARY)
+
+
+def rows(project: Project, path: str) -> list[dict[str, str]]:
+    with (project.path / "results" / path).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def context(project: Project, cell: str) -> dict[str, Any]:
+    path = project.path / f"results/cells/{STUDY}/{cell}/round1.context.json"
+    said: dict[str, Any] = json.loads(path.read_text())
+    return said
+
+
+def reasons(project: Project) -> dict[str, str]:
+    return {row["cell"]: row["reason"] for row in rows(project, f"failures/{STUDY}.csv")}
+
+
+def left(project: Project) -> list[str]:
+    """What is mounted or attached of a project's."""
+    loops = Path("/sys/block").glob("loop*/loop/backing_file")
+    mounts = Path("/proc/self/mounts").read_text().splitlines()
+    said = [*(file.read_text() for file in loops), *mounts]
+    return [line for line in said if str(project.path) in line]
+
+
+@makes(*MADE)
+@clones
+def test_the_study_runs_from_grid_to_report(whole_project: Project) -> None:
+    project = whole_project
+    configure(
+        project,
+        {**PLAIN, "command": ["checkout", "update-null"]},
+        {**PLAIN, "command": ["checkout", "update-1000"], "filesystem": "btrfs", "reflink": "on"},
+        {**PLAIN, "command": "update-1000", "filesystem": ["btrfs", "xfs"]},
+        {"command": "checkout", "filesystem": "ext4", "reflink": "on", "pristines": "none"},
+    )
+    done = project.snakemake()
+    assert done.returncode == 0, done.stdout
+    assert not left(project)
+    skips = {row["cell"]: row["skip"] for row in rows(project, f"grid/{STUDY}.csv") if row["skip"]}
+    assert "ext4 has no reflinks" in skips["checkout/large/ext4/on/default/none"]
+    runs = rows(project, f"measurements/{STUDY}.csv")
+    assert not [run["flags"] for run in runs if has_false_label(run["flags"])]
+    _did_the_same(runs)
+    _is_certified(project, runs)
+    _took_space(project, runs)
+    verdicts = {row["id"]: row for row in rows(project, f"findings/{STUDY}.csv")}
+    assert float(verdicts["reflink-disk-usage"]["published"]) == pytest.approx(573 / 361)
+    assert float(verdicts["reflink-disk-usage"]["measured"]) > 1.2
+    assert verdicts["exclusive-locking-checkout-nfs"]["verdict"] == "not measured"
+
+
+def _did_the_same(runs: list[dict[str, str]]) -> None:
+    # Checkouts and updates end at the same tree.
+    assert len({run["work"] for run in runs}) == 1
+    assert json.loads(runs[0]["work"])["files"] > 200
+
+
+def _is_certified(project: Project, runs: list[dict[str, str]]) -> None:
+    for run in runs:
+        if run["run"] == max(r["run"] for r in runs if r["cell"] == run["cell"]):
+            parts = ("pristines", "working", "database")
+            shares = [float(run[f"{part}_resident"]) for part in parts]
+            assert min(shares) > 0.95, (run["cell"], shares)
+    locks = {
+        locking: context(project, f"update-null/large/ext4/off/{locking}/stored")["locks"]
+        for locking in ("default", "exclusive")
+    }
+    assert locks["exclusive"] < 30 < locks["default"]
+    said = context(project, "update-1000/large/btrfs/off/default/stored")["working_copy"]
+    first, last = said["revisions"]
+    assert last - first == 10  # at a hundredth, of 1,000
+    assert said["filesystem"]["filesystem"] == "btrfs" and said["filesystem"]["direct_io"] is True
+    assert said["filesystem"]["made"] is True and "rw" in said["filesystem"]["mount_options"]
+    cloned = context(project, "update-1000/large/btrfs/on/default/stored")["working_copy"]["cloned"]
+    assert len(cloned) == 2 and min(cloned) > 0
+
+
+def _took_space(project: Project, runs: list[dict[str, str]]) -> None:
+    used = {run["cell"]: run["used_bytes"] for run in runs}
+    assert not used["update-null/large/ext4/off/default/stored"]
+    tree = json.loads(runs[0]["work"])["bytes"]
+    for kind in MADE:  # a working copy has all files twice
+        assert float(used[f"checkout/large/{kind}/off/default/stored"]) > 2 * tree
+    shared = {run["cell"]: run["shared_bytes"] for run in runs}
+    assert float(shared["checkout/large/btrfs/off/default/stored"]) == 0
+    assert float(shared["checkout/large/btrfs/on/default/stored"]) > 0.5 * tree
+    assert not shared["checkout/large/tmpfs/off/default/stored"]
+
+
+@makes("btrfs")
+@clones
+def test_a_library_that_does_nothing_fails_its_cell(project: Project) -> None:
+    configure(
+        project, {**PLAIN, "command": "checkout", "filesystem": "btrfs", "reflink": ["off", "on"]}
+    )
+    library = project.path / LIBRARY
+    library.unlink()
+    subprocess.run(
+        ["gcc", "-shared", "-x", "c", "/dev/null", "-o", library], check=True
+    )  # it can be loaded
+    assert project.measure(STUDY).returncode == 1
+    found = reasons(project)
+    assert {cell.split("/")[3] for cell in found} == {"on"}
+    assert all("the library that clones files did nothing" in why for why in found.values())
+
+
+@makes("ext4")
+def test_a_client_that_locks_otherwise_fails_its_cell(project: Project) -> None:
+    configure(project, {**PLAIN, "command": "update-null", "filesystem": "ext4"})
+    axis = project.path / "workflow/vcsbench/axes/sqlite_locking.py"
+    axis.write_text(axis.read_text().replace("exclusive-locking=yes", "exclusive-locking=no"))
+    assert project.measure(STUDY).returncode == 1
+    assert {
+        cell: "locks the working copy's database otherwise than exclusive" in why
+        for cell, why in reasons(project).items()
+    } == {"update-null/large/ext4/off/exclusive/stored": True}
+
+
+@makes("tmpfs")
+def test_a_file_system_that_fills_up_fails_its_cell_alone(project: Project) -> None:
+    small = project.path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", small], check=True)
+    try:
+        configure(
+            project,
+            {**PLAIN, "command": "checkout", "filesystem": ["tmpfs", "tiny"]},
+            filesystems={"tmpfs": "make", "tiny": str(small)},
+        )
+        assert project.measure(STUDY).returncode == 1
+        found = reasons(project)
+        assert {cell.split("/")[2] for cell in found} == {"tiny"}
+        assert all("No space left" in why for why in found.values()), found
+        assert not list(small.rglob("*.svn*"))
+        assert len(project.exports()) == 2
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+@makes("tmpfs")
+def test_one_of_the_users_is_used_as_it_is_and_left_so(project: Project) -> None:
+    theirs = project.path / "theirs"
+    theirs.mkdir()
+    (theirs / "file").write_text("mine")
+    configure(
+        project,
+        {**PLAIN, "command": ["checkout", "update-1000"], "sqlite_locking": "default"},
+        filesystems={"home": str(theirs)},
+    )
+    done = project.measure(STUDY)
+    assert done.returncode == 0, done.stdout
+    assert (theirs / "file").read_text() == "mine"
+    assert not list(theirs.rglob("wc.db"))
+    said = context(project, "checkout/large/home/off/default/stored")["working_copy"]["filesystem"]
+    assert said["made"] is False
+
+
+def test_a_folder_on_another_kind_than_its_name_says_is_refused(project: Project) -> None:
+    configure(
+        project,
+        {**PLAIN, "command": "checkout", "filesystem": "btrfs"},
+        filesystems={"btrfs": "/dev/shm"},
+    )
+    done = project.measure(STUDY)
+    assert done.returncode == 1 and "Traceback" not in done.stdout
+    assert "`filesystems.btrfs`: /dev/shm is tmpfs, not btrfs; call it tmpfs" in done.stdout
+
+
+@makes("btrfs")
+def test_a_kill_leaves_nothing_mounted(project: Project) -> None:
+    configure(project, {**PLAIN, "command": "checkout", "filesystem": "btrfs"}, rounds=30)
+    cells = project.path / "results/cells"
+    with subprocess.Popen(
+        project.command(f"results/measurements/{STUDY}.csv"),
+        cwd=project.path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as run:
+        for _ in range(600):
+            if list(cells.rglob("round*.json")) or run.poll() is not None:
+                break
+            subprocess.run(["sleep", "0.1"])
+        assert run.poll() is None
+        run.kill()
+    for _ in range(100):
+        if not left(project):
+            break
+        subprocess.run(["sleep", "0.1"])
+    assert not left(project)
+    configure(project, {**PLAIN, "command": "checkout", "filesystem": "btrfs"})
+    assert project.measure(STUDY).returncode == 0
+    assert not list((project.path / "storage").glob("vcsbench-*/targets/*"))

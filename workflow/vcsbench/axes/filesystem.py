@@ -1,0 +1,74 @@
+"""The axis `filesystem`: what a working copy or a tree is written to, a folder of the user's or one that is
+made for the purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from vcsbench.axes.axis import Axis, Parts
+from vcsbench.errors import UserError
+from vcsbench.storages.making import MADE, why_cannot_make
+from vcsbench.storages.mounts import mount_of
+from vcsbench.storages.place import resolve
+
+if TYPE_CHECKING:
+    from vcsbench.axes.here import Here
+    from vcsbench.config.study import Study
+
+MAKE = "make"
+# What names mean that are those of kinds: a folder by that name has to be of that kind.
+KINDS = {**{kind: (kind,) for kind in MADE}, "nfs": ("nfs", "nfs4")}
+LOOP = """A file system that is made lies in an image on the storage, behind a loop device with direct I/O: its
+journal, allocation and metadata are its own, and its writes reach the same disk as those of all others that are
+made; the storage's own file system lies below them all."""
+
+
+class Filesystem(Axis):
+    """`filesystems` stands for the names in the configuration."""
+
+    speaks = True
+
+    def named(self, here: Here) -> tuple[str, list[str]]:
+        """The configured names."""
+        return "filesystems", list(here.config["filesystems"])
+
+    def defined_in(self, given: Sequence[str] | str, study: Study) -> str:
+        """The key of the configuration."""
+        return "`filesystems`"
+
+    def part(self, value: str, here: Here) -> dict[str, Any]:
+        """Where it is: a folder, or the kind that is made and the folder in which. A UserError where a folder
+        is not of the kind that its name says."""
+        if not value:
+            return {}
+        config = here.config
+        folder = config["filesystems"][value]
+        made = folder == MAKE
+        root = resolve(config["storages"][config["storage"]] if made else folder, here.root)
+        if not made and (wrong := _not_what_it_is_called(value, str(root))):
+            raise UserError(f"{config.where(['filesystems'])}: `filesystems.{value}`: {wrong}")
+        scratch = str(resolve(config["scratch"], here.root))
+        return {
+            "filesystem": {"make": value if made else "", "root": str(root), "scratch": scratch}
+        }
+
+    def why_not(self, value: str, parts: Parts, here: Here) -> str:
+        """One that is made may be impossible to make."""
+        return why_cannot_make(value) if parts.get("filesystem", {}).get("make") else ""
+
+    def limits(self, guests: Sequence[str]) -> list[str]:
+        """What lies below one that is made."""
+        return [LOOP]
+
+
+@cache
+def _not_what_it_is_called(name: str, folder: str) -> str:
+    kind = mount_of(folder).filesystem
+    if kind in KINDS.get(name, (kind,)):
+        return ""
+    return f"{folder} is {kind}, not {name}; call it {kind}, or name a folder on {name}"
+
+
+AXIS = Filesystem("filesystem")

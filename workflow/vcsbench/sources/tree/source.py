@@ -1,0 +1,129 @@
+"""The sources `directory` and `archive`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from vcsbench.sources import dumpstream
+from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of
+from vcsbench.sources.tree import unpack
+from vcsbench.sources.tree.nodes import Nodes, entries
+
+TRUNK = "trunk"
+# One revision makes the tree.
+REVISIONS = 1
+# The only date that there is, so that the same tree gives the same bytes.
+DATE = b"2000-01-01T00:00:00.000000Z"
+# Of a repository's size against its tree's, and of an unpacked archive against a packed one.
+REPOSITORY_FACTOR, PACKED_FACTOR = 0.5, 4
+
+
+class _Tree(Source):
+    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+        self._options = Options(name, definition, where)
+        self._options.allow("path")
+        self._path = self._options.path("path")
+
+    def describe(self) -> str:
+        """One line for reports."""
+        return f"the {self.kind} {self._path}, as one commit"
+
+    def coming(self) -> int:
+        """The one revision."""
+        return REVISIONS
+
+    def tree(self) -> str:
+        """Trunk."""
+        return TRUNK
+
+    @contextmanager
+    def _open(self) -> Iterator[Path]:
+        yield self._path
+
+    def write(self, out: BinaryIO) -> Facts:
+        """The tree as revision 1."""
+        with self._open() as root:
+            nodes = Nodes(root, TRUNK.encode())
+            identity = str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))
+            out.write(dumpstream.header(identity))
+            for number in range(REVISIONS + 1):
+                out.write(dumpstream.revision(number, {b"svn:date": DATE}))
+            for record in nodes.records():
+                out.write(record)
+            out.flush()
+            return Facts(REVISIONS, nodes.notes())
+
+
+class DirectorySource(_Tree):
+    """Any directory."""
+
+    kind = "directory"
+
+    def identity(self) -> str:
+        """From the name, size, mode and time of all that is in it."""
+        self.check()
+        said = [
+            (os.path.relpath(path, self._path), s.st_mode, s.st_size, s.st_mtime_ns)
+            for path, s in entries(self._path)
+        ]
+        return digest_of("directory", self._path.resolve(), said)
+
+    def check(self) -> None:
+        """It has to be one that can be read."""
+        if not self._path.is_dir():
+            what = "is no folder" if self._path.exists() else "does not exist"
+            raise self._options.error("path", f"{self._path} {what}")
+        if not os.access(self._path, os.R_OK | os.X_OK):
+            raise self._options.error("path", f"{self._path} cannot be read")
+
+    @cached_property
+    def _estimate(self) -> Estimate:
+        """From what is in it."""
+        found = [s.st_size for _, s in entries(self._path)]
+        total = sum(found)
+        return Estimate(REVISIONS, int(total * REPOSITORY_FACTOR), len(found), total)
+
+
+class ArchiveSource(_Tree):
+    """An archive: .tar, .tar.gz, .tar.xz, .tar.zst or .zip, told by its first bytes. A folder in which all of it
+    lies is left out."""
+
+    kind = "archive"
+
+    def identity(self) -> str:
+        """From the file's path, size and time."""
+        self.check()
+        state = self._path.stat()
+        return digest_of("archive", self._path.resolve(), state.st_size, state.st_mtime_ns)
+
+    def check(self) -> None:
+        """It has to be one that can be unpacked."""
+        if not self._path.is_file():
+            what = "is no file" if self._path.exists() else "does not exist"
+            raise self._options.error("path", f"{self._path} {what}")
+        try:
+            known = unpack.is_archive(self._path)
+        except OSError as error:
+            raise self._options.error("path", f"{self._path}: {error.strerror}") from error
+        if not known:
+            raise self._options.error(
+                "path", f"{self._path} is no archive (.tar, plain or .gz, .xz, .zst; .zip)"
+            )
+
+    @cached_property
+    def _estimate(self) -> Estimate:
+        """From the file's size."""
+        total = self._path.stat().st_size * PACKED_FACTOR
+        return Estimate(REVISIONS, int(total * REPOSITORY_FACTOR), tree_bytes=total)
+
+    @contextmanager
+    def _open(self) -> Iterator[Path]:
+        with tempfile.TemporaryDirectory(prefix="vcsbench-archive-") as folder:
+            yield unpack.unpack(self._path, Path(folder))

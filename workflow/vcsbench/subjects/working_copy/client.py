@@ -1,0 +1,54 @@
+"""What is done with a working copy by Subversion's client, outside of what is timed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from vcsbench.errors import UserError
+
+# Nothing waits for the next second: what is copied keeps its times.
+ENVIRONMENT = {
+    "LC_ALL": "C.UTF-8",
+    "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP_FOR_TIMESTAMPS": "yes",
+}
+OPTIONS = ("--non-interactive", "--config-option", "config:working-copy:exclusive-locking=yes")
+
+
+def run(svn: str, *words: str | Path, private: Path | None = None) -> str:
+    """What `svn` prints; a UserError with its last words where it fails. `private` is a folder for its
+    configuration, which is made where it is missing."""
+    own: Sequence[str] = ["--config-dir", str(private)] if private else []
+    done = subprocess.run(
+        [svn, *map(str, words), *OPTIONS, *own],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **ENVIRONMENT},
+    )
+    if done.returncode:
+        last = " ".join(done.stderr.strip().splitlines()[-3:])
+        raise UserError(f"svn {words[0]}: exits with {done.returncode}: {last}")
+    return done.stdout.strip()
+
+
+def relocate(svn: str, path: Path, url: str) -> None:
+    """Tell a working copy where its repository is served now."""
+    run(svn, "relocate", url, path)
+
+
+def check_clean(svn: str, path: Path, revision: int) -> None:
+    """A UserError where a working copy is not whole at a revision, or has changes."""
+    said = run(svn, "status", path).splitlines()
+    if said:
+        raise UserError(
+            f"{path}: the working copy is not clean after the runs: {said[0]} (and {len(said) - 1} more)"
+        )
+    at = run(svn, "info", "--show-item", "revision", path)
+    if at != str(revision):
+        raise UserError(
+            f"{path}: the working copy is at revision {at} after the runs, not at {revision}"
+        )

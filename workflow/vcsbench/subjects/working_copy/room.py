@@ -1,0 +1,81 @@
+"""Where a working copy is put: a file system that is made for it, or a folder in one that the user has."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from vcsbench.storages.describe import storage
+from vcsbench.storages.making import Made
+from vcsbench.storages.mounts import mount_of
+from vcsbench.storages.place import Place
+
+MIB = 1 << 20
+# No file system that is made is smaller: btrfs and xfs are others then.
+SMALLEST = 1024 * MIB
+# Free beside what lies there: an update has old and new, and no file system likes to be full.
+TIMES, BESIDE = 3, 512 * MIB
+
+
+class Room:
+    """By the part of a recipe that the axis `filesystem` says. Nothing is made before open()."""
+
+    def __init__(self, part: Mapping[str, Any]) -> None:
+        # Its name says which process it is of: what a killed one leaves is removed by the next run.
+        self.folder = Place(part["root"], os.getcwd()).make("targets") / str(os.getpid())
+        self.make: str = part["make"]
+        self.made: Made | None = None
+        self.path = self.folder / ("mounted/wc" if self.make else "wc")
+        self._empty = 0
+
+    def open(self, expected: int) -> None:
+        """Make it, for so many bytes."""
+        if not self.folder.exists():
+            self.folder.mkdir()
+        if self.make:
+            size = max(SMALLEST, TIMES * expected + BESIDE)
+            self.made = Made(self.make, size // MIB * MIB, self.folder)
+            self.made.fresh()
+        self._empty = self._taken()
+
+    def clear(self) -> None:
+        """Take away what lies there: of a file system that is made, by making it anew."""
+        if self.made:
+            self.made.fresh()
+        else:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.sync()
+        self._empty = self._taken()
+
+    def close(self) -> None:
+        """Remove all of it, as far as that is possible."""
+        if self.made:
+            self.made.remove()
+            self.made = None
+        elif not self.make:
+            shutil.rmtree(self.path, ignore_errors=True)
+        if self.folder.exists():
+            self.folder.rmdir()
+
+    def used(self) -> int:
+        """The bytes that the file system has taken since it was cleared, as df tells, with all that is dirty
+        written."""
+        return self._taken() - self._empty
+
+    def _taken(self) -> int:
+        os.sync()
+        there = os.statvfs(self.path.parent)
+        return (there.f_blocks - there.f_bfree) * there.f_frsize
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether an image is read and written through this system's page cache."""
+        return bool(self.made and self.made.direct is False)
+
+    def described(self) -> dict[str, Any]:
+        """What the kernel tells of the file system; whether it was made, and its image's size and I/O."""
+        where = self.path.parent
+        of_made = {"bytes": self.made.size, "direct_io": self.made.direct} if self.made else {}
+        return {**storage(mount_of(where).filesystem, where), "made": bool(self.made), **of_made}

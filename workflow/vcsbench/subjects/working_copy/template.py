@@ -1,0 +1,88 @@
+"""Working copies that others are copied from, and the export that one has to equal: in the scratch folder,
+each made once, whatever file system it is copied to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import urllib.parse
+from collections.abc import Callable
+from pathlib import Path
+
+from vcsbench.storages.place import Place
+from vcsbench.subjects.repository import Repository
+from vcsbench.subjects.subject import Recipe
+from vcsbench.subjects.working_copy import client
+from vcsbench.wholefile import read_json, write_json
+
+FOLDER = "working-copies"
+# What a file takes beside its bytes, on average: half a block, and an inode.
+BESIDE = 4096
+
+
+class Templates:
+    """Those of one repository, as a client makes them."""
+
+    def __init__(self, recipe: Recipe, repository: Repository, svn: str) -> None:
+        self.place = Place(recipe["filesystem"]["scratch"], os.getcwd())
+        self.svn = svn
+        self.options = recipe.get("pristine_options", [])
+        self.url = f"file://{urllib.parse.quote(str(repository.path))}"
+        self.tree = repository.words()["tree"]()
+        what = [recipe["repository"]["identity"], self.tree, self.options, recipe["binaries"]]
+        self.digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
+
+    def working_copy(self, revision: int) -> Path:
+        """A clean working copy at a revision."""
+        return self._made(f"{self.digest}-{revision}", self._check_out(revision))
+
+    def export(self, revision: int) -> tuple[Path, str]:
+        """An export of a revision, and the URL of the repository that its keywords may have."""
+        return self._made(f"{self.digest}-{revision}-export", self._export(revision)), self.url
+
+    def bytes_of(self, revision: int) -> int:
+        """About what a working copy of a revision takes."""
+        path, _ = self.export(revision)
+        return int(read_json(_record_of(path))["bytes"])
+
+    def _source(self) -> str:
+        return f"{self.url}/{self.tree}".rstrip("/")
+
+    def _check_out(self, revision: int) -> Callable[[Path], None]:
+        words = ("checkout", "-q", "--ignore-externals", *self.options, f"-r{revision}")
+        return lambda to: _svn(self.svn, to, *words, self._source())
+
+    def _export(self, revision: int) -> Callable[[Path], None]:
+        words = ("export", "-q", "--ignore-externals", f"-r{revision}")
+        return lambda to: _svn(self.svn, to, *words, self._source())
+
+    def _made(self, name: str, make: Callable[[Path], None]) -> Path:
+        """What is called so; made where it is not there, or was not finished."""
+        path = self.place.make(FOLDER) / name
+        record = _record_of(path)
+        if not record.exists() or not path.exists():
+            record.unlink(missing_ok=True)
+            if path.exists():
+                shutil.rmtree(path)
+            make(path)
+            write_json(record, {"path": str(path), "bytes": 2 * _bytes(path)})
+        return path
+
+
+def _svn(svn: str, to: Path, *words: str) -> None:
+    client.run(svn, *words, to)
+
+
+def _record_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+def _bytes(path: Path) -> int:
+    """What the files of a tree take, each rounded up."""
+    return sum(
+        os.lstat(os.path.join(folder, name)).st_size + BESIDE
+        for folder, _, names in os.walk(path)
+        for name in names
+    )
