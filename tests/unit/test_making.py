@@ -1,4 +1,4 @@
-"""File systems that are made: real ones, and nothing of them is left, however the process that made them ends.
+"""File systems that are made: real ones, of which nothing is left, however the process ends that made them.
 
 Each is made in a process of its own: mounts of its own stay with a process."""
 

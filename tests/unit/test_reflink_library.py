@@ -1,5 +1,5 @@
-"""The library that has Subversion's client install working files as clones, on a real btrfs, xfs and ext4: it clones
-what it may, and what a client leaves is what it leaves without."""
+"""The library that has Subversion's client install working files as clones, on a real btrfs, xfs and ext4:
+it clones what it may, and what a client leaves is what it leaves without."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ def test_a_local_change_is_merged_and_stays(folder: Path) -> None:
     script = CHECKOUT + (
         "svn update -q -r1 cloned; sed -i '$s/.*/mine/' cloned/merged; rm said\n"
         "LD_PRELOAD=$LIBRARY SVN_REFLINK_STATS=$PWD/said svn update -q cloned\n"
-        "cat said; head -1 cloned/merged; tail -1 cloned/merged; svn status cloned; cmp start/large cloned/large\n"
+        "cat said; head -1 cloned/merged; tail -1 cloned/merged; svn status cloned\n"
+        "cmp start/large cloned/large\n"
         "svn cat cloned/merged | tail -1\n"
     )
     said, first, last, status, pristine = inside("btrfs", folder, script)

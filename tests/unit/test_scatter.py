@@ -11,7 +11,9 @@ import pytest
 from vcsbench.compare.scatter import of_runs
 
 
-def frame(within: float, between: float, shared: float, runs: int, rounds: int = 200) -> pd.DataFrame:
+def frame(
+    within: float, between: float, shared: float, runs: int, rounds: int = 200
+) -> pd.DataFrame:
     rng = np.random.default_rng(1)
     rows = []
     for command, level in (("log", 1.0), ("export", 0.1)):
@@ -26,7 +28,9 @@ def frame(within: float, between: float, shared: float, runs: int, rounds: int =
     return pd.DataFrame(rows, columns=columns)
 
 
-@pytest.mark.parametrize(("within", "between", "runs"), [(0.08, 0.04, 4), (0.0, 0.09, 1), (0.1, 0.0, 6)])
+@pytest.mark.parametrize(
+    ("within", "between", "runs"), [(0.08, 0.04, 4), (0.0, 0.09, 1), (0.1, 0.0, 6)]
+)
 def test_it_is_what_runs_scatter_by_whatever_they_share(
     within: float, between: float, runs: int
 ) -> None:

@@ -27,6 +27,7 @@ DIGESTS = {
     "tsvn": (0.002, "d0207cfd6f8a9020b581bce3a7fd98f558b041aad245d094c199228f7dd48b8a"),
     "apache": (0.0003, "0a8dd35d78187c3c0908d4f93f2a4943f9a865d350d6e40038ec0f24bb59890e"),
     "kde": (0.00001, "7aaba0365b5060f2613350b2530e6e4c6e6e4abcb56360f9e03bd6267a89a424"),
+    "large-tree": (0.01, "ce0580025ed32e021bda5f869981523c8f1a29f96ae8683536f9e3f54bd8467e"),
 }
 
 
@@ -132,7 +133,10 @@ def test_identity_changes_with_each_key_and_only_with_them() -> None:
     ("definition", "said"),
     [
         ({}, "profile: is missing"),
-        ({"profile": "perl"}, "profile: must be one of ruby, bsd, tsvn, apache, kde, not 'perl'"),
+        (
+            {"profile": "perl"},
+            "profile: must be one of ruby, bsd, tsvn, apache, kde, large-tree, not",
+        ),
         ({"profile": "ruby", "scale": 0}, "scale: must be above 0 and at most 1, not 0"),
         ({"profile": "ruby", "scale": 1.01}, "scale: must be above 0 and at most 1, not 1.01"),
         ({"profile": "ruby", "scale": float("nan")}, "scale: must be above 0"),

@@ -134,7 +134,7 @@ def test_nothing_gets_out_of_the_folder_that_an_archive_is_unpacked_in(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "source, make, says",
+    ("source", "make", "says"),
     [
         ("directory", lambda p: None, "does not exist"),
         ("directory", lambda p: p.write_text(""), "is no folder"),

@@ -139,6 +139,7 @@ def test_a_dump_that_is_gone_is_made_anew(project: Project) -> None:
     assert len(rows(project.path / f"results/measurements/{SSD}.csv")) == 2
 
 
+@pytest.mark.slow
 @needs("svnadmin", "hyperfine")
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system")
 def test_a_storage_that_is_full_in_the_middle_of_a_load_fails_its_cells_alone(

@@ -1,10 +1,11 @@
-"""The study of working copies runs from grid to report on file systems that are made, and a working copy that is not
-what its cell says fails that cell."""
+"""The study of working copies runs from grid to report on file systems that are made, and a working copy that
+is not what its cell says fails that cell."""
 
 from __future__ import annotations
 
 import csv
 import json
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from vcsbench.storages.making import why_cannot_make
 STUDY = "working-copy-2012"
 LARGE = {"large": {"source": "generated", "profile": "large-tree", "scale": 0.01, "seed": 1}}
 MADE = ("btrfs", "ext4", "xfs", "tmpfs")
-PLAIN = {"reflink": "off", "pristines": "stored"}
+PLAIN = {"repo": "large", "reflink": "off", "pristines": "stored"}
 
 pytestmark = needs("svn", "svnserve", "hyperfine")
 
@@ -83,13 +84,13 @@ def test_the_study_runs_from_grid_to_report(whole_project: Project) -> None:
         {**PLAIN, "command": ["checkout", "update-null"]},
         {**PLAIN, "command": ["checkout", "update-1000"], "filesystem": "btrfs", "reflink": "on"},
         {**PLAIN, "command": "update-1000", "filesystem": ["btrfs", "xfs"]},
-        {"command": "checkout", "filesystem": "ext4", "reflink": "on", "pristines": "none"},
+        {**PLAIN, "command": "checkout", "filesystem": "ext4", "reflink": "on"},
     )
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
     assert not left(project)
     skips = {row["cell"]: row["skip"] for row in rows(project, f"grid/{STUDY}.csv") if row["skip"]}
-    assert "ext4 has no reflinks" in skips["checkout/large/ext4/on/default/none"]
+    assert "ext4 has no reflinks" in skips["checkout/large/ext4/on/default/stored"]
     runs = rows(project, f"measurements/{STUDY}.csv")
     assert not [run["flags"] for run in runs if has_false_label(run["flags"])]
     _did_the_same(runs)
@@ -139,6 +140,7 @@ def _took_space(project: Project, runs: list[dict[str, str]]) -> None:
     assert not shared["checkout/large/tmpfs/off/default/stored"]
 
 
+@pytest.mark.slow
 @makes("btrfs")
 @clones
 def test_a_library_that_does_nothing_fails_its_cell(project: Project) -> None:
@@ -156,6 +158,7 @@ def test_a_library_that_does_nothing_fails_its_cell(project: Project) -> None:
     assert all("the library that clones files did nothing" in why for why in found.values())
 
 
+@pytest.mark.slow
 @makes("ext4")
 def test_a_client_that_locks_otherwise_fails_its_cell(project: Project) -> None:
     configure(project, {**PLAIN, "command": "update-null", "filesystem": "ext4"})
@@ -189,6 +192,7 @@ def test_a_file_system_that_fills_up_fails_its_cell_alone(project: Project) -> N
         subprocess.run(["umount", small], check=True)
 
 
+@pytest.mark.slow
 @makes("tmpfs")
 def test_one_of_the_users_is_used_as_it_is_and_left_so(project: Project) -> None:
     theirs = project.path / "theirs"
@@ -218,6 +222,60 @@ def test_a_folder_on_another_kind_than_its_name_says_is_refused(project: Project
     assert "`filesystems.btrfs`: /dev/shm is tmpfs, not btrfs; call it tmpfs" in done.stdout
 
 
+@pytest.mark.slow
+@makes("tmpfs")
+def test_a_server_elsewhere_is_measured_as_far_as_it_is_seen(project: Project) -> None:
+    part = {**PLAIN, "command": "update-1000", "filesystem": "tmpfs", "sqlite_locking": "default"}
+    configure(project, part)
+    record = "results/repositories/disk.json"
+    assert project.snakemake(record).returncode == 0
+    place = Path(json.loads((project.path / record).read_text())["place"])
+    (copy,) = (place / "repositories").glob("large.*.1")
+    port = free_port()
+    argv = ["svnserve", "-d", "--foreground", "--listen-host", "127.0.0.1", "--listen-port"]
+    with subprocess.Popen([*argv, str(port), "-r", copy.parent]) as server:
+        try:
+            there = {"host": "elsewhere", "url": f"svn://127.0.0.1:{port}/{copy.name}"}
+            configure(project, part, server=there)
+            done = project.measure(STUDY)
+            assert done.returncode == 0, done.stdout
+            cell = "update-1000/large/tmpfs/off/default/stored"
+            said = context(project, cell)
+            assert said["remote"] == there and said["server"] is None
+            assert "server" not in said["promises"]
+            run = rows(project, f"measurements/{STUDY}.csv")[0]
+            assert not run["server_cpu_s"] and not has_false_label(run["flags"])
+            # What lies there has to be what lies here.
+            configure(project, part, server={**there, "url": f"svn://127.0.0.1:{port}/empty"})
+            assert project.measure(STUDY).returncode == 1
+            assert "relocate" in reasons(project)[cell]
+        finally:
+            server.kill()
+
+
+def free_port() -> int:
+    with socket.socket() as asked:
+        asked.bind(("127.0.0.1", 0))
+        return int(asked.getsockname()[1])
+
+
+def test_of_a_server_elsewhere_what_is_its_own_is_not_compared(project: Project) -> None:
+    study = "fsfs-san-2014"
+    part = {"command": "log", "ra": "svn", "repo": "large", "cache": "hot-os", "config": "slow"}
+    configure(
+        project,
+        studies=[study],
+        grid={study: {"include": [part]}},
+        server={"host": "elsewhere", "url": "svn://elsewhere/large"},
+    )
+    assert project.snakemake(f"results/grid/{study}.csv").returncode == 0
+    skips = {row["skip"] for row in rows(project, f"grid/{study}.csv")}
+    assert (
+        len(skips) == 1 and "nothing here sets or sees that of the one on elsewhere" in skips.pop()
+    )
+
+
+@pytest.mark.slow
 @makes("btrfs")
 def test_a_kill_leaves_nothing_mounted(project: Project) -> None:
     configure(project, {**PLAIN, "command": "checkout", "filesystem": "btrfs"}, rounds=30)

@@ -26,6 +26,8 @@ CONDA = ("micromamba", "mamba", "conda", "pixi")
 class BuildAxis(Axis):
     """`builds` stands for the names in the configuration."""
 
+    of_server = True
+
     def check(self, values: list[str], study: Study, here: Here) -> None:
         """The configuration has to have builds."""
         where = here.config.where(["builds"])

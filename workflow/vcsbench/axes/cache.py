@@ -98,6 +98,7 @@ class Cache(Axis):
     """The values are the states."""
 
     speaks = True
+    of_server = True
 
     def part(self, value: str, here: Here) -> dict[str, Any]:
         """The state's steps and promises. A UserError where there is no such state."""

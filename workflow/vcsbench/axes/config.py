@@ -27,6 +27,8 @@ def server_names(root: Path) -> list[str]:
 class ServerConfig(Axis):
     """`servers` stands for all folders."""
 
+    of_server = True
+
     def named(self, here: Here) -> tuple[str, list[str]]:
         """All folders."""
         return "servers", here.servers

@@ -3,6 +3,7 @@ made for the purpose."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 MAKE = "make"
 # What names mean that are those of kinds: a folder by that name has to be of that kind.
 KINDS = {**{kind: (kind,) for kind in MADE}, "nfs": ("nfs", "nfs4")}
-LOOP = """A file system that is made lies in an image on the storage, behind a loop device with direct I/O: its
-journal, allocation and metadata are its own, and its writes reach the same disk as those of all others that are
-made; the storage's own file system lies below them all."""
+LOOP = """A file system that is made lies in an image on the storage, behind a loop device with direct I/O:
+its journal, allocation and metadata are its own, and its writes reach the same disk as those of all others
+that are made; the storage's own file system lies below them all."""
 
 
 class Filesystem(Axis):
@@ -47,16 +48,18 @@ class Filesystem(Axis):
         folder = config["filesystems"][value]
         made = folder == MAKE
         root = resolve(config["storages"][config["storage"]] if made else folder, here.root)
-        if not made and (wrong := _not_what_it_is_called(value, str(root))):
+        if not made and root.is_dir() and (wrong := _not_what_it_is_called(value, str(root))):
             raise UserError(f"{config.where(['filesystems'])}: `filesystems.{value}`: {wrong}")
-        scratch = str(resolve(config["scratch"], here.root))
-        return {
-            "filesystem": {"make": value if made else "", "root": str(root), "scratch": scratch}
-        }
+        return {"filesystem": {"make": value if made else "", "root": str(root)}}
 
     def why_not(self, value: str, parts: Parts, here: Here) -> str:
-        """One that is made may be impossible to make."""
-        return why_cannot_make(value) if parts.get("filesystem", {}).get("make") else ""
+        """One that is made may be impossible to make; a folder has to be there."""
+        told = parts.get("filesystem")
+        if not told:
+            return ""
+        if told["make"]:
+            return why_cannot_make(value)
+        return "" if os.path.isdir(told["root"]) else f"{told['root']} is no folder"
 
     def limits(self, guests: Sequence[str]) -> list[str]:
         """What lies below one that is made."""

@@ -14,6 +14,7 @@ class Format(Axis):
     """f6 came with Subversion 1.8, f7 with 1.9, f8 with 1.10."""
 
     speaks = True
+    of_server = True
 
     def part(self, value: str, here: Here) -> dict[str, Any]:
         """The repository's format."""

@@ -18,6 +18,7 @@ class Packing(Axis):
     """nopack or pack."""
 
     speaks = True
+    of_server = True
 
     def part(self, value: str, here: Here) -> dict[str, Any]:
         """The repository's packing."""

@@ -39,7 +39,8 @@ class Pristines(Axis):
         version = _version(Programs(**parts["build"]["client"]).find("svn"))
         if version and tuple(map(int, version.split(".")[:2])) >= SINCE:
             return ""
-        return f"svn is {version or 'not there'}, and can do without pristines since {'.'.join(map(str, SINCE))}"
+        since = ".".join(map(str, SINCE))
+        return f"svn is {version or 'not there'}, and can do without pristines since {since}"
 
 
 @cache

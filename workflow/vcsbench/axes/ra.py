@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from vcsbench.axes.axis import Axis
+from vcsbench.axes.axis import Axis, Parts
 
 if TYPE_CHECKING:
     from vcsbench.axes.here import Here
@@ -30,8 +30,19 @@ class Ra(Axis):
     speaks = True
 
     def part(self, value: str, here: Here) -> dict[str, Any]:
-        """The access; whether its server is here depends on the build."""
-        return {"access": ACCESS[value]}
+        """The access; whether its server is here depends on the build. One on another machine is `remote`."""
+        access, server = ACCESS[value], here.config["server"]
+        if not server or not value:
+            return {"access": access}
+        return {"access": {**access, "server": ""}, "remote": server}
+
+    def why_not(self, value: str, parts: Parts, here: Here) -> str:
+        """A server on another machine is reached in one way, and not compared with what is here."""
+        server = parts.get("remote")
+        access = parts["access"]["scheme"]
+        if not server or server["url"].startswith(f"{access}://"):
+            return ""
+        return f"the server on {server['host']} is not reached over {access}"
 
     def limits(self, guests: Sequence[str]) -> list[str]:
         """That no network lies between."""

@@ -19,8 +19,8 @@ SOURCE = Path("workflow", "native", "svn_reflink.c")
 LIBRARY = Path(".tools", "lib", "svn_reflink.so")
 # Of the environment: what it writes for each run.
 STATISTICS = "SVN_REFLINK_STATS"
-NOT_SUBVERSIONS = """Subversion's client does not clone files by itself: with `reflink: on` a preloaded library has it
-clone each working file that equals its pristine. What it shows is what such a client would gain."""
+NOT_SUBVERSIONS = """Subversion's client does not clone files by itself: with `reflink: on` a preloaded
+library has it clone each working file that equals its pristine. It shows what such a client would gain."""
 
 
 class Reflink(Axis):

@@ -20,6 +20,8 @@ as new, so that `on` (level 1) and the levels above it are the same there; the p
 class WireCompression(Axis):
     """It is svnserve's: http compresses by other means, and over file nothing is sent."""
 
+    of_server = True
+
     def unfit(self, value: str) -> str:
         """It has to be a level."""
         if value in LEVELS or (value.isdigit() and int(value) <= HIGHEST):

@@ -43,7 +43,8 @@ def decided(
     scatter: float = math.nan,
 ) -> tuple[Counter[str], str]:
     """The same as given(), from the tables themselves: where runs scatter much (`scatter`, as scatter.of_runs
-    has it), to what only a wide margin answers first. What is `steering` (asked.asked) has a say in where they go, as long as tables want any."""
+    has it), to what only a wide margin answers first. What is `steering` (asked.asked) has a say in where
+    they go, as long as tables want any."""
     found = answers.comparisons(tables, terms)
     if _pct(scatter) > NOISY_PCT and terms.limits.notable_pct < WIDE_PCT:
         wide = replace(terms, limits=replace(terms.limits, notable_pct=WIDE_PCT))

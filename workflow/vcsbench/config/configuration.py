@@ -21,6 +21,7 @@ DEFAULTS: dict[str, Any] = {
     "expectations": [],
     "builds": {},
     "filesystems": {},
+    "server": None,
     "baselines": [],
     "spacer_kib": 0,
     "cold_client": False,

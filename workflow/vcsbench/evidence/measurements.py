@@ -109,11 +109,11 @@ def collect(
 
 def measurements(collected: Collected) -> pd.DataFrame:
     """A row per run: cell, the axes, round, run, elapsed_s, user_s, system_s, server_cpu_s,
-    client_peak_memory_bytes, what the certificate adds, what client and server read and executed
-    together (counted.columns), what it brought them (carried.COLUMNS), what it takes (space.COLUMNS), work (what the run did, as JSON: text
-    that is equal where the work is; "" if nothing tells), client, client_version, server,
-    server_version, binaries (buildlabels.columns), set_aside (the false labels of the attempts before
-    this one, with a comma between attempts; "" mostly), copy, order (the position among all
+    client_peak_memory_bytes, what the certificate adds, what client and server read and executed together
+    (counted.columns), what it brought them (carried.COLUMNS), what it takes (space.COLUMNS), work (what the
+    run did, as JSON: text that is equal where the work is; "" if nothing tells), client, client_version,
+    server, server_version, binaries (buildlabels.columns), set_aside (the false labels of the attempts
+    before this one, with a comma between attempts; "" mostly), copy, order (the position among all
     cell-rounds), seed (what that order was drawn from), scale, host, started_at, waited_s (seconds before,
     for other measurements on the machine), cell_round_s (that it took from then on, all in all), flags
     (words separated by spaces)."""

@@ -79,7 +79,9 @@ class CellRound:
         stage = self.stage
         self.prepared = 0
         self.runs = []
-        self.witness = Witness(stage.reads, stage.writes, stage.server, self.recipe["clearing"])
+        # What a server elsewhere reads is not here.
+        reads = None if "remote" in self.recipe else stage.reads
+        self.witness = Witness(reads, stage.writes, stage.server, self.recipe["clearing"])
         self.hyperfine = Hyperfine(
             self.run, self.hooks, stage.argv, stage.stdin, self.warmup, self.recipe["runs"]
         )

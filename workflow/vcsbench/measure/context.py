@@ -50,6 +50,7 @@ def describe(stage: Stage, told: Told) -> dict[str, Any]:
         "environment": changing(),
         "server": _server(stage, told.runs),
         "servers": recipe["servers"],
+        "remote": recipe.get("remote"),
         "server_files": _files(stage.files),
         "host": host(),
         "targets": recipe["targets"],

@@ -140,7 +140,7 @@ class Stage:
         self.command = fill(self.recipe["argv"], words)
         self.argv = [*self._launcher(), *self.command]
         self.stdin = "".join(fill(self.recipe["stdin"], words))
-        if all(idle) and self.reads:
+        if all(idle) and self.reads and "remote" not in self.recipe:
             touch = fill(self.recipe["argv"], self._words(idle, self.reads.idle_name))
             self.touch = [word.replace(CLIENT, "1") for word in touch]
 
@@ -187,8 +187,10 @@ class Stage:
         return client
 
     def url(self, name: str) -> str:
-        """The URL of what is called so below the served folder."""
+        """The URL of what is called so below the served folder; of a server elsewhere, its repository's."""
         assert self.reads
+        if remote := self.recipe.get("remote"):
+            return str(remote["url"]).replace("{repo}", self.recipe["repository"]["name"])
         scheme = self.recipe["access"]["scheme"]
         if not self.server:
             return f"{scheme}://{urllib.parse.quote(f'{self.reads.served}/{name}')}"

@@ -6,8 +6,8 @@ METRIC = Metric(
     name="disk_usage_mib",
     title="Disk usage",
     unit="MiB",
-    reading="MiB that the file system had taken more when the working copy was there and everything written, as "
-    "df tells it: its own metadata included, shared blocks counted once.",
+    reading="MiB that the file system had taken more when the working copy was there and everything written, "
+    "as df tells it: its own metadata included, shared blocks counted once.",
     quantity="disk usage",
     needs=("used_bytes",),
     value=lambda part: part["used_bytes"] / 2**20,

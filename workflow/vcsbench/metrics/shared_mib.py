@@ -6,8 +6,8 @@ METRIC = Metric(
     name="shared_mib",
     title="Shared blocks",
     unit="MiB",
-    reading="MiB of blocks that several files of the working copy share, each counted once, by the extents of "
-    "its files; empty where the file system does not say.",
+    reading="MiB of blocks that several files of the working copy share, each counted once, by the extents "
+    "of its files; empty where the file system does not say.",
     quantity="shared blocks",
     needs=("shared_bytes",),
     value=lambda part: part["shared_bytes"] / 2**20,

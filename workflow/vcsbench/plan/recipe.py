@@ -48,12 +48,20 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any
     if parts["runs"] == AUTO:
         parts["runs"] = usual
     parts["server"] = parts["access"]["server"]
+    if "remote" in parts:
+        # Of a server that somebody else runs nothing can be promised.
+        parts["state"] = {**parts["state"], "promises": _without_server(parts["state"]["promises"])}
     return parts
 
 
 def why_not(axes: Mapping[str, str], parts: Mapping[str, Any], here: Here) -> str:
     """Why a cell cannot be measured here; "" if it can."""
     for name in _axes(axes):
+        if "remote" in parts and axes.get(name) and axis_of(name).of_server:
+            host = parts["remote"]["host"]
+            return (
+                f"{name} is the server's, and nothing here sets or sees that of the one on {host}"
+            )
         if reason := axis_of(name).why_not(axes.get(name, ""), parts, here):
             return reason
     return ""
@@ -122,6 +130,14 @@ def _held(
                 f"{', '.join(with_files())}"
             )
     return held
+
+
+def _without_server(promises: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        what: _without_server(promise) if what == "then" else promise
+        for what, promise in promises.items()
+        if what != "server"
+    }
 
 
 def _merge(parts: dict[str, Any], more: Mapping[str, Any]) -> None:

@@ -40,6 +40,7 @@ class Setting:
     storages: list[str]
     layouts: list[str]
     targets: list[str]
+    elsewhere: list[str]
     subjects: Subjects
     configurations: list[Configuration]
     commands: list[tuple[str, str]]
@@ -75,6 +76,7 @@ def summarise(contexts: Iterable[Record], study: Study) -> Setting:
         storages=_storages(c["storage"] for c in found if c.get("storage")),
         layouts=distinct(_layout(c) for c in found if (c.get("layout") or {}).get("sentence")),
         targets=distinct(_target(context) for context in found if context.get("targets")),
+        elsewhere=distinct(_elsewhere(c["remote"]) for c in found if c.get("remote")),
         subjects=subjects,
         configurations=_configurations(found, study),
         commands=distinct(_command(context, study) for context in found),
@@ -117,6 +119,13 @@ def _guest(host: Record) -> str:
     return "of a hypervisor" if host["virtualized"] == "yes" else str(host["virtualized"])
 
 
+def _elsewhere(remote: Record) -> str:
+    return (
+        f"The server is on {remote['host']} ({remote['url']}) and somebody else's: its CPU, memory, caches "
+        f"and options are not measured, and what lies between is in the times."
+    )
+
+
 def _layout(context: Record) -> str:
     storage = (context.get("storage") or {}).get("name")
     return f"{storage}: the copies {context['layout']['sentence']}."
@@ -140,10 +149,25 @@ def _host(host: Record) -> str:
 
 def _target(context: Record) -> str:
     """Where a command wrote to, and whether that is the storage under test."""
+    if working_copy := context.get("working_copy"):
+        return _filesystem(
+            (context.get("axes") or {}).get("filesystem"), working_copy["filesystem"]
+        )
     storage = str(context.get("storage", {}).get("path", ""))
     if storage.startswith(str(context["targets"]).rstrip("/") + "/"):
         return f"{context['targets']}, the storage itself"
     return f"{context['targets']}, not the storage: its own cost of writing is not in the times"
+
+
+def _filesystem(name: Any, told: Record) -> str:
+    """The file system of a working copy; one that is made has another path and device each time."""
+    if not told.get("made"):
+        return _storage({**told, "name": name})
+    size, direct = told.get("bytes"), told.get("direct_io")
+    io = {True: "direct I/O", False: "through this system's page cache"}.get(direct, "")  # type: ignore[arg-type]
+    image = f"in an image of {words.size(size)}, {io}" if size else ""
+    options = f"mounted {told.get('mount_options')}"
+    return _joined(name, told.get("filesystem"), "made for each measurement", image, options)
 
 
 def _storages(storages: Iterable[Record]) -> list[str]:

@@ -141,7 +141,7 @@ def why_cannot_make(kind: str) -> str:
 
 def _has_module(kind: str) -> bool:
     found = shutil.which("modprobe")
-    return bool(found) and subprocess.run([found, "-q", "-n", kind]).returncode == 0
+    return found is not None and subprocess.run([found, "-q", "-n", kind]).returncode == 0
 
 
 def _may_mount() -> bool:

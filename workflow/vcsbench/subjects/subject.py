@@ -16,8 +16,8 @@ class Subject:
     """A subject of one cell-round. A kind is a module in vcsbench/subjects with its own as SUBJECT.
 
     `folders` are what is cleared, certified and asked for residency; `size` is their bytes, where that is
-    known. `counterpart` is a tree that what a run has written has to equal, and the URL that keywords in it may
-    have; None where there is none. `origin` tells the URL of what the cell reads, where that has one.
+    known. `counterpart` is a tree that what a run has written has to equal, and the URL that keywords in it
+    may have; None where there is none. `origin` tells the URL of what the cell reads, where that has one.
     `served` is the folder that a server serves for it, None where none can, `name` what it is called
     below that, and `idle_name` what there is nothing to do for (idle_words).
     """

@@ -19,8 +19,8 @@ EXCLUSIVE_AT_MOST = 30
 
 
 def probe(stage: Stage) -> dict[str, Any]:
-    """`locks`: the calls by which the client locked and unlocked files, None where there is no strace. A UserError
-    where they are not those of the way of locking that the cell is called by."""
+    """`locks`: the calls by which the client locked and unlocked files, None where there is no strace. A
+    UserError where they are not those of the way of locking that the cell is called by."""
     try:
         strace.program()
     except UserError:
@@ -31,8 +31,8 @@ def probe(stage: Stage) -> dict[str, Any]:
     exclusive = stage.recipe["locking"] == "exclusive"
     if exclusive != (locks <= EXCLUSIVE_AT_MOST):
         raise UserError(
-            f"the client locks the working copy's database otherwise than {stage.recipe['locking']}: an update "
-            f"that has nothing to do makes {locks} calls of {LOCK}"
+            f"the client locks the working copy's database otherwise than {stage.recipe['locking']}: an "
+            f"update that has nothing to do makes {locks} calls of {LOCK}"
         )
     return {"locks": locks}
 

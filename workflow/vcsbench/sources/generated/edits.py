@@ -8,7 +8,7 @@ from vcsbench.sources import dumpstream
 from vcsbench.sources.generated import measured, pieces
 from vcsbench.sources.generated.pieces import Pieces, size_of
 from vcsbench.sources.generated.pools import Pool
-from vcsbench.sources.generated.profiles import FileKind
+from vcsbench.sources.generated.profile import FileKind
 from vcsbench.sources.generated.tree import File
 
 # The journal is no share of the files: it is there once.

@@ -10,7 +10,7 @@ from vcsbench.sources import dumpstream
 from vcsbench.sources.generated.edits import Editor
 from vcsbench.sources.generated.people import People
 from vcsbench.sources.generated.pools import make_pools
-from vcsbench.sources.generated.profiles import Layout, Profile
+from vcsbench.sources.generated.profile import Layout, Profile
 from vcsbench.sources.generated.project import Project
 from vcsbench.sources.generated.quantiles import pick
 from vcsbench.sources.generated.tree import Tree

@@ -7,7 +7,7 @@ from random import Random
 
 from vcsbench.sources import dumpstream
 from vcsbench.sources.generated import measured
-from vcsbench.sources.generated.profiles import Profile
+from vcsbench.sources.generated.profile import Profile
 from vcsbench.sources.generated.quantiles import ranked
 from vcsbench.sources.generated.words import made_up, sentence
 

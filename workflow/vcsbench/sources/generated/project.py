@@ -8,7 +8,7 @@ from random import Random
 
 from vcsbench.sources import dumpstream
 from vcsbench.sources.generated.edits import Editor
-from vcsbench.sources.generated.profiles import Layout, Profile
+from vcsbench.sources.generated.profile import Layout, Profile
 from vcsbench.sources.generated.quantiles import pick, ranked
 from vcsbench.sources.generated.tree import Directory, File
 from vcsbench.sources.generated.trunk import Trunk

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from vcsbench.sources.generated.pieces import Pieces, size_of
-from vcsbench.sources.generated.profiles import FileKind
+from vcsbench.sources.generated.profile import FileKind
 from vcsbench.sources.generated.quantiles import Quantiles, pick
 from vcsbench.sources.generated.words import NOUNS, VERBS, noun
 

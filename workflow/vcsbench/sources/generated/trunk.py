@@ -7,7 +7,7 @@ from random import Random
 
 from vcsbench.sources import dumpstream
 from vcsbench.sources.generated.edits import JOURNAL, Editor
-from vcsbench.sources.generated.profiles import FileKind, Profile
+from vcsbench.sources.generated.profile import FileKind, Profile
 from vcsbench.sources.generated.quantiles import pick
 from vcsbench.sources.generated.tree import Directory, File, Tree
 
@@ -144,7 +144,9 @@ class Trunk:
         if kind.pool == "bytes":
             return {b"svn:mime-type": b"application/octet-stream"}
         executable = self._rng.random() < kind.executable
-        return {b"svn:eol-style": b"LF"} | ({b"svn:executable": b"*"} if executable else {})
+        style = self.profile.eol_style
+        ends = {b"svn:eol-style": style} if style else {}
+        return ends | ({b"svn:executable": b"*"} if executable else {})
 
     def _file_kind(self) -> FileKind:
         share = self._rng.random()

@@ -20,8 +20,8 @@ LINKED = "a hard link became a file of its own"
 
 
 def entries(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """The path and the state of all that is below a folder, a folder before what is in it, in an order that is
-    always the same."""
+    """The path and the state of all that is below a folder, a folder before what is in it, in an order that
+    is always the same."""
     with os.scandir(root) as found:
         inside = sorted(found, key=lambda entry: os.fsencode(entry.name))
     for entry in inside:

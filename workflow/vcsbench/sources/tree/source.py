@@ -92,8 +92,8 @@ class DirectorySource(_Tree):
 
 
 class ArchiveSource(_Tree):
-    """An archive: .tar, .tar.gz, .tar.xz, .tar.zst or .zip, told by its first bytes. A folder in which all of it
-    lies is left out."""
+    """An archive: .tar, .tar.gz, .tar.xz, .tar.zst or .zip, told by its first bytes. A folder in which all of
+    it lies is left out."""
 
     kind = "archive"
 

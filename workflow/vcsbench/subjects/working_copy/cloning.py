@@ -1,4 +1,4 @@
-"""Clones of pristines: made for a working copy that was copied, and told by those that the client has made."""
+"""Clones of pristines: made for a working copy that was copied, and counted where the client makes them."""
 
 from __future__ import annotations
 
@@ -57,6 +57,10 @@ def told(run: Path, recipe: Recipe) -> list[int] | None:
         )
     for cloned, _, failed, number in of_runs:
         if not cloned:
-            why = f"{failed} times: {os.strerror(number)}" if failed else "it tried none"
-            raise UserError(f"a run cloned no file ({why}): this file system has no reflinks here")
+            raise UserError(
+                f"a run cloned no file: this file system refuses ({os.strerror(number)}, {failed} times)"
+                if failed
+                else "a run cloned no file: all that it installed were translated (svn:eol-style, "
+                "svn:keywords) or merged, and so no copies of their pristines"
+            )
     return [cloned for cloned, *_ in of_runs]

@@ -1,4 +1,4 @@
-"""Working copies that others are copied from, and the export that one has to equal: in the scratch folder,
+"""Working copies that others are copied from, and the export that one has to equal: beside the repositories,
 each made once, whatever file system it is copied to."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Templates:
     """Those of one repository, as a client makes them."""
 
     def __init__(self, recipe: Recipe, repository: Repository, svn: str) -> None:
-        self.place = Place(recipe["filesystem"]["scratch"], os.getcwd())
+        self.place = Place(recipe["storage"]["path"], os.getcwd())
         self.svn = svn
         self.options = recipe.get("pristine_options", [])
         self.url = f"file://{urllib.parse.quote(str(repository.path))}"
