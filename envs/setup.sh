@@ -21,7 +21,10 @@ die() {
 package_lists=(envs/debian-packages.txt)
 case $* in
 "") ;;
---test) package_lists+=(envs/debian-packages-test.txt) ;;
+--test)
+    package_lists+=(envs/debian-packages-test.txt)
+    with_guest=yes
+    ;;
 *) die "usage: envs/setup.sh [--test]" ;;
 esac
 # One for each kind, so that `make report` and `make test` in turns do not undo each other's.
@@ -126,6 +129,8 @@ set_up() {
         ((${#missing_must[@]} == 0)) || die "the environment in .conda lacks ${missing_must[*]}."
     fi
     build_native
+    # The tests of NFS want it; without, they are skipped.
+    [[ -z ${with_guest-} ]] || envs/unpack_nfs_guest.sh || true
     finish "$environment"
     say "finished, in $environment"
 }

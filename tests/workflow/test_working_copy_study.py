@@ -211,6 +211,39 @@ def test_one_of_the_users_is_used_as_it_is_and_left_so(project: Project) -> None
     assert said["made"] is False
 
 
+@pytest.mark.slow
+@makes("tmpfs")
+def test_one_that_is_unmounted_under_a_run_is_not_measured_as_what_lies_below(
+    project: Project,
+) -> None:
+    theirs = project.path / "theirs"
+    theirs.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", theirs], check=True)
+    try:
+        part = {**PLAIN, "command": "checkout", "sqlite_locking": "default"}
+        configure(project, part, filesystems={"tmpfs": str(theirs)}, rounds=6)
+        with subprocess.Popen(
+            project.command("--keep-going", f"results/measurements/{STUDY}.csv"),
+            cwd=project.path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as run:
+            for _ in range(600):
+                if project.exports() or run.poll() is not None:
+                    break
+                subprocess.run(["sleep", "0.05"])
+            subprocess.run(["umount", "-l", theirs], check=True)
+            assert run.stdout
+            said = run.stdout.read()
+        assert run.returncode == 1
+        assert "and was on tmpfs" in said and "Traceback" not in said
+        assert len(project.exports()) < 6
+        assert not list(theirs.iterdir())
+    finally:
+        subprocess.run(["umount", theirs], check=False, capture_output=True)
+
+
 def test_a_folder_on_another_kind_than_its_name_says_is_refused(project: Project) -> None:
     configure(
         project,
@@ -261,7 +294,7 @@ def free_port() -> int:
 
 def test_of_a_server_elsewhere_what_is_its_own_is_not_compared(project: Project) -> None:
     study = "fsfs-san-2014"
-    part = {"command": "log", "ra": "svn", "repo": "large", "cache": "hot-os", "config": "slow"}
+    part = {"command": "log", "ra": "svn", "repo": "ruby", "cache": "hot-os", "config": "slow"}
     configure(
         project,
         studies=[study],

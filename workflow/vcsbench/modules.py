@@ -22,6 +22,7 @@ KINDS = {
     "writes": "subjects",
     "server": "measure.servers",
     "probe": "measure.probes",
+    "within": "run.within",
 }
 # An import statement of ours: how far it is indented, the module, and the names in it, if any.
 _IMPORT = re.compile(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcsbench.axes.axis import Axis, Parts
 from vcsbench.errors import UserError
+from vcsbench.storages import guest
 from vcsbench.storages.making import MADE, why_cannot_make
 from vcsbench.storages.mounts import mount_of
 from vcsbench.storages.place import resolve
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from vcsbench.axes.here import Here
     from vcsbench.config.study import Study
 
-MAKE = "make"
+MAKE, GUEST = "make", "guest"
 # What names mean that are those of kinds: a folder by that name has to be of that kind.
 KINDS = {**{kind: (kind,) for kind in MADE}, "nfs": ("nfs", "nfs4")}
 LOOP = """A file system that is made lies in an image on the storage, behind a loop device with direct I/O:
@@ -46,17 +47,27 @@ class Filesystem(Axis):
             return {}
         config = here.config
         folder = config["filesystems"][value]
+        if folder == GUEST:
+            where = guest.NFS if value in KINDS["nfs"] else guest.LOCAL
+            scratch = str(resolve(config["scratch"], here.root))
+            of_guest = {"make": "", "root": where, "guest": guest.KIND, "scratch": scratch}
+            return {"filesystem": of_guest, "within": GUEST}
         made = folder == MAKE
         root = resolve(config["storages"][config["storage"]] if made else folder, here.root)
         if not made and root.is_dir() and (wrong := _not_what_it_is_called(value, str(root))):
             raise UserError(f"{config.where(['filesystems'])}: `filesystems.{value}`: {wrong}")
-        return {"filesystem": {"make": value if made else "", "root": str(root)}}
+        mounted = [] if made else _mounted(str(root))
+        return {
+            "filesystem": {"make": value if made else "", "root": str(root), "mounted": mounted}
+        }
 
     def why_not(self, value: str, parts: Parts, here: Here) -> str:
         """One that is made may be impossible to make; a folder has to be there."""
         told = parts.get("filesystem")
         if not told:
             return ""
+        if "guest" in told:
+            return guest.why_not(here.root)
         if told["make"]:
             return why_cannot_make(value)
         return "" if os.path.isdir(told["root"]) else f"{told['root']} is no folder"
@@ -67,8 +78,15 @@ class Filesystem(Axis):
 
 
 @cache
+def _mounted(folder: str) -> list[str]:
+    """The kind of file system that a folder is on, and where that is mounted."""
+    mount = mount_of(folder)
+    return [mount.filesystem, mount.point]
+
+
+@cache
 def _not_what_it_is_called(name: str, folder: str) -> str:
-    kind = mount_of(folder).filesystem
+    kind, _ = _mounted(folder)
     if kind in KINDS.get(name, (kind,)):
         return ""
     return f"{folder} is {kind}, not {name}; call it {kind}, or name a folder on {name}"

@@ -18,7 +18,9 @@ OF_SIDES = {
 }
 # And what the device did for everybody.
 OF_DEVICE = {"written_bytes": "device_write_bytes", "flushes": "device_flushes"}
-COLUMNS = (*OF_SIDES, *OF_DEVICE)
+# And what its NFS client asked; nothing, where it has none.
+RPCS = "rpcs"
+COLUMNS = (*OF_SIDES, *OF_DEVICE, RPCS)
 BEFORE = "the vcsbench that measured it did not count this"
 FORBIDDEN = "the kernel does not tell here what a server of another user has read"
 UNSEEN = "the kernel has no such counter of the storage's device"
@@ -37,6 +39,7 @@ def columns(certificate: Mapping[str, Any], context: Mapping[str, Any]) -> dict[
     for name, part in OF_DEVICE.items():
         found[name] = certificate.get(part)
         reasons |= {name: _not_written(part, certificate, context)} if found[name] is None else {}
+    found[RPCS] = certificate.get(RPCS)
     return {**found, "not_counted": json.dumps(reasons, sort_keys=True) if reasons else ""}
 
 

@@ -19,6 +19,7 @@ from vcsbench.storages.mounts import IN_MEMORY, mount_of
 from vcsbench.storages.place import resolve
 from vcsbench.subjects.repository.room import bytes_of
 from vcsbench.subjects.repository.shelf import Shelf
+from vcsbench.subjects.working_copy.room import SMALLEST
 
 CLEAR = "clear-caches"
 # svnserve's options for the size of its cache, in MiB.
@@ -50,6 +51,7 @@ def effects(plan: Plan, shelf: Shelf, others: Sequence[str]) -> list[str]:
         *_packages(plan.root),
         *_caches(plan, others),
         *_room(plan, shelf),
+        *_filesystems(plan),
         *_memory(plan),
         _ports(plan),
     ]
@@ -111,6 +113,19 @@ def _room(plan: Plan, shelf: Shelf) -> list[str]:
         else:
             told.append(f"Its copies on {storage} are there. {there}")
     return told
+
+
+def _filesystems(plan: Plan) -> list[str]:
+    parts = [plan.parts(cell) for cell in plan.cells]
+    told = [part["filesystem"] for part in parts if part.get("filesystem", {}).get("make")]
+    if not told:
+        return []
+    kinds = words.enumeration(sorted({one["make"] for one in told}))
+    where = words.enumeration(sorted({one["root"] for one in told}))
+    return [
+        f"Makes file systems ({kinds}) in images of at least {words.size(SMALLEST)} in {where}, one at a "
+        f"time, mounted for nobody but what is measured; nothing of them stays."
+    ]
 
 
 def _memory(plan: Plan) -> list[str]:

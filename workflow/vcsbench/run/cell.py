@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
-from vcsbench.evidence import hyperfine_export, judgement
+from vcsbench.evidence import judgement
 from vcsbench.measure.cell import CellRound
 from vcsbench.measure.hooks import Abandoned
 from vcsbench.measure.lock import machine_lock
+from vcsbench.run.judging import judge_by
 from vcsbench.run.orphans import FULL, end_when_told, end_with_workflow, stop_workflow
+from vcsbench.run.within import measure_within
 from vcsbench.storages import full
 from vcsbench.storages.runfolder import run_folder
 from vcsbench.wholefile import write_json, write_whole
@@ -59,18 +61,15 @@ def measure(
 
     Returns hyperfine's export, byte for byte, and the context. A UserError says why it failed.
     """
-    promises = recipe["state"]["promises"]
-
-    def judge(export: Path, runs: list[dict[str, Any]]) -> None:
-        for run, timed in zip(runs, hyperfine_export.read(export), strict=True):
-            run["certificate"] = judgement.with_times(run["certificate"], timed)
-            of_run = judgement.promised(promises, run["run"])
-            run["flags"] = judgement.judge(run["certificate"], timed.elapsed_s, of_run, thresholds)
-
     asked = time.monotonic()
     with machine_lock() as lock, run_folder(os.getcwd()) as folder:
         began = time.monotonic()
-        exported, described = CellRound(recipe, number, folder, judge).measure(lock)
+        if recipe.get("within"):
+            measure_there = measure_within(recipe["within"])
+            exported, described = measure_there(recipe, number, thresholds, Path.cwd(), folder)
+        else:
+            judge = judge_by(recipe, thresholds)
+            exported, described = CellRound(recipe, number, folder, judge).measure(lock)
         described["took"] |= {
             "waited_s": round(began - asked, 3),
             "cell_round_s": round(time.monotonic() - began, 3),
@@ -81,6 +80,8 @@ def measure(
 def writes_apart(recipe: dict[str, Any]) -> bool:
     """Whether a cell wrote on a device where the run writes nothing else, and which has room again: what it
     has written is gone when it has failed."""
+    if recipe.get("within") or recipe.get("filesystem", {}).get("make"):
+        return True
     if not recipe["targets"] or full.takes_no_more(recipe["targets"]):
         return False
     device = os.stat(recipe["targets"]).st_dev

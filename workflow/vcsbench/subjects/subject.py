@@ -47,6 +47,11 @@ class Subject:
     def check(self) -> None:
         """Raise a UserError where it is not what the recipe says."""
 
+    def prepare(self) -> int:
+        """Make, on this machine, what a guest only reads; returns the bytes that a file system has to have
+        for the subject."""
+        return 0
+
     def words(self) -> Words:
         """What the words of a command's template stand for that are its own."""
         return {}

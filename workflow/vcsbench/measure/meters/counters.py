@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench.kernelfile import read
+from vcsbench.storages.mounts import mount_of
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Of /proc/stat's first line: user, nice, system, irq, softirq. Guests' time is in user and nice.
@@ -18,12 +19,14 @@ BUSY = (0, 1, 2, 5, 6)
 STEAL = 7
 # Where a device's counters have its flushes, since Linux 5.5.
 FLUSHES = 15
+NFS_CLIENT = "/proc/net/rpc/nfs"
 
 
 class Counters(NamedTuple):
     """The machine's counters at one moment; None, or no entry, where it has no such counter.
 
-    `device` has what the storage's block device did for everybody (device_counts), `pressure` the
+    `rpcs` are the calls of this machine's NFS client; `device` has what the storage's block device did for
+    everybody (device_counts), `pressure` the
     microseconds in which something waited for cpu, memory, io, `throttled` how often a processor was
     slowed down for its heat, `quota_us` how long this control group was held back by its quota.
     """
@@ -36,6 +39,7 @@ class Counters(NamedTuple):
     throttled: int | None
     quota_us: int | None
     device: tuple[int, int, int, int | None] | None
+    rpcs: int | None = None
 
 
 def count(*paths: Path) -> Counters:
@@ -50,6 +54,7 @@ def count(*paths: Path) -> Counters:
         throttled=_throttled(),
         quota_us=_numbers(_own_group(), ("throttled_usec",)).get("throttled_usec"),
         device=device_counts(*paths),
+        rpcs=_rpcs(),
     )
 
 
@@ -71,6 +76,7 @@ def between(before: Counters, after: Counters) -> dict[str, Any]:
         "device_write_bytes": device[1],
         "device_reads": device[2],
         "device_flushes": device[3],
+        "rpcs": _difference(before.rpcs, after.rpcs),
         "busy_s": round(sum(ticks[i] for i in BUSY) * TICK_S, 3),
         "steal_s": round(ticks[STEAL] * TICK_S, 3),
         "steal_pct": round(100 * ticks[STEAL] / (sum(ticks[: STEAL + 1]) or 1), 2),
@@ -97,7 +103,7 @@ def device_counts(*paths: Path) -> tuple[int, int, int, int | None] | None:
     """Of the block devices that hold paths, each counted once: bytes read, bytes written, how many reads
     they had, after neighbours were merged, and how many flushes (None where the kernel does not count them);
     None where the paths are on none."""
-    devices = {os.stat(path).st_dev for path in paths}
+    devices = {_device(path) for path in paths}
     folders = [f"/sys/dev/block/{os.major(n)}:{os.minor(n)}" for n in devices]
     stats = [fields for folder in folders if (fields := _fields(folder))]
     if not stats:
@@ -105,6 +111,21 @@ def device_counts(*paths: Path) -> tuple[int, int, int, int | None] | None:
     reads, sectors_read, sectors_written = (sum(of[i] for of in stats) for i in (0, 2, 6))
     flushes = _flushes({_whole(folder) for folder in folders})
     return sectors_read * 512, sectors_written * 512, reads, flushes
+
+
+def _device(path: Path) -> int:
+    number = os.stat(path).st_dev
+    if os.major(number):
+        return number
+    # btrfs has numbers of its own; what is mounted says on which device.
+    device = mount_of(path).device
+    return os.stat(device).st_rdev if device.startswith("/dev/") else number
+
+
+def _rpcs() -> int | None:
+    # rpc CALLS RETRANSMISSIONS REFRESHES
+    found = next((line for line in read(NFS_CLIENT).splitlines() if line.startswith("rpc ")), "")
+    return int(found.split()[1]) if found else None
 
 
 def _fields(folder: str) -> list[int]:

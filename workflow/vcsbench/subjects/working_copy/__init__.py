@@ -19,7 +19,7 @@ from vcsbench.subjects.repository import Repository
 from vcsbench.subjects.repository.labels import part_of
 from vcsbench.subjects.subject import Recipe, Subject, Words
 from vcsbench.subjects.working_copy import client, cloning, space
-from vcsbench.subjects.working_copy.room import Room
+from vcsbench.subjects.working_copy.room import Room, size_for
 from vcsbench.subjects.working_copy.template import Templates
 
 ADMINISTRATIVE = ".svn"
@@ -42,12 +42,19 @@ class WorkingCopy(Subject):
 
     def check(self) -> None:
         """Make what it comes from, if that is not there yet, and room for it."""
+        self.prepare()
+        self.room.open(self.templates.bytes_of(self.revisions[1]))
+
+    def prepare(self) -> int:
+        """Make what it comes from, if that is not there yet; returns the size of a file system for it."""
         self.repository.check()
         youngest = self.repository.label["youngest"]
         self.revisions = (self._first(youngest), youngest)
         self.templates = Templates(self.recipe, self.repository, self.svn)
         self.counterpart = self.templates.export(youngest)
-        self.room.open(self.templates.bytes_of(youngest))
+        if self.behind is not None:
+            self.templates.working_copy(self.revisions[0])
+        return size_for(self.templates.bytes_of(youngest))
 
     def _first(self, youngest: int) -> int:
         """The revision that it is at before a run; at a scale, as much nearer to the youngest."""
@@ -93,6 +100,7 @@ class WorkingCopy(Subject):
     def facts(self) -> dict[str, Any]:
         """Where it is, its revision, what it takes, and how many files each timed run has cloned. A UserError
         where a run has left it other than it should be."""
+        self.room.check()
         client.check_clean(self.svn, self.path, self.revisions[1])
         fresh = self.behind is None
         return {

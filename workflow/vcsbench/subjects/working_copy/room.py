@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
+from vcsbench.errors import UserError
 from vcsbench.storages.describe import storage
 from vcsbench.storages.making import Made
 from vcsbench.storages.mounts import mount_of
@@ -19,26 +20,45 @@ SMALLEST = 1024 * MIB
 TIMES, BESIDE = 3, 512 * MIB
 
 
+def size_for(expected: int) -> int:
+    """The size of a file system for so many bytes."""
+    return max(SMALLEST, TIMES * expected + BESIDE) // MIB * MIB
+
+
 class Room:
     """By the part of a recipe that the axis `filesystem` says. Nothing is made before open()."""
 
     def __init__(self, part: Mapping[str, Any]) -> None:
+        self.place = Place(part["root"], os.getcwd())
         # Its name says which process it is of: what a killed one leaves is removed by the next run.
-        self.folder = Place(part["root"], os.getcwd()).make("targets") / str(os.getpid())
+        self.folder = self.place.path / "targets" / str(os.getpid())
         self.make: str = part["make"]
+        self.mounted: list[str] = list(part.get("mounted", []))
         self.made: Made | None = None
         self.path = self.folder / ("mounted/wc" if self.make else "wc")
         self._empty = 0
 
     def open(self, expected: int) -> None:
         """Make it, for so many bytes."""
+        self.check()
+        self.place.make("targets")
         if not self.folder.exists():
             self.folder.mkdir()
         if self.make:
-            size = max(SMALLEST, TIMES * expected + BESIDE)
-            self.made = Made(self.make, size // MIB * MIB, self.folder)
+            self.made = Made(self.make, size_for(expected), self.folder)
             self.made.fresh()
         self._empty = self._taken()
+
+    def check(self) -> None:
+        """A UserError where a folder of the user's is not on the file system any more that it was on when the
+        run began."""
+        mount = mount_of(self.place.storage)
+        if self.mounted and [mount.filesystem, mount.point] != self.mounted:
+            kind, point = self.mounted
+            raise UserError(
+                f"{self.place.storage}: is on {mount.filesystem}, mounted at {mount.point}, and was on "
+                f"{kind}, mounted at {point}, when the run began: mount it again, and run again"
+            )
 
     def clear(self) -> None:
         """Take away what lies there: of a file system that is made, by making it anew."""

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Gets what the NFS guest of the working-copy study needs, without installing any of it (installing would start
+# services): a User Mode Linux kernel with its modules, and NFS's tools, from this machine's Debian archive.
+# usage: envs/unpack_nfs_guest.sh        into .tools/nfs-guest; needs no root
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+packages=(user-mode-linux nfs-common nfs-kernel-server libnfsidmap1 kmod libwrap0)
+folder=.tools/nfs-guest
+
+say() { printf 'unpack_nfs_guest: %s\n' "$*"; }
+die() {
+    say "$@" >&2
+    exit 1
+}
+
+for program in apt-get dpkg-deb; do
+    type -P "$program" >/dev/null || die "this machine has no $program: its packages are not Debian's"
+done
+[[ $(uname -m) == x86_64 ]] || die "User Mode Linux runs on x86_64, and this is $(uname -m)"
+[[ ! -e $folder ]] || {
+    say "$folder is there already; remove it to get it anew"
+    exit 0
+}
+parts=$PWD/$folder.part
+rm -rf -- "$parts"
+mkdir -p -- "$parts/packages" "$parts/root"
+trap 'rm -rf -- "$parts"' EXIT
+
+say "fetching ${packages[*]}"
+# apt's own user could not write into a folder of root's.
+(cd "$parts/packages" && apt-get -qq -o "APT::Sandbox::User=$(id -un)" download "${packages[@]}") ||
+    die "could not be fetched; the lines above say why (apt-get update may help)"
+for package in "$parts"/packages/*.deb; do
+    dpkg-deb --extract "$package" "$parts/root"
+done
+rm -rf -- "$parts/packages"
+[[ -e $parts/root/bin/modprobe ]] || ln -s kmod "$parts/root/bin/modprobe"
+mv -- "$parts/root" "$folder"
+say "made $folder"

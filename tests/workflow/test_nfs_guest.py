@@ -1,0 +1,144 @@
+"""Working copies on NFS in a guest: a real NFS client and server, booted for each cell-round."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from project import ROOT, Project, needs
+from vcsbench.evidence.flags import has_false_label
+from vcsbench.storages import guest
+
+STUDY = "working-copy-2012"
+SMALL = {"source": "generated", "profile": "large-tree", "scale": 0.002, "seed": 1}
+PART = {"repo": "small", "reflink": "off", "pristines": "stored"}
+pytestmark = [
+    needs("svn", "svnserve", "hyperfine"),
+    pytest.mark.skipif(bool(guest.why_not(ROOT)), reason=guest.why_not(ROOT)),
+]
+
+
+def configure(project: Project, *include: dict[str, Any], **over: Any) -> None:
+    usual: dict[str, Any] = {
+        "studies": [STUDY],
+        "repositories": {"small": SMALL},
+        "filesystems": {"nfs": "guest", "guest-local": "guest"},
+        "rounds": 1,
+        "copies": 1,
+        "grid": {STUDY: {"include": list(include)}},
+    }
+    project.configure(**{**usual, **over})
+    (project.path / ".tools").mkdir(exist_ok=True)
+    (project.path / guest.TOOLS).symlink_to((ROOT / guest.TOOLS).resolve())
+
+
+def rows(project: Project) -> list[dict[str, str]]:
+    with (project.path / f"results/measurements/{STUDY}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def guests(project: Project) -> list[str]:
+    done = subprocess.run(["pgrep", "-f", f"ubd0={project.path}"], capture_output=True, text=True)
+    return done.stdout.split()
+
+
+def test_a_checkout_on_nfs_counts_its_calls(project: Project) -> None:
+    configure(
+        project, {**PART, "command": "checkout", "filesystem": "nfs", "sqlite_locking": "exclusive"}
+    )
+    done = project.measure(STUDY)
+    assert done.returncode == 0, done.stdout
+    (run,) = rows(project)
+    assert not has_false_label(run["flags"]), run["flags"]
+    files = json.loads(run["work"])["files"]
+    assert float(run["rpcs"]) > 5 * files
+    assert "-guest" in run["host"]
+    path = f"results/cells/{STUDY}/checkout/small/nfs/off/exclusive/stored/round1.context.json"
+    said = json.loads((project.path / path).read_text())["working_copy"]["filesystem"]
+    assert said["filesystem"] == "nfs4" and "vers=4.2" in said["mount_options"]
+    assert not guests(project)
+
+
+@pytest.mark.slow
+def test_all_of_it_on_nfs_and_under_it(whole_project: Project) -> None:
+    project = whole_project
+    configure(project, PART)
+    done = project.snakemake()
+    assert done.returncode == 0, done.stdout
+    runs = rows(project)
+    assert {(r["command"], r["filesystem"]) for r in runs} == {
+        (command, filesystem)
+        for command in ("checkout", "update-null", "update-1000")
+        for filesystem in ("nfs", "guest-local")
+    }
+    calls = {
+        (r["command"], r["sqlite_locking"]): float(r["rpcs"])
+        for r in runs
+        if r["filesystem"] == "nfs"
+    }
+    assert calls["checkout", "default"] > 2 * calls["checkout", "exclusive"]
+    assert not any(float(r["rpcs"] or 0) > 10 for r in runs if r["filesystem"] == "guest-local")
+    assert len({r["work"] for r in runs if r["command"] == "checkout"}) == 1
+
+
+def image(folder: Path) -> Path:
+    path = folder / "image"
+    with path.open("wb") as file:
+        file.truncate(1 << 30)
+    return path
+
+
+# The same export mounted once more is another client's view of it.
+LOCKING = """
+import fcntl, os, subprocess, sys
+nfs, libraries, asks = sys.argv[1:]
+file = open(nfs + "/locked", "w")
+fcntl.lockf(file, fcntl.LOCK_EX)
+os.mkdir("/mnt/second")
+options = "vers=4.2,nosharecache,addr=127.0.0.1,clientaddr=127.0.0.1"
+subprocess.run(
+    ["mount", "-i", "-t", "nfs4", "-o", options, "127.0.0.1:/", "/mnt/second"],
+    check=True, env={**os.environ, "LD_LIBRARY_PATH": libraries},
+)
+def ask():
+    subprocess.run([sys.executable, "-c", asks, "/mnt/second/locked"])
+ask()
+fcntl.lockf(file, fcntl.LOCK_UN)
+ask()
+subprocess.run(["umount", "/mnt/second"])
+"""
+ASKS = """
+import fcntl, sys
+file = open(sys.argv[1], "r+")
+try:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    print("asked: free")
+except OSError:
+    print("asked: held")
+"""
+
+
+@pytest.mark.slow
+def test_locks_hold_across_mounts(tmp_path: Path) -> None:
+    tools = (ROOT / guest.TOOLS).resolve()
+    libraries = f"{tools}/usr/lib/x86_64-linux-gnu:{tools}/lib/x86_64-linux-gnu"
+    command = [sys.executable, "-c", LOCKING, guest.NFS, libraries, ASKS]
+    assert guest.run(ROOT, tmp_path, command, image(tmp_path), 120) == 0, (
+        tmp_path / "out/log"
+    ).read_text()
+    said = [line for line in (tmp_path / "out/log").read_text().splitlines() if "asked" in line]
+    assert said == ["asked: held", "asked: free"]
+
+
+def test_a_guest_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guest, "BOOT_LIMIT_S", 15)
+    with pytest.raises(Exception, match="the guest did not come to run anything"):
+        guest.run(ROOT, tmp_path, ["sleep", "1000"], image(tmp_path), 0)
+    done = subprocess.run(["pgrep", "-f", f"ubd0={tmp_path}"], capture_output=True)
+    assert not done.stdout

@@ -1,0 +1,58 @@
+#!/bin/sh
+# The first process of the guest: mounts what it needs, exports a file system of its own over NFS to itself, runs one
+# command, and goes. Before it come lines that set TOOLS (the unpacked kernel and NFS tools), OUT (a folder of the
+# host's that the guest may write), KIND (of the exported file system), NAME (the guest's), DELAY (of loopback, "" for
+# none) and COMMAND. The guest's root is the host's, read-only.
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/run
+libraries=$TOOLS/usr/lib/x86_64-linux-gnu:$TOOLS/lib/x86_64-linux-gnu
+
+# What was unpacked and not installed finds its libraries beside it; nobody else gets them.
+tool() { LD_LIBRARY_PATH=$libraries "$@"; }
+
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+ln -s /proc/self/fd /dev/fd
+mount -t tmpfs t /mnt
+mkdir /mnt/out /mnt/exp /mnt/nfs
+mount -t hostfs -o "$OUT" none /mnt/out
+exec >/mnt/out/log 2>&1 </dev/null
+echo "$NAME" >/proc/sys/kernel/hostname
+mount -t tmpfs -o mode=1777 t /tmp
+mount -t tmpfs t /run
+mount -t tmpfs t /var/lib
+mkdir -p /var/lib/nfs/v4recovery
+touch /var/lib/nfs/etab /var/lib/nfs/rmtab
+# The kernel asks for modules by itself, too.
+printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s/bin/modprobe -d /run/modules "$@"\n' "$libraries" "$TOOLS" >/run/modprobe
+chmod +x /run/modprobe
+mkdir -p /run/modules/lib
+ln -s "$TOOLS/usr/lib/uml/modules" /run/modules/lib/modules
+echo /run/modprobe >/proc/sys/kernel/modprobe
+ip link set lo up
+/run/modprobe nfsd
+/run/modprobe nfsv4
+mount -t nfsd nfsd /proc/fs/nfsd
+mount -t "$KIND" /dev/ubda /mnt/exp
+mkdir /mnt/exp/here /mnt/exp/shared
+tool "$TOOLS/usr/sbin/exportfs" -o rw,sync,no_root_squash,no_subtree_check,insecure,fsid=0 127.0.0.1:/mnt/exp/shared
+# -N 3: with version 3 the first lock of version 4 waits out a second grace period, some 13 s.
+tool "$TOOLS/usr/sbin/rpc.mountd" -N 3
+tool "$TOOLS/usr/sbin/rpc.nfsd" -N 3 -G 10 -L 10 -H 127.0.0.1 4
+echo Y >/proc/fs/nfsd/v4_end_grace
+tool mount -i -t nfs4 -o vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1 127.0.0.1:/ /mnt/nfs
+# Returns when the server's grace period is over.
+flock /mnt/nfs/.barrier true
+if [ -n "$DELAY" ]; then
+    /run/modprobe sch_netem
+    tc qdisc add dev lo root netem delay "$DELAY"
+fi
+if grep -q ' /mnt/nfs nfs4 ' /proc/mounts; then
+    sh -c "$COMMAND"
+    echo $? >/mnt/out/code
+else
+    echo 'NFS could not be mounted in the guest'
+fi
+umount /mnt/nfs
+sync
+echo o >/proc/sysrq-trigger
+sleep 9
