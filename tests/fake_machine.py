@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 SUBVERSION = ("svn", "svnadmin", "svnserve", "svnlook", "svnbench")
 # Every command that envs/debian-packages.txt names, but those of hyperfine and of Python.
 COMMANDS = (*SUBVERSION, "apache2", "git", "zstd", "vmtouch", "strace", "setpriv", "fincore")
+COMMANDS += ("mkfs.btrfs", "mkfs.xfs", "mkfs.ext4", "losetup", "mount", "gcc")
 
 UV = """
 if [[ $1 == venv ]]; then
@@ -52,6 +53,10 @@ class Machine:
             self.fakes.add(name, silent=True)
         self.hyperfine("1.20.0")
         self.user(0)
+        # What is built, and what tests need beside packages, is there.
+        self.library.parent.mkdir(parents=True)
+        self.library.touch()
+        (self.checkout / ".tools/nfs-guest").mkdir()
         self.fakes.add(
             "uv", f"[[ $1 == --version ]] && exit\n{UV.replace('$RECORD', str(self.record))}"
         )
@@ -64,6 +69,10 @@ class Machine:
     @property
     def record(self) -> Path:
         return self.fakes.record
+
+    @property
+    def library(self) -> Path:
+        return self.checkout / ".tools/lib/svn_reflink.so"
 
     @property
     def packages(self) -> Path:

@@ -36,6 +36,7 @@ def test_a_finding_links_to_the_table_of_its_values(study: str, finding: dict[st
         for table, definition in tables.items()
         for compare in [definition.get("compare", {})]
         for candidate in compare.get("candidates", [])
+        if compare.get("metric") == wanted.get("metric")
         if compare["axis"] == wanted.get("axis") and {compare["baseline"], candidate} == values
     ]
     if comparing:

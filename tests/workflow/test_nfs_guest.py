@@ -68,7 +68,7 @@ def test_a_checkout_on_nfs_counts_its_calls(project: Project) -> None:
 @pytest.mark.slow
 def test_all_of_it_on_nfs_and_under_it(whole_project: Project) -> None:
     project = whole_project
-    configure(project, PART)
+    configure(project, {**PART, "filesystem": ["nfs", "guest-local"]})
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
     runs = rows(project)
@@ -136,6 +136,7 @@ def test_locks_hold_across_mounts(tmp_path: Path) -> None:
     assert said == ["asked: held", "asked: free"]
 
 
+@pytest.mark.slow
 def test_a_guest_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guest, "BOOT_LIMIT_S", 15)
     with pytest.raises(Exception, match="the guest did not come to run anything"):
