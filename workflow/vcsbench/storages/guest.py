@@ -1,5 +1,5 @@
-"""A guest with NFS, for hosts whose kernel has none: User Mode Linux, whose root is the host's, read-only, and
-which exports a file system of its own to itself."""
+"""A guest with NFS, for hosts whose kernel has none: User Mode Linux, whose root is the host's, read-only;
+it exports a file system of its own to itself."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ class Repository(Subject):
         return [f"results/repositories/{recipe['storage']['shelf']}.json"]
 
     def check(self) -> None:
-        """The copy has to be whole, and of this repository, format and packing. What a guest reads its host has
-        looked at: there, files have other times."""
+        """The copy has to be whole, and of this repository, format and packing. What a guest reads
+        its host has looked at: there, files have other times."""
         looked_at = self.recipe.get("looked_at")
         self.label = (
             said_of(self.path) if looked_at else check_copy(self.place, self.variant, self.copy)
