@@ -100,6 +100,9 @@ def test_what_cannot_be_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "svn is 1.14.2, and can do without pristines since 1.15" in reason(pristines="none")
     monkeypatch.setattr(pristines, "_version", lambda program: "1.15.0")
     assert "pristines" not in reason(pristines="none")
+    assert "has nothing to clone" in reason(pristines="none", reflink="on")
+    delayed = reason(network_delay="1ms")
+    assert "a delay is added in a guest only" in delayed or "right to mount" in delayed
 
 
 def test_a_folder_has_to_be_of_the_kind_that_it_is_called() -> None:
@@ -113,7 +116,8 @@ def test_a_folder_has_to_be_of_the_kind_that_it_is_called() -> None:
 
 
 @pytest.mark.parametrize(
-    ("axis", "value"), [("sqlite_locking", "none"), ("reflink", "yes"), ("pristines", "no")]
+    ("axis", "value"),
+    [("sqlite_locking", "none"), ("reflink", "yes"), ("pristines", "no"), ("network_delay", "1s")],
 )
 def test_a_value_that_cannot_be_is_one_sentence(axis: str, value: str) -> None:
     here, _ = made()

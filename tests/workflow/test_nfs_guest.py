@@ -17,7 +17,7 @@ from vcsbench.storages import guest
 
 STUDY = "working-copy-2012"
 SMALL = {"source": "generated", "profile": "large-tree", "scale": 0.002, "seed": 1}
-PART = {"repo": "small", "reflink": "off", "pristines": "stored"}
+PART = {"repo": "small", "reflink": "off", "pristines": "stored", "network_delay": "0"}
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),
     pytest.mark.skipif(bool(guest.why_not(ROOT)), reason=guest.why_not(ROOT)),
@@ -59,7 +59,7 @@ def test_a_checkout_on_nfs_counts_its_calls(project: Project) -> None:
     files = json.loads(run["work"])["files"]
     assert float(run["rpcs"]) > 5 * files
     assert "-guest" in run["host"]
-    path = f"results/cells/{STUDY}/checkout/small/nfs/off/exclusive/stored/round1.context.json"
+    path = f"results/cells/{STUDY}/checkout/small/nfs/off/exclusive/stored/0/round1.context.json"
     said = json.loads((project.path / path).read_text())["working_copy"]["filesystem"]
     assert said["filesystem"] == "nfs4" and "vers=4.2" in said["mount_options"]
     assert not guests(project)
@@ -92,6 +92,20 @@ def image(folder: Path) -> Path:
     with path.open("wb") as file:
         file.truncate(1 << 30)
     return path
+
+
+@pytest.mark.slow
+def test_a_delay_is_in_the_times_and_not_in_the_calls(project: Project) -> None:
+    part = {**PART, "command": "checkout", "filesystem": "nfs", "sqlite_locking": "exclusive"}
+    configure(project, {**part, "network_delay": ["0", "1ms"]})
+    done = project.measure(STUDY)
+    assert done.returncode == 0, done.stdout
+    runs = {run["network_delay"]: run for run in rows(project)}
+    calls = {delay: float(run["rpcs"]) for delay, run in runs.items()}
+    assert calls["1ms"] == pytest.approx(calls["0"], rel=0.1)
+    # Each call waits for its way there and its way back; some are under way at the same time.
+    waited = float(runs["1ms"]["elapsed_s"]) - float(runs["0"]["elapsed_s"])
+    assert waited > 0.0005 * calls["1ms"]
 
 
 # The same export mounted once more is another client's view of it.
@@ -128,7 +142,7 @@ except OSError:
 def test_locks_hold_across_mounts(tmp_path: Path) -> None:
     tools = (ROOT / guest.TOOLS).resolve()
     libraries = f"{tools}/usr/lib/x86_64-linux-gnu:{tools}/lib/x86_64-linux-gnu"
-    command = [sys.executable, "-c", LOCKING, guest.NFS, libraries, ASKS]
+    command = [sys.executable, "-c", LOCKING, guest.FOLDERS["nfs"], libraries, ASKS]
     assert guest.run(ROOT, tmp_path, command, image(tmp_path), 120) == 0, (
         tmp_path / "out/log"
     ).read_text()

@@ -90,7 +90,7 @@ def test_the_study_runs_from_grid_to_report(whole_project: Project) -> None:
     assert done.returncode == 0, done.stdout
     assert not left(project)
     skips = {row["cell"]: row["skip"] for row in rows(project, f"grid/{STUDY}.csv") if row["skip"]}
-    assert "ext4 has no reflinks" in skips["checkout/large/ext4/on/default/stored"]
+    assert "ext4 has no reflinks" in skips["checkout/large/ext4/on/default/stored/-"]
     runs = rows(project, f"measurements/{STUDY}.csv")
     assert not [run["flags"] for run in runs if has_false_label(run["flags"])]
     _did_the_same(runs)
@@ -116,29 +116,31 @@ def _is_certified(project: Project, runs: list[dict[str, str]]) -> None:
             shares = [float(run[f"{part}_resident"]) for part in parts]
             assert min(shares) > 0.95, (run["cell"], shares)
     locks = {
-        locking: context(project, f"update-null/large/ext4/off/{locking}/stored")["locks"]
+        locking: context(project, f"update-null/large/ext4/off/{locking}/stored/-")["locks"]
         for locking in ("default", "exclusive")
     }
     assert locks["exclusive"] < 30 < locks["default"]
-    said = context(project, "update-1000/large/btrfs/off/default/stored")["working_copy"]
+    said = context(project, "update-1000/large/btrfs/off/default/stored/-")["working_copy"]
     first, last = said["revisions"]
     assert last - first == 10  # at a hundredth, of 1,000
     assert said["filesystem"]["filesystem"] == "btrfs" and said["filesystem"]["direct_io"] is True
     assert said["filesystem"]["made"] is True and "rw" in said["filesystem"]["mount_options"]
-    cloned = context(project, "update-1000/large/btrfs/on/default/stored")["working_copy"]["cloned"]
+    cloned = context(project, "update-1000/large/btrfs/on/default/stored/-")["working_copy"][
+        "cloned"
+    ]
     assert len(cloned) == 2 and min(cloned) > 0
 
 
 def _took_space(project: Project, runs: list[dict[str, str]]) -> None:
     used = {run["cell"]: run["used_bytes"] for run in runs}
-    assert not used["update-null/large/ext4/off/default/stored"]
+    assert not used["update-null/large/ext4/off/default/stored/-"]
     tree = json.loads(runs[0]["work"])["bytes"]
     for kind in MADE:  # a working copy has all files twice
-        assert float(used[f"checkout/large/{kind}/off/default/stored"]) > 2 * tree
+        assert float(used[f"checkout/large/{kind}/off/default/stored/-"]) > 2 * tree
     shared = {run["cell"]: run["shared_bytes"] for run in runs}
-    assert float(shared["checkout/large/btrfs/off/default/stored"]) == 0
-    assert float(shared["checkout/large/btrfs/on/default/stored"]) > 0.5 * tree
-    assert not shared["checkout/large/tmpfs/off/default/stored"]
+    assert float(shared["checkout/large/btrfs/off/default/stored/-"]) == 0
+    assert float(shared["checkout/large/btrfs/on/default/stored/-"]) > 0.5 * tree
+    assert not shared["checkout/large/tmpfs/off/default/stored/-"]
 
 
 @pytest.mark.slow
@@ -169,7 +171,7 @@ def test_a_client_that_locks_otherwise_fails_its_cell(project: Project) -> None:
     assert {
         cell: "locks the working copy's database otherwise than exclusive" in why
         for cell, why in reasons(project).items()
-    } == {"update-null/large/ext4/off/exclusive/stored": True}
+    } == {"update-null/large/ext4/off/exclusive/stored/-": True}
 
 
 @pytest.mark.slow
@@ -214,7 +216,9 @@ def test_one_of_the_users_is_used_as_it_is_and_left_so(project: Project) -> None
     assert done.returncode == 0, done.stdout
     assert (theirs / "file").read_text() == "mine"
     assert not list(theirs.rglob("wc.db"))
-    said = context(project, "checkout/large/home/off/default/stored")["working_copy"]["filesystem"]
+    said = context(project, "checkout/large/home/off/default/stored/-")["working_copy"][
+        "filesystem"
+    ]
     assert said["made"] is False
 
 
@@ -279,7 +283,7 @@ def test_a_server_elsewhere_is_measured_as_far_as_it_is_seen(project: Project) -
             configure(project, part, server=there)
             done = project.measure(STUDY)
             assert done.returncode == 0, done.stdout
-            cell = "update-1000/large/tmpfs/off/default/stored"
+            cell = "update-1000/large/tmpfs/off/default/stored/-"
             said = context(project, cell)
             assert said["remote"] == there and said["server"] is None
             assert "server" not in said["promises"]

@@ -48,7 +48,12 @@ class Filesystem(Axis):
         config = here.config
         folder = config["filesystems"][value]
         if folder == GUEST:
-            where = guest.NFS if value in KINDS["nfs"] else guest.LOCAL
+            if value not in guest.FOLDERS:
+                raise UserError(
+                    f"{config.where(['filesystems'])}: `filesystems.{value}`: a guest has "
+                    f"{' and '.join(guest.FOLDERS)}, and no {value}"
+                )
+            where = guest.FOLDERS[value]
             scratch = str(resolve(config["scratch"], here.root))
             of_guest = {"make": "", "root": where, "guest": guest.KIND, "scratch": scratch}
             return {"filesystem": of_guest, "within": GUEST}

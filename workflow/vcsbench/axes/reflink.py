@@ -47,6 +47,8 @@ class Reflink(Axis):
         """The library may not be built, and most file systems share no blocks."""
         if value != "on":
             return ""
+        if parts.get("pristine_options"):
+            return "a working copy without pristines has nothing to clone"
         made = parts.get("filesystem", {}).get("make")
         if made and made not in REFLINKS:
             return f"{made} has no reflinks"

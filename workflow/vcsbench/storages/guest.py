@@ -16,8 +16,8 @@ from vcsbench.processes import last_lines, tied
 
 # Set-up's; envs/unpack_nfs_guest.sh makes it.
 TOOLS = Path(".tools", "nfs-guest")
-# Where the guest has them: NFS, and the file system under its server.
-NFS, LOCAL = "/mnt/nfs", "/mnt/exp/here"
+# What the guest has, by names, and where: NFS, and the file system under its server.
+FOLDERS = {"nfs": "/mnt/nfs", "guest-local": "/mnt/exp/here"}
 OUT = "/mnt/out"
 INIT = Path(__file__).with_suffix(".sh")
 # Of the file system that is exported.
@@ -33,6 +33,14 @@ def why_not(root: Path) -> str:
         return "the guest's kernel and NFS tools are not here (envs/unpack_nfs_guest.sh gets them)"
     missing = [name for name in (f"mkfs.{KIND}", "ip", "flock") if not shutil.which(name)]
     return f"the guest needs {', '.join(missing)}" if missing else ""
+
+
+def why_no_delay(root: Path) -> str:
+    """Why nothing can be delayed in the guest, in a clause; "" if it can."""
+    if not shutil.which("tc"):
+        return "there is no tc to add a delay with (Debian: iproute2)"
+    modules = (root / TOOLS).glob("usr/lib/uml/modules/*/kernel/net/sched/sch_netem.ko*")
+    return "" if any(modules) else "the guest's kernel has no netem"
 
 
 def run(

@@ -42,16 +42,18 @@ echo Y >/proc/fs/nfsd/v4_end_grace
 tool mount -i -t nfs4 -o vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1 127.0.0.1:/ /mnt/nfs
 # Returns when the server's grace period is over.
 flock /mnt/nfs/.barrier true
-if [ -n "$DELAY" ]; then
-    /run/modprobe sch_netem
-    tc qdisc add dev lo root netem delay "$DELAY"
-fi
-if grep -q ' /mnt/nfs nfs4 ' /proc/mounts; then
+delayed() {
+    [ -z "$DELAY" ] || { /run/modprobe sch_netem && tc qdisc add dev lo root netem delay "$DELAY"; }
+}
+if ! delayed; then
+    echo 'the delay could not be added in the guest'
+elif grep -q ' /mnt/nfs nfs4 ' /proc/mounts; then
     sh -c "$COMMAND"
     echo $? >/mnt/out/code
 else
     echo 'NFS could not be mounted in the guest'
 fi
+[ -z "$DELAY" ] || tc qdisc del dev lo root
 umount /mnt/nfs
 sync
 echo o >/proc/sysrq-trigger

@@ -41,7 +41,8 @@ def measure(
     environment = ["env", f"PYTHONPATH={package}", "PYTHONDONTWRITEBYTECODE=1"]
     limit_s = recipe["time_limit_s"]
     with _image(Place(recipe["filesystem"]["scratch"], root), image_bytes) as image:
-        guest.run(root, folder, [*environment, *python], image, GUEST_TIMES * limit_s)
+        command, delay = [*environment, *python], recipe.get("delay", "")
+        guest.run(root, folder, command, image, GUEST_TIMES * limit_s, delay)
     said = json.loads((out / "said.json").read_text()) if (out / "said.json").exists() else {}
     if "context" not in said:
         raise UserError(said.get("why") or f"the guest says: {(out / 'log').read_text()[-400:]}")

@@ -112,12 +112,11 @@ class Profile:
     eol_style: bytes = b"LF"
 
     def at(self, scale: float) -> Profile:
-        """The profile whose repository is generated at a scale."""
-        if not self.imported:
-            return self
+        """Where its import has nearly all of trunk: the profile whose repository is generated at a scale."""
         return replace(
             self,
-            revisions=max(2, round(self.revisions * scale)),
+            # The layout and the import come before what is updated over.
+            revisions=2 + round((self.revisions - 2) * scale),
             tree_files=round(self.tree_files * scale),
             tree_bytes=round(self.tree_bytes * scale),
         )

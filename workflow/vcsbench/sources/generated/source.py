@@ -43,7 +43,9 @@ class GeneratedSource(Source):
         if not 0 < self._scale <= 1:
             raise options.error("scale", f"must be above 0 and at most 1, not {self._scale}")
         self._youngest = max(2, round(self._profile.revisions * self._scale))
-        self._profile = self._profile.at(self._scale)
+        if self._profile.imported:
+            self._profile = self._profile.at(self._scale)
+            self._youngest = self._profile.revisions
 
     def identity(self) -> str:
         """Changes with the definition and with the generator's code."""
