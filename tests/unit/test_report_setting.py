@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
+
 from unit.report_files import default_study
 from vcsbench.report import setting as settings
 from vcsbench.report.setting import Setting, clearing_sentences, commands_as_timed, version_list
@@ -163,3 +165,43 @@ def test_how_the_copies_lie_is_said_once_and_not_hidden() -> None:
     setting = summarise(context(number, layout=layout) for number in (1, 2))
     assert list(setting.layouts) == ["disk: the copies do NOT lie interleaved: far."]
     assert not summarise([context()]).layouts
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        (
+            {"filesystem": "btrfs", "made": True, "bytes": 1 << 30, "direct_io": True},
+            "fs: btrfs, made for each measurement, in an image of 1.00 GiB with direct I/O, mounted rw",
+        ),
+        (
+            {"filesystem": "xfs", "made": True, "bytes": 1 << 30, "direct_io": False},
+            "fs: xfs, made for each measurement, in an image of 1.00 GiB, through this system's page "
+            "cache, mounted rw",
+        ),
+        (
+            {"filesystem": "tmpfs", "made": True, "bytes": 1 << 30, "direct_io": None},
+            "fs: tmpfs, made for each measurement, 1.00 GiB, mounted rw",
+        ),
+        (
+            {"filesystem": "nfs4", "made": False, "path": "/mnt/x", "device": "host:/x"},
+            "fs: /mnt/x, nfs4, host:/x, mounted rw",
+        ),
+    ],
+)
+def test_what_a_working_copy_is_written_to_is_said(told, sentence):
+    context = {
+        "axes": {"filesystem": "fs"},
+        "targets": "/var/tmp",
+        "working_copy": {"filesystem": {**told, "mount_options": "rw"}},
+    }
+    study = default_study("working-copy-2012")
+    found = settings.summarise([context], study)
+    assert found.targets == [sentence] and not found.subjects.names
+
+
+def test_a_server_elsewhere_is_said():
+    study = default_study("working-copy-2012")
+    remote = {"host": "there", "url": "svn://there/it"}
+    (said,) = settings.summarise([{"remote": remote}], study).elsewhere
+    assert said.startswith("The server is on there (svn://there/it)") and "not measured" in said

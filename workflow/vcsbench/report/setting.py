@@ -163,9 +163,11 @@ def _filesystem(name: Any, told: Record) -> str:
     """The file system of a working copy; one that is made has another path and device each time."""
     if not told.get("made"):
         return _storage({**told, "name": name})
-    size, direct = told.get("bytes"), told.get("direct_io")
-    io = {True: "direct I/O", False: "through this system's page cache"}.get(direct, "")  # type: ignore[arg-type]
-    image = f"in an image of {words.size(size)}, {io}" if size else ""
+    size = words.size(told["bytes"])
+    image = {
+        True: f"in an image of {size} with direct I/O",
+        False: f"in an image of {size}, through this system's page cache",
+    }.get(told.get("direct_io"), size)  # type: ignore[arg-type]
     options = f"mounted {told.get('mount_options')}"
     return _joined(name, told.get("filesystem"), "made for each measurement", image, options)
 

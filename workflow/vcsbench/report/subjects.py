@@ -79,11 +79,10 @@ class Subjects:
 
 
 def kinds_of(study: Study) -> list[str]:
-    """The kinds of subjects that the commands of a study read and write."""
+    """The kinds of subjects that the commands of a study are about: what they read, or else write."""
     commands = study.commands.values()
-    return distinct(
-        command[side] for side in ("reads", "writes") for command in commands if command.get(side)
-    )
+    found = (command.get("reads") or command.get("writes") for command in commands)
+    return distinct(kind for kind in found if kind)
 
 
 def _about(facts: Record) -> str:
