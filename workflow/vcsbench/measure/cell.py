@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import json
 import os
 import subprocess
@@ -24,6 +25,7 @@ from vcsbench.measure.work import kind_of
 from vcsbench.measure.work.capture import Captured, capture, unread
 from vcsbench.measure.work.kind import Fingerprint
 from vcsbench.measure.work.neutral import Neutral
+from vcsbench.storages import full
 
 # What is not so when it is tried again: some kernels give back memory that is not used for seconds, between
 # the run that warms up and the timed one. No cold run: what lies below us has cached what it read.
@@ -146,7 +148,7 @@ class CellRound:
                 self.hooks.watched,
             )
         except UserError as error:
-            raise UserError(f"{error}{self._server_said()}") from None
+            raise UserError(f"{error}{self._also_said()}") from None
         self.witness.end(self.hyperfine.pid)
         for run in self.runs:
             run["certificate"]["client_peak_memory_bytes"] = self.captured.peak_bytes
@@ -226,10 +228,14 @@ class CellRound:
             return f"{argv[0]} failed: {error}"
         said = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
         text = f"{os.path.basename(argv[0])} exits with {done.returncode}: {' '.join(said)}"
-        return f"{text}{self._server_said()}"
+        return f"{text}{self._also_said()}"
 
-    def _server_said(self) -> str:
-        server = self.stage.server
-        if not server:
-            return ""
-        return f"; {server.kind}'s log ends: {' '.join(server.last_words()) or 'it is empty'}"
+    def _also_said(self) -> str:
+        """What else there is to say of a run that failed: that there was no room, and the server's words."""
+        writes, server = self.stage.writes, self.stage.server
+        told = ""
+        if writes and writes.folders[0].exists() and full.takes_no_more(writes.folders[0]):
+            told = f"; {writes.folders[0]}: {os.strerror(errno.ENOSPC)}"
+        if server:
+            told += f"; {server.kind}'s log ends: {' '.join(server.last_words()) or 'it is empty'}"
+        return told
