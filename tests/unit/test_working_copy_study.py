@@ -3,11 +3,15 @@ whose cells may be impossible here, revisions that a working copy is behind."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from project import needs
 from vcsbench.axes import axis_of, pristines
 from vcsbench.axes.filesystem import AXIS as FILESYSTEM
 from vcsbench.compare.findings import verdicts
@@ -18,11 +22,14 @@ from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.evidence.space import columns
+from vcsbench.measure.work.neutral import Neutral
+from vcsbench.measure.work.tree import look
 from vcsbench.plan.grid import Cell, make_grid
 from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.run.house import open_here
 from vcsbench.subjects.repository.labels import part_of
 from vcsbench.subjects.working_copy.cloning import told
+from vcsbench.subjects.working_copy.template import Templates
 
 ROOT = Path(__file__).parent.parent.parent
 STUDY = "working-copy-2012"
@@ -162,3 +169,28 @@ def test_a_run_without_clones_fails(said: str, sentence: str, tmp_path: Path) ->
     (tmp_path / "reflinks").write_text(said)
     with pytest.raises(UserError, match=sentence):
         told(tmp_path, {"reflink": "x", "runs": 2})
+
+
+@needs("svn", "svnadmin")
+def test_an_export_goes_with_the_url_that_its_keywords_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies of one repository share what was made from the first of them."""
+    monkeypatch.chdir(tmp_path)
+    first, second = tmp_path / "first", tmp_path / "second"
+    subprocess.run(["svnadmin", "create", first], check=True)
+    work = tmp_path / "work"
+    subprocess.run(["svn", "checkout", "-q", f"file://{first}", work], check=True)
+    (work / "file").write_text("$HeadURL$\n")
+    subprocess.run(["svn", "add", "-q", work / "file"], check=True)
+    subprocess.run(["svn", "propset", "-q", "svn:keywords", "HeadURL", work / "file"], check=True)
+    subprocess.run(["svn", "commit", "-q", "-m", "1", work], check=True)
+    shutil.copytree(first, second)
+    recipe = {"storage": {"path": str(tmp_path)}, "repository": {"identity": "x"}, "binaries": {}}
+    seen = []
+    for path in (first, second):
+        repository = SimpleNamespace(path=path, words=lambda: {"tree": lambda: ""})
+        tree, url = Templates(recipe, repository, shutil.which("svn") or "").export(1)  # type: ignore[arg-type]
+        assert url in (tree / "file").read_text()
+        seen.append(look(tree, Neutral(url)))
+    assert seen[0] == seen[1]

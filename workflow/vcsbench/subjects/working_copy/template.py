@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import urllib.parse
-from collections.abc import Callable
 from pathlib import Path
 
 from vcsbench.storages.place import Place
@@ -36,43 +35,33 @@ class Templates:
 
     def working_copy(self, revision: int) -> Path:
         """A clean working copy at a revision."""
-        return self._made(f"{self.digest}-{revision}", self._check_out(revision))
+        return self._made(f"{self.digest}-{revision}", "checkout", *self.options, f"-r{revision}")
 
     def export(self, revision: int) -> tuple[Path, str]:
-        """An export of a revision, and the URL of the repository that its keywords may have."""
-        return self._made(f"{self.digest}-{revision}-export", self._export(revision)), self.url
+        """An export of a revision, and the URL that its keywords may have: that of the copy of the repository
+        that it was made from, which may have been another one."""
+        path = self._made(f"{self.digest}-{revision}-export", "export", f"-r{revision}")
+        return path, str(read_json(_record_of(path))["url"])
 
     def bytes_of(self, revision: int) -> int:
         """About what a working copy of a revision takes."""
         path, _ = self.export(revision)
         return int(read_json(_record_of(path))["bytes"])
 
-    def _source(self) -> str:
-        return f"{self.url}/{self.tree}".rstrip("/")
-
-    def _check_out(self, revision: int) -> Callable[[Path], None]:
-        words = ("checkout", "-q", "--ignore-externals", *self.options, f"-r{revision}")
-        return lambda to: _svn(self.svn, to, *words, self._source())
-
-    def _export(self, revision: int) -> Callable[[Path], None]:
-        words = ("export", "-q", "--ignore-externals", f"-r{revision}")
-        return lambda to: _svn(self.svn, to, *words, self._source())
-
-    def _made(self, name: str, make: Callable[[Path], None]) -> Path:
-        """What is called so; made where it is not there, or was not finished."""
+    def _made(self, name: str, *words: str) -> Path:
+        """What the client makes by these words, under a name; made where it is not there, or was not
+        finished."""
         path = self.place.make(FOLDER) / name
         record = _record_of(path)
-        if not record.exists() or not path.exists():
+        if "url" not in read_json(record) or not path.exists():
             record.unlink(missing_ok=True)
             if path.exists():
                 shutil.rmtree(path)
-            make(path)
-            write_json(record, {"path": str(path), "bytes": 2 * _bytes(path)})
+            source = f"{self.url}/{self.tree}".rstrip("/")
+            client.run(self.svn, *words, "-q", "--ignore-externals", source, path)
+            about = {"path": str(path), "url": self.url, "bytes": 2 * _bytes(path)}
+            write_json(record, about)
         return path
-
-
-def _svn(svn: str, to: Path, *words: str) -> None:
-    client.run(svn, *words, to)
 
 
 def _record_of(path: Path) -> Path:
