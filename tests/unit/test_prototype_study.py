@@ -3,6 +3,7 @@ runs against one server, builds by two names, counts beside the published ones."
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from unit.study_grid import study_grid
 from vcsbench.axes.cache import STATES
 from vcsbench.compare.bounds import holds
 from vcsbench.compare.findings import verdicts
@@ -33,11 +35,7 @@ STUDY_FILE = ROOT / "config" / "studies" / f"{STUDY}.yaml"
 DEFAULT = ROOT / "config" / "config.yaml"
 
 
-def made(*include: dict[str, Any], **over: Any) -> tuple[Any, list[Cell]]:
-    grid = {"grid": {STUDY: {"include": list(include)}}} if include else {}
-    raw = merge(read_yaml(DEFAULT), {"studies": [STUDY], "twins": 0, **grid, **over})
-    here = open_here(raw, ROOT, [DEFAULT])
-    return here, make_grid(here, here.config.studies[STUDY], lambda axes: "")
+made = partial(study_grid, STUDY)
 
 
 def paths(*include: dict[str, Any], **over: Any) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,21 +13,19 @@ from typing import Any
 import pytest
 
 from project import needs
+from unit.study_grid import study_grid
 from vcsbench.axes import axis_of, pristines
 from vcsbench.axes.filesystem import AXIS as FILESYSTEM
 from vcsbench.compare.findings import verdicts
 from vcsbench.compare.published import read_published
 from vcsbench.compare.tables import make_table
-from vcsbench.config.configuration import merge
 from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.evidence.space import columns
 from vcsbench.measure.work.neutral import Neutral
 from vcsbench.measure.work.tree import look
-from vcsbench.plan.grid import Cell, make_grid
 from vcsbench.plan.recipe import parts_of, why_not
-from vcsbench.run.house import open_here
 from vcsbench.subjects.repository.labels import part_of
 from vcsbench.subjects.working_copy.cloning import told
 from vcsbench.subjects.working_copy.template import Templates
@@ -37,11 +36,7 @@ STUDY_FILE = ROOT / "config" / "studies" / f"{STUDY}.yaml"
 DEFAULT = ROOT / "config" / "config.yaml"
 
 
-def made(*include: dict[str, Any], **over: Any) -> tuple[Any, list[Cell]]:
-    grid = {"grid": {STUDY: {"include": list(include)}}} if include else {}
-    raw = merge(read_yaml(DEFAULT), {"studies": [STUDY], "twins": 0, **grid, **over})
-    here = open_here(raw, ROOT, [DEFAULT])
-    return here, make_grid(here, here.config.studies[STUDY], lambda axes: "")
+made = partial(study_grid, STUDY)
 
 
 def published() -> Any:

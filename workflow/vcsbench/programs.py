@@ -25,6 +25,11 @@ MODULES = (
     "lib/httpd/modules",
     "lib64/httpd/modules",
 )
+# The environment of every client: text as it is, and no sleep for timestamps, which times nothing.
+CLIENT_ENVIRONMENT = {
+    "LC_ALL": "C.UTF-8",
+    "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP_FOR_TIMESTAMPS": "yes",
+}
 # What a template names in braces is one of these, of the client's build; all else comes from the cell.
 SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync")
 # A script is read for the files that it names if it is no larger.

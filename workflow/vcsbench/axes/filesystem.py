@@ -17,6 +17,7 @@ from vcsbench.storages.place import resolve
 
 if TYPE_CHECKING:
     from vcsbench.axes.here import Here
+    from vcsbench.config.configuration import Config
     from vcsbench.config.study import Study
 
 MAKE, GUEST = "make", "guest"
@@ -80,6 +81,11 @@ class Filesystem(Axis):
     def limits(self, guests: Sequence[str]) -> list[str]:
         """What lies below one that is made."""
         return [LOOP]
+
+
+def mounted_folders(config: Config) -> list[str]:
+    """The configured folders on file systems of the user's."""
+    return [folder for folder in config["filesystems"].values() if folder not in (MAKE, GUEST)]
 
 
 @cache

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from vcsbench.axes.filesystem import GUEST, MAKE
+from vcsbench.axes.filesystem import mounted_folders
 from vcsbench.foresee.costs import Costs, Seen, told
 from vcsbench.foresee.sample import REVISIONS, Loaded, Sample, sample
 from vcsbench.plan import twins
@@ -42,8 +42,7 @@ def calibrate(plan: Plan, shelf: Shelf, say: Say, limit_s: float = LIMIT_S) -> C
     cannot be read or loaded."""
     config = plan.config
     used = {plan.parts(cell)["storage"]["path"] for cell in plan.cells}
-    mounted = {folder for folder in config["filesystems"].values() if folder not in (MAKE, GUEST)}
-    folders = [config["scratch"], *sorted(used | mounted)]
+    folders = [config["scratch"], *sorted(used.union(mounted_folders(config)))]
     with sample(config.root, folders) as small:
         loaded, copied = {}, {}
         for repo in shelf.all_repositories():

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from vcsbench.programs import Programs
+from vcsbench.programs import CLIENT_ENVIRONMENT, Programs
 
 # Loaders, C libraries, Subversion and its libraries take these; so does whoever goes through a proxy.
 CHANGING = re.compile(
@@ -19,14 +19,8 @@ SECRET = re.compile(r"//[^/@]*@")
 
 
 def environment(client: Programs, own: Mapping[str, str]) -> dict[str, str]:
-    """The environment of what is timed; `own` is the command's. Subversion's sleep for timestamps is off: it
-    times nothing."""
-    return {
-        **client.environment(os.environ),
-        "LC_ALL": "C.UTF-8",
-        "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP_FOR_TIMESTAMPS": "yes",
-        **own,
-    }
+    """The environment of what is timed; `own` is the command's."""
+    return {**client.environment(os.environ), **CLIENT_ENVIRONMENT, **own}
 
 
 def changing() -> dict[str, str]:

@@ -134,9 +134,7 @@ class Stage:
     def fill(self) -> None:
         """Fill in the command's template, and what goes with it."""
         idle = [subject.idle_words() for subject in self.subjects]
-        words = self._words(
-            [s.words() for s in self.subjects], self.reads.name if self.reads else ""
-        )
+        words = self._own_words()
         self.command = fill(self.recipe["argv"], words)
         self.argv = [*self._launcher(), *self.command]
         self.stdin = "".join(fill(self.recipe["stdin"], words))
@@ -156,6 +154,11 @@ class Stage:
     def launched(self) -> Path:
         """What the launcher writes of each run."""
         return self.run / "launched.json"
+
+    def _own_words(self) -> Words:
+        """What the words stand for on the cell's own subjects."""
+        own = [subject.words() for subject in self.subjects]
+        return self._words(own, self.reads.name if self.reads else "")
 
     def _words(self, own: Sequence[Words], served: str) -> Words:
         """What the words of a template stand for: programs, axes, the subjects' own, and {url}."""
@@ -204,9 +207,7 @@ class Stage:
 
     def also(self, template: str) -> list[str]:
         """Another command on the same subjects, by its template, with the same programs and options."""
-        assert self.reads
-        words = [subject.words() for subject in self.subjects]
-        return fill(template, self._words(words, self.reads.name))
+        return fill(template, self._own_words())
 
     @property
     def folders(self) -> list[Path]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from vcsbench import sources, subjects
 from vcsbench.axes.config import server_names
-from vcsbench.axes.filesystem import GUEST, MAKE
+from vcsbench.axes.filesystem import mounted_folders
 from vcsbench.axes.here import Here
 from vcsbench.config.builds import read_builds
 from vcsbench.config.configuration import Config, load_config
@@ -108,10 +108,8 @@ class House:
 
     def places(self) -> list[Place]:
         """vcsbench's folders on all storages and file systems, and in the scratch folder."""
-        mounted = [
-            folder for folder in self.config["filesystems"].values() if folder not in (MAKE, GUEST)
-        ]
-        folders = [*self.config["storages"].values(), self.config["scratch"], *mounted]
+        folders = [*self.config["storages"].values(), self.config["scratch"]]
+        folders += mounted_folders(self.config)
         return [Place(folder, self.config.root) for folder in dict.fromkeys(folders)]
 
 

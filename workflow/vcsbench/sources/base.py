@@ -89,6 +89,12 @@ def digest_of(*words: object) -> str:
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
+def digest_of_file(kind: str, path: Path) -> str:
+    """That of a file, by its path, size and time."""
+    state = path.stat()
+    return digest_of(kind, path.resolve(), state.st_size, state.st_mtime_ns)
+
+
 # What local_path() raises.
 UNREACHABLE = (OSError, ValueError, RuntimeError)
 
@@ -144,6 +150,16 @@ class Options:
             return local_path(text)
         except UNREACHABLE as error:
             raise self.error(key, unreachable(text, error)) from error
+
+    def check_file(self, key: str, path: Path) -> None:
+        """A UserError where the file at `key` is none, or cannot be read."""
+        if not path.is_file():
+            what = "is no file" if path.exists() else "does not exist"
+            raise self.error(key, f"{path} {what}")
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise self.error(key, f"{path}: {error.strerror}") from error
 
     def tree(self) -> str | None:
         """The path inside the repository at `tree`, or None where there is no such key."""

@@ -23,7 +23,6 @@ INIT = Path(__file__).with_suffix(".sh")
 # Of the file system that is exported.
 KIND = "ext4"
 MEMORY_MIB = 2048
-# It is to run on one processor: on several its times drift several-fold.
 BOOT_LIMIT_S = 60
 
 
@@ -75,6 +74,7 @@ def run(
 def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> None:
     kernel = next(path for path in (tools / "usr/bin").iterdir() if path.name.startswith("linux"))
     argv = [
+        # On several processors its times drift several-fold.
         *("taskset", "-c", str(max(os.sched_getaffinity(0)))),
         *(
             str(kernel),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from vcsbench import progress
-from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of
+from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of_file
 from vcsbench.sources.dump.compressed import DAMAGED, compression, opened
 from vcsbench.sources.dump.records import FORMAT
 from vcsbench.sources.dump.walk import Walk
@@ -51,22 +51,12 @@ class DumpSource(Source):
 
     def identity(self) -> str:
         """From the file's path, size and time."""
-        self._check_place()
-        state = self._path.stat()
-        return digest_of("dump", self._path.resolve(), state.st_size, state.st_mtime_ns)
-
-    def _check_place(self) -> None:
-        if not self._path.is_file():
-            what = "is no file" if self._path.exists() else "does not exist"
-            raise self._options.error("path", f"{self._path} {what}")
-        try:
-            self._path.open("rb").close()
-        except OSError as error:
-            raise self._options.error("path", f"{self._path}: {error.strerror}") from error
+        self._options.check_file("path", self._path)
+        return digest_of_file(self.kind, self._path)
 
     def check(self) -> None:
         """The file begins as a dump stream does. Its whole content is checked by write()."""
-        self._check_place()
+        self._options.check_file("path", self._path)
         if not is_dump(self._path):
             raise self._options.error(
                 "path", f"{self._path} is not a Subversion dump file (plain, .gz, .xz or .zst)"

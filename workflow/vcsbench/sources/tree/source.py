@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from vcsbench.sources import dumpstream
-from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of
+from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of, digest_of_file
 from vcsbench.sources.tree import unpack
 from vcsbench.sources.tree.nodes import Nodes, entries
 
@@ -100,19 +100,12 @@ class ArchiveSource(_Tree):
     def identity(self) -> str:
         """From the file's path, size and time."""
         self.check()
-        state = self._path.stat()
-        return digest_of("archive", self._path.resolve(), state.st_size, state.st_mtime_ns)
+        return digest_of_file(self.kind, self._path)
 
     def check(self) -> None:
         """It has to be one that can be unpacked."""
-        if not self._path.is_file():
-            what = "is no file" if self._path.exists() else "does not exist"
-            raise self._options.error("path", f"{self._path} {what}")
-        try:
-            known = unpack.is_archive(self._path)
-        except OSError as error:
-            raise self._options.error("path", f"{self._path}: {error.strerror}") from error
-        if not known:
+        self._options.check_file("path", self._path)
+        if not unpack.is_archive(self._path):
             raise self._options.error(
                 "path", f"{self._path} is no archive (.tar, plain or .gz, .xz, .zst; .zip)"
             )

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 from vcsbench.errors import UserError
+from vcsbench.programs import CLIENT_ENVIRONMENT
 
-# Nothing waits for the next second: what is copied keeps its times.
-ENVIRONMENT = {
-    "LC_ALL": "C.UTF-8",
-    "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP_FOR_TIMESTAMPS": "yes",
-}
 OPTIONS = ("--non-interactive", "--config-option", "config:working-copy:exclusive-locking=yes")
 
 
-def run(svn: str, *words: str | Path, private: Path | None = None) -> str:
-    """What `svn` prints; a UserError with its last words where it fails. `private` is a folder for its
-    configuration, which is made where it is missing."""
-    own: Sequence[str] = ["--config-dir", str(private)] if private else []
+def run(svn: str, *words: str | Path) -> str:
+    """What `svn` prints; a UserError with its last words where it fails."""
     done = subprocess.run(
-        [svn, *map(str, words), *OPTIONS, *own],
+        [svn, *map(str, words), *OPTIONS],
         capture_output=True,
         text=True,
         errors="replace",
         stdin=subprocess.DEVNULL,
-        env={**os.environ, **ENVIRONMENT},
+        env={**os.environ, **CLIENT_ENVIRONMENT},
     )
     if done.returncode:
         last = " ".join(done.stderr.strip().splitlines()[-3:])

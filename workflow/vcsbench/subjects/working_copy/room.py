@@ -42,8 +42,7 @@ class Room:
         """Make it, for so many bytes."""
         self.check()
         self.place.make("targets")
-        if not self.folder.exists():
-            self.folder.mkdir()
+        self.folder.mkdir(exist_ok=True)
         if self.make:
             self.made = Made(self.make, size_for(expected), self.folder)
             self.made.fresh()
@@ -66,7 +65,6 @@ class Room:
             self.made.fresh()
         else:
             shutil.rmtree(self.path, ignore_errors=True)
-            os.sync()
         self._empty = self._taken()
 
     def close(self) -> None:
