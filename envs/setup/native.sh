@@ -1,32 +1,57 @@
 # shellcheck shell=bash # sourced by envs/setup.sh
-# What is built from C, in .tools/lib: the library that has Subversion's client clone working files.
+# What is built from C, in .tools/lib: the library that has Subversion's client clone working files, and the program
+# that builds a tree by the fewest system calls.
 
-reflink_source=workflow/native/svn_reflink.c
-reflink_library=.tools/lib/svn_reflink.so
-# It could not be built from this source: that is tried once.
-reflink_failed=$reflink_library.failed
+native_built=.tools/lib
+native_sources=(workflow/native/svn_reflink.c workflow/native/build_tree.c)
 
-# Is it there, or is there nothing to be done about it?
+# What is built from a source.
+native_target() {
+    case $1 in
+    */svn_reflink.c) printf '%s\n' "$native_built/svn_reflink.so" ;;
+    *) basename "$1" .c | sed "s|^|$native_built/|" ;;
+    esac
+}
+
+# Is all there, or is there nothing to be done about it? What could not be built from this source is tried once.
 is_native_built() {
     is_command gcc || return 0
-    local file
-    for file in "$reflink_library" "$reflink_failed"; do
-        [[ -e $file && ! $reflink_source -nt $file ]] && return
+    local source
+    for source in "${native_sources[@]}"; do
+        is_one_built "$source" || return 1
+    done
+}
+
+is_one_built() {
+    local file target
+    target=$(native_target "$1")
+    for file in "$target" "$target.failed"; do
+        [[ -e $file && ! $1 -nt $file ]] && return
     done
     return 1
 }
 
-# Without a compiler, or the headers that it needs, cells with reflinks are skipped.
+# Without a compiler, or the headers that it needs, cells that need what is built are skipped.
 build_native() {
     is_native_built && return
-    mkdir -p "${reflink_library%/*}"
-    rm -f "$reflink_library" "$reflink_failed"
-    say "building $reflink_library"
+    mkdir -p "$native_built"
+    local source
+    for source in "${native_sources[@]}"; do
+        is_one_built "$source" || build_one "$source"
+    done
+}
+
+build_one() {
+    local source=$1 target options=()
+    target=$(native_target "$source")
+    [[ $target == *.so ]] && options=(-shared -fPIC)
+    rm -f "$target" "$target.failed"
+    say "building $target"
     # Under another name first: who was interrupted has none.
-    if gcc -shared -fPIC -O2 -Wall "$reflink_source" -o "$reflink_library.new" -ldl; then
-        mv "$reflink_library.new" "$reflink_library"
+    if gcc "${options[@]}" -O2 -Wall "$source" -o "$target.new" -ldl; then
+        mv "$target.new" "$target"
     else
-        touch "$reflink_failed"
-        say "$reflink_library could not be built: cells with reflinks are skipped"
+        touch "$target.failed"
+        say "$target could not be built: cells that need it are skipped"
     fi
 }

@@ -20,6 +20,7 @@ from vcsbench import modules
 PACKAGE = modules.PACKAGE
 # A folder imports from itself and from those before it.
 FOLDERS = (
+    "strategies",
     "config",
     "storages",
     "sources",

@@ -22,6 +22,8 @@ KINDS = {
     "writes": "subjects",
     "server": "measure.servers",
     "probe": "measure.probes",
+    "store": "subjects.tree.stores",
+    "program": "strategies",
     "within": "run.within",
 }
 # An import statement of ours: how far it is indented, the module, and the names in it, if any.

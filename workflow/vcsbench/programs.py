@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -29,9 +30,18 @@ MODULES = (
 CLIENT_ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP_FOR_TIMESTAMPS": "yes",
+    # What the user has configured for git and Mercurial is no part of what is measured.
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "HGRCPATH": "",
 }
 # What a template names in braces is one of these, of the client's build; all else comes from the cell.
 SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync")
+# What set-up has built; and where an interpreter has its modules.
+BUILT = Path(__file__).parents[2] / ".tools" / "lib"
+MODULES_OF = "lib/python3*/*-packages"
+# How a command names a module of the interpreter that it needs.
+MODULE = "python3:"
 # A script is read for the files that it names if it is no larger.
 SCRIPT_BYTES = 1 << 16
 
@@ -139,6 +149,17 @@ class Programs(_Places):
         return joined_digest(str(path) for path in found if not path.is_symlink())
 
 
+def path_of(need: str) -> str:
+    """Where something is that a command needs beside its own programs: a program, one that set-up has built,
+    or a module of this interpreter (`python3:NAME`), by what says its version; "" where it is not."""
+    if need.startswith(MODULE):
+        prefix = Path(sys.executable).parent.parent
+        found = prefix.glob(f"{MODULES_OF}/{need.removeprefix(MODULE)}-*.dist-info/METADATA")
+        return str(next(found, ""))
+    built = BUILT / need
+    return str(built) if built.exists() else Programs().find(need)
+
+
 def programs_in(argv: str) -> tuple[str, ...]:
     """The names of the programs that a command's template runs: its words of Subversion's, {svn} and the
     like, and the first word where that is a program's own name."""
@@ -155,7 +176,7 @@ def binaries(
     found: dict[str, str] = {}
     for program in clients:
         own = program in SUBVERSION
-        theirs = client.digests(program) if own else {program: digest(Programs().find(program))}
+        theirs = client.digests(program) if own else {program: digest(path_of(program))}
         found |= {f"client {name}": value for name, value in theirs.items()}
     if kind:
         theirs = server.httpd_digests() if kind == "httpd" else server.digests(kind)

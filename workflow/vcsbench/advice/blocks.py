@@ -84,6 +84,8 @@ class Block:
         self.medians: dict[Point, list[float]] = {}
         works: dict[Point, str] = {}
         for row in rows.to_dict("records"):
+            if samework.is_apart(row["work"]):
+                continue  # there to be compared with, and no choice
             point = tuple(row[axis] for axis in self.names)
             measured.setdefault(point, {})[row["round"]] = row[terms.metric.name]
             self.medians.setdefault(point, []).append(row[MEDIAN])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,15 @@ from vcsbench.config.builds import ON_PATH, Build
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
 from vcsbench.processes import closed
-from vcsbench.programs import PROGRAMS, SUBVERSION, Programs, binaries, programs_in
+from vcsbench.programs import (
+    MODULE,
+    PROGRAMS,
+    SUBVERSION,
+    Programs,
+    binaries,
+    path_of,
+    programs_in,
+)
 
 if TYPE_CHECKING:
     from vcsbench.axes.here import Here
@@ -52,7 +61,8 @@ class BuildAxis(Axis):
 
     def why_not(self, value: str, parts: Parts, here: Here) -> str:
         """What client and server run may not be there."""
-        return why_lacking(_build(value, here), here.machine, parts["argv"], parts["server"])
+        lacking = why_lacking(_build(value, here), here.machine, parts["argv"], parts["server"])
+        return lacking or next(filter(None, map(_why_not_there, parts.get("needs", []))), "")
 
 
 AXIS = BuildAxis("build")
@@ -92,6 +102,14 @@ def _cannot_be_made(build: Build) -> str:
         if file and _is_to_be_made(side) and not any(map(shutil.which, CONDA)):
             return f"there is no {', '.join(CONDA)} here to make the environment of {file}"
     return ""
+
+
+def _why_not_there(need: str) -> str:
+    if path_of(need):
+        return ""
+    if need.startswith(MODULE):
+        return f"{need.removeprefix(MODULE)} is not installed in {sys.executable}"
+    return f"{need} is not installed (put it on the PATH; set-up installs what Debian has)"
 
 
 def _is_to_be_made(programs: Programs) -> bool:
@@ -140,6 +158,7 @@ def binaries_of(axes: Mapping[str, str], parts: Parts, here: Here) -> dict[str, 
     """
     build, machine = _build(axes.get(AXIS.name, ""), here), here.machine
     clients = programs_in(parts["argv"]) if _is_known(build.client, machine, build) else ()
+    clients = (*clients, *parts.get("needs", []))
     kind = parts["server"] if _is_known(build.server, machine, build) else ""
     asked = (build.client, clients, build.server, kind)
     if asked not in machine.digested:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vcsbench.axes.axis import Axis, Parts
 from vcsbench.errors import UserError
 from vcsbench.storages.describe import why_never_cold
+from vcsbench.storages.mounts import IN_MEMORY
 
 if TYPE_CHECKING:
     from vcsbench.axes.here import Here
@@ -18,6 +19,8 @@ below it is out of reach; the drift over the rounds shows how much faster repeat
 GUEST_COLD = """Measured in a guest ({}): cold is guest-cold. It is cold for this system's page cache, and
 what the hypervisor, a RAID controller or the disk keeps below is out of reach; the drift over the rounds
 shows how much faster repeated cold runs still get."""
+
+NOWHERE_ELSE = "what is written there lies in memory: it cannot be cold"
 
 # When steps are done.
 STEPS = ("setup", "first", "prepare")
@@ -121,7 +124,10 @@ class Cache(Axis):
             here.config["clear_caches"]
         ):
             return ""  # that a run before it is not quite cold makes no label false
-        return why_never_cold(here.machine, parts["storage"]["path"], here.config["clear_caches"])
+        on = parts.get("filesystem", {"root": parts["storage"]["path"], "make": ""})
+        if on["make"] in IN_MEMORY or "guest" in on:
+            return NOWHERE_ELSE
+        return why_never_cold(here.machine, on["root"], here.config["clear_caches"])
 
     def limits(self, guests: Sequence[str]) -> list[str]:
         """What cold can mean here."""

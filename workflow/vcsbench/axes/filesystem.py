@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vcsbench.axes.axis import Axis, Parts
 from vcsbench.errors import UserError
 from vcsbench.storages import guest
-from vcsbench.storages.making import MADE, why_cannot_make
+from vcsbench.storages.making import MADE, REFLINKS, why_cannot_make
 from vcsbench.storages.mounts import mount_of
 from vcsbench.storages.place import resolve
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from vcsbench.config.study import Study
 
 MAKE, GUEST = "make", "guest"
+# The storage itself, whatever it is; and the word for it and all that are configured.
+STORAGE, EVERYWHERE = "storage", "storage and filesystems"
 # What names mean that are those of kinds: a folder by that name has to be of that kind.
 KINDS = {**{kind: (kind,) for kind in MADE}, "nfs": ("nfs", "nfs4")}
 LOOP = """A file system that is made lies in an image on the storage, behind a loop device with direct I/O:
@@ -32,6 +34,12 @@ class Filesystem(Axis):
     """`filesystems` stands for the names in the configuration."""
 
     speaks = True
+
+    def values(self, given: Sequence[str] | str, study: Study, here: Here) -> list[str]:
+        """Those of the configuration, and for a study that says so the storage as it is."""
+        if given == EVERYWHERE:
+            return [STORAGE, *here.config["filesystems"]]
+        return super().values(given, study, here)
 
     def named(self, here: Here) -> tuple[str, list[str]]:
         """The configured names."""
@@ -47,6 +55,9 @@ class Filesystem(Axis):
         if not value:
             return {}
         config = here.config
+        if value == STORAGE:
+            itself = str(resolve(config["storages"][config["storage"]], here.root))
+            return {"filesystem": {"make": "", "root": itself, "mounted": _mounted(itself)}}
         folder = config["filesystems"][value]
         if folder == GUEST:
             if value not in guest.FOLDERS:
@@ -73,7 +84,10 @@ class Filesystem(Axis):
         if not told:
             return ""
         if "guest" in told:
-            return guest.why_not(here.root)
+            return guest.why_not(here.root) or ("ext4 has no reflinks" * bool(parts.get("clones")))
+        kind = told["make"] or told["mounted"][0]
+        if parts.get("clones") and kind not in REFLINKS:
+            return f"{kind} has no reflinks"
         if told["make"]:
             return why_cannot_make(value)
         return "" if os.path.isdir(told["root"]) else f"{told['root']} is no folder"

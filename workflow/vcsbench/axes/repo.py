@@ -43,6 +43,8 @@ class Repo(Axis):
         if not value:
             return {}
         source = here.sources[value]
+        # A tree that is taken as it lies there.
+        plain = {"path": str(source.tree_file)} if source.tree_file else {}
         return {
             "repository": {
                 "name": value,
@@ -50,6 +52,7 @@ class Repo(Axis):
                 "source": source.kind,
                 "scale": source.scale(),
                 "description": source.describe(),
+                **plain,
             }
         }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pandas as pd
@@ -18,9 +18,9 @@ import pandas as pd
 from vcsbench.compare.answers import Comparison, Terms
 from vcsbench.compare.bounds import distance
 from vcsbench.compare.evaluation import Basis, evaluate
+from vcsbench.compare.findings import rounds_of, without_statistic
 from vcsbench.compare.intervals import t_quantile
 from vcsbench.compare.noise import noise_of
-from vcsbench.compare.reduction import MEAN, by_round, told_apart
 from vcsbench.compare.selection import involved
 from vcsbench.metrics import metric_of
 from vcsbench.plan.passes import block_name
@@ -39,8 +39,12 @@ def asked(
     axes, keys = [*terms.order], [*terms.order, *by]
     noise = cache(lambda metric: noise_of(frame, axes, terms.block, metric_of(metric)))
     basis = Basis(noise, {}, limits=terms.limits)
-    rounds = by_round(told_apart(frame, by)[0], keys, MEAN)
-    return [one for finding in findings for one in _asked(finding, rounds, keys, basis, terms)]
+    reduced = cache(partial(rounds_of, frame, keys, by))
+    found: list[Comparison] = []
+    for finding in findings:
+        statistic, plain = without_statistic(finding)
+        found += _asked(plain, reduced(statistic), keys, basis, terms)
+    return found
 
 
 def _asked(

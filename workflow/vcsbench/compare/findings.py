@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pandas as pd
 
-from vcsbench.compare.bounds import in_words
+from vcsbench.compare.bounds import Finding, in_words
 from vcsbench.compare.decisions import Limits
 from vcsbench.compare.evaluation import (
     NOTHING,
@@ -19,7 +19,8 @@ from vcsbench.compare.evaluation import (
     unit_of,
 )
 from vcsbench.compare.noise import noise_of
-from vcsbench.compare.reduction import MEAN, by_round, told_apart
+from vcsbench.compare.reduction import MEAN, as_reduced, by_round, told_apart
+from vcsbench.compare.statistic import STATISTIC
 from vcsbench.evidence import samework
 from vcsbench.metrics import metric_of
 
@@ -62,13 +63,31 @@ def verdicts(
     (geometric for ratios) of the finding's value within each round, `low` and `high` its interval.
     """
     keys = [*axes, *by]
-    known, ours = (
-        None if frame is None else by_round(told_apart(frame, by)[0], keys, MEAN)
-        for frame in (published, measured)
-    )
     basis = basis or Basis()
-    rows = [_row(finding, keys, known, ours, basis) for finding in findings]
+    known = None if published is None else rounds_of(published, keys, by)
+    reduced = None if measured is None else cache(partial(rounds_of, measured, keys, by))
+    rows = []
+    for finding in findings:
+        statistic, plain = without_statistic(finding)
+        theirs = None if known is None else as_reduced(known, statistic)
+        ours = None if reduced is None else reduced(statistic)
+        rows.append(_row(plain, keys, theirs, ours, basis))
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def rounds_of(
+    frame: pd.DataFrame, keys: Sequence[str], by: Sequence[str], statistic: str = MEAN
+) -> pd.DataFrame:
+    """What findings are evaluated on: the rounds of a frame, each reduced to a statistic."""
+    return by_round(told_apart(frame, by)[0], keys, statistic)
+
+
+def without_statistic(finding: Finding) -> tuple[str, Finding]:
+    """Which statistic of the runs a finding is about (the mean, where it says none), and the finding for numbers
+    that have been reduced to that."""
+    where = finding["where"]
+    rest = {axis: values for axis, values in where.items() if axis != STATISTIC}
+    return str(where.get(STATISTIC, MEAN)), {**finding, "where": rest}
 
 
 def _row(

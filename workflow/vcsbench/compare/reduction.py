@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vcsbench.compare.statistic import STATISTIC
 from vcsbench.evidence import counted, flags, samework
 from vcsbench.evidence.frames import grouped
 from vcsbench.metrics import metric_of, names
@@ -37,6 +38,13 @@ NO_ROUNDS: dict[str, Any] = {
 def is_measured(frame: pd.DataFrame) -> bool:
     """Whether the frame has single rounds: published numbers have been reduced already."""
     return "round" in frame.columns
+
+
+def as_reduced(frame: pd.DataFrame, statistic: str) -> pd.DataFrame:
+    """Of published numbers that say what runs were reduced to, those of a statistic, or of none; all of others."""
+    if STATISTIC not in frame:
+        return frame
+    return frame[frame[STATISTIC].isin(["", statistic])]
 
 
 def told_apart(frame: pd.DataFrame, by: Sequence[str]) -> tuple[pd.DataFrame, dict[str, list[str]]]:

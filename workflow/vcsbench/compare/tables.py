@@ -18,6 +18,7 @@ from vcsbench.compare.noise import SILENT, Noise, noise_of
 from vcsbench.compare.reduction import (
     MEAN,
     MEDIAN,
+    as_reduced,
     by_cell,
     by_round,
     is_measured,
@@ -50,10 +51,10 @@ def make_table(
     metric; `order` has the study's axes and their values in order; rows are sorted by it. Cells that agree on
     the axes of `block` are measured side by side. A cell, or a pair of cells, with no number has no row.
     """
-    frame, by = _rows_of(frame, definition)
+    reduce = definition.get("reduce", MEDIAN)
+    frame, by = _rows_of(as_reduced(frame, reduce), definition)
     order = {**order, **by}
     keys, metric = list(order), metric_in(definition)
-    reduce = definition.get("reduce", MEDIAN)
     rounds = _with_metric(by_round(frame, keys, reduce), metric)
     cells = by_cell(rounds, keys, reduce)
     if compare := definition.get("compare"):
@@ -190,7 +191,8 @@ def _facts(
     words, withheld = _of_hosts(f"{pair['hosts_baseline']} {pair['hosts_candidate']}")
     words += [*own_words(pair[f"flags_{side}"] for side in SIDES), *low_n(estimate.n, limits)]
     works = {pair[side]: pair[f"work_{side}"] for side in SIDES}
-    if refused := samework.refusal(samework.name_of(pair, kept), works):
+    refused = samework.refusal(samework.name_of(pair, kept), works)
+    if refused and not any(map(samework.is_apart, works.values())):
         words.append(refused.flag)
         return {"n": estimate.n, "flags": flags.joined(words), "withheld": refused.reason}
     counts, whys = (

@@ -13,8 +13,12 @@ from vcsbench.wholefile import read_json
 # Of client and server together.
 COLUMNS = (
     *("opens_read_only", "opens_read_write", "seeks", "reads", "bytes_read", "writes"),
-    *("bytes_written", "stats"),
+    *("bytes_written", "stats", "renames", "all_calls"),
 )
+_CALLS = (
+    *("opens_read_only", "opens_read_write", "opens_failed", "seeks", "reads", "writes", "stats"),
+)
+_RENAMES = ("rename", "renameat", "renameat2")
 NOT_COUNTED = "the study does not count the system calls of this cell (its `count_calls`)"
 OTHER = "its system calls were counted of something else than is measured now; run again"
 
@@ -37,9 +41,17 @@ def columns(said: Mapping[str, Any] | None, not_counted: str) -> dict[str, Any]:
     counted.columns) that says why."""
     sides = [side for side in ((said or {}).get("client"), (said or {}).get("server")) if side]
     if sides:
-        return {name: sum(side[name] for side in sides) for name in COLUMNS}
+        every = [_with_sums(side) for side in sides]
+        return {name: sum(side[name] for side in every) for name in COLUMNS}
     reason = (
         NOT_COUNTED if said is None else said.get("why_not") or "nothing counted its system calls"
     )
     reasons = (json.loads(not_counted) if not_counted else {}) | dict.fromkeys(COLUMNS, reason)
     return {**dict.fromkeys(COLUMNS), "not_counted": json.dumps(reasons, sort_keys=True)}
+
+
+def _with_sums(side: Mapping[str, Any]) -> dict[str, int]:
+    others = side.get("others", {})
+    renames = sum(others.get(name, 0) for name in _RENAMES)
+    every = sum(side.get(name, 0) for name in _CALLS) + sum(others.values())
+    return {**side, "renames": renames, "all_calls": every}

@@ -106,6 +106,18 @@ FLAGS: dict[str, Flag] = {
         "The file system lies in an image that is read and written through this system's page cache.",
         "Name a storage whose file system knows direct I/O: else memory stands in for the disk.",
     ),
+    "no-empty-folders": Flag(
+        "The strategy carries no empty folders: what it built lacks those of the tree.",
+        "Read its time as that of a tree without them.",
+    ),
+    "no-modes": Flag(
+        "The strategy carries of the permissions only who may execute: some files have others than in the tree.",
+        "Read its time as that of a tree without them.",
+    ),
+    "no-hard-links": Flag(
+        "The strategy carries no hard links: names of one file became files of their own.",
+        "Read its time as that of a tree with more files to write.",
+    ),
     "residency-unknown": Flag(
         "The kernel did not say how much of the repository was in memory.",
         "Run as the user who owns the copies, on a kernel that allows cachestat or mincore.",

@@ -39,6 +39,7 @@ NUMBERS = (
     *carried.COLUMNS,
     *calls.COLUMNS,
     *space.COLUMNS,
+    "sync_s",
     "scale",
     "waited_s",
     "cell_round_s",
@@ -275,4 +276,5 @@ def _work(frame: pd.DataFrame, axes: Sequence[str]) -> dict[str, Any]:
     groups = grouped(frame, samework.work_axes(axes))
     alike = set().union(*(samework.alike(part["work"].to_dict()) for _, part in groups))
     other, told = ~frame.index.isin(alike), frame["work"] != ""
+    other &= ~frame["work"].map(samework.is_apart).astype(bool)
     return {samework.OTHER: other & told, samework.UNKNOWN: other & ~told}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from vcsbench.axes import axis_of
+from vcsbench.measure.work.kind import APART
 
 OTHER, UNKNOWN = REFUSED = "other-work", "work-unknown"
 # The order in which figures are told; others stand between these and the last.
@@ -92,6 +93,8 @@ def _sides_differ(sides: Mapping[str, str]) -> str:
 def difference(one: str, other: str, names: tuple[str, str] = ("", "")) -> str:
     """Which figures of two works differ: `5,987 revisions against 5,000`."""
     figures: list[dict[str, int | str]] = [json.loads(one), json.loads(other)]
+    if any(APART in work for work in figures):
+        return "one of them is there to be another work"
     if figures[0].keys() != figures[1].keys():
         return "what they did is told in different ways"
     said: list[str] = []
@@ -106,6 +109,11 @@ def difference(one: str, other: str, names: tuple[str, str] = ("", "")) -> str:
     return f"{between}as many of all that is counted, but names or contents differ"
 
 
+def is_apart(work: str) -> bool:
+    """Whether a work is another than all others by design; `work` is what one or several did."""
+    return f'"{APART}"' in work
+
+
 def told(work: str) -> str:
     """What a run did, in words: `6,000 revisions, 19,012 changed paths`."""
     figures: dict[str, int | str] = json.loads(work)
@@ -113,7 +121,7 @@ def told(work: str) -> str:
 
 
 def _counted(figures: Mapping[str, int | str]) -> list[str]:
-    return sorted(figures.keys() - {DIGEST}, key=_rank)
+    return sorted(figures.keys() - {DIGEST, APART}, key=_rank)
 
 
 def _name(figure: str) -> str:

@@ -19,7 +19,7 @@ from vcsbench.storages.mounts import IN_MEMORY, mount_of
 from vcsbench.storages.place import resolve
 from vcsbench.subjects.repository.room import bytes_of
 from vcsbench.subjects.repository.shelf import Shelf
-from vcsbench.subjects.working_copy.room import SMALLEST
+from vcsbench.subjects.room import SMALLEST
 
 CLEAR = "clear-caches"
 # svnserve's options for the size of its cache, in MiB.

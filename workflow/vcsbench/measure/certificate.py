@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench import processes
-from vcsbench.measure.meters import counters, instructions, known, residency, strangers
+from vcsbench.measure.meters import counters, instructions, known, residency, strangers, sync
 from vcsbench.measure.meters.counters import Counters
 from vcsbench.measure.server import Server
 from vcsbench.processes import Usage
@@ -69,6 +69,8 @@ class Witness:
         self.clearing = clearing
         # Whether what is read can be asked without loading inodes.
         self.knows = bool(reads and reads.size and known.can_ask(*reads.folders))
+        # Whether it is waited after each run until what was written is on the device.
+        self.syncs = False
         self.certificates: list[dict[str, Any]] = []
         self.warming: list[dict[str, Any]] = []
         self.cleared = False
@@ -113,6 +115,7 @@ class Witness:
         if not before:
             return None
         after = self._snapshot(hyperfine)
+        sync_s = sync.took_s(self.writes.folders[0]) if self.syncs and self.writes else None
         seen = {
             **_io("client", after.client - before.client),
             **(self._server(before.server, after.server) if self.server else {}),
@@ -132,6 +135,7 @@ class Witness:
             **self._residency(last),
             **seen,
             **self.setting,
+            **({} if sync_s is None else {"sync_s": sync_s}),
             "warming": list(self.warming),
         }
         if self.server:

@@ -25,10 +25,13 @@ from vcsbench.measure.servers.kind import HOST
 from vcsbench.measure.template import Words, fill, read_arguments
 from vcsbench.measure.work.neutral import Neutral
 from vcsbench.modules import PACKAGE, cell_code
-from vcsbench.programs import SUBVERSION, Programs, check_unchanged
+from vcsbench.programs import BUILT, SUBVERSION, Programs, check_unchanged
 from vcsbench.subjects import subject_of
 from vcsbench.subjects.subject import CLIENT, Subject
 
+# The interpreter that has what strategies need, without the user's own settings; and where ours are.
+PYTHON = [sys.executable, "-I"]
+STRATEGIES = str(PACKAGE / "strategies")
 # Subversion's clients that take the options of all clients.
 CLIENTS = ("svn", "svnbench")
 
@@ -52,8 +55,9 @@ class Stage:
         self.environment = environment(self.client, own)
         self.files = self._frozen_files()
         self.server = self._server()
-        if self.reads and self.reads.served and self.writes:
-            self.writes.origin = self.origin
+        if self.reads and self.writes:
+            self.writes.beside = self.reads
+            self.writes.origin = self.origin if self.reads.served else None
         self.command: list[str] = []
         self.argv: list[str] = []
         self.touch: list[str] = []
@@ -167,6 +171,9 @@ class Stage:
         words: dict[str, Any] = {
             axis: lambda v=value: v for axis, value in self.recipe["axes"].items()
         }
+        words["python"] = lambda: PYTHON
+        words["program"] = lambda: [*PYTHON, STRATEGIES, str(self.recipe["program"])]
+        words["built"] = lambda: str(BUILT)
         for name in SUBVERSION:
             plus = options if name in CLIENTS else []
             words[name] = lambda name=name, plus=plus: [self.client.get(name), *plus]

@@ -20,6 +20,10 @@ from vcsbench.plan.grid import Cell
 from vcsbench.storages.describe import lacks_journal
 from vcsbench.storages.place import resolve
 
+# What a command may say for the subjects that it reads and writes, and for how it is measured.
+COMMANDS_OWN = (
+    *("revisions", "targets", "behind", "store", "program", "needs", "clones", "until_written"),
+)
 # As many timed runs as the cache state says.
 AUTO = "auto"
 
@@ -35,7 +39,7 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any
         "reads": command.get("reads", ""),
         "writes": command.get("writes", ""),
         "runs": command.get("runs", here.config["runs"]),
-        **{key: command[key] for key in ("revisions", "targets", "behind") if key in command},
+        **{key: command[key] for key in COMMANDS_OWN if key in command},
     }
     held = _held(study, command, axes, here)
     for name in _axes(axes):

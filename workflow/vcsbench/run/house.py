@@ -151,7 +151,7 @@ def _shelf(plan: Plan) -> Shelf:
     dumps: dict[str, int] = {}
     for cell in plan.cells:
         parts = plan.parts(cell)
-        if parts["reads"] == "repository":
+        if parts["reads"] and subjects.subject_of(parts["reads"]).reads_repository(parts):
             variants = wanted.setdefault(parts["storage"]["shelf"], set())
             variants.add(variant_of(parts.get("repository", {})))
         if parts["reads"] == "dump":

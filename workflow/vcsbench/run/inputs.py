@@ -11,6 +11,7 @@ from typing import Any
 
 from vcsbench.axes import values
 from vcsbench.axes.here import Here
+from vcsbench.compare.statistic import STATISTIC
 from vcsbench.config.definitions import check_metric, read_findings
 from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
@@ -132,9 +133,12 @@ def findings_of(wildcards: Any) -> list[dict[str, Any]]:
 
 
 def by_of(wildcards: Any) -> list[str]:
-    """What tells a study's runs or published numbers apart beside its axes: all that a table of it names."""
+    """What tells a study's runs or published numbers apart beside its axes: all that a table of it names, and
+    how runs were reduced, where a published file says that."""
     tables = tables_of(wildcards).values()
-    return list(dict.fromkeys(name for table in tables for name in table.get("by", [])))
+    named = [name for table in tables for name in table.get("by", [])]
+    says = STATISTIC in _published_values(wildcards.study)
+    return list(dict.fromkeys([*named, *[STATISTIC] * says]))
 
 
 def published_scale_of(wildcards: Any) -> float | None:

@@ -45,6 +45,8 @@ class Source(Protocol):
     kind: str
     # What its stream is loaded by: where it is made meanwhile, that as well.
     doing: str = "loading"
+    # Where the tree lies, of a source that is no history but a tree.
+    tree_file: Path | None = None
 
     def identity(self) -> str:
         """A hex digest that changes when the history changes. Takes milliseconds."""

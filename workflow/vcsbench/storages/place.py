@@ -16,7 +16,10 @@ from vcsbench.wholefile import read_json, write_json
 
 MARKER = ".vcsbench"
 # All that vcsbench makes in its folder.
-OURS = ("repositories", "loading", "making", "dumps", "targets", "discarded", "working-copies")
+OURS = (
+    *("repositories", "loading", "making", "dumps", "targets", "discarded", "working-copies"),
+    "trees",
+)
 # What is there when a run was ended while it wrote the marker.
 _BEGUN = {MARKER, f".{MARKER}.new"}
 

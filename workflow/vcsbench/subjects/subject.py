@@ -17,7 +17,8 @@ class Subject:
 
     `folders` are what is cleared, certified and asked for residency; `size` is their bytes, where that is
     known. `counterpart` is a tree that what a run has written has to equal, and the URL that keywords in it
-    may have; None where there is none. `origin` tells the URL of what the cell reads, where that has one.
+    may have; None where there is none. `origin` tells the URL of what the cell reads, where that has one;
+    `beside` is that subject, for the one that the cell writes.
     `served` is the folder that a server serves for it, None where none can, `name` what it is called
     below that, and `idle_name` what there is nothing to do for (idle_words).
     """
@@ -26,6 +27,7 @@ class Subject:
     size: int = 0
     counterpart: tuple[Path, str] | None = None
     origin: Callable[[], str] | None = None
+    beside: Subject | None = None
     served: Path | None = None
     name: str = ""
     idle_name: str = ""
@@ -43,6 +45,11 @@ class Subject:
         """The files that the rules write which prepare it, relative to the workflow's folder: none for what
         needs no preparation."""
         return []
+
+    @classmethod
+    def reads_repository(cls, recipe: Recipe) -> bool:
+        """Whether it takes copies of a Subversion repository on the storage."""
+        return False
 
     def check(self) -> None:
         """Raise a UserError where it is not what the recipe says."""

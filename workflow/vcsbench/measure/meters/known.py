@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,9 +61,12 @@ def _is_known(path: Path) -> bool:
 
 
 def _below(folder: str, pages: Pages) -> Iterator[tuple[int, int]]:
-    """Of each file that is known below a folder: its bytes that are cached, and the bytes of their pages."""
-    at = _open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    """Of each file that is known below a folder, or of a file: its bytes that are cached, and the bytes of their pages."""
+    at = _open(folder, os.O_RDONLY)
     if at is None:
+        return
+    if not stat.S_ISDIR(os.fstat(at).st_mode):
+        yield _of_file(at, pages)
         return
     try:
         with os.scandir(folder) as entries:

@@ -12,6 +12,9 @@ from vcsbench.measure.work.neutral import Neutral
 Fingerprint = dict[str, int | str]
 Reader = Callable[[IO[bytes], Neutral], Fingerprint]
 
+# In the fingerprint of what is another work by design.
+APART = "apart"
+
 # Of a command that only prints, a run that does not count tells what all of them do.
 PRINTED = "what one of the runs that do not count prints"
 

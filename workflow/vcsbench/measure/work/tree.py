@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from vcsbench.measure.work.kind import Kind
@@ -21,9 +21,16 @@ def look(target: Path, neutral: Neutral) -> dict[str, int | str]:
     The digest is of names, contents, the executable bit and where symlinks lead. The repository's URL,
     which expanded keywords carry, counts as one word.
     """
+    return fingerprint(entries(target), neutral)
+
+
+def fingerprint(
+    found: Iterable[tuple[bytes, bytes, int]], neutral: Neutral
+) -> dict[str, int | str]:
+    """That of what is found: the name within the tree, the path and the mode of each."""
     counted = {"files": 0, "directories": 0, "symlinks": 0, "bytes": 0}
     total = hashlib.sha256()
-    for name, path, mode in _entries(target):
+    for name, path, mode in found:
         total.update(name + b"\0")
         if stat.S_ISLNK(mode):
             counted["symlinks"] += 1
@@ -39,7 +46,7 @@ def look(target: Path, neutral: Neutral) -> dict[str, int | str]:
     return {**counted, "digest": total.hexdigest()[:16]}
 
 
-def _entries(target: Path) -> Iterator[tuple[bytes, bytes, int]]:
+def entries(target: Path) -> Iterator[tuple[bytes, bytes, int]]:
     """The name within the tree, the path and the mode of all there is, in an order that is always
     the same; what the target itself is comes first."""
     root = os.fsencode(target)

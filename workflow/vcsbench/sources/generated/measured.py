@@ -46,6 +46,7 @@ SUBVERSION_FILES = _values(
     0, 888, 1281, 2362, 5346, 16261, 46376, 83632, 186284, 303743, 879066, 2011364
 )
 KDELIBS_FILES = _values(0, 32, 41, 660, 2135, 5503, 13977, 25281, 46066, 59584, 185789, 2952854)
+LINUX_FILES = _values(6, 159, 391, 1316, 4075, 11151, 26241, 42954, 71198, 97192, 310443, 873603)
 
 # Hunks per changed file. The last hundredth reaches 1,300 and more: whole files reformatted.
 HUNKS = Quantiles(

@@ -85,7 +85,8 @@ class Profile:
     the trunks of the others are like its own, but of `other_kinds`. `journal_bytes` is the
     journal's median size. `imported` is the part of trunk that its import has: then a scale makes the
     tree smaller as it does the history; with 0 trunk grows by the law of growth. `eol_style` is
-    svn:eol-style of text files, b"" for none.
+    svn:eol-style of text files, b"" for none. `new_directories` of the new files open
+    a directory of their own, `deepest` ones below trunk at most.
     """
 
     name: str
@@ -110,6 +111,8 @@ class Profile:
     other_kinds: tuple[FileKind, ...] = ()
     imported: float = 0.0
     eol_style: bytes = b"LF"
+    new_directories: float = 0.09
+    deepest: int = 7
 
     def at(self, scale: float) -> Profile:
         """Where its import has nearly all of trunk: the profile whose repository is generated at a scale."""

@@ -194,4 +194,36 @@ LARGE_TREE = Profile(
     eol_style=b"",  # as published, reflinks shared most of it: a file whose line ends are translated is none
 )  # fmt: skip
 
-PROFILES = {profile.name: profile for profile in (RUBY, BSD, TSVN, APACHE, KDE, LARGE_TREE)}
+# Linux 2.6.21.3 as one commit: 21,614 files in 1,284 folders.
+LINUX_TREE = Profile(
+    name="linux-tree",
+    revisions=2,
+    tree_bytes=237_003_064,
+    tree_files=21_614,
+    first_date=_date(2007, 5, 23),
+    last_date=_date(2007, 5, 24),
+    authors=1,
+    kinds=(
+        FileKind(0.42, b".c", "braces", size=1.6),
+        FileKind(0.40, b".h", "braces", size=0.52),
+        FileKind(0.045, b".S", "braces", size=0.74),
+        FileKind(0.115, b"", "ends", size=0.47, executable=0.009),
+        FileKind(0.02, b".txt", "prose", size=0.9),
+    ),
+    shares=Shares(
+        branch=0.0, new_branch=0.0, new_tag=0.0, add=0.0, delete=0.0, move=0.0, copy=0.0,
+    ),
+    paths=measured.SUBVERSION_PATHS,
+    file_bytes=measured.LINUX_FILES,
+    heat=measured.SUBVERSION_HEAT,
+    message_bytes=measured.SUBVERSION_MESSAGES,
+    repository=RepositorySize(0, 80e6, 1.0),
+    imported=1.0,
+    eol_style=b"",
+    new_directories=0.059,
+    deepest=4,
+)  # fmt: skip
+
+PROFILES = {
+    profile.name: profile for profile in (RUBY, BSD, TSVN, APACHE, KDE, LARGE_TREE, LINUX_TREE)
+}

@@ -11,9 +11,6 @@ from vcsbench.sources.generated.profile import FileKind, Profile
 from vcsbench.sources.generated.quantiles import pick
 from vcsbench.sources.generated.tree import Directory, File, Tree
 
-DEEPEST = 7
-# New files that open a directory of their own; gives directories the measured share of the tree.
-NEW_DIRECTORIES = 0.09
 # Of the new files, those whose place among the often changed ones follows from their size: changed
 # files are, in the mean, two to four times as large as files are.
 HEAT_BY_SIZE = 0.3
@@ -162,7 +159,8 @@ class Trunk:
         near = pick(rng, tree.directories)
         if tree.files and rng.random() < 0.5:  # large directories grow more than small ones
             near = pick(rng, tree.files).directory
-        if rng.random() < NEW_DIRECTORIES and near.depth() < DEEPEST:
+        profile = self.profile
+        if rng.random() < profile.new_directories and near.depth() < profile.deepest:
             return tree.make_directory(near.new_name(rng), near), True
         return near, False
 

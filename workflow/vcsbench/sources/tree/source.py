@@ -29,7 +29,7 @@ class _Tree(Source):
     def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
         self._options = Options(name, definition, where)
         self._options.allow("path")
-        self._path = self._options.path("path")
+        self._path = self.tree_file = self._options.path("path")
 
     def describe(self) -> str:
         """One line for reports."""

@@ -48,6 +48,11 @@ class Repository(Subject):
         """That of the storage's copies."""
         return [f"results/repositories/{recipe['storage']['shelf']}.json"]
 
+    @classmethod
+    def reads_repository(cls, recipe: Recipe) -> bool:
+        """It is one."""
+        return True
+
     def check(self) -> None:
         """The copy has to be whole, and of this repository, format and packing. What a guest reads
         its host has looked at: there, files have other times."""

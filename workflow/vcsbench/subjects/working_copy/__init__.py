@@ -3,7 +3,7 @@ or updates.
 
 What it is before a run is its command's `behind`: nothing where there is none, else a clean working copy so
 many revisions behind the youngest. It comes from a template (template.py), is put on a file system
-with nothing else in it (room.py), and what it takes there is counted when the runs are over (space.py).
+with nothing else in it (subjects/room.py), and what it takes there is counted when the runs are over (space.py).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from vcsbench.errors import UserError
 from vcsbench.programs import Programs
 from vcsbench.subjects.repository import Repository
 from vcsbench.subjects.repository.labels import part_of
+from vcsbench.subjects.room import Room, size_for
 from vcsbench.subjects.subject import Recipe, Subject, Words
 from vcsbench.subjects.working_copy import client, cloning, space
-from vcsbench.subjects.working_copy.room import Room, size_for
 from vcsbench.subjects.working_copy.template import Templates
 
 ADMINISTRATIVE = ".svn"
@@ -35,7 +35,7 @@ class WorkingCopy(Subject):
         self.behind: int | None = recipe.get("behind")
         self.repository = Repository(recipe, number, run)
         self.room = Room(recipe["filesystem"])
-        self.path = self.room.path
+        self.path = self.room.inside / "wc"
         self.folders = [self.path]
         self.svn = Programs(**recipe["build"]["client"]).get("svn")
         self.revisions = (0, 0)

@@ -1,4 +1,5 @@
-"""Where a working copy is put: a file system that is made for it, or a folder in one that the user has."""
+"""Where a working copy or a tree is put: a file system that is made for it, or a folder in one that the user
+has."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class Room:
         self.make: str = part["make"]
         self.mounted: list[str] = list(part.get("mounted", []))
         self.made: Made | None = None
-        self.path = self.folder / ("mounted/wc" if self.make else "wc")
+        self.inside = self.folder / "mounted" if self.make else self.folder
         self._empty = 0
 
     def open(self, expected: int) -> None:
@@ -60,11 +61,11 @@ class Room:
             )
 
     def clear(self) -> None:
-        """Take away what lies there: of a file system that is made, by making it anew."""
+        """Take away all that lies there: of a file system that is made, by making it anew."""
         if self.made:
             self.made.fresh()
         else:
-            shutil.rmtree(self.path, ignore_errors=True)
+            self._empty_folder()
         self._empty = self._taken()
 
     def close(self) -> None:
@@ -72,10 +73,16 @@ class Room:
         if self.made:
             self.made.remove()
             self.made = None
-        elif not self.make:
-            shutil.rmtree(self.path, ignore_errors=True)
+        elif not self.make and self.folder.exists():
+            self._empty_folder()
         if self.folder.exists():
             self.folder.rmdir()
+
+    def _empty_folder(self) -> None:
+        for path in self.folder.iterdir():
+            shutil.rmtree(path, ignore_errors=True)
+            if path.is_file():
+                path.unlink()
 
     def used(self) -> int:
         """The bytes that the file system has taken since it was cleared, as df tells, with all that is dirty
@@ -84,7 +91,7 @@ class Room:
 
     def _taken(self) -> int:
         os.sync()
-        there = os.statvfs(self.path.parent)
+        there = os.statvfs(self.inside)
         return (there.f_blocks - there.f_bfree) * there.f_frsize
 
     @property
@@ -94,6 +101,6 @@ class Room:
 
     def described(self) -> dict[str, Any]:
         """What the kernel tells of the file system; whether it was made, and its image's size and I/O."""
-        where = self.path.parent
+        where = self.inside
         of_made = {"bytes": self.made.size, "direct_io": self.made.direct} if self.made else {}
         return {**storage(mount_of(where).filesystem, where), "made": bool(self.made), **of_made}
