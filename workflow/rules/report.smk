@@ -59,5 +59,7 @@ rule index:
         "results/logs/index.log",
     conda:
         "../../envs/python.yaml"
+    params:
+        studies=inputs.studies_with_findings(),
     script:
         "../scripts/index.py"

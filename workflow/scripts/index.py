@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from vcsbench.report.index import build_index, read_entries
+from vcsbench.report.index import Studied, build_index, read_entries
 from vcsbench.run.rulelog import logged
 from vcsbench.wholefile import write_sealed
 
@@ -11,4 +11,5 @@ snakemake: Any
 
 with logged(snakemake.log[0]):
     index = Path(snakemake.output[0])
-    write_sealed(index, build_index(read_entries(index.parent)))
+    studies = [Studied(*one) for one in snakemake.params.studies]
+    write_sealed(index, build_index(read_entries(index.parent), studies))

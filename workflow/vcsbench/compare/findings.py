@@ -83,8 +83,8 @@ def rounds_of(
 
 
 def without_statistic(finding: Finding) -> tuple[str, Finding]:
-    """Which statistic of the runs a finding is about (the mean, where it says none), and the finding for numbers
-    that have been reduced to that."""
+    """Which statistic of the runs a finding is about (the mean, where it says none), and the finding for
+    numbers that have been reduced to that."""
     where = finding["where"]
     rest = {axis: values for axis, values in where.items() if axis != STATISTIC}
     return str(where.get(STATISTIC, MEAN)), {**finding, "where": rest}

@@ -41,7 +41,8 @@ def is_measured(frame: pd.DataFrame) -> bool:
 
 
 def as_reduced(frame: pd.DataFrame, statistic: str) -> pd.DataFrame:
-    """Of published numbers that say what runs were reduced to, those of a statistic, or of none; all of others."""
+    """Of published numbers that say what runs were reduced to, those of a statistic, or of none; all of
+    others."""
     if STATISTIC not in frame:
         return frame
     return frame[frame[STATISTIC].isin(["", statistic])]

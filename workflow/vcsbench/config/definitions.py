@@ -23,6 +23,12 @@ def read_findings(
     return [finding for _, finding in _read([path], study, axes, metrics)]
 
 
+def statements_in(path: str | Path, study: str) -> list[dict[str, str]]:
+    """The findings of a study as they stand in a file: `id` and `statement` of each."""
+    found = _content(str(path)).get(study, [])
+    return [{"id": finding["id"], "statement": finding["statement"]} for finding in found]
+
+
 def read_expectations(
     paths: Sequence[str | Path],
     study: str,

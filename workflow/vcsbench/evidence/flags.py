@@ -111,7 +111,7 @@ FLAGS: dict[str, Flag] = {
         "Read its time as that of a tree without them.",
     ),
     "no-modes": Flag(
-        "The strategy carries of the permissions only who may execute: some files have others than in the tree.",
+        "The strategy does not carry all permissions: some files have others than in the tree.",
         "Read its time as that of a tree without them.",
     ),
     "no-hard-links": Flag(

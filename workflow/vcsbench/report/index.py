@@ -1,20 +1,56 @@
-"""The index: a line for each report in a folder, from what the reports say of themselves."""
+"""The index: what became of the findings of all studies, and a line for each report in a folder, from what
+the reports say of themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from vcsbench import words
 from vcsbench.report.rendering import ASSETS, render
 
 # A page's facts stand at its beginning, before its style.
-HEAD_CHARACTERS = 16384
+HEAD_CHARACTERS = 65536
 PREFIX = "vcsbench:"
 TEXTS = ("study", "title", "date", "host")
 NUMBERS = ("cells", "measured", "skipped", "failures")
+FINDINGS = "findings"
+NOT_MEASURED = "not measured"
+# Of a finding that no report tells of.
+UNTOLD = {
+    **dict.fromkeys(("id", "expected", "published", "measured", "interval"), ""),
+    "verdict": NOT_MEASURED,
+}
+# In the order in which they are told.
+VERDICTS = ("reproduced", "differs", "inconclusive", NOT_MEASURED)
+
+
+class Studied(NamedTuple):
+    """A study with findings: its name, title, and the findings as their file has them."""
+
+    name: str
+    title: str
+    findings: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Became:
+    """What became of a study's findings, by its report; `file` is that report's, "" where there is none."""
+
+    study: Studied
+    file: str
+    findings: list[dict[str, str]]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many there are of each verdict, in order, without those of which there is none."""
+        found = Counter(finding["verdict"] for finding in self.findings)
+        return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
 
 
 @dataclass(frozen=True)
@@ -51,7 +87,7 @@ def read_entry(path: Path) -> Entry | None:
 class _Facts(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.facts = dict.fromkeys(TEXTS, "")
+        self.facts = {**dict.fromkeys(TEXTS, ""), FINDINGS: "[]"}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
@@ -60,6 +96,31 @@ class _Facts(HTMLParser):
             self.facts[name.removeprefix(PREFIX)] = given.get("content") or ""
 
 
-def build_index(entries: Iterable[Entry], assets: Path = ASSETS) -> str:
-    """The index page as text, with the entries in their order."""
-    return render("index.html.jinja", {"entries": list(entries)}, assets)
+def became(studies: Iterable[Studied], entries: Iterable[Entry]) -> list[Became]:
+    """What became of the findings of each study, in their order: as its report says, or not measured."""
+    by_study = {entry.facts["study"]: entry for entry in entries}
+    found = []
+    for study in studies:
+        entry = by_study.get(study.name)
+        said = {one["id"]: one for one in json.loads(entry.facts[FINDINGS])} if entry else {}
+        findings = [
+            {**UNTOLD, "statement": finding["statement"], **said.get(finding["id"], {})}
+            for finding in study.findings
+        ]
+        found.append(Became(study, entry.file if entry else "", findings))
+    return found
+
+
+def build_index(
+    entries: Iterable[Entry], studies: Iterable[Studied] = (), assets: Path = ASSETS
+) -> str:
+    """The index page as text: what became of the studies' findings, and the entries in their order."""
+    entries = list(entries)
+    told = became(studies, entries)
+    counts = Counter(finding["verdict"] for one in told for finding in one.findings)
+    model = {
+        "entries": entries,
+        "became": told,
+        "counts": {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]},
+    }
+    return render("index.html.jinja", model, assets)

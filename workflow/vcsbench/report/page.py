@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +34,9 @@ from vcsbench.report.sections import Download, download, table_sections
 from vcsbench.report.setting import Setting, summarise
 from vcsbench.report.verdicts import verdicts
 
+# What the index says of each finding.
+OF_FINDINGS = ("id", "statement", "verdict", "expected", "published", "measured", "interval")
+
 
 def build_page(results: Results, assets: Path = ASSETS) -> str:
     """The whole page as text; `assets` has the template, the style and the page's own script.
@@ -42,11 +46,12 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
     study, setting = results.study, summarise(results.contexts, results.study)
     charts, tables = chart_groups(results), table_sections(results)
     scale = (study.published or {}).get("scale")
+    findings = verdicts(results.findings, results.definitions, study.tables, tables)
     model = {
         "study": study,
         "summary": summary(results, setting),
-        "facts": facts(results, setting),
-        "findings": verdicts(results.findings, results.definitions, study.tables, tables),
+        "facts": facts(results, setting, findings),
+        "findings": findings,
         "expectations": verdicts(results.expectations, results.checks, study.tables, tables),
         "bought": bought(results.account),
         "scaled": setting.subjects.smaller(scale),
@@ -119,7 +124,7 @@ def advice_about(results: Results) -> dict[str, Any]:
     }
 
 
-def facts(results: Results, setting: Setting) -> dict[str, Any]:
+def facts(results: Results, setting: Setting, findings: Sequence[Record] = ()) -> dict[str, Any]:
     """What the index of all reports says of this one; the page carries it in its head."""
     measured = {row["cell"] for row in originals(results.measurements)}
     grid = originals(results.grid)
@@ -132,6 +137,7 @@ def facts(results: Results, setting: Setting) -> dict[str, Any]:
         "measured": len(measured),
         "skipped": sum(1 for cell in grid if cell["skip"]),
         "failures": len(results.failures),
+        "findings": json.dumps([{name: one[name] for name in OF_FINDINGS} for one in findings]),
     }
 
 

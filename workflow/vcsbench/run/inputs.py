@@ -12,7 +12,7 @@ from typing import Any
 from vcsbench.axes import values
 from vcsbench.axes.here import Here
 from vcsbench.compare.statistic import STATISTIC
-from vcsbench.config.definitions import check_metric, read_findings
+from vcsbench.config.definitions import check_metric, read_findings, statements_in
 from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
 from vcsbench.metrics import DEFAULT, metric_in, name_in, names
@@ -130,6 +130,17 @@ def findings_of(wildcards: Any) -> list[dict[str, Any]]:
         for name in study_file(wildcards.study).findings
         for finding in read_findings(FINDINGS, name, told_by, names())
     ]
+
+
+def studies_with_findings() -> list[tuple[str, str, list[dict[str, str]]]]:
+    """The name, the title and the findings (id and statement) of each study that has some, the one with most
+    first."""
+    found = []
+    for name in studies():
+        groups = study_file(name).findings
+        if said := [one for group in groups for one in statements_in(FINDINGS, group)]:
+            found.append((name, study_file(name).title, said))
+    return sorted(found, key=lambda one: -len(one[2]))
 
 
 def by_of(wildcards: Any) -> list[str]:

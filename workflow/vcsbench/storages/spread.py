@@ -1,8 +1,8 @@
 """New folders in parts of a disk from which nothing was removed lately.
 
 An ext4 without a journal passes over inodes for minutes after their deletion (storages.describe), and so
-takes several times as long to make files where others were just removed. A folder at the top of a file system goes
-where there is room; so does one below a folder that is marked as such.
+takes several times as long to make files where others were just removed. A folder at the top of a file
+system goes where there is room; so does one below a folder that is marked as such.
 """
 
 from __future__ import annotations

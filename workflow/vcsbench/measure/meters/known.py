@@ -61,7 +61,8 @@ def _is_known(path: Path) -> bool:
 
 
 def _below(folder: str, pages: Pages) -> Iterator[tuple[int, int]]:
-    """Of each file that is known below a folder, or of a file: its bytes that are cached, and the bytes of their pages."""
+    """Of each file that is known below a folder, or of a file: its bytes that are cached, and those of
+    their pages."""
     at = _open(folder, os.O_RDONLY)
     if at is None:
         return

@@ -15,8 +15,8 @@ THEIRS = (b".svn", b".git", b".hg", b".bzr", b".jj", b".fslckout", b"_FOSSIL_")
 
 
 def look(target: Path, neutral: Neutral) -> Fingerprint:
-    """files, symlinks, bytes in files, and the digest of names, contents, the executable bit and where symlinks
-    lead. Folders are what the files lie in: which strategies carry empty ones is told elsewhere."""
+    """files, symlinks, bytes in files, and the digest of names, contents, the executable bit and where
+    symlinks lead. Folders are what the files lie in: which strategies carry empty ones is told elsewhere."""
     found = tree.fingerprint(_of_tree(target), neutral)
     return {name: value for name, value in found.items() if name != "directories"}
 

@@ -3,7 +3,8 @@ or updates.
 
 What it is before a run is its command's `behind`: nothing where there is none, else a clean working copy so
 many revisions behind the youngest. It comes from a template (template.py), is put on a file system
-with nothing else in it (subjects/room.py), and what it takes there is counted when the runs are over (space.py).
+with nothing else in it (subjects/room.py), and what it takes there is counted when the runs are over
+(space.py).
 """
 
 from __future__ import annotations

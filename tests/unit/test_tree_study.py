@@ -1,0 +1,314 @@
+"""What the study of building trees has and others have not: strategies that build the same tree, stores that they
+build it from, what each cannot carry, and numbers that are the best of several runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from unit.study_grid import study_grid
+from vcsbench import programs
+from vcsbench.axes import axis_of
+from vcsbench.compare.findings import verdicts
+from vcsbench.compare.published import read_published
+from vcsbench.compare.tables import make_table
+from vcsbench.config.study import load_study
+from vcsbench.config.validation import read_yaml
+from vcsbench.evidence import samework
+from vcsbench.measure.stage import PYTHON, STRATEGIES
+from vcsbench.measure.template import fill
+from vcsbench.measure.work.built import look
+from vcsbench.measure.work.neutral import Neutral
+from vcsbench.plan.recipe import parts_of, why_not
+from vcsbench.storages.spread import fresh_folder
+from vcsbench.subjects.tree.lost import lost
+from vcsbench.subjects.tree.stores import store_of
+from vcsbench.subjects.tree.template import Templates
+
+ROOT = Path(__file__).parent.parent.parent
+STUDY = load_study(ROOT / "config" / "studies" / "tree-building-2007.yaml")
+FINDINGS = read_yaml(ROOT / "config" / "published" / "findings.yaml")[STUDY.name]
+BUILDING = {name: one for name, one in STUDY.commands.items() if one["work"] == "built"}
+NEUTRAL = Neutral("")
+
+made = partial(study_grid, STUDY.name)
+
+
+def published() -> pd.DataFrame:
+    path = ROOT / "config" / "published" / "tree-building-2007.csv"
+    said = {str(path): STUDY.numbers[path.name]}
+    return read_published([path], list(STUDY.axes), ["statistic"], said)
+
+
+def table(name: str, frame: pd.DataFrame) -> dict[tuple[str, str], float]:
+    order = {axis: list(dict.fromkeys(frame[axis])) for axis in STUDY.axes}
+    order["strategy"] = list(STUDY.commands)
+    found = make_table(frame, name, STUDY.tables[name], order, STUDY.block)
+    rows = found.assign(strategy=found.get("strategy", ""))[["strategy", "candidate", "value"]]
+    return {(strategy, candidate): value for strategy, candidate, value in rows.to_numpy()}
+
+
+def test_the_best_and_the_worst_of_ten_are_tables_of_their_own() -> None:
+    best, worst = table("best", published()), table("worst", published())
+    assert best["cp", ""] == 2.183 and best["checkout", ""] == 91.19 and len(best) == 6
+    assert worst == {("cp", ""): 12.05, ("transform", ""): 28.912}
+
+
+def test_a_strategys_share_of_the_speed_of_cp_is_that_of_the_best() -> None:
+    shares = table("cp-vs-others", published())
+    assert shares["", "copytree"] == pytest.approx(100 * (2.183 / 5.513 - 1))
+    assert shares["", "transform"] == pytest.approx(100 * (2.183 / 26.227 - 1))
+
+
+def test_its_findings_hold_on_the_published_numbers() -> None:
+    rows = verdicts(FINDINGS, list(STUDY.axes), published(), None, by=["statistic"])
+    values = dict(rows[["id", "published"]].to_numpy())
+    assert values["copytree-vs-cp"] == pytest.approx(2.183 / 5.513)
+    assert values["rename-vs-naive"] == pytest.approx(5.744 / 16.736)
+    assert values["transform-vs-cp"] == pytest.approx(26.227 / 2.183)
+    assert values["checkout-vs-transform"] == pytest.approx(26.227 / 91.19)
+
+
+def test_a_finding_about_the_best_is_measured_on_the_best_run_of_each_round() -> None:
+    def rows(strategy: str, *elapsed: float) -> list[dict[str, Any]]:
+        about = {"repo": "linux", "filesystem": "storage", "cache": "hot", "flags": "", "work": "1"}
+        about |= {"cell": f"{strategy}/linux/storage/hot", "host": "here", "scale": 1.0}
+        return [
+            {
+                **about,
+                "strategy": strategy,
+                "round": 1.0 + n // 2,
+                "run": 1.0 + n % 2,
+                "elapsed_s": s,
+            }
+            for n, s in enumerate(elapsed)
+        ]
+
+    frame = pd.DataFrame([*rows("cp", 1, 9, 1, 3), *rows("copytree", 8, 2, 5, 2)])
+    found = verdicts(FINDINGS, list(STUDY.axes), published(), frame, by=["statistic"])
+    measured = dict(found[["id", "measured"]].to_numpy())
+    assert measured["copytree-vs-cp"] == pytest.approx(0.5)
+
+
+def test_every_strategy_has_its_cell_on_the_storage() -> None:
+    _, cells = made()
+    on_storage = {c.axes["strategy"] for c in cells if c.axes["filesystem"] == "storage"}
+    assert on_storage == set(STUDY.commands)
+    elsewhere = {(c.axes["strategy"], c.axes["filesystem"]) for c in cells} - {
+        (name, "storage") for name in on_storage
+    }
+    assert elsewhere == {(s, f) for s in ("cp", "cp reflink") for f in ("btrfs", "xfs")}
+
+
+def reason(**axes: str) -> str:
+    here, _ = made({"filesystem": ["storage", "ext4", "tmpfs", "btrfs"]})
+    usual = {"strategy": "cp", "repo": "linux", "filesystem": "storage", "cache": "hot"}
+    return why_not(usual | axes, parts_of(STUDY, usual | axes, here), here)
+
+
+def test_a_strategy_that_clones_is_skipped_where_the_file_system_cannot() -> None:
+    assert reason(strategy="cp reflink", filesystem="ext4") == "ext4 has no reflinks"
+    assert reason(strategy="cp reflink", filesystem="tmpfs") == "tmpfs has no reflinks"
+
+
+def test_what_is_in_memory_alone_cannot_be_cold() -> None:
+    assert "cannot be cold" in reason(filesystem="tmpfs", cache="cold")
+
+
+def test_a_strategy_without_its_program_is_skipped_with_that_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(programs, "BUILT", tmp_path)
+    assert reason(strategy="fewest calls").startswith("build_tree is not installed")
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    assert reason(strategy="transform") == f"breezy is not installed in {sys.executable}"
+    (tmp_path / "lib/python3.11/site-packages/breezy-3.3.dist-info").mkdir(parents=True)
+    (tmp_path / "lib/python3.11/site-packages/breezy-3.3.dist-info/METADATA").touch()
+    assert reason(strategy="transform") == ""
+
+
+def test_a_change_of_one_strategy_is_no_change_of_another() -> None:
+    from vcsbench.modules import KINDS, closure, file_of
+
+    of_naive = closure(file_of(f"{KINDS['program']}.naive"))
+    of_rename = closure(file_of(f"{KINDS['program']}.rename"))
+    assert {path.name for path in of_naive} == {"naive.py"}
+    assert {path.name for path in of_rename} == {"__init__.py", "naive.py", "rename.py"}
+
+
+# Building: with the real programs.
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree with all that a file system may have in one."""
+    root = tmp_path / "tree"
+    (root / "folder" / "below").mkdir(parents=True)
+    (root / "none").mkdir()
+    (root / "text").write_text("a line\n")
+    (root / "nothing").touch()
+    (root / "folder" / "bytes").write_bytes(bytes(range(256)) * 300)
+    (root / "folder" / "below" / "ends\r").write_bytes(b"a\r\nb\n")
+    (root / "folder" / "with space and \N{LATIN SMALL LETTER E WITH ACUTE}").write_text("x")
+    (root / "run.sh").write_text("#!/bin/sh\n")
+    (root / "run.sh").chmod(0o755)
+    (root / "private").write_text("mine")
+    (root / "private").chmod(0o600)
+    os.link(root / "text", root / "folder" / "text too")
+    (root / "link").symlink_to("folder/bytes")
+    (root / "dangling").symlink_to("nowhere")
+    (root / ".gitignore").write_text("*.o\n")
+    (root / ".hgignore").write_text("o$\n")
+    (root / "left.o").write_text("not left out")
+    return root
+
+
+def missing(command: dict[str, Any]) -> str:
+    program = command["argv"].split()[0]
+    needs = [*command.get("needs", []), *([] if "{" in program else [program])]
+    needs += [{"brz": "python3:breezy"}.get(s, s) for s in [command.get("store", "")] if s == "brz"]
+    return next((need for need in needs if not programs.path_of(need)), "")
+
+
+def templates(tree: Path, store: str, storage: Path) -> Templates:
+    storage.mkdir(exist_ok=True)
+    of = {"source": "directory", "identity": "tree", "path": str(tree)}
+    return Templates(
+        {"repository": of, "store": store, "storage": {"path": str(storage)}, "binaries": {}},
+        None,
+        "",
+    )
+
+
+def build(name: str, stored: Path, target: Path, private: Path) -> None:
+    command = STUDY.commands[name]
+    words: dict[str, Any] = {
+        "source": lambda: str(stored),
+        "store": lambda: str(stored),
+        "store_url": lambda: str(stored),
+        "target": lambda: str(target),
+        "svn": lambda: ["svn", "--non-interactive", "--config-dir", str(private)],
+        "built": lambda: str(programs.BUILT),
+        "python": lambda: PYTHON,
+        "program": lambda: [*PYTHON, STRATEGIES, command["program"]],
+    }
+    own = {n: v.replace("{run}", str(private)) for n, v in command.get("environment", {}).items()}
+    environment = {**os.environ, **programs.CLIENT_ENVIRONMENT, **own}
+    subprocess.run(fill(command["argv"], words), env=environment, check=True)
+
+
+@pytest.mark.parametrize("name", [name for name in BUILDING if name != "cp reflink"])
+def test_each_strategy_builds_the_tree(name: str, tree: Path, tmp_path: Path) -> None:
+    command = STUDY.commands[name]
+    if why := missing(command):
+        pytest.skip(f"not installed: {why}")
+    # Which names a store carries is another test's.
+    (tree / "folder" / "below" / "ends\r").rename(tree / "folder" / "below" / "ends")
+    private = tmp_path / "private"
+    private.mkdir()
+    record = templates(tree, command.get("store", ""), tmp_path / "storage").stored()
+    target = tmp_path / "built"
+    build(name, Path(record["path"]), target, private)
+    assert look(target, NEUTRAL) == look(tree, NEUTRAL)
+    store_of(command.get("store", "")).clean(Path(record["path"]))
+    found = {what for what, number in lost(tree, target).items() if number}
+    assert found == LOSES.get(name, {"hard-links"})
+
+
+# What strategies do not carry of the tree; the others lose its hard links only.
+LIKE_GIT = {"modes", "hard-links", "empty-folders"}
+LOSES = {
+    "tar": set[str](),
+    "fewest calls": set[str](),
+    "git clone": LIKE_GIT,
+    "git clone workers": LIKE_GIT,
+    "git worktree": LIKE_GIT,
+    "jj clone": LIKE_GIT,
+    "hg clone": LIKE_GIT,
+    "fossil open": LIKE_GIT,
+    "svn checkout": {"modes", "hard-links"},
+    "svn export": {"modes", "hard-links"},
+    "transform": {"modes", "hard-links"},
+    "checkout": {"modes", "hard-links"},
+}
+
+
+@pytest.mark.parametrize("store", ["git", "hg", "fossil", "brz", "svn", "pack"])
+def test_a_store_of_an_empty_tree_can_be_made(store: str, tmp_path: Path) -> None:
+    strategy = next(one for one in BUILDING.values() if one.get("store") == store)
+    if why := missing(strategy):
+        pytest.skip(f"not installed: {why}")
+    assert templates(tmp_path, store, tmp_path / "storage").idle().exists()
+
+
+def test_what_a_store_cannot_carry_is_left_out_and_counted(tree: Path, tmp_path: Path) -> None:
+    record = templates(tree, "svn", tmp_path / "storage").stored()
+    assert record["left_out"] == 1
+    build("svn export", Path(record["path"]), tmp_path / "built", tmp_path)
+    built, whole = look(tmp_path / "built", NEUTRAL), look(tree, NEUTRAL)
+    assert int(built["files"]) == int(whole["files"]) - 1
+    assert templates(tree, "git", tmp_path / "storage").stored()["left_out"] == 0
+
+
+def test_a_template_that_is_damaged_is_made_anew(tree: Path, tmp_path: Path) -> None:
+    these = templates(tree, "pack", tmp_path / "storage")
+    first = Path(these.stored()["path"])
+    whole = first.read_bytes()
+    first.unlink()
+    assert Path(these.stored()["path"]).read_bytes() == whole
+
+
+def test_a_hard_link_stays_one_in_the_template(tree: Path, tmp_path: Path) -> None:
+    copy = Path(templates(tree, "", tmp_path / "storage").source()["path"])
+    assert lost(tree, copy) == {"modes": 0, "empty-folders": 0, "hard-links": 0}
+    assert (copy / "text").stat().st_nlink == 2
+
+
+def test_the_fewest_calls_are_three_for_each_file_that_has_something_in_it(
+    tree: Path, tmp_path: Path
+) -> None:
+    if why := missing(STUDY.commands["fewest calls"]) or not programs.path_of("strace"):
+        pytest.skip(f"not installed: {why or 'strace'}")
+    pack = templates(tree, "pack", tmp_path / "storage").stored()["path"]
+    log = tmp_path / "log"
+    names = "open,openat,write,close,mkdir,symlink,link,mknod,mknodat,chdir"
+    target = str(tmp_path / "built")
+    argv = ["strace", "-qq", "-e", f"trace={names}", "-o", str(log), f"{programs.BUILT}/build_tree"]
+    subprocess.run([*argv, pack, target], check=True)
+    calls = log.read_text().splitlines()
+    own = calls[next(n for n, line in enumerate(calls) if line.startswith("chdir")) + 1 :]
+    state = list(tree.rglob("*"))
+    files = [p for p in state if p.is_file() and not p.is_symlink() and p.stat().st_size]
+    others = len(state) - len(files)
+    # One of two names of a file is a link.
+    assert len(own) == 3 * (len(files) - 1) + others + 1
+
+
+def test_a_folder_is_fresh_wherever_it_is_made(tmp_path: Path) -> None:
+    first = fresh_folder(tmp_path, "here")
+    assert first == tmp_path / "here" and first.is_dir()
+    first.rmdir()
+    fresh_folder(tmp_path, "here")
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+
+
+def test_what_is_another_work_by_design_is_refused_with_these_words() -> None:
+    own, other = '{"apart":1,"files":1}', '{"files":2}'
+    assert samework.is_apart(own) and not samework.is_apart(other)
+    refusal = samework.refusal("", {"one file": own, "cp": other})
+    assert refusal and refusal.reason == "one of them is there to be another work"
+    assert samework.told(own) == "1 files"
+
+
+def test_the_storage_itself_is_a_file_system_of_the_axis() -> None:
+    here, _ = made()
+    found = axis_of("filesystem").values("storage and filesystems", STUDY, here)
+    assert found == ["storage", *here.config["filesystems"]]
