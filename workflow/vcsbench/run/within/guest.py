@@ -30,7 +30,8 @@ def measure(
     """On the host: measure round `number` of a cell in a guest; the export, and the context. `folder` is a
     private one. A UserError says why it failed."""
     # What the guest reads of the host has to be there before: it may not write it.
-    image_bytes = subject_of(recipe["writes"])(recipe, number, folder).prepare()
+    kinds = [recipe[role] for role in ("reads", "writes") if recipe[role]]
+    image_bytes = max(subject_of(kind)(recipe, number, folder).prepare() for kind in kinds)
     out = folder / "out"
     out.mkdir()
     there = {**recipe, "looked_at": True}

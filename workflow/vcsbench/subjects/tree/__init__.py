@@ -7,7 +7,6 @@ cell-round.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import urllib.parse
 from pathlib import Path
@@ -40,6 +39,7 @@ class Tree(Subject):
         self.templates = Templates(recipe, self.repository, svn)
         self.room = Room(recipe["filesystem"])
         self.path = self.room.inside / "store"
+        self.idle = Path()
         self.left_out = 0
 
     @classmethod
@@ -59,13 +59,20 @@ class Tree(Subject):
         record = self.templates.stored()
         there = Path(record["path"])
         self.left_out = record.get("left_out", 0)
+        self.idle = self.templates.idle()
         if self._is_in_place():
             self.path = there
         else:
-            # Not as clones: what is built shall share its blocks with what the strategy has it share.
-            subprocess.run(["cp", "-a", "--reflink=never", there, self.path], check=True)
+            self._put(there, self.path)
+            self.idle = self._put(self.idle, self.room.inside / "idle")
         self.folders = [self.path]
         self.size = record["content_bytes"]
+
+    def _put(self, template: Path, path: Path) -> Path:
+        """Copy one onto the file system; not as clones: what is built shall share its blocks with what the
+        strategy has it share."""
+        subprocess.run(["cp", "-a", "--reflink=never", template, path], check=True)
+        return path
 
     def prepare(self) -> int:
         """Make it and its stores; returns the size of a file system for it and what is built of it."""
@@ -87,7 +94,7 @@ class Tree(Subject):
 
     def idle_words(self) -> Words:
         """Those of an empty tree."""
-        return self._words_of(self.templates.idle())
+        return self._words_of(self.idle)
 
     def _words_of(self, path: Path) -> Words:
         url = urllib.parse.quote(str(path))
@@ -95,7 +102,7 @@ class Tree(Subject):
 
     def clean(self) -> None:
         """Take back what building from it has left in it."""
-        for path in (self.path, self.templates.idle()):
+        for path in (self.path, self.idle):
             self.templates.store.clean(path)
 
     def counterpart_of(self) -> tuple[Path, str] | None:
@@ -105,8 +112,6 @@ class Tree(Subject):
 
     def discard(self) -> None:
         """Remove what was made for this cell-round."""
-        if not self._is_in_place() and not self.room.made:
-            shutil.rmtree(self.path, ignore_errors=True)
         self.room.close()
 
     def facts(self) -> dict[str, Any]:

@@ -1,0 +1,190 @@
+"""The study of building trees runs from grid to report, on trees that have all that a file system may have."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from project import ROOT, Project, needs
+from vcsbench.evidence.flags import has_false_label
+from vcsbench.machine import can_drop_caches
+from vcsbench.programs import path_of
+from vcsbench.storages import guest
+from vcsbench.storages.making import why_cannot_make
+
+STUDY = "tree-building-2007"
+LINUX = {"linux": {"source": "generated", "profile": "linux-tree", "scale": 0.005, "seed": 1}}
+
+pytestmark = needs("hyperfine", "svn", "svnadmin")
+
+
+def rows(project: Project, path: str) -> list[dict[str, str]]:
+    with (project.path / "results" / path).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def configure(project: Project, *include: dict[str, object], **over: object) -> None:
+    usual = {"studies": [STUDY], "rounds": 1, "copies": 1, "grid": {STUDY: {"include": list(include)}}}
+    project.configure(**{**usual, **over})
+    built = ROOT / ".tools"
+    if built.exists() and not (project.path / ".tools").exists():
+        (project.path / ".tools").symlink_to(built)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A directory as somebody may have it, with a version control system's own in it."""
+    root = tmp_path / "tree"
+    for number in range(40):
+        folder = root / f"part {number % 7}" / f"{number % 3}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"file{number}").write_bytes(b"some text\n" * number)
+    (root / "none").mkdir()
+    (root / "run.sh").write_text("#!/bin/sh\n")
+    (root / "run.sh").chmod(0o755)
+    os.link(root / "run.sh", root / "part 1" / "run too.sh")
+    (root / "link").symlink_to("part 1/0")
+    (root / ".git").mkdir()
+    (root / ".git" / "config").write_text("not a part of it")
+    return root
+
+
+@needs("rsync", "git", "strace")
+@pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
+def test_the_study_runs_from_grid_to_report(project: Project, tree: Path) -> None:
+    strategies = ["cp", "naive", "rename", "git worktree", "svn export", "tar", "one file", "start python"]
+    part = {"repo": "mine", "filesystem": "storage"}
+    configure(
+        project,
+        {**part, "strategy": strategies, "cache": "hot"},
+        {**part, "strategy": ["cp", "naive"], "cache": "cold"},
+        {**part, "strategy": "cp reflink", "cache": "hot"},
+        repositories={"mine": {"source": "directory", "path": str(tree)}},
+    )
+    done = project.snakemake()
+    assert done.returncode == 0, done.stdout
+    assert not (project.path / "results/repositories").exists(), "a directory is no repository"
+    runs = rows(project, f"measurements/{STUDY}.csv")
+    assert not [run["flags"] for run in runs if has_false_label(run["flags"])]
+    by_cell = {(run["strategy"], run["cache"]): run for run in runs}
+    works = {json.loads(run["work"]).get("digest") for run in runs if "apart" not in run["work"]}
+    assert len(works) == 1
+    told = json.loads(by_cell["cp", "hot"]["work"])
+    assert (told["files"], told["symlinks"]) == (42, 1), "what git keeps in it is left out"
+    assert "no-hard-links" in by_cell["cp", "hot"]["flags"]
+    assert "no-" not in by_cell["tar", "hot"]["flags"]
+    assert "no-empty-folders" in by_cell["git worktree", "hot"]["flags"]
+    assert float(by_cell["cp", "cold"]["resident_before"]) < 0.1
+    assert int(by_cell["cp", "cold"]["client_read_bytes"]) > 0
+    assert float(by_cell["cp", "hot"]["sync_s"]) >= 0
+    calls = {strategy: run for (strategy, cache), run in by_cell.items() if cache == "hot"}
+    assert int(calls["rename"]["renames"]) > 50 > int(calls["naive"]["renames"])
+    _tables_and_page(project)
+    place = next((project.path / "storage").glob("vcsbench-*"))
+    assert not list((place / "targets").iterdir()), "nothing is left of what was built"
+
+
+def _tables_and_page(project: Project) -> None:
+    shares = rows(project, f"tables/{STUDY}/cp-vs-others.csv")
+    assert {row["candidate"] for row in shares} == {"naive", "rename", "git worktree", "svn export", "tar"}
+    assert all(row["value"] and not row["withheld"] for row in shares)
+    best = rows(project, f"tables/{STUDY}/best.csv")
+    assert len(best) == 10
+    on_device = {row["strategy"]: float(row["value"]) for row in rows(project, f"tables/{STUDY}/on-device.csv")}
+    assert all(on_device[row["strategy"]] >= float(row["value"]) for row in best if row["cache"] == "hot")
+    verdicts = {row["id"]: row for row in rows(project, f"findings/{STUDY}.csv")}
+    assert verdicts["rename-vs-naive"]["measured"]
+    assert verdicts["transform-vs-cp"]["verdict"] == "not measured"
+    index = (project.path / "reports/index.html").read_text()
+    assert f"{STUDY}.html#finding-rename-vs-naive" in index
+    assert "make report STUDY=working-copy-2012" in index
+
+
+@needs("strace")
+def test_a_strategy_is_added_as_its_recipe_says(project: Project, tree: Path) -> None:
+    file = project.path / f"config/studies/{STUDY}.yaml"
+    text = file.read_text()
+    own = (
+        '  links: {<<: *folder, argv: "cp -al {source} {target}"}\n'
+        '  shuffled: {<<: *folder, argv: "{program} {source} {target}", program: shuffled}\n'
+    )
+    file.write_text(text.replace("  copytree: {<<", f"{own}  copytree: {{<<", 1))
+    assert yaml.safe_load(file.read_text())["commands"]["links"]["writes"] == "built_tree"
+    (project.path / "workflow/vcsbench/strategies/shuffled.py").write_text(
+        '"""The naive copy under another name."""\n\nfrom vcsbench.strategies.naive import build  # noqa: F401\n'
+    )
+    part = {"repo": "mine", "filesystem": "storage", "cache": "hot"}
+    configure(
+        project,
+        {**part, "strategy": ["links", "shuffled"]},
+        repositories={"mine": {"source": "directory", "path": str(tree)}},
+    )
+    done = project.measure(STUDY)
+    assert done.returncode == 0, done.stdout
+    runs = rows(project, f"measurements/{STUDY}.csv")
+    assert {run["strategy"] for run in runs} == {"links", "shuffled"}
+    assert len({run["work"] for run in runs}) == 1
+
+
+def test_a_strategy_that_builds_something_else_fails_its_cell(project: Project, tree: Path) -> None:
+    strategy = project.path / "workflow/vcsbench/strategies/naive.py"
+    strategy.write_text(strategy.read_text().replace("original.read()", "original.read()[:100]"))
+    part = {"repo": "mine", "filesystem": "storage", "cache": "hot", "strategy": "naive"}
+    configure(project, part, repositories={"mine": {"source": "directory", "path": str(tree)}})
+    assert project.measure(STUDY).returncode != 0
+    (failed,) = rows(project, f"failures/{STUDY}.csv")
+    assert "has not written what an export is" in failed["reason"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(why_cannot_make("btrfs")), reason=why_cannot_make("btrfs"))
+def test_trees_of_a_repository_and_of_an_archive_on_file_systems_that_are_made(
+    project: Project, tree: Path, tmp_path: Path
+) -> None:
+    archive = tmp_path / "tree.tar.gz"
+    subprocess.run(["tar", "-C", tmp_path, "--exclude=.git", "-czf", archive, "tree"], check=True)
+    part = {"filesystem": ["btrfs", "tmpfs"]}
+    configure(
+        project,
+        {**part, "strategy": ["cp", "cp reflink", "git clone", "checkout"], "cache": ["cold", "hot"]},
+        repositories={**LINUX, "packed": {"source": "archive", "path": str(archive)}},
+        filesystems={"btrfs": "make", "tmpfs": "make"},
+    )
+    done = project.measure(STUDY)
+    assert done.returncode == 0, done.stdout
+    grid = {row["cell"]: row["skip"] for row in rows(project, f"grid/{STUDY}.csv")}
+    assert "cannot be cold" in grid["cp/linux/tmpfs/cold"]
+    assert "tmpfs has no reflinks" in grid["cp-reflink/linux/tmpfs/hot"]
+    runs = rows(project, f"measurements/{STUDY}.csv")
+    assert not [run["flags"] for run in runs if has_false_label(run["flags"])]
+    assert {run["cell"] for run in runs} == {cell for cell, skip in grid.items() if not skip}
+    for repo in ("linux", "packed"):
+        assert len({run["work"] for run in runs if run["repo"] == repo}) == 1
+    mounted = Path("/proc/self/mounts").read_text()
+    assert str(project.path) not in mounted
+
+
+@pytest.mark.slow
+@needs("git")
+@pytest.mark.skipif(bool(guest.why_not(ROOT)), reason=guest.why_not(ROOT) or "-")
+def test_a_tree_is_built_on_nfs_in_the_guest(project: Project, tree: Path) -> None:
+    part = {"repo": "mine", "filesystem": ["nfs", "guest-local"], "cache": "hot"}
+    configure(
+        project,
+        {**part, "strategy": ["cp", "git worktree"]},
+        repositories={"mine": {"source": "directory", "path": str(tree)}},
+        filesystems={"nfs": "guest", "guest-local": "guest"},
+    )
+    done = project.measure(STUDY)
+    assert done.returncode == 0, done.stdout
+    runs = {(run["strategy"], run["filesystem"]): run for run in rows(project, f"measurements/{STUDY}.csv")}
+    assert int(runs["cp", "nfs"]["rpcs"]) > 50
+    assert len({run["work"] for run in runs.values()}) == 1
+    assert shutil.which("git") and path_of("git")
