@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 SUBVERSION = ("svn", "svnadmin", "svnserve", "svnlook", "svnbench")
 # Every command that envs/debian-packages.txt names, but those of hyperfine and of Python.
 COMMANDS = (*SUBVERSION, "apache2", "git", "zstd", "vmtouch", "strace", "setpriv", "fincore")
+COMMANDS += ("rsync", "hg", "fossil")
 COMMANDS += ("mkfs.btrfs", "mkfs.xfs", "mkfs.ext4", "losetup", "mount", "gcc")
 
 UV = """
@@ -56,6 +57,7 @@ class Machine:
         # What is built, and what tests need beside packages, is there.
         self.library.parent.mkdir(parents=True)
         self.library.touch()
+        self.builder.touch()
         (self.checkout / ".tools/nfs-guest").mkdir()
         self.fakes.add(
             "uv", f"[[ $1 == --version ]] && exit\n{UV.replace('$RECORD', str(self.record))}"
@@ -73,6 +75,10 @@ class Machine:
     @property
     def library(self) -> Path:
         return self.checkout / ".tools/lib/svn_reflink.so"
+
+    @property
+    def builder(self) -> Path:
+        return self.checkout / ".tools/lib/build_tree"
 
     @property
     def packages(self) -> Path:

@@ -7,9 +7,10 @@ native_sources=(workflow/native/svn_reflink.c workflow/native/build_tree.c)
 
 # What is built from a source.
 native_target() {
-    case $1 in
-    */svn_reflink.c) printf '%s\n' "$native_built/svn_reflink.so" ;;
-    *) basename "$1" .c | sed "s|^|$native_built/|" ;;
+    local name=${1##*/}
+    case $name in
+    svn_reflink.c) printf '%s\n' "$native_built/svn_reflink.so" ;;
+    *) printf '%s\n' "$native_built/${name%.c}" ;;
     esac
 }
 

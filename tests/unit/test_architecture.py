@@ -49,6 +49,7 @@ ALL_USE = {
     "wholefile",
     "modules",
     "contents",
+    "treefiles",
 }
 # What starts everything, and so may use everything.
 STARTS = {"__main__"}

@@ -25,6 +25,7 @@ CONDA_HAS = {
     "vl-convert-python": "1.9.0",  # a post-release is the same program, packaged anew
     "pytest": "9.1.1",
     "hypothesis": "6.165.10",
+    "breezy": "3.3.17",
 }
 
 

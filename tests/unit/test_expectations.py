@@ -125,7 +125,7 @@ def test_nothing_to_check_is_no_success(tmp_path: Path, capsys: pytest.CaptureFi
         ),
         (
             "a: [{id: x, statement: y, level: seconds, expect: {over: max, at_most: 2}}]",
-            "`level`: seconds is no metric; say one of bytes_read, bytes_written, call_mib,",
+            "`level`: seconds is no metric; say one of all_calls, bytes_read, bytes_written, call_mib,",
         ),
         (
             "a: [{id: x, statement: y, compare: {axis: cache, baseline: cold, candidate: warm},"

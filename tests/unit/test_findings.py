@@ -327,12 +327,12 @@ def test_rounds_of_several_hosts_make_no_value_of_a_finding():
         ),
         (
             "a: [{id: x, statement: y, level: mb_s, expect: {over: min, at_most: 2}}]",
-            "`a[0]`: `level`: mb_s is no metric; say one of bytes_read, bytes_written, call_mib,",
+            "`a[0]`: `level`: mb_s is no metric; say one of all_calls, bytes_read, bytes_written, call_mib,",
         ),
         (
             "a: [{id: x, statement: y, compare: {axis: format, baseline: f6, candidate: f7, metric: mb_s},"
             " expect: {over: min, at_most: 2}}]",
-            "`a[0]`: `compare.metric`: mb_s is no metric; say one of bytes_read, bytes_written, call_mib,",
+            "`a[0]`: `compare.metric`: mb_s is no metric; say one of all_calls, bytes_read, bytes_written,",
         ),
         ("[]", "is not of type 'object'"),
     ],

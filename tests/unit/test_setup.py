@@ -362,15 +362,16 @@ def test_a_conda_build_that_cannot_be_made_is_a_sentence(
     assert not (machine.checkout / "record").exists()
 
 
-def test_the_library_that_clones_files_is_built_where_there_is_gcc(machine: Machine) -> None:
+def test_what_is_in_c_is_built_where_there_is_gcc(machine: Machine) -> None:
     machine.library.unlink()
+    machine.builder.unlink()
     machine.has("gcc", "while [[ $1 != -o ]]; do shift; done; echo built >$2")
     assert "building .tools/lib/svn_reflink.so" in machine.set_up_well()
-    assert machine.library.read_text() == "built\n"
+    assert machine.library.read_text() == machine.builder.read_text() == "built\n"
 
 
 def test_what_gcc_cannot_build_is_said_and_tried_once(machine: Machine) -> None:
     machine.library.unlink()
     machine.has("gcc", "exit 1")
-    assert "could not be built: cells with reflinks are skipped" in machine.set_up_well()
+    assert "could not be built: cells that need it are skipped" in machine.set_up_well()
     assert not machine.library.exists() and "building" not in machine.set_up_well()

@@ -28,6 +28,7 @@ DIGESTS = {
     "apache": (0.0003, "0a8dd35d78187c3c0908d4f93f2a4943f9a865d350d6e40038ec0f24bb59890e"),
     "kde": (0.00001, "7aaba0365b5060f2613350b2530e6e4c6e6e4abcb56360f9e03bd6267a89a424"),
     "large-tree": (0.01, "25676199ce7a9c5cf485a9e5e5e9c55fa4b975f78accb222b3fea4f418a65292"),
+    "linux-tree": (0.01, "88f5c2f67d41a651032236892e89776874a508543bc91e24619120ad882bcb44"),
 }
 
 
@@ -135,7 +136,7 @@ def test_identity_changes_with_each_key_and_only_with_them() -> None:
         ({}, "profile: is missing"),
         (
             {"profile": "perl"},
-            "profile: must be one of ruby, bsd, tsvn, apache, kde, large-tree, not",
+            "profile: must be one of ruby, bsd, tsvn, apache, kde, large-tree, linux-tree, not",
         ),
         ({"profile": "ruby", "scale": 0}, "scale: must be above 0 and at most 1, not 0"),
         ({"profile": "ruby", "scale": 1.01}, "scale: must be above 0 and at most 1, not 1.01"),

@@ -1,5 +1,5 @@
-"""What the study of building trees has and others have not: strategies that build the same tree, stores that they
-build it from, what each cannot carry, and numbers that are the best of several runs."""
+"""What the study of building trees has and others have not: strategies that build the same tree, stores
+that they build it from, what each cannot carry, and numbers that are the best of several runs."""
 
 from __future__ import annotations
 
@@ -78,8 +78,14 @@ def test_its_findings_hold_on_the_published_numbers() -> None:
 
 def test_a_finding_about_the_best_is_measured_on_the_best_run_of_each_round() -> None:
     def rows(strategy: str, *elapsed: float) -> list[dict[str, Any]]:
-        about = {"repo": "linux", "filesystem": "storage", "cache": "hot", "flags": "", "work": "1"}
-        about |= {"cell": f"{strategy}/linux/storage/hot", "host": "here", "scale": 1.0}
+        about = {
+            "repo": "linux",
+            "filesystem": "storage",
+            "cache": "hot-os",
+            "flags": "",
+            "work": "1",
+        }
+        about |= {"cell": f"{strategy}/linux/storage/hot-os", "host": "here", "scale": 1.0}
         return [
             {
                 **about,
@@ -109,7 +115,7 @@ def test_every_strategy_has_its_cell_on_the_storage() -> None:
 
 def reason(**axes: str) -> str:
     here, _ = made({"filesystem": ["storage", "ext4", "tmpfs", "btrfs"]})
-    usual = {"strategy": "cp", "repo": "linux", "filesystem": "storage", "cache": "hot"}
+    usual = {"strategy": "cp", "repo": "linux", "filesystem": "storage", "cache": "hot-os"}
     return why_not(usual | axes, parts_of(STUDY, usual | axes, here), here)
 
 

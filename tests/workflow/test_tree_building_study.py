@@ -1,4 +1,4 @@
-"""The study of building trees runs from grid to report, on trees that have all that a file system may have."""
+"""The study of building trees runs from grid to report, on trees with all that a file system may have."""
 
 from __future__ import annotations
 
@@ -31,7 +31,12 @@ def rows(project: Project, path: str) -> list[dict[str, str]]:
 
 
 def configure(project: Project, *include: dict[str, object], **over: object) -> None:
-    usual = {"studies": [STUDY], "rounds": 1, "copies": 1, "grid": {STUDY: {"include": list(include)}}}
+    usual = {
+        "studies": [STUDY],
+        "rounds": 1,
+        "copies": 1,
+        "grid": {STUDY: {"include": list(include)}},
+    }
     project.configure(**{**usual, **over})
     built = ROOT / ".tools"
     if built.exists() and not (project.path / ".tools").exists():
@@ -59,13 +64,22 @@ def tree(tmp_path: Path) -> Path:
 @needs("rsync", "git", "strace")
 @pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
 def test_the_study_runs_from_grid_to_report(project: Project, tree: Path) -> None:
-    strategies = ["cp", "naive", "rename", "git worktree", "svn export", "tar", "one file", "start python"]
+    strategies = [
+        "cp",
+        "naive",
+        "rename",
+        "git worktree",
+        "svn export",
+        "tar",
+        "one file",
+        "start python",
+    ]
     part = {"repo": "mine", "filesystem": "storage"}
     configure(
         project,
-        {**part, "strategy": strategies, "cache": "hot"},
+        {**part, "strategy": strategies, "cache": "hot-os"},
         {**part, "strategy": ["cp", "naive"], "cache": "cold"},
-        {**part, "strategy": "cp reflink", "cache": "hot"},
+        {**part, "strategy": "cp reflink", "cache": "hot-os"},
         repositories={"mine": {"source": "directory", "path": str(tree)}},
     )
     done = project.snakemake()
@@ -76,15 +90,15 @@ def test_the_study_runs_from_grid_to_report(project: Project, tree: Path) -> Non
     by_cell = {(run["strategy"], run["cache"]): run for run in runs}
     works = {json.loads(run["work"]).get("digest") for run in runs if "apart" not in run["work"]}
     assert len(works) == 1
-    told = json.loads(by_cell["cp", "hot"]["work"])
+    told = json.loads(by_cell["cp", "hot-os"]["work"])
     assert (told["files"], told["symlinks"]) == (42, 1), "what git keeps in it is left out"
-    assert "no-hard-links" in by_cell["cp", "hot"]["flags"]
-    assert "no-" not in by_cell["tar", "hot"]["flags"]
-    assert "no-empty-folders" in by_cell["git worktree", "hot"]["flags"]
+    assert "no-hard-links" in by_cell["cp", "hot-os"]["flags"]
+    assert "no-" not in by_cell["tar", "hot-os"]["flags"]
+    assert "no-empty-folders" in by_cell["git worktree", "hot-os"]["flags"]
     assert float(by_cell["cp", "cold"]["resident_before"]) < 0.1
     assert int(by_cell["cp", "cold"]["client_read_bytes"]) > 0
-    assert float(by_cell["cp", "hot"]["sync_s"]) >= 0
-    calls = {strategy: run for (strategy, cache), run in by_cell.items() if cache == "hot"}
+    assert float(by_cell["cp", "hot-os"]["sync_s"]) >= 0
+    calls = {strategy: run for (strategy, cache), run in by_cell.items() if cache == "hot-os"}
     assert int(calls["rename"]["renames"]) > 50 > int(calls["naive"]["renames"])
     _tables_and_page(project)
     place = next((project.path / "storage").glob("vcsbench-*"))
@@ -93,12 +107,25 @@ def test_the_study_runs_from_grid_to_report(project: Project, tree: Path) -> Non
 
 def _tables_and_page(project: Project) -> None:
     shares = rows(project, f"tables/{STUDY}/cp-vs-others.csv")
-    assert {row["candidate"] for row in shares} == {"naive", "rename", "git worktree", "svn export", "tar"}
+    assert {row["candidate"] for row in shares} == {
+        "naive",
+        "rename",
+        "git worktree",
+        "svn export",
+        "tar",
+    }
     assert all(row["value"] and not row["withheld"] for row in shares)
     best = rows(project, f"tables/{STUDY}/best.csv")
     assert len(best) == 10
-    on_device = {row["strategy"]: float(row["value"]) for row in rows(project, f"tables/{STUDY}/on-device.csv")}
-    assert all(on_device[row["strategy"]] >= float(row["value"]) for row in best if row["cache"] == "hot")
+    on_device = {
+        row["strategy"]: float(row["value"])
+        for row in rows(project, f"tables/{STUDY}/on-device.csv")
+    }
+    assert all(
+        on_device[row["strategy"]] >= float(row["value"])
+        for row in best
+        if row["cache"] == "hot-os"
+    )
     verdicts = {row["id"]: row for row in rows(project, f"findings/{STUDY}.csv")}
     assert verdicts["rename-vs-naive"]["measured"]
     assert verdicts["transform-vs-cp"]["verdict"] == "not measured"
@@ -118,9 +145,9 @@ def test_a_strategy_is_added_as_its_recipe_says(project: Project, tree: Path) ->
     file.write_text(text.replace("  copytree: {<<", f"{own}  copytree: {{<<", 1))
     assert yaml.safe_load(file.read_text())["commands"]["links"]["writes"] == "built_tree"
     (project.path / "workflow/vcsbench/strategies/shuffled.py").write_text(
-        '"""The naive copy under another name."""\n\nfrom vcsbench.strategies.naive import build  # noqa: F401\n'
+        '"""The naive copy."""\n\nfrom vcsbench.strategies.naive import build  # noqa: F401\n'
     )
-    part = {"repo": "mine", "filesystem": "storage", "cache": "hot"}
+    part = {"repo": "mine", "filesystem": "storage", "cache": "hot-os"}
     configure(
         project,
         {**part, "strategy": ["links", "shuffled"]},
@@ -136,7 +163,7 @@ def test_a_strategy_is_added_as_its_recipe_says(project: Project, tree: Path) ->
 def test_a_strategy_that_builds_something_else_fails_its_cell(project: Project, tree: Path) -> None:
     strategy = project.path / "workflow/vcsbench/strategies/naive.py"
     strategy.write_text(strategy.read_text().replace("original.read()", "original.read()[:100]"))
-    part = {"repo": "mine", "filesystem": "storage", "cache": "hot", "strategy": "naive"}
+    part = {"repo": "mine", "filesystem": "storage", "cache": "hot-os", "strategy": "naive"}
     configure(project, part, repositories={"mine": {"source": "directory", "path": str(tree)}})
     assert project.measure(STUDY).returncode != 0
     (failed,) = rows(project, f"failures/{STUDY}.csv")
@@ -153,7 +180,11 @@ def test_trees_of_a_repository_and_of_an_archive_on_file_systems_that_are_made(
     part = {"filesystem": ["btrfs", "tmpfs"]}
     configure(
         project,
-        {**part, "strategy": ["cp", "cp reflink", "git clone", "checkout"], "cache": ["cold", "hot"]},
+        {
+            **part,
+            "strategy": ["cp", "cp reflink", "git clone", "checkout"],
+            "cache": ["cold", "hot-os"],
+        },
         repositories={**LINUX, "packed": {"source": "archive", "path": str(archive)}},
         filesystems={"btrfs": "make", "tmpfs": "make"},
     )
@@ -161,7 +192,7 @@ def test_trees_of_a_repository_and_of_an_archive_on_file_systems_that_are_made(
     assert done.returncode == 0, done.stdout
     grid = {row["cell"]: row["skip"] for row in rows(project, f"grid/{STUDY}.csv")}
     assert "cannot be cold" in grid["cp/linux/tmpfs/cold"]
-    assert "tmpfs has no reflinks" in grid["cp-reflink/linux/tmpfs/hot"]
+    assert "tmpfs has no reflinks" in grid["cp-reflink/linux/tmpfs/hot-os"]
     runs = rows(project, f"measurements/{STUDY}.csv")
     assert not [run["flags"] for run in runs if has_false_label(run["flags"])]
     assert {run["cell"] for run in runs} == {cell for cell, skip in grid.items() if not skip}
@@ -175,7 +206,7 @@ def test_trees_of_a_repository_and_of_an_archive_on_file_systems_that_are_made(
 @needs("git")
 @pytest.mark.skipif(bool(guest.why_not(ROOT)), reason=guest.why_not(ROOT) or "-")
 def test_a_tree_is_built_on_nfs_in_the_guest(project: Project, tree: Path) -> None:
-    part = {"repo": "mine", "filesystem": ["nfs", "guest-local"], "cache": "hot"}
+    part = {"repo": "mine", "filesystem": ["nfs", "guest-local"], "cache": "hot-os"}
     configure(
         project,
         {**part, "strategy": ["cp", "git worktree"]},
@@ -184,7 +215,10 @@ def test_a_tree_is_built_on_nfs_in_the_guest(project: Project, tree: Path) -> No
     )
     done = project.measure(STUDY)
     assert done.returncode == 0, done.stdout
-    runs = {(run["strategy"], run["filesystem"]): run for run in rows(project, f"measurements/{STUDY}.csv")}
+    runs = {
+        (run["strategy"], run["filesystem"]): run
+        for run in rows(project, f"measurements/{STUDY}.csv")
+    }
     assert int(runs["cp", "nfs"]["rpcs"]) > 50
     assert len({run["work"] for run in runs.values()}) == 1
     assert shutil.which("git") and path_of("git")

@@ -26,6 +26,7 @@ from vcsbench.compare.reduction import (
     side_by_side,
     told_apart,
 )
+from vcsbench.compare.statistic import STATISTIC
 from vcsbench.evidence import buildlabels, counted, flags, samework
 from vcsbench.evidence.frames import grouped, in_order
 from vcsbench.metrics import metric_in
@@ -52,7 +53,7 @@ def make_table(
     the axes of `block` are measured side by side. A cell, or a pair of cells, with no number has no row.
     """
     reduce = definition.get("reduce", MEDIAN)
-    frame, by = _rows_of(as_reduced(frame, reduce), definition)
+    frame, by = _rows_of(frame, definition)
     order = {**order, **by}
     keys, metric = list(order), metric_in(definition)
     rounds = _with_metric(by_round(frame, keys, reduce), metric)
@@ -81,6 +82,8 @@ def _rows_of(
     frame: pd.DataFrame, definition: Mapping[str, Any]
 ) -> tuple[pd.DataFrame, dict[str, list[str]]]:
     """The rows that a table is about, and what tells them apart beside the axes, with its values in order."""
+    if STATISTIC not in definition.get("by", ()):
+        frame = as_reduced(frame, definition.get("reduce", MEDIAN))
     frame = selection.where(frame, definition.get("where", {}))
     frame, by = told_apart(frame, definition.get("by", []))
     if each := definition.get("each"):

@@ -101,6 +101,7 @@ class CellRound:
         """Keep what was measured beside the result, and go back to where the measurement began."""
         export = json.loads(self.hyperfine.export.read_bytes())
         self.set_aside.append({"runs": self.runs, "results": export["results"]})
+        restore(self.stage)
         if self.stage.server:
             self.stage.server.stop()
             self.stage.server.start()

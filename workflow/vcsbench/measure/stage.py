@@ -223,6 +223,7 @@ class Stage:
 
     @property
     def neutral(self) -> Neutral:
-        """Takes the subject's URL out of what is read of a run."""
-        served = self.reads and self.reads.served
-        return Neutral(self.url(self.reads.name) if self.reads and served else "")
+        """Takes the URLs of what the cell reads out of what is read of a run."""
+        if not self.reads or not self.reads.served:
+            return Neutral()
+        return Neutral(self.url(self.reads.name), *(self.writes.urls if self.writes else ()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ class Subject:
     `folders` are what is cleared, certified and asked for residency; `size` is their bytes, where that is
     known. `counterpart` is a tree that what a run has written has to equal, and the URL that keywords in it
     may have; None where there is none. `origin` tells the URL of what the cell reads, where that has one;
-    `beside` is that subject, for the one that the cell writes.
+    `beside` is that subject, for the one that the cell writes, and `urls` are others by which that may be
+    known to keywords in it.
     `served` is the folder that a server serves for it, None where none can, `name` what it is called
     below that, and `idle_name` what there is nothing to do for (idle_words).
     """
@@ -28,6 +29,7 @@ class Subject:
     counterpart: tuple[Path, str] | None = None
     origin: Callable[[], str] | None = None
     beside: Subject | None = None
+    urls: Sequence[str] = ()
     served: Path | None = None
     name: str = ""
     idle_name: str = ""

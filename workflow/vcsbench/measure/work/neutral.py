@@ -18,19 +18,21 @@ FIXED_WIDTH = rb"\$(?:HeadURL|URL|Header):: %b[^$\r\n]{0,255}\$"
 
 
 class Neutral:
-    """Makes bytes neutral: `url`, the repository's, becomes the same word in every cell; "" where nothing is
-    served, and all bytes stay."""
+    """Makes bytes neutral: `urls`, by which the repository is known to what is read, become the same word in
+    every cell; without any, or with "" alone, all bytes stay."""
 
-    def __init__(self, url: str) -> None:
-        root = url.encode()
-        self._nothing = not root
-        self._glance = root[:GLANCE]
-        fixed_width = FIXED_WIDTH % re.escape(self._glance)
-        self._varying = re.compile(fixed_width + b"|" + re.escape(root))
+    def __init__(self, *urls: str) -> None:
+        roots = sorted({url.encode() for url in urls if url}, key=len, reverse=True)
+        self._glances = {root[:GLANCE] for root in roots}
+        fixed_width = [FIXED_WIDTH % re.escape(glance) for glance in self._glances]
+        self._varying = re.compile(b"|".join([*fixed_width, *map(re.escape, roots)]))
+
+    def _may_have(self, data: bytes) -> bool:
+        return any(glance in data for glance in self._glances)
 
     def whole(self, data: bytes) -> bytes:
         """Data that is there as a whole."""
-        if self._nothing or self._glance not in data:
+        if not self._may_have(data):
             return data
         return self._varying.sub(b"{url}", data)
 
@@ -41,7 +43,7 @@ class Neutral:
     def split(self, data: bytes) -> int:
         """How much of the data can be made neutral before more of it has come."""
         end = max(0, len(data) - LONGEST)
-        if not self._nothing and self._glance in data:
+        if self._may_have(data):
             for found in self._varying.finditer(data):
                 if found.start() < end < found.end():
                     return found.end()

@@ -10,26 +10,12 @@ from pathlib import Path
 
 from vcsbench.sources import dumpstream
 from vcsbench.sources.names import subversion_path
+from vcsbench.treefiles import ADMINISTRATIVE, entries
 
-# What version control systems keep in a tree of theirs is no part of it; Subversion could not check out .svn.
-ADMINISTRATIVE = {".svn", ".git", ".hg", ".bzr", ".jj", "_darcs", "CVS", "_FOSSIL_", ".fslckout"}
 LEFT_OUT = "what a version control system keeps in the tree was left out"
 ESCAPED = "a path that is not UTF-8, or has control characters, was escaped"
 SPECIAL = "what is neither file, folder nor link was left out"
 LINKED = "a hard link became a file of its own"
-
-
-def entries(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """The path and the state of all that is below a folder, a folder before what is in it, in an order that
-    is always the same."""
-    with os.scandir(root) as found:
-        inside = sorted(found, key=lambda entry: os.fsencode(entry.name))
-    for entry in inside:
-        if entry.name in ADMINISTRATIVE:
-            continue
-        yield entry.path, entry.stat(follow_symlinks=False)
-        if entry.is_dir(follow_symlinks=False):
-            yield from entries(Path(entry.path))
 
 
 class Nodes:

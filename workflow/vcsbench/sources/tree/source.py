@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 from vcsbench.sources import dumpstream
 from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of, digest_of_file
 from vcsbench.sources.tree import unpack
-from vcsbench.sources.tree.nodes import Nodes, entries
+from vcsbench.sources.tree.nodes import Nodes
+from vcsbench.treefiles import entries
 
 TRUNK = "trunk"
 # One revision makes the tree.

@@ -1,9 +1,10 @@
-"""Unpacks archives."""
+"""Unpacks archives; python -m vcsbench.sources.tree.unpack ARCHIVE FOLDER prints where the tree is then."""
 
 from __future__ import annotations
 
 import os
 import stat
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -66,3 +67,10 @@ def _unzip(path: Path, folder: Path) -> None:
             there = archive.extract(member, folder)
             if mode & stat.S_IXUSR and os.path.isfile(there):
                 os.chmod(there, 0o755)
+
+
+if __name__ == "__main__":
+    try:
+        print(unpack(Path(sys.argv[1]), Path(sys.argv[2])), end="")
+    except UserError as error:
+        sys.exit(str(error))

@@ -54,7 +54,8 @@ class WorkingCopy(Subject):
         self.templates = Templates(self.recipe, self.repository, self.svn)
         self.counterpart = self.templates.export(youngest)
         if self.behind is not None:
-            self.templates.working_copy(self.revisions[0])
+            # A relocation leaves the keywords as they are in what no update touches.
+            self.urls = [self.templates.working_copy(self.revisions[0])[1]]
         return size_for(self.templates.bytes_of(youngest))
 
     def _first(self, youngest: int) -> int:
@@ -77,7 +78,7 @@ class WorkingCopy(Subject):
             return
         self.room.clear()
         if self.behind is not None:
-            template = self.templates.working_copy(self.revisions[0])
+            template, _ = self.templates.working_copy(self.revisions[0])
             # Not as clones: blocks that are shared with the template would be a trace of it.
             subprocess.run(["cp", "-a", "--reflink=never", template, self.path], check=True)
             assert self.origin

@@ -33,24 +33,23 @@ class Templates:
         what = [recipe["repository"]["identity"], self.tree, self.options, recipe["binaries"]]
         self.digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
 
-    def working_copy(self, revision: int) -> Path:
-        """A clean working copy at a revision."""
+    def working_copy(self, revision: int) -> tuple[Path, str]:
+        """A clean working copy at a revision, and the URL that its keywords may have."""
         return self._made(f"{self.digest}-{revision}", "checkout", *self.options, f"-r{revision}")
 
     def export(self, revision: int) -> tuple[Path, str]:
         """An export of a revision, and the URL that its keywords may have: that of the copy of the repository
         that it was made from, which may have been another one."""
-        path = self._made(f"{self.digest}-{revision}-export", "export", f"-r{revision}")
-        return path, str(read_json(_record_of(path))["url"])
+        return self._made(f"{self.digest}-{revision}-export", "export", f"-r{revision}")
 
     def bytes_of(self, revision: int) -> int:
         """About what a working copy of a revision takes."""
         path, _ = self.export(revision)
         return int(read_json(_record_of(path))["bytes"])
 
-    def _made(self, name: str, *words: str) -> Path:
-        """What the client makes by these words, under a name; made where it is not there, or was not
-        finished."""
+    def _made(self, name: str, *words: str) -> tuple[Path, str]:
+        """What the client makes by these words, under a name, and the URL that it was made from; made where
+        it is not there, or was not finished."""
         path = self.place.make(FOLDER) / name
         record = _record_of(path)
         if "url" not in read_json(record) or not path.exists():
@@ -61,7 +60,7 @@ class Templates:
             client.run(self.svn, *words, "-q", "--ignore-externals", source, path)
             about = {"path": str(path), "url": self.url, "bytes": 2 * _bytes(path)}
             write_json(record, about)
-        return path
+        return path, str(read_json(record)["url"])
 
 
 def _record_of(path: Path) -> Path:

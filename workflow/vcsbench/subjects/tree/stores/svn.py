@@ -5,16 +5,21 @@ from __future__ import annotations
 import urllib.parse
 from pathlib import Path
 
-from vcsbench.sources.names import subversion_path
 from vcsbench.subjects.tree.stores.store import WHAT, Store
+
+CONTROL = {*range(32), 127}
 
 
 class Svn(Store):
     """It carries names in UTF-8 without control characters."""
 
     def carries(self, name: bytes) -> bool:
-        """Neither .svn nor one that would have to be escaped."""
-        return name != b".svn" and subversion_path(name) == name
+        """Neither .svn nor one that it refuses."""
+        try:
+            name.decode()
+        except UnicodeDecodeError:
+            return False
+        return name != b".svn" and not CONTROL & set(name)
 
     def make(self, source: Path, path: Path, work_in: Path) -> None:
         """Import all."""
