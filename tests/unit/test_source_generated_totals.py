@@ -30,7 +30,15 @@ PUBLISHED = {
     "linux-tree": (2, 22_898, 237_003_064, None),
 }
 # Scales at which a profile's whole history takes some ten seconds, its texts left out.
-SCALES = {"ruby": 1, "bsd": 0.2, "tsvn": 1, "apache": 0.1, "kde": 0.03, "large-tree": 1, "linux-tree": 1}
+SCALES = {
+    "ruby": 1,
+    "bsd": 0.2,
+    "tsvn": 1,
+    "apache": 0.1,
+    "kde": 0.03,
+    "large-tree": 1,
+    "linux-tree": 1,
+}
 FULL = pytest.mark.skipif(
     not os.environ.get("VCSBENCH_FULL_SCALE"), reason="VCSBENCH_FULL_SCALE is not set: six minutes"
 )
