@@ -27,6 +27,7 @@ from vcsbench.measure.work.neutral import Neutral
 from vcsbench.measure.work.tree import look
 from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.subjects.repository.labels import part_of
+from vcsbench.subjects.working_copy import client
 from vcsbench.subjects.working_copy.cloning import told
 from vcsbench.subjects.working_copy.template import Templates
 
@@ -166,26 +167,56 @@ def test_a_run_without_clones_fails(said: str, sentence: str, tmp_path: Path) ->
         told(tmp_path, {"reflink": "x", "runs": 2})
 
 
-@needs("svn", "svnadmin")
-def test_an_export_goes_with_the_url_that_its_keywords_have(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Copies of one repository share what was made from the first of them."""
+@pytest.fixture
+def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Two copies of a repository: in revision 1 a file with its URL in it, in revision 2 another file."""
     monkeypatch.chdir(tmp_path)
     first, second = tmp_path / "first", tmp_path / "second"
     subprocess.run(["svnadmin", "create", first], check=True)
     work = tmp_path / "work"
     subprocess.run(["svn", "checkout", "-q", f"file://{first}", work], check=True)
-    (work / "file").write_text("$HeadURL$\n")
-    subprocess.run(["svn", "add", "-q", work / "file"], check=True)
-    subprocess.run(["svn", "propset", "-q", "svn:keywords", "HeadURL", work / "file"], check=True)
-    subprocess.run(["svn", "commit", "-q", "-m", "1", work], check=True)
+    for name in ("file", "other"):
+        (work / name).write_text("$HeadURL$\n")
+        subprocess.run(["svn", "add", "-q", work / name], check=True)
+        subprocess.run(["svn", "propset", "-q", "svn:keywords", "HeadURL", work / name], check=True)
+        subprocess.run(["svn", "commit", "-q", "-m", name, work], check=True)
     shutil.copytree(first, second)
-    recipe = {"storage": {"path": str(tmp_path)}, "repository": {"identity": "x"}, "binaries": {}}
+    return first, second
+
+
+def templates_of(path: Path) -> Templates:
+    recipe = {
+        "storage": {"path": str(path.parent)},
+        "repository": {"identity": "x"},
+        "binaries": {},
+    }
+    repository = SimpleNamespace(path=path, words=lambda: {"tree": lambda: ""})
+    return Templates(recipe, repository, shutil.which("svn") or "")  # type: ignore[arg-type]
+
+
+@needs("svn", "svnadmin")
+def test_an_export_goes_with_the_url_that_its_keywords_have(copies: tuple[Path, Path]) -> None:
+    """Copies of one repository share what was made from the first of them."""
     seen = []
-    for path in (first, second):
-        repository = SimpleNamespace(path=path, words=lambda: {"tree": lambda: ""})
-        tree, url = Templates(recipe, repository, shutil.which("svn") or "").export(1)  # type: ignore[arg-type]
+    for path in copies:
+        tree, url = templates_of(path).export(1)
         assert url in (tree / "file").read_text()
         seen.append(look(tree, Neutral(url)))
     assert seen[0] == seen[1]
+
+
+@needs("svn", "svnadmin")
+def test_what_no_update_touches_keeps_the_url_of_the_template(copies: tuple[Path, Path]) -> None:
+    """It was relocated; nobody else has the new URL in it."""
+    first, second = copies
+    svn = shutil.which("svn") or ""
+    template, old = templates_of(first).working_copy(1)
+    updated = first.parent / "updated"
+    shutil.copytree(template, updated, symlinks=True)
+    new = f"file://{second}"
+    client.relocate(svn, updated, new)
+    client.run(svn, "update", updated)
+    assert old in (updated / "file").read_text() and new in (updated / "other").read_text()
+    tree, url = templates_of(second).export(2)
+    assert look(updated, Neutral(new, old)) == look(tree, Neutral(url))
+    assert look(updated, Neutral(new)) != look(tree, Neutral(url))

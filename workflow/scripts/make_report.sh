@@ -65,6 +65,8 @@ report=$(find_report)
 if [[ $report && $status != 0 && ! $report -nt .snakemake/vcsbench.lock ]]; then
     echo "The report was not written anew. That of an earlier run: $PWD/$report"
 elif [[ $report ]]; then
+    # What it says, in a few lines; without them there is still the page.
+    PYTHONPATH=workflow python -m vcsbench.report.terminal || true
     echo "Report: $PWD/$report"
 fi
 exit "$status"

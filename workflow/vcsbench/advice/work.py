@@ -94,7 +94,8 @@ def _sentence(
     parts = _parts(rows, axes, notable)
     if not any(part.way for part in parts):
         return ""
-    sides = (compare["baseline"], candidate)
+    say = Sentences(metric).choice
+    sides = (say({compare["axis"]: compare["baseline"]}), say({compare["axis"]: candidate}))
     told = [_told(way, [p for p in parts if p.way == way], sides, metric) for way in (1, -1, 0)]
     return f"{'; '.join(filter(None, told))}."
 
