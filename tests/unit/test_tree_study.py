@@ -4,6 +4,7 @@ that they build it from, what each cannot carry, and numbers that are the best o
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from project import needs
 from unit.study_grid import study_grid
 from vcsbench import programs
 from vcsbench.axes import axis_of
@@ -27,7 +29,9 @@ from vcsbench.measure.template import fill
 from vcsbench.measure.work.built import look
 from vcsbench.measure.work.neutral import Neutral
 from vcsbench.plan.recipe import parts_of, why_not
+from vcsbench.sources import open_source
 from vcsbench.storages.spread import fresh_folder
+from vcsbench.subjects.tree.heads import take
 from vcsbench.subjects.tree.lost import lost
 from vcsbench.subjects.tree.stores import store_of
 from vcsbench.subjects.tree.template import Templates
@@ -186,7 +190,7 @@ def missing(command: dict[str, Any]) -> str:
 
 def templates(tree: Path, store: str, storage: Path) -> Templates:
     storage.mkdir(exist_ok=True)
-    of = {"source": "directory", "identity": "tree", "path": str(tree)}
+    of = {"identity": "tree", "head": {"kind": "directory", "path": str(tree)}}
     return Templates(
         {"repository": of, "store": store, "storage": {"path": str(storage)}, "binaries": {}},
         None,
@@ -296,6 +300,40 @@ def test_the_fewest_calls_are_three_for_each_file_that_has_something_in_it(
     others = len(state) - len(files)
     # One of two names of a file is a link.
     assert len(own) == 3 * (len(files) - 1) + others + 1
+
+
+def taken(definition: dict[str, Any], tmp_path: Path) -> dict[str, int | str]:
+    """What is taken of a source's youngest tree."""
+    head = open_source("mine", definition).head()
+    path, private = tmp_path / "taken", tmp_path / "private"
+    private.mkdir()
+    take(head, path, private, shutil.which("svn") or "")
+    return look(path, NEUTRAL)
+
+
+@needs("git")
+def test_the_head_of_a_git_repository_is_taken_without_its_history(
+    tree: Path, tmp_path: Path
+) -> None:
+    git = ["git", "-C", str(tree), "-c", "user.name=x", "-c", "user.email=x@y"]
+    (tree / ".gitattributes").write_text("run.sh export-ignore\n")
+    for words in (["init", "-q"], ["add", "-f", "-A"], ["commit", "-q", "-m", "x"]):
+        subprocess.run([*git, *words], check=True)
+    before = look(tree, NEUTRAL)
+    (tree / "text").write_text("changed, and not committed\n")
+    assert taken({"source": "git", "path": str(tree)}, tmp_path) == before
+
+
+@needs("svn", "svnadmin")
+def test_the_head_of_a_subversion_repository_is_taken_without_its_history(
+    tree: Path, tmp_path: Path
+) -> None:
+    (tree / "folder" / "below" / "ends\r").unlink()
+    repository = tmp_path / "repository"
+    subprocess.run(["svnadmin", "create", repository], check=True)
+    url = f"file://{repository}/trunk"
+    subprocess.run(["svn", "import", "-q", "--no-ignore", "-m", "x", tree, url], check=True)
+    assert taken({"source": "svn", "path": str(repository)}, tmp_path) == look(tree, NEUTRAL)
 
 
 def test_a_folder_is_fresh_wherever_it_is_made(tmp_path: Path) -> None:

@@ -34,6 +34,11 @@ class Here:
         self.sources[repo].check()
         return self.sources[repo].estimate().revisions
 
+    @cache  # noqa: B019 - there is one of it
+    def head(self, repo: str) -> dict[str, Any]:
+        """Where the youngest tree of a repository is to be had without its history (Source.head)."""
+        return self.sources[repo].head()
+
     @property
     def root(self) -> Path:
         """The folder of the workflow."""

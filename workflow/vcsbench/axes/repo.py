@@ -43,8 +43,6 @@ class Repo(Axis):
         if not value:
             return {}
         source = here.sources[value]
-        # A tree that is taken as it lies there.
-        plain = {"path": str(source.tree_file)} if source.tree_file else {}
         return {
             "repository": {
                 "name": value,
@@ -52,7 +50,7 @@ class Repo(Axis):
                 "source": source.kind,
                 "scale": source.scale(),
                 "description": source.describe(),
-                **plain,
+                "head": here.head(value),
             }
         }
 

@@ -45,8 +45,6 @@ class Source(Protocol):
     kind: str
     # What its stream is loaded by: where it is made meanwhile, that as well.
     doing: str = "loading"
-    # Where the tree lies, of a source that is no history but a tree.
-    tree_file: Path | None = None
 
     def identity(self) -> str:
         """A hex digest that changes when the history changes. Takes milliseconds."""
@@ -78,6 +76,11 @@ class Source(Protocol):
 
     def tree(self) -> str:
         """The path below the repository's root that export exports; "" is the root."""
+
+    def head(self) -> dict[str, Any]:
+        """Where the youngest tree is to be had without the history, as plain data with its `kind`; {} where
+        it takes a loaded repository."""
+        return {}
 
     def place(self, revision: int) -> str:
         """Where, in what write() has read, the history's revision begins that is loaded as `revision`:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -63,6 +64,11 @@ class SvnSource(Source):
                 raise self._options.error("path", f"{self._path} is not a Subversion repository")
         except OSError as error:
             raise self._options.error("path", f"{error.filename}: {error.strerror}") from error
+
+    def head(self) -> dict[str, Any]:
+        """The youngest revision; `tree` is None where it is to be found out."""
+        url = f"file://{urllib.parse.quote(str(self._path.resolve()))}"
+        return {"kind": self.kind, "url": url, "revision": self._youngest(), "tree": self._tree}
 
     def check(self) -> None:
         """The repository is one, can be read, and is not empty."""

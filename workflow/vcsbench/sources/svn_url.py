@@ -46,6 +46,11 @@ class SvnUrlSource(Source):
         """From the URL and the revision that the definition names."""
         return digest_of("svn", self._url, self._revision)
 
+    def head(self) -> dict[str, Any]:
+        """The revision that the definition names, or the youngest (0)."""
+        said = {"url": self._url, "revision": self._revision, "tree": self._tree}
+        return {"kind": self.kind, **said}
+
     def describe(self) -> str:
         """One line for reports."""
         until = f", up to revision {self._revision:,}" if self._revision else ""

@@ -85,6 +85,10 @@ class GitSource(Source):
             state += self._git.output("for-each-ref", "--format=%(objectname) %(refname)")
         return hashlib.sha256(state).hexdigest()
 
+    def head(self) -> dict[str, Any]:
+        """The commit that the branch is at."""
+        return {"kind": self.kind, "path": str(self._path), "commit": self._commit()}
+
     def check(self) -> None:
         """The path is a repository with at least one commit on the branch, and has its files."""
         self._commit()

@@ -30,11 +30,15 @@ class _Tree(Source):
     def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
         self._options = Options(name, definition, where)
         self._options.allow("path")
-        self._path = self.tree_file = self._options.path("path")
+        self._path = self._options.path("path")
 
     def describe(self) -> str:
         """One line for reports."""
         return f"the {self.kind} {self._path}, as one commit"
+
+    def head(self) -> dict[str, Any]:
+        """Itself."""
+        return {"kind": self.kind, "path": str(self._path)}
 
     def coming(self) -> int:
         """The one revision."""

@@ -20,8 +20,6 @@ from vcsbench.subjects.room import Room, size_for
 from vcsbench.subjects.subject import Recipe, Subject, Words
 from vcsbench.subjects.tree.template import Templates
 
-# Sources that are trees: they are taken as they lie there, and no repository is made of them.
-PLAIN = ("directory", "archive")
 # The work of commands that are to build the tree, and not something beside it.
 BUILT = "built"
 
@@ -34,8 +32,8 @@ class Tree(Subject):
         if not {"repository", "filesystem"} <= recipe.keys():
             raise UserError("a tree needs the axes repo and filesystem; the study lacks one")
         super().__init__(recipe, number, run)
-        self.repository = None if _is_plain(recipe) else Repository(recipe, number, run)
-        svn = Programs(**recipe["build"]["client"]).get("svn") if self.repository else ""
+        self.repository = None if _has_head(recipe) else Repository(recipe, number, run)
+        svn = Programs(**recipe["build"]["client"]).find("svn")
         self.templates = Templates(recipe, self.repository, svn)
         self.room = Room(recipe["filesystem"])
         self.path = self.room.inside / "store"
@@ -45,12 +43,12 @@ class Tree(Subject):
     @classmethod
     def records(cls, recipe: Recipe) -> list[str]:
         """Those of the repository that it is a revision of, where it is that."""
-        return [] if _is_plain(recipe) else Repository.records(recipe)
+        return [] if _has_head(recipe) else Repository.records(recipe)
 
     @classmethod
     def reads_repository(cls, recipe: Recipe) -> bool:
         """Whether it is a revision of one."""
-        return not _is_plain(recipe)
+        return not _has_head(recipe)
 
     def check(self) -> None:
         """Make it and its store, if that is not there yet, and put what is read where it is built."""
@@ -127,8 +125,9 @@ class Tree(Subject):
         return ["host-cached"] if self.room.is_cached else []
 
 
-def _is_plain(recipe: Recipe) -> bool:
-    return recipe["repository"]["source"] in PLAIN
+def _has_head(recipe: Recipe) -> bool:
+    """Whether its youngest tree is to be had without a repository that is loaded for it."""
+    return bool(recipe["repository"]["head"])
 
 
 SUBJECT = Tree

@@ -7,28 +7,24 @@ import json
 import os
 import shutil
 import stat
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from vcsbench.contents import files_digest
-from vcsbench.errors import UserError
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import Repository
 from vcsbench.subjects.subject import Recipe
+from vcsbench.subjects.tree import heads
 from vcsbench.subjects.tree.stores import store_of
 from vcsbench.subjects.tree.stores.store import Store, copy
 from vcsbench.subjects.working_copy import client
-from vcsbench.treefiles import ADMINISTRATIVE, entries
+from vcsbench.treefiles import entries
 from vcsbench.wholefile import read_json, write_json
 
 FOLDER = "trees"
 SOURCE, IDLE, NOTHING = "source", "idle", "empty"
-# Where the package lies.
-WORKFLOW = str(Path(__file__).parents[3])
 # What a file or folder takes beside its bytes, on average: half a block, and an inode.
 BESIDE = 4096
 
@@ -97,16 +93,13 @@ class Templates:
         return {"left_out": len(left)}
 
     def _make_source(self, path: Path, work_in: Path) -> None:
-        """A folder is copied, an archive unpacked; of a repository the youngest revision is exported."""
-        of = self.recipe["repository"]
+        """The youngest tree: of a repository that was loaded, or from where its source has it."""
         if self.repository:
             tree = self.repository.words()["tree"]()
             url = f"file://{self.repository.path}/{tree}".rstrip("/")
             client.run(self.svn, "export", "-q", "--ignore-externals", url, path)
-        elif of["source"] == "archive":
-            _unpacked(Path(of["path"]), work_in).rename(path)
         else:
-            copy(Path(of["path"]), path, ADMINISTRATIVE)
+            heads.take(self.recipe["repository"]["head"], path, work_in, self.svn)
 
     def _made(self, name: str, make: Callable[[Path, Path], Any]) -> dict[str, Any]:
         """The record of what is made under a name; made where it is not there, or was not finished."""
@@ -129,20 +122,6 @@ class Templates:
         }
         write_json(file, record)
         return record
-
-
-def _unpacked(archive: Path, folder: Path) -> Path:
-    """The tree of an archive, unpacked into a folder; how that is done is no part of what is measured."""
-    module = "vcsbench.sources.tree.unpack"
-    done = subprocess.run(
-        [sys.executable, "-m", module, archive, folder],
-        env={**os.environ, "PYTHONPATH": WORKFLOW},
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise UserError(done.stderr.strip())
-    return Path(done.stdout)
 
 
 def _is_carried(store: Store, file: str) -> bool:

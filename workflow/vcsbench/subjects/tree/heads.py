@@ -1,0 +1,67 @@
+"""Youngest trees, taken from where their sources have them (Source.head), without any history."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vcsbench.errors import UserError
+from vcsbench.programs import CLIENT_ENVIRONMENT
+from vcsbench.subjects.tree.stores.store import copy
+from vcsbench.subjects.working_copy import client
+from vcsbench.treefiles import ADMINISTRATIVE
+
+# Where the package lies.
+WORKFLOW = str(Path(__file__).parents[3])
+
+
+def take(head: Mapping[str, Any], path: Path, work_in: Path, svn: str) -> None:
+    """Put the tree of a head at `path`, where nothing is; `work_in` is a private folder beside it, `svn` the
+    client."""
+    KINDS[head["kind"]](head, path, work_in, svn)
+
+
+def _directory(head: Mapping[str, Any], path: Path, _work_in: Path, _svn: str) -> None:
+    copy(Path(head["path"]), path, ADMINISTRATIVE)
+
+
+def _archive(head: Mapping[str, Any], path: Path, work_in: Path, _svn: str) -> None:
+    # How it is unpacked is no part of what is measured, and so no part of this code.
+    words = [sys.executable, "-m", "vcsbench.sources.tree.unpack", head["path"], str(work_in)]
+    Path(_said(words, {"PYTHONPATH": WORKFLOW})).rename(path)
+
+
+def _git(head: Mapping[str, Any], path: Path, work_in: Path, _svn: str) -> None:
+    """By an index of our own: the repository is only read."""
+    git = ["git", "-C", head["path"], "-c", "safe.directory=*"]
+    own = {**CLIENT_ENVIRONMENT, "GIT_INDEX_FILE": str(work_in / "index")}
+    path.mkdir()
+    _said([*git, "read-tree", head["commit"]], own)
+    _said([*git, "checkout-index", "-a", "-q", f"--prefix={path}/"], own)
+
+
+def _svn(head: Mapping[str, Any], path: Path, _work_in: Path, svn: str) -> None:
+    at = [f"-r{head['revision']}"] if head["revision"] else []
+    tree = head["tree"]
+    if tree is None:
+        tree = "trunk" if "trunk/" in client.run(svn, "list", *at, head["url"]).split("\n") else ""
+    url = f"{head['url']}/{tree}".rstrip("/")
+    client.run(svn, "export", "-q", "--ignore-externals", *at, url, path)
+
+
+KINDS = {"directory": _directory, "archive": _archive, "git": _git, "svn": _svn}
+
+
+def _said(words: list[str], own: Mapping[str, str]) -> str:
+    """What a program prints; a UserError with its last words where it fails."""
+    done = subprocess.run(words, env={**os.environ, **own}, capture_output=True, text=True)
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or ["it says nothing"]
+        raise UserError(
+            last[0] if words[0] == sys.executable else f"{' '.join(words[:3])}: {last[0]}"
+        )
+    return done.stdout
