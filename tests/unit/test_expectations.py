@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
 
 from unit.synthetic import WORK
-from vcsbench.compare import check
+from vcsbench.compare import check, checkfiles
 from vcsbench.compare.evaluation import Basis
 from vcsbench.compare.expectations import COLUMNS, expectation_verdicts, unmeasured
 from vcsbench.config.definitions import read_expectations, read_findings
@@ -93,16 +94,54 @@ def test_check_prints_a_line_for_each_and_its_exit_code_says_how(
 
     assert check.main([str(write_check(path, fast, allowed))]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "holds: a fast: 1.04 (0.972 to 1.11), expected at most 2.0",
-        "inconclusive, allowed: a allowed: 1.00 (1.00 to 1.00), expected at most 2.0 [low n: 4 rounds]",
+        "holds: a fast: 1.04 (0.972 to 1.11) s, expected at most 2.0",
+        "inconclusive, allowed: a allowed: 1.00 (1.00 to 1.00) s, expected at most 2.0 [low n: 4 rounds]",
+        f"as files: {tmp_path}/check.junit.xml and {tmp_path}/check.md",
         "2 of 2 expectations pass",
     ]
     assert check.main([str(write_check(path, fast, slow, unsure))]) == check.DIFFERS == 3
-    assert "differs: a slow: 3.00 (3.00 to 3.00), expected at most 2.0" in capsys.readouterr().out
+    assert "differs: a slow: 3.00 (3.00 to 3.00) s, expected at most 2.0" in capsys.readouterr().out
     assert check.main([str(write_check(path, fast, unsure))]) == check.UNDECIDED == 4
     capsys.readouterr()
     assert check.main([str(write_check(path, fast, elsewhere))]) == check.UNDECIDED
     assert "no value, expected at most 2.0 [the key `studies` lacks b]" in capsys.readouterr().out
+
+
+def test_what_was_checked_is_a_file_for_build_servers_and_one_for_people(tmp_path: Path) -> None:
+    row = {"study": "a", "statement": "Fast | small.", "low": "1.0", "high": "1.5", "unit": "s"}
+    row |= {"measured": "1.2", "expected": "at most 2.0", "why": "", "passes": "yes"}
+    rows = [
+        {**row, "id": "good", "verdict": "holds"},
+        {**row, "id": "bad", "verdict": "differs", "measured": "3", "passes": "no"},
+        {**row, "id": "unsure", "verdict": "inconclusive", "why": "low n", "passes": "no"},
+        {
+            **row,
+            "study": "b",
+            "id": "none",
+            "verdict": "not measured",
+            "measured": "",
+            "passes": "no",
+        },
+    ]
+    junit, markdown = (path.read_text() for path in checkfiles.write(rows, tmp_path))
+    suites = ElementTree.fromstring(junit)
+    assert [
+        (s.get("name"), s.get("tests"), s.get("failures"), s.get("errors")) for s in suites
+    ] == [
+        ("a", "3", "1", "1"),
+        ("b", "1", "0", "1"),
+    ]
+    good, bad, unsure = suites[0]
+    assert [part.tag for part in good] == ["system-out"]
+    assert bad[0].tag == "failure" and unsure[0].tag == "error" and unsure[0].text == "low n"
+    assert bad[0].get("message") == "differs: 3.00 (1.00 to 1.50) s, expected at most 2.0"
+    lines = markdown.splitlines()
+    assert lines[0] == "**1 of 4 expectations pass**"
+    assert (
+        lines[4]
+        == "| ✓ holds | Fast \\| small. (`a` `good`) | at most 2.0 | 1.20 (1.00 to 1.50) s |"
+    )
+    assert lines[7].endswith("| no value |")
 
 
 def test_nothing_to_check_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

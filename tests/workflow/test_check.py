@@ -90,19 +90,20 @@ def test_the_example_of_the_readme_and_an_expectation_that_does_not_hold(
     expect(project)
     done = check(project, own)
     assert done.returncode == 0, done.stdout + done.stderr
-    *_, line, summary = done.stdout.splitlines()
+    *_, line, files, summary = done.stdout.splitlines()
     assert re.fullmatch(
-        rf"holds: {STUDY} hot-log: 0\.\d+ \(0\.\d+ to 0\.\d+\), expected at most 2\.0{UNKNOWN}",
+        rf"holds: {STUDY} hot-log: 0\.\d+ \(0\.\d+ to 0\.\d+\) s, expected at most 2\.0{UNKNOWN}",
         line,
     )
     assert summary == "1 of 1 expectation pass"
+    assert files == "as files: results/check.junit.xml and results/check.md"
     measured = project.exports()
     assert len(measured) == 5
 
     expect(project, level("in-no-time", 0.00001), level("on-cold-disks", 9, cache="cold"))
     done = check(project, own)
     assert done.returncode == 3, done.stdout + done.stderr
-    holds, differs, missing, summary = done.stdout.splitlines()[-4:]
+    holds, differs, missing, _, summary = done.stdout.splitlines()[-5:]
     assert holds.startswith("holds: ")
     assert differs.startswith(f"differs: {STUDY} in-no-time: 0.")
     assert re.search(f"expected at most 1e-05{UNKNOWN}$", differs)

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vcsbench import words
+from vcsbench.compare import checkfiles
+from vcsbench.compare.checkfiles import value_of
 
 NOTHING, DIFFERS, UNDECIDED = 1, 3, 4
 
@@ -34,6 +36,7 @@ def main(arguments: Sequence[str]) -> int:
         return NOTHING
     for row in rows:
         print(sentence(row))
+    print("as files:", words.enumeration([str(file) for file in checkfiles.write(rows, path.parent)]))
     print(summary(rows))
     return code(rows)
 
@@ -47,18 +50,14 @@ def code(rows: Sequence[Mapping[str, str]]) -> int:
 
 
 def sentence(row: Mapping[str, str]) -> str:
-    """One expectation in a line: verdict, study and id, value with interval, bound, why."""
-    value = "no value"
-    if row["measured"]:
-        value = words.significant(float(row["measured"]))
-        if row["low"] and row["high"]:
-            low, high = (words.significant(float(row[bound])) for bound in ("low", "high"))
-            value += f" ({low} to {high})"
+    """One expectation in a line: verdict, study and id, value with interval and unit, bound, why."""
     verdict = row["verdict"]
     if row["passes"] == "yes" and verdict in ("inconclusive", "not measured"):
         verdict += ", allowed"
     why = f" [{row['why']}]" if row["why"] else ""
-    return f"{verdict}: {row['study']} {row['id']}: {value}, expected {row['expected']}{why}"
+    return (
+        f"{verdict}: {row['study']} {row['id']}: {value_of(row)}, expected {row['expected']}{why}"
+    )
 
 
 def summary(rows: Sequence[Mapping[str, str]]) -> str:
