@@ -276,6 +276,19 @@ def test_a_template_that_is_damaged_is_made_anew(tree: Path, tmp_path: Path) -> 
     assert Path(these.stored()["path"]).read_bytes() == whole
 
 
+def test_a_tree_that_has_changed_since_it_was_made_is_made_anew(tree: Path, tmp_path: Path) -> None:
+    these = templates(tree, "", tmp_path / "storage")
+    copy = Path(these.source()["path"])
+    (copy / "text").unlink()
+    (copy.parent / "making-of-one-that-was-killed").mkdir()
+    assert look(Path(these.source()["path"]), NEUTRAL) == look(tree, NEUTRAL)
+    these.tidy()
+    assert not list(copy.parent.glob("making-*"))
+    before = copy.stat().st_ino
+    these.source()
+    assert copy.stat().st_ino == before
+
+
 def test_a_hard_link_stays_one_in_the_template(tree: Path, tmp_path: Path) -> None:
     copy = Path(templates(tree, "", tmp_path / "storage").source()["path"])
     assert lost(tree, copy) == {"modes": 0, "empty-folders": 0, "hard-links": 0}

@@ -36,7 +36,9 @@ def main(arguments: Sequence[str]) -> int:
         return NOTHING
     for row in rows:
         print(sentence(row))
-    print("as files:", words.enumeration([str(file) for file in checkfiles.write(rows, path.parent)]))
+    print(
+        "as files:", words.enumeration([str(file) for file in checkfiles.write(rows, path.parent)])
+    )
     print(summary(rows))
     return code(rows)
 

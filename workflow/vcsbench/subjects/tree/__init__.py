@@ -78,6 +78,7 @@ class Tree(Subject):
             return 0
         if self.repository:
             self.repository.check()
+        self.templates.tidy()
         self.templates.idle()
         return size_for(self.templates.source()["bytes"] + self.templates.stored()["bytes"])
 

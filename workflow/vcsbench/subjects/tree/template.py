@@ -25,6 +25,8 @@ from vcsbench.wholefile import read_json, write_json
 
 FOLDER = "trees"
 SOURCE, IDLE, NOTHING = "source", "idle", "empty"
+# What a folder begins with that is only there while something is made.
+MAKING = "making-"
 # What a file or folder takes beside its bytes, on average: half a block, and an inode.
 BESIDE = 4096
 
@@ -46,9 +48,14 @@ class Templates:
         """The kind of store that the cell's strategy builds from."""
         return store_of(self.kind)
 
+    def tidy(self) -> None:
+        """Remove what one that was killed while it made something has left; nobody makes anything now."""
+        for left in self.place.make(FOLDER).glob(f"{MAKING}*"):
+            remove(left)
+
     def source(self) -> dict[str, Any]:
         """The record of the tree: `path`, `bytes`, about what it takes, and `content_bytes` of its files."""
-        return self._made(f"{self.name}-{SOURCE}", self._make_source)
+        return self._made(f"{self.name}-{SOURCE}", self._make_source, stays=True)
 
     def stored(self) -> dict[str, Any]:
         """The record of the store of it: beside these `left_out`, how many names it could not carry, with
@@ -83,10 +90,7 @@ class Templates:
             tree = work_in / "carried"
             copy(Path(source["path"]), tree)
             for file in left:
-                gone = tree / os.path.relpath(file, source["path"])
-                shutil.rmtree(gone) if gone.is_dir() and not gone.is_symlink() else gone.unlink(
-                    missing_ok=True
-                )
+                remove(tree / os.path.relpath(file, source["path"]))
         private = work_in / "home"
         private.mkdir()
         store.make(tree, path, private)
@@ -101,25 +105,25 @@ class Templates:
         else:
             heads.take(self.recipe["repository"]["head"], path, work_in, self.svn)
 
-    def _made(self, name: str, make: Callable[[Path, Path], Any]) -> dict[str, Any]:
-        """The record of what is made under a name; made where it is not there, or was not finished."""
+    def _made(
+        self, name: str, make: Callable[[Path, Path], Any], stays: bool = False
+    ) -> dict[str, Any]:
+        """The record of what is made under a name; made where it is not there, was not finished, or is one
+        that `stays` as it is and has not."""
         path = self.place.make(FOLDER) / name
         file = path.with_name(f"{name}.json")
         record = read_json(file)
-        if "content_bytes" in record and path.exists():
+        if (
+            path.exists()
+            and "entries" in record
+            and not (stays and _sizes(path) != _sizes_in(record))
+        ):
             return record
         file.unlink(missing_ok=True)
-        if path.exists():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        with tempfile.TemporaryDirectory(prefix="making-", dir=path.parent) as work_in:
+        remove(path)
+        with tempfile.TemporaryDirectory(prefix=MAKING, dir=path.parent) as work_in:
             told = make(path, Path(work_in)) or {}
-        found = states_of(path)
-        record = {
-            "path": str(path),
-            "bytes": sum(state.st_size + BESIDE for state in found),
-            "content_bytes": sum(s.st_size for s in found if stat.S_ISREG(s.st_mode)),
-            **told,
-        }
+        record = {"path": str(path), **_sizes(path), **told}
         write_json(file, record)
         return record
 
@@ -128,12 +132,29 @@ def _is_carried(store: Store, file: str) -> bool:
     return store.carries(os.path.basename(os.fsencode(file)))
 
 
-def states_of(path: Path) -> list[os.stat_result]:
-    """The states of all that is in a folder, or of a file."""
-    if not path.is_dir():
-        return [os.lstat(path)]
-    return [
-        os.lstat(os.path.join(folder, name))
-        for folder, folders, names in os.walk(path)
-        for name in (*folders, *names)
-    ]
+def remove(path: Path) -> None:
+    """Remove a folder or a file, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _sizes(path: Path) -> dict[str, int]:
+    """`entries` of a folder (1 of a file), `bytes`, about what they take, and `content_bytes` of its files."""
+    found = [os.lstat(path)]
+    if path.is_dir():
+        found = [
+            os.lstat(os.path.join(folder, name))
+            for folder, folders, names in os.walk(path)
+            for name in (*folders, *names)
+        ]
+    return {
+        "entries": len(found),
+        "bytes": sum(state.st_size + BESIDE for state in found),
+        "content_bytes": sum(s.st_size for s in found if stat.S_ISREG(s.st_mode)),
+    }
+
+
+def _sizes_in(record: dict[str, Any]) -> dict[str, int]:
+    return {name: record[name] for name in ("entries", "bytes", "content_bytes")}

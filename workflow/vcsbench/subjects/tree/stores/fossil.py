@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from vcsbench.subjects.tree.stores.store import WHAT, Store, copy
@@ -35,6 +37,11 @@ class Fossil(Store):
             words = ("commit", "-m", WHAT, "--no-warnings", "--user-override", "vcsbench")
             self.run("fossil", *words, home=work_in, at=tree)
         self.run("fossil", "close", "--force", home=work_in, at=tree)
+
+    def clean(self, path: Path) -> None:
+        """Forget the check-outs, which were removed."""
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute("DELETE FROM config WHERE name GLOB 'ckout:*'")
 
 
 STORE = Fossil
