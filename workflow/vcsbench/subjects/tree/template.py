@@ -141,7 +141,7 @@ def remove(path: Path) -> None:
 
 
 def _sizes(path: Path) -> dict[str, int]:
-    """`entries` of a folder (1 of a file), `bytes`, about what they take, and `content_bytes` of its files."""
+    """`entries` of a folder (1 of a file), `bytes`, about what they take, and the files' `content_bytes`."""
     found = [os.lstat(path)]
     if path.is_dir():
         found = [
