@@ -9,6 +9,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -24,6 +25,7 @@ from vcsbench.compare.tables import make_table
 from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence import samework
+from vcsbench.measure.cell import CellRound
 from vcsbench.measure.stage import PYTHON, STRATEGIES
 from vcsbench.measure.template import fill
 from vcsbench.measure.work.built import look
@@ -369,3 +371,17 @@ def test_the_storage_itself_is_a_file_system_of_the_axis() -> None:
     here, _ = made()
     found = axis_of("filesystem").values("storage and filesystems", STUDY, here)
     assert found == ["storage", *here.config["filesystems"]]
+
+
+def test_what_an_attempt_that_is_set_aside_has_built_is_removed(tmp_path: Path) -> None:
+    """The next one begins as the first did, with a run on an empty tree, where nothing may be."""
+    export = tmp_path / "export.json"
+    export.write_text('{"results": []}')
+    restored: list[str] = []
+    attempt = object.__new__(CellRound)
+    attempt.hyperfine = SimpleNamespace(export=export)  # type: ignore[assignment]
+    writes = SimpleNamespace(restore=lambda: restored.append("built"))
+    attempt.stage = SimpleNamespace(server=None, writes=writes)  # type: ignore[assignment]
+    attempt.runs, attempt.set_aside = [], []
+    attempt._set_aside()
+    assert restored == ["built"] and attempt.set_aside == [{"runs": [], "results": []}]
