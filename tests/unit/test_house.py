@@ -88,3 +88,12 @@ def test_a_repository_needs_its_axes(tmp_path: Path) -> None:
 def test_a_block_is_of_axes_of_the_study(tmp_path: Path) -> None:
     text = sentence(own(tmp_path, {"block": ["command", "moon"]}), "own", LOG)
     assert "`block`: the study has no axis moon" in text
+
+
+def test_only_what_a_study_reads_is_prepared_for_it() -> None:
+    studies = ["fsfs-san-2014", "tree-building-2007"]
+    house = House(merge(read_yaml(DEFAULT), {"studies": studies}), ROOT, [DEFAULT])
+    formats, trees = (house.prepared(study) for study in studies)
+    assert "results/loaded/ruby.json" in formats and "results/loaded/linux.json" not in formats
+    assert "results/loaded/linux.json" in trees and "results/loaded/ruby.json" not in trees
+    assert any(file.startswith("results/calls/tree-building-2007/") for file in trees)

@@ -95,3 +95,13 @@ def test_blocks_are_ordered_apart_from_each_other() -> None:
 
 def test_a_block_is_whole_in_every_round() -> None:
     assert all(len(blocks(ranked)) == len(BLOCKS) for ranked in rounds(1))
+
+
+def test_studies_are_measured_one_after_another() -> None:
+    both = [Cell(study, cell.path, cell.axes) for study in ("z", "a") for cell in CELLS]
+    order = run_order(both, {"z": ["command"], "a": ["command"]}, 3, seed=1)
+    places = {s: [at for (study, *_), at in order.items() if study == s] for s in ("z", "a")}
+    assert max(places["z"]) < min(places["a"]), "in the order in which they are configured"
+    alone = run_order([c for c in both if c.study == "a"], {"a": ["command"]}, 3, seed=1)
+    first = min(places["a"])
+    assert alone == {key: at - first for key, at in order.items() if key[0] == "a"}

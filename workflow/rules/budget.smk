@@ -13,7 +13,7 @@ checkpoint decide:
         grid="results/grid/{study}.csv",
         exports=lambda wildcards: WALK.before(wildcards.study, int(wildcards.number)),
         # How long it took. Where copies are made again, no cell is; the decision is, and so all that is behind it.
-        prepared=lambda wildcards: HOUSE.prepared(),
+        prepared=lambda wildcards: HOUSE.prepared(wildcards.study),
         code=code_of("decide"),
     output:
         "results/budget/{study}/pass{number}.json",
@@ -56,6 +56,6 @@ rule account:
         studies=len(PLAN.config.studies),
         decisions=lambda wildcards: WALK.decisions(wildcards.study),
         terms=lambda wildcards: inputs.terms_of(wildcards, HOUSE.here, LIMITS),
-        prepared=lambda wildcards: HOUSE.prepared(),
+        prepared=lambda wildcards: HOUSE.prepared(wildcards.study),
     script:
         "../scripts/account.py"

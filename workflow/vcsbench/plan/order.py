@@ -1,9 +1,10 @@
-"""The order of a run: all of round 1 before round 2, a block's cells next to each other, else at random."""
+"""The order of a run: study by study, of each all of round 1 before round 2, a block's cells next to each
+other, else at random."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from vcsbench.plan.grid import Cell
 
@@ -16,22 +17,33 @@ def block_of(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:
 def run_order(
     cells: Iterable[Cell], blocks: Mapping[str, Sequence[str]], rounds: int, seed: int
 ) -> dict[tuple[str, str, int], int]:
-    """The position of each cell-round, from 0: rounds one after another, blocks within a round and
-    cells within a block in a random order. A cell's place does not depend on how many rounds follow.
+    """The position of each cell-round, from 0: studies one after another, rounds one after another, blocks
+    within a round and cells within a block in a random order. In its study, a cell's place does not depend on
+    how many rounds follow.
 
-    `blocks` has for each study the axes on which the cells of a block agree.
+    `blocks` has for each study, in their order, the axes on which the cells of a block agree.
     """
-    found: dict[tuple[str, ...], list[Cell]] = {}
+    found: dict[str, dict[tuple[str, ...], list[Cell]]] = {study: {} for study in blocks}
     for cell in cells:
-        found.setdefault(block_of(cell, blocks[cell.study]), []).append(cell)
-    order: dict[tuple[str, str, int], int] = {}
-    for number in range(1, rounds + 1):
-        shuffler = random.Random(f"{seed}/{number}")
-        keys = sorted(found)
-        shuffler.shuffle(keys)
-        for key in keys:
-            block = sorted(found[key], key=lambda cell: cell.path)
-            shuffler.shuffle(block)
-            for cell in block:
-                order[cell.study, cell.path, number] = len(order)
-    return order
+        of_study = found[cell.study]
+        of_study.setdefault(block_of(cell, blocks[cell.study]), []).append(cell)
+    # What a study costs is then what lies between its first cell-round and its last one.
+    placed = [
+        (cell.study, cell.path, number)
+        for of_study in found.values()
+        for number in range(1, rounds + 1)
+        for cell in _of_round(of_study, number, seed)
+    ]
+    return {cell_round: position for position, cell_round in enumerate(placed)}
+
+
+def _of_round(
+    blocks: Mapping[tuple[str, ...], Sequence[Cell]], number: int, seed: int
+) -> Iterator[Cell]:
+    shuffler = random.Random(f"{seed}/{number}")
+    keys = sorted(blocks)
+    shuffler.shuffle(keys)
+    for key in keys:
+        block = sorted(blocks[key], key=lambda cell: cell.path)
+        shuffler.shuffle(block)
+        yield from block

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +78,16 @@ class House:
         kinds = dict.fromkeys(filter(None, (parts["reads"], parts["writes"])))
         return [record for kind in kinds for record in subjects.subject_of(kind).records(parts)]
 
-    def prepared(self) -> list[str]:
-        """The records of all that is done before anything is timed, which say how long it took."""
-        shelf = self.shelf
-        loaded = map(shelf.load_record, shelf.all_repositories())
-        copied = [f"results/repositories/{storage}.json" for storage in shelf.storages]
-        counted = [file for study in self.plan.grids for file in self.plan.calls_of(study).values()]
-        records = sorted(str(path.relative_to(self.config.root)) for path in loaded)
-        return [*records, *copied, *counted]
+    @cache  # noqa: B019 - there is one of it
+    def prepared(self, study: str) -> list[str]:
+        """The records of all that is done before anything of a study is timed, which say how long it took."""
+        cells = self.plan.measured(study)
+        repos = {self.plan.parts(cell).get("repository", {}).get("name") for cell in cells}
+        names = [name for name in self.shelf.all_repositories() if name in repos]
+        loaded = [self.shelf.load_record(name).relative_to(self.config.root) for name in names]
+        records = {record: None for cell in cells for record in self.records(study, cell.path)}
+        made = dict.fromkeys([*map(str, loaded), *records])
+        return [*made, *self.plan.calls_of(study).values()]
 
     def only_copies_were_made(self) -> bool:
         """Whether this run has made copies and measured nothing."""
