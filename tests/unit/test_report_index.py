@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from unit.html_tree import parse
 from unit.report_files import default_study, order_of
-from vcsbench.report.index import build_index, read_entries
+from vcsbench.report.index import Studied, build_index, read_entries
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
 
@@ -70,3 +71,35 @@ def test_each_line_has_title_date_host_cells_and_failures(folder: Path) -> None:
 def test_empty_folder_has_an_index(tmp_path: Path) -> None:
     tree = parse(build_index(read_entries(tmp_path)))
     assert "There is no report yet." in tree.text
+
+
+def test_it_opens_with_what_became_of_the_findings_of_all_studies(tmp_path: Path) -> None:
+    row = {
+        "statement": "It is fast.",
+        "expected": ">= 2",
+        "published": 3,
+        "measured": 2.5,
+        "low": 2.1,
+    }
+    row |= {"high": 2.9, "unit": "times", "over": "", "why": ""}
+    reported = replace(
+        results(20),
+        findings=[
+            {**row, "id": "one", "verdict": "reproduced"},
+            {**row, "id": "two", "verdict": "differs"},
+            {**row, "id": "three", "verdict": "differs"},
+        ],
+    )
+    (tmp_path / "fsfs-san-2014.html").write_text(build_page(reported))
+    known = [{"id": name, "statement": f"{name}."} for name in ("one", "two", "three", "four")]
+    other = Studied("never-2001", "Never", [{"id": "x", "statement": "It was never measured."}])
+    studies = [Studied("fsfs-san-2014", "Formats", known), other]
+    tree = parse(build_index(read_entries(tmp_path), studies))
+    assert "of 5 published findings 1 reproduced, 2 differ, 2 not measured" in tree.text
+    links = [link.attributes["href"] for link in tree.all("a")]
+    assert "fsfs-san-2014.html#finding-two" in links
+    assert "1 finding, not measured yet: make report STUDY=never-2001" in tree.text
+    (first, *_) = tree.all("tbody")
+    expected, published, measured = first.all("tr")[0].all("td")[2:]
+    assert (expected.text, published.text) == (">= 2", "3.00")
+    assert measured.text.startswith("2.50") and measured.text.endswith("2.10 to 2.90")

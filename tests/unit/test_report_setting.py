@@ -120,7 +120,7 @@ def test_versions_that_changed_are_counted() -> None:
 
 def test_commands_stand_in_the_studys_order() -> None:
     dump = context(2, axes={"command": "dump"}, argv_template="{svnadmin} dump")
-    said = commands_as_timed(summarise([dump, context(1)]), ["log", "export", "dump"])
+    said = commands_as_timed(summarise([dump, context(1)]), {"log": {}, "export": {}, "dump": {}})
     assert said == [("log", "{svn} log {url}"), ("dump", "{svnadmin} dump")]
 
 
@@ -205,3 +205,12 @@ def test_a_server_elsewhere_is_said():
     remote = {"host": "there", "url": "svn://there/it"}
     (said,) = settings.summarise([{"remote": remote}], study).elsewhere
     assert said.startswith("The server is on there (svn://there/it)") and "not measured" in said
+
+
+def test_a_program_of_ours_is_named_where_a_command_runs_it() -> None:
+    setting = summarise(
+        [{**context(1), "axes": {"command": "log"}, "argv_template": "{program} {source}"}]
+    )
+    assert commands_as_timed(setting, {"log": {"program": "naive"}})[0][1] == (
+        "python strategies/naive.py {source}"
+    )

@@ -132,6 +132,7 @@ rule advice:
         given=lambda wildcards: inputs.study_file(wildcards.study).given,
         block=lambda wildcards: inputs.study_file(wildcards.study).block,
         caveats=inputs.caveats_of,
+        no_choices=inputs.no_choices_of,
         limits=LIMITS,
         counted=lambda wildcards: [
             *inputs.comparing_tables(wildcards, HOUSE.here, exact=True).values()

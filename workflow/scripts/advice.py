@@ -18,6 +18,8 @@ snakemake: Any
 with logged(snakemake.log[0]):
     frame = read_measurements(snakemake.input.measurements)
     params = snakemake.params
+    for axis, values in params.no_choices.items():
+        frame = frame[~frame[axis].isin(values)]
     terms = Terms(
         order=params.order,
         given=params.given,

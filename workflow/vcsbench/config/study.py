@@ -59,10 +59,15 @@ class Study:
         """The axes that take their values from what a word stands for: `repositories`, `servers`."""
         return [axis for axis, given in self.axes.items() if given == word]
 
+    @property
+    def command_axis(self) -> str:
+        """The axis that takes `commands`, or else the axis `command`, which the study may not have."""
+        return [*self.axes_of("commands"), "command"][0]
+
     def command_name(self, axes: Mapping[str, str]) -> str:
-        """Which of `commands` a cell times: its value of the axis that takes `commands`, or of the axis
-        `command`; the only one where the study has neither. "" for a study without any."""
-        axis = [*self.axes_of("commands"), "command"][0]
+        """Which of `commands` a cell times: its value of their axis; the only one where the study has none.
+        "" for a study without any."""
+        axis = self.command_axis
         return axes.get(axis, "") if axis in self.axes else next(iter(self.commands), "")
 
     def command(self, axes: Mapping[str, str]) -> dict[str, Any]:

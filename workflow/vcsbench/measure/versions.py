@@ -34,5 +34,5 @@ def told(asked: Mapping[str, subprocess.Popen[str]]) -> dict[str, str]:
     for name, process in asked.items():
         said = process.communicate()[0].strip().splitlines()
         words = said[0].replace("Apache/", "").split() if said else []
-        found[name] = next((word for word in words if word[:1].isdigit()), "")
+        found[name] = next((word.rstrip("),.") for word in words if word[:1].isdigit()), "")
     return found

@@ -20,14 +20,14 @@ PREFIX = "vcsbench:"
 TEXTS = ("study", "title", "date", "host")
 NUMBERS = ("cells", "measured", "skipped", "failures")
 FINDINGS = "findings"
-NOT_MEASURED = "not measured"
+NOT_MEASURED, DIFFERS = "not measured", "differs"
 # Of a finding that no report tells of.
 UNTOLD = {
     **dict.fromkeys(("id", "expected", "published", "measured", "interval"), ""),
     "verdict": NOT_MEASURED,
 }
 # In the order in which they are told.
-VERDICTS = ("reproduced", "differs", "inconclusive", NOT_MEASURED)
+VERDICTS = ("reproduced", DIFFERS, "inconclusive", NOT_MEASURED)
 
 
 class Studied(NamedTuple):
@@ -47,10 +47,19 @@ class Became:
     findings: list[dict[str, str]]
 
     @property
-    def counts(self) -> dict[str, int]:
-        """How many there are of each verdict, in order, without those of which there is none."""
-        found = Counter(finding["verdict"] for finding in self.findings)
-        return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
+    def said(self) -> str:
+        """How many there are of each verdict."""
+        return said(Counter(finding["verdict"] for finding in self.findings))
+
+
+def said(counts: Mapping[str, int]) -> str:
+    """`3 reproduced, 2 differ`: verdicts in order, without those of which there is none."""
+    plural = {**dict.fromkeys(VERDICTS), DIFFERS: "differ"}
+    return ", ".join(
+        f"{number} {verdict if number == 1 else plural[verdict] or verdict}"
+        for verdict in VERDICTS
+        if (number := counts.get(verdict, 0))
+    )
 
 
 @dataclass(frozen=True)
@@ -118,9 +127,5 @@ def build_index(
     entries = list(entries)
     told = became(studies, entries)
     counts = Counter(finding["verdict"] for one in told for finding in one.findings)
-    model = {
-        "entries": entries,
-        "became": told,
-        "counts": {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]},
-    }
+    model = {"entries": entries, "became": told, "all": sum(counts.values()), "said": said(counts)}
     return render("index.html.jinja", model, assets)

@@ -75,7 +75,7 @@ def _about_setting(results: Results, setting: Setting) -> dict[str, Any]:
         "setting": setting,
         "builds": builds.ran(results.contexts, values),
         "same_builds": builds.same(results.contexts, values),
-        "commands": settings.commands_as_timed(setting, list(results.study.commands)),
+        "commands": settings.commands_as_timed(setting, results.study.commands),
         "versions": settings.version_list(setting),
         "clearing": settings.clearing_sentences(setting),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePath
@@ -230,10 +230,18 @@ def clearing_sentences(setting: Setting) -> list[str]:
     ] or ["No run had its caches cleared."]
 
 
-def commands_as_timed(setting: Setting, order: Sequence[str]) -> list[tuple[str, str]]:
-    """Each command that was timed with its argv, words in braces unfilled, in the study's order."""
-    ranks = {name: rank for rank, name in enumerate(order)}
-    return sorted(setting.commands, key=lambda command: ranks.get(command[0], len(ranks)))
+def commands_as_timed(
+    setting: Setting, commands: Mapping[str, Mapping[str, Any]]
+) -> list[tuple[str, str]]:
+    """Each command that was timed with its argv, words in braces unfilled but for a program of ours, in the
+    order of the study's `commands`."""
+    ranks = {name: rank for rank, name in enumerate(commands)}
+    found = sorted(setting.commands, key=lambda command: ranks.get(command[0], len(ranks)))
+    return [(name, _named(argv, commands.get(name, {}))) for name, argv in found]
+
+
+def _named(argv: str, command: Mapping[str, Any]) -> str:
+    return argv.replace("{program}", f"python strategies/{command.get('program')}.py")
 
 
 def version_list(setting: Setting) -> list[tuple[str, str]]:

@@ -122,6 +122,13 @@ def caveats_of(wildcards: Any) -> dict[str, str]:
     return {name: c["caveat"] for name, c in commands.items() if "caveat" in c}
 
 
+def no_choices_of(wildcards: Any) -> dict[str, list[str]]:
+    """The values of the axis that a study's commands are on which are no choice: advice leaves them out."""
+    study = study_file(wildcards.study)
+    names = [name for name, command in study.commands.items() if not command.get("choice", True)]
+    return {study.command_axis: names} if names else {}
+
+
 def findings_of(wildcards: Any) -> list[dict[str, Any]]:
     """The findings of a study: a change of them reruns nothing of another study."""
     told_by = [*axes_of(wildcards), *by_of(wildcards)]

@@ -114,12 +114,17 @@ class Tree(Subject):
         self.room.close()
 
     def facts(self) -> dict[str, Any]:
-        """The repository or tree that it is of, and where it was read."""
+        """The repository that it is of, the tree itself, and what was read of it."""
         self.room.check()
+        of, whole = self.recipe["repository"], self.templates.source()
+        about = {key: of[key] for key in ("name", "description", "scale")}
         store = self.recipe.get("store", "")
-        about = {"path": str(self.path), "store": store, "left_out": self.left_out}
-        tree = {**about, "bytes": self.size, "filesystem": self.room.described()}
-        return {"repository": dict(self.recipe["repository"]), "tree": tree}
+        read = {"path": str(self.path), "store": store, "left_out": self.left_out}
+        return {
+            "repository": dict(of),
+            "tree": {**about, "entries": whole["entries"], "bytes": whole["content_bytes"]},
+            "read": {**read, "bytes": self.size, "filesystem": self.room.described()},
+        }
 
     def flags(self) -> list[str]:
         """That the storage's page cache stands in for a disk."""
