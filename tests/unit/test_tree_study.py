@@ -31,6 +31,7 @@ from vcsbench.measure.template import fill
 from vcsbench.measure.work.built import look
 from vcsbench.measure.work.neutral import Neutral
 from vcsbench.plan.recipe import parts_of, why_not
+from vcsbench.run import inputs
 from vcsbench.sources import open_source
 from vcsbench.storages.spread import fresh_folder
 from vcsbench.subjects.tree.heads import take
@@ -385,3 +386,9 @@ def test_what_an_attempt_that_is_set_aside_has_built_is_removed(tmp_path: Path) 
     attempt.runs, attempt.set_aside = [], []
     attempt._set_aside()
     assert restored == ["built"] and attempt.set_aside == [{"runs": [], "results": []}]
+
+
+def test_what_is_there_to_be_compared_with_is_no_choice() -> None:
+    wildcards = SimpleNamespace(study=STUDY.name)
+    assert inputs.no_choices_of(wildcards) == {"strategy": ["fewest calls"]}
+    assert inputs.no_choices_of(SimpleNamespace(study="fsfs-san-2014")) == {}
