@@ -117,7 +117,7 @@ def test_every_strategy_has_its_cell_on_the_storage() -> None:
     elsewhere = {(c.axes["strategy"], c.axes["filesystem"]) for c in cells} - {
         (name, "storage") for name in on_storage
     }
-    assert elsewhere == {(s, f) for s in ("cp", "cp reflink") for f in ("btrfs", "xfs")}
+    assert elsewhere == {(s, f) for s in ("cp", "cp reflink") for f in ("btrfs",)}
 
 
 def reason(**axes: str) -> str:
@@ -372,6 +372,19 @@ def test_the_storage_itself_is_a_file_system_of_the_axis() -> None:
     here, _ = made()
     found = axis_of("filesystem").values("storage and filesystems", STUDY, here)
     assert found == ["storage", *here.config["filesystems"]]
+
+
+def test_on_an_ext4_without_a_journal_one_with_a_journal_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else what was just removed would be a part of what is measured."""
+    here, _ = made()
+    axis, place = axis_of("filesystem"), "vcsbench.axes.filesystem"
+    for lacks, cannot, kind in ((True, "", "ext4"), (True, "no right", ""), (False, "", "")):
+        monkeypatch.setattr(f"{place}._lacks_journal", lambda _path, lacks=lacks: lacks)
+        monkeypatch.setattr(f"{place}.why_cannot_make", lambda _kind, cannot=cannot: cannot)
+        part = axis.part("storage", here)["filesystem"]
+        assert (part["make"], bool(part["mounted"])) == (kind, not kind)
 
 
 def test_what_an_attempt_that_is_set_aside_has_built_is_removed(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vcsbench.axes.axis import Axis, Parts
 from vcsbench.errors import UserError
 from vcsbench.storages import guest
+from vcsbench.storages.describe import lacks_journal
 from vcsbench.storages.making import MADE, REFLINKS, why_cannot_make
 from vcsbench.storages.mounts import mount_of
 from vcsbench.storages.place import resolve
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from vcsbench.config.study import Study
 
 MAKE, GUEST = "make", "guest"
-# The storage itself, whatever it is; and the word for it and all that are configured.
-STORAGE, EVERYWHERE = "storage", "storage and filesystems"
+# The storage itself, whatever it is; what is made on one that is an ext4 without a journal (storages.spread);
+# and the word for it and all that are configured.
+STORAGE, INSTEAD, EVERYWHERE = "storage", "ext4", "storage and filesystems"
 # What names mean that are those of kinds: a folder by that name has to be of that kind.
 KINDS = {**{kind: (kind,) for kind in MADE}, "nfs": ("nfs", "nfs4")}
 LOOP = """A file system that is made lies in an image on the storage, behind a loop device with direct I/O:
@@ -56,8 +58,7 @@ class Filesystem(Axis):
             return {}
         config = here.config
         if value == STORAGE:
-            itself = str(resolve(config["storages"][config["storage"]], here.root))
-            return {"filesystem": {"make": "", "root": itself, "mounted": _mounted(itself)}}
+            return {"filesystem": self._storage(here)}
         folder = config["filesystems"][value]
         if folder == GUEST:
             if value not in guest.FOLDERS:
@@ -78,6 +79,14 @@ class Filesystem(Axis):
             "filesystem": {"make": value if made else "", "root": str(root), "mounted": mounted}
         }
 
+    def _storage(self, here: Here) -> dict[str, Any]:
+        """The storage itself, or INSTEAD, in an image on it, where files that were just removed would be a
+        part of what is measured."""
+        itself = str(resolve(here.config["storages"][here.config["storage"]], here.root))
+        made = _lacks_journal(itself) and not why_cannot_make(INSTEAD)
+        mounted = [] if made else _mounted(itself)
+        return {"make": INSTEAD if made else "", "root": itself, "mounted": mounted}
+
     def why_not(self, value: str, parts: Parts, here: Here) -> str:
         """One that is made may be impossible to make; a folder has to be there."""
         told = parts.get("filesystem")
@@ -89,12 +98,15 @@ class Filesystem(Axis):
         if parts.get("clones") and kind not in REFLINKS:
             return f"{kind} has no reflinks"
         if told["make"]:
-            return why_cannot_make(value)
+            return why_cannot_make(kind)
         return "" if os.path.isdir(told["root"]) else f"{told['root']} is no folder"
 
     def limits(self, guests: Sequence[str]) -> list[str]:
         """What lies below one that is made."""
         return [LOOP]
+
+
+_lacks_journal = cache(lacks_journal)
 
 
 def mounted_folders(config: Config) -> list[str]:
