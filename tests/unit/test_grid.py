@@ -145,3 +145,17 @@ def test_cold_cells_have_one_run_in_a_round_and_hot_ones_several() -> None:
 
     assert [runs(cache, "auto") for cache in ("cold", "hot-os", "hot-svn")] == [1, 4, 4]
     assert [runs(cache, 2) for cache in ("cold", "hot-os", "hot-svn")] == [2, 2, 2]
+
+
+def test_where_there_is_no_server_no_run_warms_one() -> None:
+    there = here()
+    axes = {"command": "log", "repo": "ruby", "format": "f7", "packing": "pack", "config": "fast"}
+    study = there.config.studies[STUDY]
+
+    def warmup(ra: str, cache: str) -> int:
+        state: dict[str, Any] = parts_of(study, {**axes, "ra": ra, "cache": cache}, there)["state"]
+        assert "warmup_of_server" not in state
+        return int(state["warmup"])
+
+    assert [warmup(ra, "hot-svn") for ra in ("svn", "http", "file")] == [2, 2, 1]
+    assert [warmup(ra, "hot-os") for ra in ("svn", "http", "file")] == [1, 1, 1]

@@ -27,9 +27,10 @@ STEPS = ("setup", "first", "prepare")
 _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")
 
 # `setup` are the steps (measure/steps.py) before the first run, `prepare` those before each run, `warmup` the
-# runs that do not count; each of these has the same preparation as the timed one. `discard`: another run does
-# not count where no such run has read the copy lately (measure/discarded.py). `runs` are the timed ones where
-# the configuration says `auto` (docs/benchmarks.md says where the numbers come from).
+# runs that do not count, `warmup_of_server` those beyond them where there is a server; each of these has the
+# same preparation as the timed one. `discard`: another run does not count where no such run has read the copy
+# lately (measure/discarded.py). `runs` are the timed ones where the configuration says `auto`
+# (docs/benchmarks.md says where the numbers come from).
 # `first` are the steps before the first of the timed runs, where these differ from those before the others.
 # `promises`: `os` is cold or hot; `server` is new (it has served nothing), kept (it has served the runs
 # before), or nothing is promised of it; `then` has those of all runs but the first, where these differ.
@@ -52,11 +53,12 @@ STATES: dict[str, dict[str, Any]] = {
         "runs": 4,
         "promises": {"os": "hot", "server": "new"},
     },
-    # The server is kept: two runs fill its caches.
+    # The server is kept: two runs fill its caches. Where there is none, one fills the OS cache.
     "hot-svn": {
         "setup": ["start-server"],
         "prepare": ["restore", "sync"],
-        "warmup": 2,
+        "warmup": 1,
+        "warmup_of_server": 1,
         "runs": 4,
         "promises": {"os": "hot", "server": "kept"},
     },

@@ -46,6 +46,9 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any
         _merge(parts, axis_of(name).part(axes.get(name) or held.get(name, ""), here))
     for when, steps in command.get("steps", {}).items():
         parts["state"] = {**parts["state"], when: [*parts["state"][when], *steps]}
+    more = parts["state"].pop("warmup_of_server", 0)
+    if parts["access"]["server"] or "remote" in parts:
+        parts["state"]["warmup"] += more
     if "warmup" in command:
         parts["state"] = {**parts["state"], "warmup": command["warmup"], "discard": False}
     usual = parts["state"].pop("runs", 1)
