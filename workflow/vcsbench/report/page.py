@@ -23,6 +23,7 @@ from vcsbench.report.charts.levels import level_charts
 from vcsbench.report.charts.over import over_charts
 from vcsbench.report.charts.panels import ChartGroup
 from vcsbench.report.charts.ratios import ratio_charts
+from vcsbench.report.distances import distances
 from vcsbench.report.grids import layout_of
 from vcsbench.report.noise import noise_rows, noise_sentence
 from vcsbench.report.odd import odd_numbers
@@ -76,6 +77,7 @@ def _about_setting(results: Results, setting: Setting) -> dict[str, Any]:
         "builds": builds.ran(results.contexts, values),
         "same_builds": builds.same(results.contexts, values),
         "commands": settings.commands_as_timed(setting, results.study.commands),
+        "distances": distances(results.contexts, results.study),
         "versions": settings.version_list(setting),
         "clearing": settings.clearing_sentences(setting),
     }

@@ -11,6 +11,7 @@ from vcsbench import words
 from vcsbench.evidence.samework import by_reason
 from vcsbench.metrics import metric_in
 from vcsbench.report import colours
+from vcsbench.report.distances import distances, told_of
 from vcsbench.report.grids import Grid, Point, layout_of, make_grids, matching, with_numbers
 from vcsbench.report.points import (
     measured_points,
@@ -127,8 +128,13 @@ def _section(results: Results, name: str) -> TableSection:
         not_measured=missing,
         nothing_published=_nothing_published(results, name, bool(published)),
         downloads=downloads(results, f"tables/{study.name}/{name}"),
-        notes=results.notes.get(name, ()),
+        notes=[*results.notes.get(name, ()), *_distances(results, name)],
     )
+
+
+def _distances(results: Results, name: str) -> list[str]:
+    found = distances(results.contexts, results.study)
+    return told_of(results.tables.get(name, []), results.study, found)
 
 
 def _measured(results: Results, name: str) -> list[Point]:
