@@ -11,7 +11,8 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # CORES=all                 how many cores the preparation may use
 # ARGS="--configfile ..."   more for Snakemake, or for pytest
 # STUDY=fsfs-ssd-2014       which studies to run: a name, several, or all
-# NAME=before-upgrade       what to call a baseline; STUDY= is then the study to save (default: all)
+# NAME=before-upgrade       what to call a baseline or a bundle; STUDY= is then the study to save (default: all)
+# BUNDLE=january.tar.gz     the bundle to open
 # CELL=log/http/...         a cell, as in the column `cell` of results/grid/<study>.csv
 CORES ?= all
 ARGS ?=
@@ -22,7 +23,8 @@ override MINUTES := $(value MINUTES)
 override CELL := $(value CELL)
 override NAME := $(value NAME)
 override STUDY := $(value STUDY)
-export REPO MINUTES CELL NAME STUDY
+override BUNDLE := $(value BUNDLE)
+export REPO MINUTES CELL NAME STUDY BUNDLE
 
 setup := @envs/setup.sh
 run := @envs/run.sh
@@ -64,6 +66,16 @@ check: ## Measure, report, and fail unless all your expectations hold; REPO= as 
 baseline: ## Save what was measured as a baseline; NAME=before-upgrade, STUDY=... for one only
 	$(setup)
 	$(run) env PYTHONPATH=workflow python -m vcsbench.compare.baselines "$$NAME" "$$STUDY"
+
+.PHONY: bundle
+bundle: ## Pack data, configuration and reports into bundles/NAME.tar.gz; STUDY=... for one only
+	$(setup)
+	$(run) env PYTHONPATH=workflow python -m vcsbench.run.bundle "$$NAME" "$$STUDY"
+
+.PHONY: open
+open: ## Open such a file in a folder of its own, measuring nothing; BUNDLE=january.tar.gz
+	$(setup)
+	$(run) env PYTHONPATH=workflow python -m vcsbench.run.opening "$$BUNDLE" "$$NAME"
 
 .PHONY: published
 published: ## Compute the published studies' tables from their published numbers

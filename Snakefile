@@ -27,6 +27,8 @@ from vcsbench.run.demands import Expectations
 from vcsbench.run.dependencies import plain_params
 from vcsbench.run.house import House
 from vcsbench.run.lock import begin_here
+from vcsbench.run.partial import is_partial
+from vcsbench.run.provenance import note_command
 from vcsbench.run.recovery import mend, settle
 
 
@@ -51,6 +53,8 @@ try:
     ALONE = workflow.is_main_process and begin_here(ROOT, sys.argv[1:])
     if ALONE:
         mend(ROOT)
+        if not is_partial():
+            note_command(ROOT, sys.argv)
     else:
         recall(ROOT)
     HOUSE = House(

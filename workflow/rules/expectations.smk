@@ -32,6 +32,26 @@ rule baseline_table:
         "../scripts/baseline_table.py"
 
 
+rule history:
+    input:
+        # The contexts beside the results are read along with the measurements that came from them.
+        measurements="results/measurements/{study}.csv",
+        baselines=lambda wildcards: EXPECTATIONS.saved_files(wildcards.study),
+        code=code_of("history"),
+    output:
+        "results/history/{study}.json",
+    log:
+        "results/logs/history/{study}.log",
+    conda:
+        "../../envs/python.yaml"
+    params:
+        names=lambda wildcards: EXPECTATIONS.saved(wildcards.study),
+        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
+        limits=LIMITS,
+    script:
+        "../scripts/history.py"
+
+
 rule expectations:
     input:
         measurements="results/measurements/{study}.csv",

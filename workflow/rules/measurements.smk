@@ -1,4 +1,5 @@
-# Measurements: a row per timed run of a study; and its failures, a row per round without a result.
+# Measurements: a row per timed run of a study; its failures, a row per round without a result; and what put
+# them together.
 
 
 rule measurements:
@@ -18,6 +19,7 @@ rule measurements:
             labels={"what": "every timed run"},
         ),
         failures="results/failures/{study}.csv",
+        provenance="results/provenance/{study}.json",
     log:
         "results/logs/measurements/{study}.log",
     conda:

@@ -16,8 +16,10 @@ rule report:
         # The contexts beside the results are read along with the measurements that came from them.
         measurements="results/measurements/{study}.csv",
         failures="results/failures/{study}.csv",
+        provenance="results/provenance/{study}.json",
         tables=lambda wildcards: inputs.measured_tables(wildcards.study),
         baselines=lambda wildcards: EXPECTATIONS.baseline_tables(wildcards.study),
+        history=lambda wildcards: EXPECTATIONS.history(wildcards.study),
         published=lambda wildcards: inputs.published_tables(wildcards.study),
         findings="results/findings/{study}.csv",
         noise="results/noise/{study}.csv",
@@ -27,7 +29,9 @@ rule report:
         ceiling=lambda wildcards: WALK.ceiling(wildcards.study),
         code=[*code_of("report"), *LOOKS],
     output:
-        report(
+        # What the page is made with beside the files above: by that another vcsbench makes it again.
+        made_with="results/page/{study}.json",
+        page=report(
             "reports/{study}.html",
             caption="../report/study.rst",
             category="{study}",

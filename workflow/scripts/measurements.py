@@ -1,11 +1,14 @@
-"""Write the measurements and the failures of a study from its cells' exports and contexts."""
+"""Write the measurements and the failures of a study from its cells' exports and contexts, and by what."""
 
+from pathlib import Path
 from typing import Any
 
 from vcsbench.evidence.calls import read_calls
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, failures, measurements, read_grid
+from vcsbench.run.provenance import provenance
 from vcsbench.run.rulelog import logged
+from vcsbench.wholefile import write_json
 
 snakemake: Any
 
@@ -23,3 +26,6 @@ with logged(snakemake.log[0]):
     )
     write_frame(measurements(collected), snakemake.output.measurements)
     write_frame(failures(collected), snakemake.output.failures)
+    # All of the configuration, which no rule depends on as a whole: it is said, and computed with nowhere.
+    said = provenance(Path.cwd(), snakemake.config)
+    write_json(snakemake.output.provenance, said)

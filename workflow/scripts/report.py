@@ -7,7 +7,7 @@ from vcsbench.config.study import load_study
 from vcsbench.report.page import build_page
 from vcsbench.report.results import read_results
 from vcsbench.run.rulelog import logged
-from vcsbench.wholefile import write_sealed
+from vcsbench.wholefile import write_json, write_sealed
 
 snakemake: Any
 
@@ -15,7 +15,7 @@ with logged(snakemake.log[0]):
     study = load_study(snakemake.input.study)
     definitions = Path(snakemake.input.definitions)
     params = snakemake.params
-    results = read_results(
-        study, Path("results"), definitions, params.order, params.expectations, params.baselines
-    )
-    write_sealed(snakemake.output[0], build_page(results))
+    made_with = {name: params[name] for name in ("order", "expectations", "baselines")}
+    write_json(snakemake.output.made_with, made_with)
+    results = read_results(study, Path("results"), definitions, **made_with)
+    write_sealed(snakemake.output.page, build_page(results))

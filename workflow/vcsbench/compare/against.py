@@ -69,7 +69,7 @@ def side_now(study: str, results: Path) -> Side:
 def cells_of_both(before: Side, now: Side, axes: Sequence[str]) -> list[ThenAndNow]:
     """Each cell that counts now beside the saved one, of what was measured since: runs that are in the saved
     baseline themselves would only be compared with themselves."""
-    frames = before.frame, _since(before.frame, now.frame), now.frame
+    frames = before.frame, runs_since(before.frame, now.frame), now.frame
     then, since, counted = (_cells(frame, axes) for frame in frames)
     noise = _noise(before, now, axes)
     found = []
@@ -114,7 +114,7 @@ def _noise(before: Side, now: Side, axes: Sequence[str]) -> Noise:
     return Noise(twins=max(days, key=lambda day: np.nan_to_num(day.variance, nan=-1.0)))
 
 
-def _since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
+def runs_since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
     """The runs of now that are not among the saved ones."""
     keys = ["host", "cell", "round", "run", "started_at"]
     return now[~pd.MultiIndex.from_frame(now[keys]).isin(pd.MultiIndex.from_frame(saved[keys]))]

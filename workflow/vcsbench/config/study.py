@@ -15,6 +15,7 @@ from vcsbench.errors import UserError
 class Study:
     """One file of config/studies, as it stands there.
 
+    `authors`, `date` and `url` are those of what was published, as far as they are known.
     `axes` maps each axis, in the order of a cell's path, to its values or to a word that stands for what
     the configuration names (axes.values resolves it). `commands` is empty for a study that has published
     numbers only. `held` has values of axes that the study does not have. Cells of a round that agree on the
@@ -36,6 +37,9 @@ class Study:
     ceiling: str = ""
     lead: list[str] = field(default_factory=list)
     published: dict[str, Any] | None = None
+    authors: list[str] = field(default_factory=list)
+    date: str = ""
+    url: str = ""
 
     @property
     def numbers(self) -> dict[str, dict[str, str]]:

@@ -19,10 +19,12 @@ from vcsbench.report import setting as settings
 from vcsbench.report.bought import bought
 from vcsbench.report.charts.counts import count_charts
 from vcsbench.report.charts.drift import drift_charts
+from vcsbench.report.charts.history import history_charts, history_rows
 from vcsbench.report.charts.levels import level_charts
 from vcsbench.report.charts.over import over_charts
 from vcsbench.report.charts.panels import ChartGroup
 from vcsbench.report.charts.ratios import ratio_charts
+from vcsbench.report.citation import citation
 from vcsbench.report.distances import distances
 from vcsbench.report.grids import layout_of
 from vcsbench.report.noise import noise_rows, noise_sentence
@@ -63,6 +65,9 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         "marks": LEGEND,
         "charts": charts,
         "raw": raw_download(results),
+        "cite": citation(results, setting),
+        "history": history_rows(results.history),
+        "history_unread": results.history.get("unread", []),
         "bundle": chart_bundle() if charts else "",
     }
     model |= advice_about(results)
@@ -206,6 +211,7 @@ def chart_groups(results: Results) -> list[ChartGroup]:
         else:
             groups.append(level_charts(name, metric, about, rows, layout))
     lined = [axis for axis in study.block if axis in lines]
+    groups.append(history_charts(results.history, results.order, study.block))
     groups.append(drift_charts(results.measurements, results.order, study.block, lined))
     return [group for group in groups if group.charts]
 

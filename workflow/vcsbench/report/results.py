@@ -30,6 +30,15 @@ NUMBERS = frozenset(
     ]
 )
 
+# What is kept as JSON, and in which folder.
+KEPT = {
+    "advice": "advice",
+    "account": "budget",
+    "ceiling": "ceiling",
+    "provenance": "provenance",
+    "history": "history",
+}
+
 
 @dataclass(frozen=True)
 class Results:
@@ -37,8 +46,9 @@ class Results:
 
     `order` has the study's axes with their values in order. `tables` and `published` map a table's name to
     its rows, `definitions` and `checks` the id of a finding or an expectation to how it is judged, `texts` a
-    file's name to what it holds, for the downloads; `ceiling` is the machine's (measure.ceiling). All but
-    study and order may be empty.
+    file's name to what it holds, for the downloads; `ceiling` is the machine's (measure.ceiling),
+    `provenance` what put the measurements together (run.provenance), `history` what they were over the
+    saved baselines (compare.history). All but study and order may be empty.
     """
 
     study: Study
@@ -58,6 +68,8 @@ class Results:
     ceiling: Mapping[str, Any] = field(default_factory=dict)
     contexts: list[Mapping[str, Any]] = field(default_factory=list)
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    history: Mapping[str, Any] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -126,9 +138,7 @@ def read_results(
         },
         expectations=read_records(folder / "expectations" / f"{name}.csv"),
         checks={expectation["id"]: expectation for expectation in expectations},
-        advice=_read_json(folder / "advice" / f"{name}.json") or {},
-        account=_read_json(folder / "budget" / f"{name}.json") or {},
-        ceiling=_read_json(folder / "ceiling" / f"{name}.json") or {},
+        **{key: _read_json(folder / kept / f"{name}.json") or {} for key, kept in KEPT.items()},
         contexts=_contexts(folder / "cells" / name, measurements),
         notes={table: _read_json(folder / f"{tables[table]}.json") or [] for table in compared},
         texts=_texts(folder, [*tables.values(), f"measurements/{name}"]),

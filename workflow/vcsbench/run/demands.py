@@ -13,6 +13,9 @@ from vcsbench.errors import UserError
 from vcsbench.metrics import names
 from vcsbench.run.inputs import studies, study_file
 
+# Of a saved study: what was measured, and what stands beside that.
+BOTH = (baselines.csv_of, baselines.about_of)
+
 
 class Expectations:
     """The user's expectations, from the files that the configuration names, and the saved baselines that
@@ -61,8 +64,20 @@ class Expectations:
 
     def baseline_files(self, study: str) -> list[str]:
         """The files of the baselines to compare a study with."""
-        parts = (baselines.csv_of, baselines.about_of)
-        return [str(part(name, study)) for name in self.baselines(study) for part in parts]
+        return [str(part(name, study)) for name in self.baselines(study) for part in BOTH]
+
+    def saved(self, study: str) -> list[str]:
+        """All saved baselines that have a study, whether it is to be compared with them or not."""
+        return [name for name, studies in baselines.saved().items() if study in studies]
+
+    def saved_files(self, study: str) -> list[str]:
+        """The files of all of them."""
+        files = (part(n, study) for n in self.saved(study) for part in BOTH)
+        return [str(file) for file in files if file.exists()]
+
+    def history(self, study: str) -> list[str]:
+        """The file of what the study was over the saved baselines, if there are some."""
+        return [f"results/history/{study}.json"] if self.saved(study) else []
 
     def baseline_tables(self, study: str) -> list[str]:
         """The files of their tables."""

@@ -28,6 +28,7 @@ RULES = (
     "published_table",
     "findings",
     "baseline_table",
+    "history",
     "expectations",
     "advice",
     "report",

@@ -1,0 +1,248 @@
+"""Bundles: packed, opened by another checkout and made again without measuring; damage is refused."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unit.report_files import CONFIG, default_study, make_files, order_of, results_of
+from vcsbench.errors import UserError
+from vcsbench.report.page import build_page
+from vcsbench.run import bundle, opening
+
+STUDY = "fsfs-san-2014"
+AXES = {
+    "command": ["log"],
+    "ra": ["svn"],
+    "repo": ["ruby"],
+    "format": ["f6", "f7"],
+    "packing": ["nopack", "pack"],
+    "config": ["slow"],
+    "cache": ["cold", "hot-os"],
+}
+HERE = {
+    "vcsbench": "0.1.0",
+    "commit": "a" * 40,
+    "changed": [],
+    "command": "",
+    "config_digest": "c" * 64,
+}
+Change = Callable[[dict[str, bytes]], None]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in which a small study was measured, and its report made."""
+    root = tmp_path_factory.mktemp("measured")
+    made = make_files(root, axes=AXES)
+    results, study = made.results, default_study(STUDY)
+    for part in ("studies", "published"):
+        shutil.copytree(CONFIG / part, root / "config" / part)
+    (results / "provenance").mkdir()
+    (results / "provenance" / f"{STUDY}.json").write_text(json.dumps(HERE))
+    (results / "page").mkdir()
+    with_ = {"order": order_of(study, made.axes), "expectations": [], "baselines": []}
+    (results / "page" / f"{STUDY}.json").write_text(json.dumps(with_))
+    (root / "reports").mkdir()
+    (root / "reports" / f"{STUDY}.html").write_text(build_page(results_of(made)))
+    return root
+
+
+@pytest.fixture(scope="module")
+def packed(root: Path) -> Path:
+    return bundle.pack("january", [], root)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def changed(packed: Path, path: Path, change: Change) -> Path:
+    """The archive again, with other members."""
+    with tarfile.open(packed) as archive:
+        members = {m.name: archive.extractfile(m).read() for m in archive}  # type: ignore[union-attr]
+    change(members)
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def test_another_checkout_opens_it_and_has_the_same_byte_by_byte(
+    root: Path, packed: Path, tmp_path: Path
+) -> None:
+    before = files_of(root)
+    folder, manifest = opening.unpack(packed, "", tmp_path)
+    assert folder == tmp_path / "opened" / "january"
+    made = opening.make_again(folder, manifest)
+    assert made[0].read_bytes() == (root / "reports" / f"{STUDY}.html").read_bytes()
+    for part in ("tables", "published", "measurements", "findings", "advice", "cells", "grid"):
+        theirs, ours = (files_of(where / "results" / part) for where in (folder, root))
+        assert ours and theirs == {n: c for n, c in ours.items() if "/." not in f"/{n}"}, part
+    assert files_of(root) == before
+    assert opening.said(folder, manifest, HERE)[1:] == [f"{STUDY}: made again, the same page"]
+    path = folder / "results" / "measurements" / f"{STUDY}.csv"
+    assert not path.stat().st_mode & 0o222, "it is there to be read"
+    assert "is there already" in refusal(packed, tmp_path)
+
+
+def test_the_same_results_give_the_same_archive_and_another_is_not_overwritten(
+    root: Path, packed: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    content = packed.read_bytes()
+    assert bundle.pack("january", [STUDY], copy).read_bytes() == content
+    with (copy / "results" / "grid" / f"{STUDY}.csv").open("a") as file:
+        file.write("\n")
+    with pytest.raises(UserError, match=r"is not overwritten; choose another NAME"):
+        bundle.pack("january", [], copy)
+    assert (copy / "bundles" / "january.tar.gz").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("name", "study", "said"),
+    [("../a", "", "NAME=../a: a bundle's name has"), ("a", "toy", "STUDY=toy: has no report")],
+)
+def test_what_cannot_be_packed_is_said(root: Path, name: str, study: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        bundle.pack(name, [study] if study else [], root)
+
+
+def test_a_file_that_is_not_what_was_written_is_not_packed(root: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    path = copy / "results" / "measurements" / f"{STUDY}.csv"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(UserError, match=r"measurements/.*: is not what was written"):
+        bundle.pack("a", [], copy)
+
+
+def refusal(archive: Path, root: Path) -> str:
+    """Why an archive is not opened; nothing of it may be there afterwards."""
+    before = files_of(root)
+    with pytest.raises(UserError) as raised:
+        opening.unpack(archive, "", root)
+    assert files_of(root) == before
+    text = str(raised.value)
+    assert "\n" not in text and text.startswith((str(archive), str(root)))
+    return text
+
+
+def edit_csv(members: dict[str, bytes]) -> None:
+    name = f"vcsbench-bundle/results/measurements/{STUDY}.csv"
+    members[name] = members[name].replace(b"1", b"2", 1)
+
+
+def add(name: str) -> Change:
+    return lambda members: members.update({name: b"x"})
+
+
+def set_layout(members: dict[str, bytes]) -> None:
+    manifest = json.loads(members[bundle.MANIFEST])
+    members[bundle.MANIFEST] = json.dumps({**manifest, "layout": 9}).encode()
+
+
+def climb(members: dict[str, bytes]) -> None:
+    """A file that the manifest has, and whose name leads out of the folder."""
+    manifest = json.loads(members[bundle.MANIFEST])
+    name = "../../outside"
+    manifest["files"][name] = manifest["files"].pop("config/published/findings.yaml")
+    content = members.pop("vcsbench-bundle/config/published/findings.yaml")
+    members[bundle.MANIFEST] = json.dumps(manifest).encode()
+    members[f"vcsbench-bundle/{name}"] = content
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (edit_csv, "fsfs-san-2014.csv is damaged"),
+        (
+            lambda m: m.pop(f"vcsbench-bundle/results/grid/{STUDY}.csv"),
+            "grid/fsfs-san-2014.csv is missing",
+        ),
+        (lambda m: m.pop(bundle.MANIFEST), "is no bundle of vcsbench"),
+        (lambda m: m.update({bundle.MANIFEST: b"{}"}), "its manifest is damaged"),
+        (set_layout, "has layout 9, and this vcsbench"),
+        (climb, "has no place in a bundle"),
+        (add("vcsbench-bundle/../../evil"), "has no place in a bundle"),
+        (add("/etc/evil"), "has no place in a bundle"),
+        (add("vcsbench-bundle/results/more.csv"), "has no place in a bundle"),
+    ],
+    ids=range(9),
+)
+def test_a_changed_archive_is_refused(
+    packed: Path, tmp_path: Path, change: Change, said: str
+) -> None:
+    assert said in refusal(changed(packed, tmp_path / "other.tar.gz", change), tmp_path)
+
+
+def test_a_link_is_refused(packed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "other.tar"
+    path.write_bytes(gzip.decompress(packed.read_bytes()))
+    with tarfile.open(path, "a") as archive:
+        member = tarfile.TarInfo("vcsbench-bundle/link")
+        member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(member)
+    whole = tmp_path / "other.tar.gz"
+    whole.write_bytes(gzip.compress(path.read_bytes()))
+    assert "'vcsbench-bundle/link' has no place" in refusal(whole, tmp_path)
+
+
+@pytest.mark.parametrize("kept", [0, 10, 5000, -100])
+def test_half_an_archive_is_refused(packed: Path, tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "half.tar.gz"
+    path.write_bytes(packed.read_bytes()[:kept])
+    assert "cannot be read as a bundle" in refusal(path, tmp_path)
+
+
+def test_what_is_no_archive_or_is_not_there_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text("<html>")
+    assert "cannot be read as a bundle" in refusal(path, tmp_path)
+    assert "No such file" in refusal(tmp_path / "none.tar.gz", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("here", "said"),
+    [
+        ({**HERE, "commit": "b" * 40}, "is of vcsbench 0.1.0, commit bbbbbbbbbbbb,"),
+        ({**HERE, "vcsbench": "0.2.0"}, "is of vcsbench 0.2.0, commit aaaaaaaaaaaa,"),
+        ({**HERE, "changed": ["Snakefile"]}, "commit aaaaaaaaaaaa with changes,"),
+        ({**HERE, "commit": ""}, "is of vcsbench 0.1.0, of no commit that is known,"),
+    ],
+)
+def test_another_vcsbench_is_said(
+    packed: Path, tmp_path: Path, here: dict[str, Any], said: str
+) -> None:
+    folder, manifest = opening.unpack(packed, "again", tmp_path)
+    opening.make_again(folder, manifest)
+    line = opening.said(folder, manifest, here)[-1]
+    assert "tables and findings are those of vcsbench 0.1.0, commit aaaaaaaaaaaa;" in line
+    assert said in line
+
+
+def test_what_a_checkout_of_another_layout_packed_is_no_traceback(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    (copy / "results" / "page" / f"{STUDY}.json").write_text('{"baselines": [], "shelf": 1}')
+    archive = bundle.pack("odd", [], copy)
+    monkeypatch.chdir(tmp_path)
+    assert opening.main([str(archive)]) == 1
+    assert "this vcsbench cannot show what is in it" in capsys.readouterr().err

@@ -1,0 +1,108 @@
+"""The history over saved baselines: by their dates, called as everywhere, never across machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unit.synthetic import FACTORS, SyntheticStudy
+from unit.test_baselines import AXES, STUDY, edit, here, measure
+from vcsbench.compare import against, baselines
+from vcsbench.compare.decisions import USUAL
+from vcsbench.compare.history import history
+from vcsbench.report.charts.history import history_charts, history_rows
+
+__all__ = ["here"]  # the fixture
+BLOCK = ["command", "repo", "cache"]
+QUIET = {"noise": 0.01, "drift": 0.0, "twins": 1}
+SLOWER = {**FACTORS, "cache": {"cold": 3.0 * 1.3, "hot-os": 1.0}}
+
+
+def told(now: SyntheticStudy, *names: str) -> dict[str, Any]:
+    return history(names, STUDY, now.results, AXES, USUAL)
+
+
+def save(name: str, made: SyntheticStudy) -> None:
+    baselines.save(name, [STUDY], made.results)
+
+
+def test_times_are_in_the_order_of_their_dates_and_calls_are_those_of_the_table(here: Path) -> None:
+    first = measure(here, "a", **QUIET)
+    second = measure(here, "b", **QUIET, seed=2, factors=SLOWER)
+    now = measure(here, "c", **QUIET, seed=3, factors=SLOWER)
+    save("z-oldest", first)
+    save("a-second", second)
+    found = told(now, "a-second", "z-oldest")
+    assert [time["name"] for time in found["times"]] == ["z-oldest", "a-second", "now"]
+    assert [time["before"] for time in found["times"]] == ["", "z-oldest", "a-second"]
+    sides = [against.side_saved(name, STUDY) for name in ("z-oldest", "a-second")]
+    both = against.cells_of_both(*sides, list(AXES))
+    table = against.make_table("z-oldest", both, AXES).to_dict("records")
+    calls = {tuple(row[axis] for axis in AXES): row["call"] for row in table}
+    points = {(point["time"], *(point[axis] for axis in AXES)): point for point in found["points"]}
+    assert len(points) == len(found["points"]) == 3 * 8
+    assert {key[1:]: p["call"] for key, p in points.items() if key[0] == "a-second"} == calls
+    assert {p["cache"] for p in points.values() if p["call"] == "slower"} == {"cold"}
+    assert found["times"][1]["calls"]["slower"] == 4 and not found["times"][2]["calls"].get(
+        "slower"
+    )
+    assert all(p["low"] < p["value"] < p["high"] for p in points.values())
+    assert {p["line"] for p in points.values()} == {0}
+
+
+def test_machines_are_never_compared_and_each_has_lines_of_its_own(here: Path) -> None:
+    save("here", measure(here, "a", **QUIET))
+    elsewhere = measure(here, "b", **QUIET, factors=SLOWER, host=lambda number: "other#bbbb")
+    save("there", elsewhere)
+    now = measure(here, "c", **QUIET, factors=SLOWER, seed=3)
+    found = told(now, "here", "there")
+    times = {time["name"]: time for time in found["times"]}
+    assert times["there"]["before"] == "" and times["there"]["compared"] == 0
+    assert times["now"]["before"] == "here", "the latest of the same machine"
+    assert times["now"]["calls"]["slower"] == 4
+    assert {p["call"] for p in found["points"] if p["time"] == "there"} == {""}
+
+
+def test_a_cell_that_became_another_one_begins_another_line(here: Path) -> None:
+    save("old", measure(here, "a", **QUIET))
+    now = measure(here, "b", **QUIET, factors=SLOWER)
+    edit(now, lambda context: context.update(argv_template="svn log of another kind"), "/svn/")
+    points = [p for p in told(now, "old")["points"] if p["time"] == "now"]
+    assert {p["ra"]: p["line"] for p in points} == {"svn": 1, "file": 0}
+    assert {p["call"] for p in points if p["ra"] == "svn"} == {""}
+
+
+def test_what_was_saved_just_now_is_no_time_of_its_own(here: Path) -> None:
+    now = measure(here, "a", **QUIET)
+    save("today", now)
+    found = told(now, "today")
+    assert [time["name"] for time in found["times"]] == ["today"]
+    assert found["points"] == [] and history_rows(found) == []
+    assert history_charts(found, AXES, BLOCK).charts == []
+
+
+def test_a_baseline_that_cannot_be_read_is_said_and_the_others_are_shown(here: Path) -> None:
+    save("good", measure(here, "a", **QUIET))
+    save("bad", measure(here, "b", **QUIET))
+    baselines.about_of("bad", STUDY).write_text("{")
+    found = told(measure(here, "c", **QUIET, seed=2), "bad", "good")
+    assert [time["name"] for time in found["times"]] == ["good", "now"]
+    assert "baselines/bad" in found["unread"][0] and "is damaged" in found["unread"][0]
+
+
+@pytest.mark.parametrize("block", [BLOCK, []])
+def test_the_chart_marks_what_is_told_and_the_table_counts_it(here: Path, block: list[str]) -> None:
+    save("old", measure(here, "a", **QUIET))
+    found = told(measure(here, "b", **QUIET, seed=2, factors=SLOWER), "old")
+    (chart,) = history_charts(found, AXES, block).charts
+    points = chart.spec["data"]["values"]
+    assert len(points) == 16 and {p["call"] for p in points} == {"", "slower"}
+    assert sum(p["call"] == "slower" for p in points) == 4
+    assert {p["panel"] for p in points} == (
+        {"log ruby cold", "log ruby hot-os"} if block else {"all cells"}
+    )
+    before, now = history_rows(found)
+    assert before["before"] == "" and now["before"] == "old"
+    assert now["calls"].startswith("4 slower") and "workstation" in now["host"]
