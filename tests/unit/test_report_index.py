@@ -13,6 +13,12 @@ from vcsbench.report.index import Studied, build_index, read_entries
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
 
+FOUND = [
+    {"id": "", "statement": "It is.", **dict.fromkeys(("published", "measured", "low", "high"))}
+    | {"expected": "", "verdict": verdict, "reason": ""}
+    for verdict in ("differs", "", "differs")
+]
+
 
 def results(day: int, failures: int = 0, name: str = "fsfs-san-2014") -> Results:
     axes = dict.fromkeys([*default_study(name).axes], "")
@@ -27,6 +33,7 @@ def results(day: int, failures: int = 0, name: str = "fsfs-san-2014") -> Results
         failures=[
             {"cell": "log/svn", "round": 2.0 + n, "reason": "it broke"} for n in range(failures)
         ],
+        findings=FOUND,
         contexts=[{"host": {"name": "<b>here"}, "started_at": f"2026-11-{day:02}T07:00:00Z"}],
     )
 
@@ -53,7 +60,7 @@ def test_reports_are_listed_the_latest_first(folder: Path) -> None:
     assert [entry.when for entry in entries] == ["21 November 2026", "20 November 2026", ""]
 
 
-def test_each_line_has_title_date_host_cells_and_failures(folder: Path) -> None:
+def test_each_line_has_title_date_host_verdicts_cells_and_failures(folder: Path) -> None:
     tree = parse(build_index(read_entries(folder)))
     line = tree.all("tbody")[0].all("tr")[1].all("td")
     assert line[0].all("a")[0].attributes["href"] == "fsfs-san-2014.html"
@@ -61,10 +68,11 @@ def test_each_line_has_title_date_host_cells_and_failures(folder: Path) -> None:
     assert [cell.text for cell in line[1:]] == [
         "20 November 2026",
         "<b>here",
+        "2 differ, 1 not measured",
         "1 of 21 cannot be measured",
         "3",
     ]
-    assert "bad" in line[4].classes
+    assert "bad" in line[5].classes
     assert "not yet" in tree.text
 
 

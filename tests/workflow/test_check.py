@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import subprocess
@@ -142,6 +143,27 @@ def save(project: Project, name: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
+def is_bundled(project: Project, page: str) -> None:
+    """All that there is can be packed, and opened, and makes the same page; and says what made it."""
+    said = json.loads((project.path / "results" / "provenance" / f"{STUDY}.json").read_text())
+    assert said["command"].startswith("snakemake ") and said["command"].endswith("--forcerun cell")
+    assert said["config"]["rounds"] == 5 and said["config_digest"] in page
+    assert said["commit"] == "", "a copy of the workflow is no work tree"
+    for arguments in (("bundle", "all-of-it", ""), ("opening", "bundles/all-of-it.tar.gz", "")):
+        name, *given = arguments
+        command = [sys.executable, "-m", f"vcsbench.run.{name}", *given]
+        environment = {**os.environ, "PYTHONPATH": str(project.path / "workflow")}
+        done = subprocess.run(
+            command, cwd=project.path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    assert f"{STUDY}: made again, the same page" in done.stdout
+    opened = project.path / "opened" / "all-of-it"
+    assert (opened / "again" / f"{STUDY}.html").read_text() == page
+    assert (opened / "baselines" / "1.14-old" / f"{STUDY}.csv").exists()
+    assert list(opened.glob(f"results/cells/{STUDY}/**/round5.context.json"))
+
+
 def test_a_baseline_is_saved_and_compared_with(shared_project: Project, own: Path) -> None:
     project = shared_project
     keys = {"copies": 1, "grid": GRID, "repository": str(own)}
@@ -175,7 +197,11 @@ def test_a_baseline_is_saved_and_compared_with(shared_project: Project, own: Pat
         (row,) = csv.DictReader(file)
     assert (row["baseline"], row["candidate"], row["n"]) == ("1.14-old", "now", "5")
     assert float(row["low"]) < float(row["ratio"]) < float(row["high"])
-    assert "1.14-old-vs-now" in (project.path / "reports" / f"{STUDY}.html").read_text()
+    page = (project.path / "reports" / f"{STUDY}.html").read_text()
+    assert "1.14-old-vs-now" in page and 'id="chart-history"' in page
+    history = json.loads((project.path / "results" / "history" / f"{STUDY}.json").read_text())
+    assert [time["name"] for time in history["times"]] == ["1.14-old", "now"]
+    is_bundled(project, page)
 
     project.configure(rounds=5, baselines=["gone"], **keys)
     done = project.snakemake("-n")

@@ -75,6 +75,11 @@ class Entry:
         time = words.moment(self.facts["date"])
         return words.day(time) if time else ""
 
+    @property
+    def verdicts(self) -> str:
+        """How many findings there are of each verdict; "" without any."""
+        return said(Counter(one["verdict"] for one in json.loads(self.facts[FINDINGS])))
+
 
 def read_entries(folder: Path) -> list[Entry]:
     """The reports among the folder's HTML files, the latest first; other pages are left out."""
@@ -127,5 +132,11 @@ def build_index(
     entries = list(entries)
     told = became(studies, entries)
     counts = Counter(finding["verdict"] for one in told for finding in one.findings)
-    model = {"entries": entries, "became": told, "all": sum(counts.values()), "said": said(counts)}
+    model = {
+        "entries": entries,
+        "became": told,
+        "measured": sum(bool(one.file) for one in told),
+        "all": sum(counts.values()),
+        "said": said(counts),
+    }
     return render("index.html.jinja", model, assets)

@@ -19,8 +19,8 @@ upwards) or slower (orange, downwards) than the time before on the same machine,
 dot is one that is not. A line ends where its cell became another one: on another machine, of another command,
 repository or work."""
 FASTER, SLOWER = "faster", "slower"
-# What is told of a point; in this order.
-SHAPES = {"": "circle", FASTER: "triangle-up", SLOWER: "triangle-down"}
+# What is told of a point, and how that looks.
+SHAPES = {FASTER: "triangle-up", SLOWER: "triangle-down"}
 
 
 def history_charts(
@@ -77,21 +77,33 @@ def _spec(points: PointList, names: Sequence[str]) -> dict[str, Any]:
     line = line.encode(y=alt.Y("value:Q", **title), **shared)
     interval = alt.Chart().mark_rule(color=panels.GREY, opacity=0.5)
     interval = interval.encode(y=alt.Y("low:Q", **title), y2="high:Q", **shared)
-    hues = [panels.GREY, panels.HUES[1], panels.HUES[0]]
-    of_call: dict[str, Any] = {
-        "color": alt.Color("call:N", legend=None, scale=alt.Scale(domain=list(SHAPES), range=hues)),
-        "shape": alt.Shape(
-            "call:N", legend=None, scale=alt.Scale(domain=list(SHAPES), range=[*SHAPES.values()])
-        ),
-    }
     about = ["cell:N", "time:N", "host:N"]
     numbers = [alt.Tooltip(f"{n}:Q", title=f"{n} ({unit})") for n in ("value", "low", "high")]
-    dot = alt.Chart().mark_point(filled=True, size=60, opacity=1)
-    dot = dot.encode(
-        y=alt.Y("value:Q", **title), tooltip=[*about, *numbers, "said:N"], **shared, **of_call
+    encoded = shared | {"y": alt.Y("value:Q", **title), "tooltip": [*about, *numbers, "said:N"]}
+    dot = alt.Chart().mark_circle(size=20, opacity=1, color=panels.GREY).encode(**encoded)
+    called = alt.Chart().mark_point(filled=True, size=70, opacity=1)
+    called = called.encode(**encoded, **_of_call())
+    layer = alt.layer(
+        interval.transform_filter("isValid(datum.low)"),
+        line,
+        dot,
+        called.transform_filter("datum.call !== ''"),
     )
-    layer = alt.layer(interval.transform_filter("isValid(datum.low)"), line, dot)
-    return panels.faceted(layer, points, 160, independent=False)
+    spec = panels.faceted(layer, points, 160, independent=False)
+    # Cold and hot are far apart, and what is looked for is small beside that.
+    spec["resolve"] = {"scale": {"y": "independent"}}
+    return spec
+
+
+def _of_call() -> dict[str, Any]:
+    """The colour and the shape of what is told."""
+    import altair as alt
+
+    hues, shapes = [panels.HUES[1], panels.HUES[0]], list(SHAPES.values())
+    return {
+        "color": alt.Color("call:N", legend=None, scale=alt.Scale(domain=[*SHAPES], range=hues)),
+        "shape": alt.Shape("call:N", legend=None, scale=alt.Scale(domain=[*SHAPES], range=shapes)),
+    }
 
 
 def history_rows(history: Mapping[str, Any]) -> list[dict[str, str]]:
