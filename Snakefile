@@ -54,7 +54,7 @@ try:
     if ALONE:
         mend(ROOT)
         if not is_partial():
-            note_command(ROOT, sys.argv)
+            note_command(ROOT, sys.argv[1:])
     else:
         recall(ROOT)
     HOUSE = House(

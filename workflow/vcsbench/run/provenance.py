@@ -24,11 +24,10 @@ COMMAND = ".snakemake/vcsbench.command"
 PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
 
 
-def note_command(root: Path, argv: Sequence[str]) -> None:
-    """Keep the command that a run was started by, for the jobs of it that say so."""
-    name, *arguments = argv
+def note_command(root: Path, arguments: Sequence[str]) -> None:
+    """Keep the arguments that Snakemake was started with, for the jobs that say by which command they run."""
     with suppress(OSError):  # without it the command is not said
-        (root / COMMAND).write_text(shlex.join([Path(name).name, *arguments]), encoding="utf-8")
+        (root / COMMAND).write_text(shlex.join(["snakemake", *arguments]), encoding="utf-8")
 
 
 def provenance(root: Path, config: Mapping[str, Any]) -> dict[str, Any]:
