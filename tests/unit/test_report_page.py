@@ -16,7 +16,7 @@ from unit.synthetic import AXES, SyntheticStudy
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
 
-SECTIONS = ["findings", "advice", "setting", "tables", "charts", "quality"]
+SECTIONS = ["answer", "findings", "data", "advice", "tables", "charts", "setting", "quality"]
 SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold", "hot-svn"]}
 
 
@@ -51,7 +51,47 @@ def test_sections_stand_in_order_and_are_linked(tree: Element) -> None:
     ids = [child.attributes["id"] for child in main.children if isinstance(child, Element)]
     assert ids == SECTIONS
     linked = [link.attributes["href"] for link in tree.all("nav")[0].all("a")]
-    assert linked == [f"#{name}" for name in SECTIONS]
+    assert linked == [f"#{name}" for name in SECTIONS if name != "data"]
+
+
+def test_findings_on_other_repositories_than_the_users_stand_behind_all_advice(
+    small: Results,
+) -> None:
+    page = parse(build_page(replace(small, own="/srv/mine")))
+    ids = [c.attributes["id"] for c in page.all("main")[0].children if isinstance(c, Element)]
+    assert ids[:4] == ["answer", "data", "advice", "findings"]
+    assert "about other repositories than yours" in page.by_id("findings").text
+
+
+def test_the_quality_of_the_data_is_said_in_a_line(tree: Element) -> None:
+    said = tree.by_id("data").text
+    assert "72 of 72 cells measured; none failed" in said and "18 cells measured twice" in said
+
+
+def test_the_page_opens_with_a_card_for_each_question(small: Results) -> None:
+    card = {
+        **{"axis": "packing", "ask": "Pack <it>?", "kind": "yes", "answer": "yes", "said": "So."},
+        **{"gain": "svn log cold, log.", "parts": ["cold"], "costs": ["None."]},
+        "do": [{"value": "pack", "type": "svnadmin pack REPO", "says": "Not `upgrade`."}],
+        "cases": [
+            {"where": where, "better": "pack", "worse": "nopack", "call": "faster"}
+            | {"ratio": 2.0, "low": 1.5, "high": 2.5}
+            for where in ("cold", "hot-svn")
+        ],
+    }
+    page = parse(build_page(replace(small, advice={**small.advice, "cards": [card]})))
+    (shown,) = page.by_id("answer").all("article")
+    assert (
+        shown.all("h3")[0].text == "Pack <it>?" and shown.all("p", class_="told")[0].text == "yes"
+    )
+    assert [code.text for code in shown.all("code")] == ["svnadmin pack REPO", "upgrade"]
+    assert "2.00 (1.50 to 2.50)" in shown.all("tbody")[0].text
+    explained = [word.text for word in shown.all("abbr")]
+    assert explained == ["svn", "log", "cold"]  # each where it is first met, and only there
+    assert "svnserve" in shown.all("abbr")[0].attributes["title"]
+    words = [one.text for one in page.by_id("answer").all("dt")]
+    assert {"log", "svn", "ruby", "f6", "pack", "cold", "round", "twin"} <= set(words)
+    assert "http" not in words  # the grid has none of it
 
 
 def test_summary_says_what_where_and_when(tree: Element) -> None:
@@ -123,7 +163,7 @@ def test_expectations_stand_after_the_findings_where_there_are_any(
         **{"measured": "0.512", "low": 0.5, "high": 0.53, "verdict": "holds", "why": ""},
     }
     page = parse(build_page(replace(small, expectations=[row], checks={"hot-log": check})))
-    assert [link.text for link in page.all("nav")[0].all("a")][:3] == [
+    assert [link.text for link in page.all("nav")[0].all("a")][1:4] == [
         *["Findings", "Expectations", "Advice"]
     ]
     cells = page.by_id("expectation-hot-log").all("td")

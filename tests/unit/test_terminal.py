@@ -8,28 +8,21 @@ from typing import Any
 
 from vcsbench.report.terminal import AT_MOST, Found, lines, read
 
-FASTER, UNTOLD = "faster", "too noisy to say"
+FASTER = "faster"
 
 
-def effect(
-    axis: str, better: str, worse: str, ratio: float, call: str = FASTER, **with_: str
-) -> Any:
-    comparison = {"ratio": ratio, "low": ratio * 0.9, "high": ratio * 1.1, "call": call}
-    return {
-        "axis": axis,
-        "better": better,
-        "worse": worse,
-        "with": [with_],
-        "comparison": comparison,
-    }
+def case(better: str, worse: str, ratio: float, where: str, call: str = FASTER) -> dict[str, Any]:
+    numbers = {"ratio": ratio, "low": ratio * 0.9, "high": ratio * 1.1}
+    return {"better": better, "worse": worse, "where": where, "call": call, **numbers}
 
 
-def advice(*items: dict[str, Any]) -> dict[str, Any]:
-    return {"given": ["ra", "command", "cache"], "recommendations": list(items)}
+def card(ask: str, answer: str, said: str, *cases: Any, gain: str = "") -> dict[str, Any]:
+    texts = {"ask": ask, "answer": answer, "said": said, "gain": gain}
+    return {**texts, "parts": [], "costs": [], "do": [], "cases": list(cases)}
 
 
-def item(ra: str, command: str, cache: str, *effects: Any) -> dict[str, Any]:
-    return {"ra": ra, "command": command, "cache": cache, "effects": list(effects)}
+def advice(*cards: dict[str, Any]) -> dict[str, Any]:
+    return {"given": [], "recommendations": [], "cards": list(cards)}
 
 
 ACCOUNT: dict[str, Any] = {
@@ -52,18 +45,27 @@ ACCOUNT: dict[str, Any] = {
 VERDICTS = ["reproduced", "reproduced", "differs", "inconclusive", "not measured"]
 
 
-def test_each_axis_has_a_line_with_its_choice_by_how_much_and_where() -> None:
+def test_each_question_has_a_line_with_its_answer_by_how_much_and_where() -> None:
+    cases = [
+        case("pack", "nopack", 2.0, "svn export cold"),
+        case("pack", "nopack", 7.1, "svn log cold, f7"),
+        case("pack", "nopack", 9.9, "file log hot-os", "too noisy to say"),
+    ]
+    packed = "pack is faster in 2 of 3 cases and slower in none."
     found = advice(
-        item("svn", "log", "cold", effect("packing", "pack", "nopack", 7.1, format="f7")),
-        item("svn", "export", "cold", effect("packing", "pack", "nopack", 2.0)),
-        item("http", "log", "hot-os", effect("packing", "nopack", "pack", 1.3)),
-        item("file", "log", "hot-os", effect("packing", "pack", "nopack", 1.1, UNTOLD)),
-        item("file", "export", "cold", effect("format", "f7", "f6", 1.1, UNTOLD)),
+        card("Pack?", "yes", packed, *cases, gain="At the most 7.1 times."),
+        card("Which caches?", "not measured", "Nothing compares two of them."),
+        card("A build?", "again", "again: faster in 2 of 2.", case("again", "system", 2.0, "svn")),
     )
+    mix = card("For your mix: 100 % log?", "f7", "Of 1 case.")
+    found["cards"].append({**mix, "parts": ["f7, 0.2 s a command."]})
     said = lines([Found("fsfs-san-2014", found, ACCOUNT, VERDICTS)])
     assert said == [
-        "packing  pack, 7.1 times as fast as nopack (6.4 to 7.8): svn log cold, f7; "
-        "better in 2 of 4 cases, nopack in 1",
+        "Pack?                     yes: pack 7.10 times as fast as nopack (6.39 to 7.81; svn log cold, f7); "
+        "pack is faster in 2 of 3 cases and slower in none",
+        "Which caches?             not measured: nothing compares two of them",
+        "A build?                  again: faster in 2 of 2",
+        "For your mix: 100 % log?  f7, 0.2 s a command",
         "8 of 12 comparisons answered",
         "2 reproduced, 1 differs, 1 inconclusive, of 5 published findings",
         "Next: 15 min more (MINUTES=27) would tell all of these at 10 %.",
@@ -71,11 +73,12 @@ def test_each_axis_has_a_line_with_its_choice_by_how_much_and_where() -> None:
 
 
 def test_there_are_never_more_than_ten_lines() -> None:
-    axes = [f"axis{number}" for number in range(12)]
-    found = advice(item("svn", "log", "cold", *[effect(axis, "a", "b", 2) for axis in axes]))
-    said = lines([Found("one", found, ACCOUNT, VERDICTS)])
-    assert len(said) == AT_MOST and "axis11" in said[6]
-    assert len(lines([Found(axis, found, ACCOUNT, VERDICTS) for axis in axes])) == AT_MOST
+    asked = [card(f"Question {number}?", "yes", "So.") for number in range(12)]
+    said = lines([Found("one", advice(*asked), ACCOUNT, VERDICTS)])
+    assert len(said) == AT_MOST and "6 other questions in the report" in said[6]
+    assert (
+        len(lines([Found(one["ask"], advice(one), ACCOUNT, VERDICTS) for one in asked])) == AT_MOST
+    )
 
 
 def test_several_studies_have_a_line_each() -> None:

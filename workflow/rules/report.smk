@@ -1,5 +1,7 @@
 # The reports: a page per study, with all that it needs inside, and an index of those in the folder.
 
+from vcsbench.config import glossary
+
 # What the pages are made from: an edit of it makes them anew, and measures nothing.
 LOOKS = sorted(
     str(path)
@@ -12,6 +14,7 @@ rule report:
     input:
         study="config/studies/{study}.yaml",
         definitions=inputs.FINDINGS,
+        words=str(glossary.FILE),
         grid="results/grid/{study}.csv",
         # The contexts beside the results are read along with the measurements that came from them.
         measurements="results/measurements/{study}.csv",
@@ -48,6 +51,7 @@ rule report:
         expectations=lambda wildcards: EXPECTATIONS.of(wildcards.study),
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
+        own=PLAN.config["repository"] or "",
     script:
         "../scripts/report.py"
 

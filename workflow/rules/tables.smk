@@ -1,5 +1,7 @@
 # Tables, findings and advice: from the measurements, and the first two from published numbers alike.
 
+from vcsbench.config.mix import entries_of
+
 # From where on something is concluded (compare.decisions.Limits).
 LIMITS = {
     "notable_pct": PLAN.config["notable_pct"],
@@ -121,8 +123,12 @@ rule advice:
         counted=lambda wildcards: inputs.csv_of(
             wildcards.study, inputs.comparing_tables(wildcards, HOUSE.here, exact=True)
         ),
+        compared=lambda wildcards: inputs.csv_of(
+            wildcards.study, inputs.comparing_tables(wildcards, HOUSE.here, exact=False)
+        ),
     output:
-        "results/advice/{study}.json",
+        data="results/advice/{study}.json",
+        markdown="results/advice/{study}.md",
     log:
         "results/logs/advice/{study}.log",
     conda:
@@ -134,6 +140,13 @@ rule advice:
         caveats=inputs.caveats_of,
         no_choices=inputs.no_choices_of,
         limits=LIMITS,
+        title=lambda wildcards: inputs.study_file(wildcards.study).title,
+        questions=lambda wildcards: inputs.study_file(wildcards.study).questions,
+        typed=lambda wildcards: inputs.typed_of(wildcards, HOUSE.here),
+        mix=lambda wildcards: entries_of(PLAN.config["mix"], inputs.study_file(wildcards.study)),
+        compared=lambda wildcards: [
+            *inputs.comparing_tables(wildcards, HOUSE.here, exact=False).values()
+        ],
         counted=lambda wildcards: [
             *inputs.comparing_tables(wildcards, HOUSE.here, exact=True).values()
         ],

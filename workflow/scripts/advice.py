@@ -3,8 +3,10 @@
 import json
 from typing import Any
 
+from vcsbench.advice.answers import Asked, cards
 from vcsbench.advice.blocks import Terms
-from vcsbench.advice.recommend import advise
+from vcsbench.advice.cardtext import markdown_of
+from vcsbench.advice.recommend import tell
 from vcsbench.advice.work import Counted, add_less_work
 from vcsbench.compare.columns import NUMBERS
 from vcsbench.compare.decisions import Limits
@@ -28,11 +30,20 @@ with logged(snakemake.log[0]):
         limits=Limits(**params.limits),
     )
     tables = [read_frame(path) for path in snakemake.input.tables]
-    advice = {"study": snakemake.wildcards.study} | advise(frame, terms, tables)
+    told = tell(frame, terms, tables)
+    advice = {"study": snakemake.wildcards.study} | told.advice
+    compared = [
+        (definition, read_frame(path, NUMBERS).to_dict("records"))
+        for path, definition in zip(snakemake.input.compared, params.compared, strict=True)
+    ]
+    advice["cards"] = cards(
+        told, terms, compared, Asked(params.questions, params.typed, params.mix)
+    )
     counted = [
         Counted(definition, read_frame(path, NUMBERS).to_dict("records"))
         for path, definition in zip(snakemake.input.counted, params.counted, strict=True)
     ]
     add_less_work(advice["recommendations"], counted, terms.order, terms.limits)
     text = json.dumps(advice, indent=1, ensure_ascii=False, allow_nan=False)
-    write_sealed(snakemake.output[0], text + "\n")
+    write_sealed(snakemake.output.data, text + "\n")
+    write_sealed(snakemake.output.markdown, markdown_of(params.title, advice["cards"]))

@@ -15,7 +15,7 @@ with logged(snakemake.log[0]):
     study = load_study(snakemake.input.study)
     definitions = Path(snakemake.input.definitions)
     params = snakemake.params
-    made_with = {name: params[name] for name in ("order", "expectations", "baselines")}
+    made_with = {name: params[name] for name in ("order", "expectations", "baselines", "own")}
     write_json(snakemake.output.made_with, made_with)
     results = read_results(study, Path("results"), definitions, **made_with)
     write_sealed(snakemake.output.page, build_page(results))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
@@ -12,14 +12,30 @@ import pandas as pd
 from vcsbench.advice.blocks import Block, Point, Terms, calls_in
 from vcsbench.advice.effects import Effect, compared, contexts
 from vcsbench.advice.sentences import Sentences, unknown_noise
-from vcsbench.compare.noise import noise_of
+from vcsbench.compare.noise import Noise, noise_of
 from vcsbench.compare.reduction import MEAN, MEDIAN, by_round
 from vcsbench.evidence.frames import in_order
 
 Item = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Told:
+    """The advice, and what it comes from: the blocks with the values of what is given, all cells by round,
+    and the noise."""
+
+    advice: Item
+    blocks: list[tuple[dict[str, str], Block]]
+    rounds: pd.DataFrame
+    noise: Noise
+
+
 def advise(frame: pd.DataFrame, terms: Terms, tables: Iterable[pd.DataFrame] = ()) -> Item:
+    """The advice of `tell`."""
+    return tell(frame, terms, tables).advice
+
+
+def tell(frame: pd.DataFrame, terms: Terms, tables: Iterable[pd.DataFrame] = ()) -> Told:
     """What to choose, from a frame of the measurements, as plain data for JSON. What a study's `tables`
     compare is called as it is there.
 
@@ -47,16 +63,18 @@ def advise(frame: pd.DataFrame, terms: Terms, tables: Iterable[pd.DataFrame] = (
     calls = calls_in(tables, terms)
     noise = noise_of(frame, list(order), terms.block, terms.metric, rounds)
     parts = rounds.groupby(given, sort=False) if given else [((), rounds)]
-    items = [
-        _item(dict(zip(given, map(str, keys), strict=True)), Block(rows, terms, noise, calls))
+    blocks = [
+        (dict(zip(given, map(str, keys), strict=True)), Block(rows, terms, noise, calls))
         for keys, rows in parts
     ]
-    return {
+    items = [_item(where, block) for where, block in blocks]
+    advice = {
         "given": given,
         "rounds": int(rounds["round"].nunique()),
         "summary": _summary(items, [axis for axis in order if axis not in given], given, terms),
         "recommendations": items,
     }
+    return Told(advice, blocks, rounds, noise)
 
 
 def _item(where: Mapping[str, str], block: Block) -> Item:

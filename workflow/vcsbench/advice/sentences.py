@@ -70,7 +70,7 @@ class Sentences:
         said = ", ".join([f"median {significant(best['median_s'])} {self.unit}", *within])
         name = choice(best["axes"])
         _, *tied = map(choice, item["choices"])
-        start = f"{_capital(self.words.best)}: {name} ({said})"
+        start = f"{capital(self.words.best)}: {name} ({said})"
         far = [
             f"{self._times(one['comparison'])} the {label}, {choice(one['axes'])}"
             for label, one in (("next", item["runner_up"]), (self.words.worst, worst))
@@ -147,7 +147,7 @@ class Sentences:
         return f"{name}: {'; '.join(parts)}."
 
     def _times(self, comparison: Mapping[str, Any], pairs: int = 1) -> str:
-        ratio, low, high = (_factor(comparison[name]) for name in ("ratio", "low", "high"))
+        ratio, low, high = (factor(comparison[name]) for name in ("ratio", "low", "high"))
         mean = f", the mean of {pairs} pairs" if pairs > 1 else ""
         return f"{ratio} times (95 %: {low} to {high}{mean}) {self.words.as_good}"
 
@@ -166,7 +166,7 @@ def _product(chosen: Sequence[Axes], all_: Sequence[Axes]) -> dict[str, list[str
 
 def _by_how_much(ratios: Mapping[str, float]) -> str:
     """Where something is better, and by which factor; of many where by the most and by the least."""
-    told = {where: f"{where} ({_factor(ratio)} times)" for where, ratio in ratios.items()}
+    told = {where: f"{where} ({factor(ratio)} times)" for where, ratio in ratios.items()}
     if len(told) <= 2 * NAMED:
         return enumeration(list(told.values()))
     most, least = max(ratios, key=ratios.__getitem__), min(ratios, key=ratios.__getitem__)
@@ -178,7 +178,8 @@ def _in(names: Iterable[str]) -> str:
     return f" with {_joined(found, 'and')}" if found else ""
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """A text that begins with a capital letter."""
     return text[0].upper() + text[1:]
 
 
@@ -197,6 +198,7 @@ def unknown_noise(noise: Noise) -> list[str]:
     return ["No cell was measured twice, so their noise is not known: set `twins` to 1 or more."]
 
 
-def _factor(ratio: float) -> str:
+def factor(ratio: float) -> str:
+    """A ratio as it is written."""
     # A ratio just above 1 is not written as 1.00.
     return significant(ratio, 4 if 0.99 < ratio < 1.01 else 3)

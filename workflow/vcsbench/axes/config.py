@@ -24,6 +24,23 @@ def server_names(root: Path) -> list[str]:
     return sorted(found, key=lambda name: (PUBLISHED.get(name, len(found)), name))
 
 
+def to_type(root: Path, name: str) -> str:
+    """What gives a server that configuration, as it was measured: svnserve's arguments, httpd's
+    directives."""
+    args, directives = (
+        _lines(root / FOLDER / name / file) for file in ("svnserve.args", "httpd.conf")
+    )
+    told = {"svnserve": " ".join(args), "httpd": "; ".join(directives)}
+    return ". ".join(f"{server} {said or 'as it is'}" for server, said in told.items())
+
+
+def _lines(path: Path) -> list[str]:
+    """What stands in a file, without comments."""
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    lines = (line.partition("#")[0].strip() for line in text.splitlines())
+    return [line for line in lines if line]
+
+
 class ServerConfig(Axis):
     """`servers` stands for all folders."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vcsbench.config.mix import check_mix
 from vcsbench.config.study import Study, load_study
 from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.config.validation import read_yaml, validate
@@ -23,6 +24,7 @@ DEFAULTS: dict[str, Any] = {
     "filesystems": {},
     "server": None,
     "baselines": [],
+    "mix": None,
     "spacer_kib": 0,
     "cold_client": False,
     "clear_caches": "auto",
@@ -98,6 +100,7 @@ def load_config(
     if elsewhere and config["rounds"] is None:
         values["rounds"] = config.least_rounds
     _check_studies(config)
+    check_mix(config["mix"], root, config.where(["mix"]) if config["mix"] else "")
     return config
 
 

@@ -20,7 +20,8 @@ class Study:
     the configuration names (axes.values resolves it). `commands` is empty for a study that has published
     numbers only. `held` has values of axes that the study does not have. Cells of a round that agree on the
     axes of `block` run next to each other; those that agree on `noise_class` scatter alike. Of the axes in
-    `given` a reader has no choice. The tables named in `lead` come first on the study's page.
+    `given` a reader has no choice; `questions`, by axis, are what there is to decide. The tables named in
+    `lead` come first on the study's page.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Study:
     block: list[str] = field(default_factory=list)
     noise_class: list[str] = field(default_factory=list)
     given: list[str] = field(default_factory=list)
+    questions: dict[str, dict[str, Any]] = field(default_factory=dict)
     count_calls: dict[str, list[str]] | None = None
     ceiling: str = ""
     lead: list[str] = field(default_factory=list)
@@ -101,12 +103,32 @@ def load_study(path: str | Path) -> Study:
             raise UserError(
                 f"{path}: `lead`: there is no table {table}; there are {', '.join(raw['tables'])}"
             )
+    _check_questions(path, raw)
     return Study(name=path.stem, **raw)
+
+
+def _check_questions(path: Path, raw: Mapping[str, Any]) -> None:
+    """Questions name values of their axis, where the study lists them."""
+    for axis, question in raw.get("questions", {}).items():
+        known = raw["axes"][axis]
+        known = list(raw.get("commands", {})) if known == "commands" else known
+        named = {
+            "yes": [question["yes"]] if "yes" in question else [],
+            "between": question.get("between", []),
+            "do": list(question.get("do", {})),
+        }
+        for key, values in named.items():
+            for value in values:
+                if isinstance(known, list) and value not in known:
+                    raise UserError(
+                        f"{path}: `questions.{axis}.{key}`: the axis has no value {value}; it has "
+                        f"{', '.join(known)}"
+                    )
 
 
 def _axes_named(raw: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     """Each key of a study's file that names axes of its own, with those."""
-    for key in ("block", "noise_class", "given", "count_calls"):
+    for key in ("block", "noise_class", "given", "questions", "count_calls"):
         yield key, list(raw.get(key, []))
     yield "ceiling", [raw["ceiling"]] if "ceiling" in raw else []
     for name, command in raw.get("commands", {}).items():

@@ -14,7 +14,7 @@ from vcsbench.compare.bounds import matches
 from vcsbench.evidence import samework
 from vcsbench.metrics import metric_in
 from vcsbench.plan.twins import is_twin, original_of, originals
-from vcsbench.report import builds, quality
+from vcsbench.report import builds, cards, quality
 from vcsbench.report import setting as settings
 from vcsbench.report.bought import bought
 from vcsbench.report.charts.counts import count_charts
@@ -50,7 +50,7 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
     charts, tables = chart_groups(results), table_sections(results)
     scale = (study.published or {}).get("scale")
     findings = verdicts(results.findings, results.definitions, study.tables, tables)
-    model = {
+    model: dict[str, Any] = {
         "study": study,
         "summary": summary(results, setting),
         "facts": facts(results, setting, findings),
@@ -70,9 +70,21 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         "history_unread": results.history.get("unread", []),
         "bundle": chart_bundle() if charts else "",
     }
-    model |= advice_about(results)
+    model |= advice_about(results) | _about_answers(results)
     model |= _about_setting(results, setting) | _about_quality(results, setting)
+    model["quality"] = cards.quality_line(results, model["facts"], model["flagged"])
     return render("report.html.jinja", model, assets)
+
+
+def _about_answers(results: Results) -> dict[str, Any]:
+    """The cards, and the words that they are said in."""
+    return {
+        "cards": cards.cards_of(results),
+        "glossary": cards.words_of(results),
+        "explain": cards.explain(cards.meanings_of(results)),
+        "plain": cards.explain({}),
+        "own": results.own,
+    }
 
 
 def _about_setting(results: Results, setting: Setting) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from vcsbench.axes.values import resolved_tables
 from vcsbench.compare import columns
 from vcsbench.compare.baselines import table_name
+from vcsbench.config.glossary import Glossary, load_glossary
 from vcsbench.config.study import Study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
@@ -48,7 +49,8 @@ class Results:
     its rows, `definitions` and `checks` the id of a finding or an expectation to how it is judged, `texts` a
     file's name to what it holds, for the downloads; `ceiling` is the machine's (measure.ceiling),
     `provenance` what put the measurements together (run.provenance), `history` what they were over the
-    saved baselines (compare.history). All but study and order may be empty.
+    saved baselines (compare.history), `own` the user's repository where it was measured instead of those of
+    the study. All but study and order may be empty.
     """
 
     study: Study
@@ -71,6 +73,8 @@ class Results:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     history: Mapping[str, Any] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    glossary: Glossary = field(default_factory=Glossary)
+    own: str = ""
 
     @property
     def tables_in_order(self) -> list[str]:
@@ -112,10 +116,12 @@ def read_results(
     order: Mapping[str, Sequence[str]],
     expectations: Sequence[Mapping[str, Any]] = (),
     baselines: Sequence[str] = (),
+    own: str = "",
 ) -> Results:
     """Read what there is of a study below the folder `results`, and its findings from the file
     `definitions`; what is missing is left empty. `expectations` are the user's, `baselines` the names of
-    those that have a table."""
+    those that have a table, `own` is the user's repository. The glossary is that of the checkout that has
+    `definitions`."""
     name = study.name
     compared = _compared(study, baselines)
     study = replace(study, tables={**resolved_tables(study, order), **compared})
@@ -131,18 +137,22 @@ def read_results(
         published=_tables(study, folder / "published" / name),
         noise=read_records(folder / "noise" / f"{name}.csv"),
         findings=read_records(folder / "findings" / f"{name}.csv"),
-        definitions={
-            finding["id"]: finding
-            for under in study.findings
-            for finding in read_yaml(definitions).get(under, [])
-        },
+        definitions=_definitions(study, definitions),
         expectations=read_records(folder / "expectations" / f"{name}.csv"),
         checks={expectation["id"]: expectation for expectation in expectations},
         **{key: _read_json(folder / kept / f"{name}.json") or {} for key, kept in KEPT.items()},
         contexts=_contexts(folder / "cells" / name, measurements),
         notes={table: _read_json(folder / f"{tables[table]}.json") or [] for table in compared},
         texts=_texts(folder, [*tables.values(), f"measurements/{name}"]),
+        glossary=load_glossary(definitions.parents[2]),
+        own=own,
     )
+
+
+def _definitions(study: Study, path: Path) -> dict[str, Mapping[str, Any]]:
+    """The study's findings by their ids."""
+    defined = read_yaml(path)
+    return {one["id"]: one for under in study.findings for one in defined.get(under, [])}
 
 
 def _tables(study: Study, folder: Path) -> dict[str, Records]:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vcsbench import __version__
+from vcsbench.config import glossary
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
 from vcsbench.wholefile import is_broken, seal_of, write_whole
@@ -74,7 +75,7 @@ def _files(study: str, root: Path) -> Iterator[Path]:
         )
     own = Path("config/studies") / f"{study}.yaml"
     published = (Path("config/published") / number for number in load_study(root / own).numbers)
-    yield from (page, own, FINDINGS, *published)
+    yield from (page, own, FINDINGS, glossary.FILE, *published)
     for folder in sorted((root / "results").iterdir()):
         if folder.name in LEFT_OUT or not folder.is_dir():
             continue

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.axes import values
+from vcsbench.axes.config import to_type
 from vcsbench.axes.here import Here
 from vcsbench.compare.statistic import STATISTIC
 from vcsbench.config.definitions import check_metric, read_findings, statements_in
@@ -120,6 +121,13 @@ def caveats_of(wildcards: Any) -> dict[str, str]:
     """The caveat of each command of a study that has one."""
     commands = study_file(wildcards.study).commands
     return {name: c["caveat"] for name, c in commands.items() if "caveat" in c}
+
+
+def typed_of(wildcards: Any, here: Here) -> dict[str, dict[str, str]]:
+    """What to type for each server configuration, of the axes that have some as their values."""
+    axes = study_file(wildcards.study).axes_of("servers")
+    typed = {name: to_type(here.root, name) for name in here.servers} if axes else {}
+    return dict.fromkeys(axes, typed)
 
 
 def no_choices_of(wildcards: Any) -> dict[str, list[str]]:

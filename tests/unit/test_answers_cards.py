@@ -1,0 +1,180 @@
+"""The cards: what is answered yes, no, or depends on what, and what is not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from unit.test_advice import ORDER, factors, measured, terms
+from vcsbench.advice.answers import Asked, cards
+from vcsbench.advice.cards import Card, Question, Teller
+from vcsbench.advice.cardtext import markdown_of
+from vcsbench.advice.cases import Case, depends_on
+from vcsbench.advice.recommend import tell
+from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
+from vcsbench.compare.tables import make_table
+
+FASTER = "faster"
+PACK = {
+    "ask": "Pack?",
+    "yes": "pack",
+    "do": {"pack": {"type": "svnadmin pack", "says": "In place."}},
+}
+
+
+def case(better: str, worse: str, ratio: float, call: str = FASTER, **where: str) -> Case:
+    found = {axis: (value,) for axis, value in where.items()}
+    return Case(better, worse, ratio, ratio / 1.1, ratio * 1.1, call, found)
+
+
+def card(*cases: Case, given: dict[str, Any] | None = None) -> Card:
+    return Teller(Question("packing", PACK if given is None else given), cases).card()
+
+
+def answered(
+    frame: Any, asked: Asked, given: Any = ("command", "repo", "cache"), **tables: Any
+) -> Any:
+    on = terms(ORDER, given)
+    made = {n: make_table(frame, n, d, ORDER, on.block) for n, d in tables.items()}
+    rows = [(d, made[n].to_dict("records")) for n, d in tables.items()]
+    return cards(tell(frame, on), on, rows, asked)
+
+
+def compare(axis: str, baseline: str, candidate: str) -> dict[str, Any]:
+    sides = {"axis": axis, "baseline": baseline, "candidates": [candidate]}
+    return {"compare": sides, "rows": [], "columns": []}
+
+
+def test_what_is_better_somewhere_and_worse_nowhere_is_the_answer_with_the_most_and_the_least() -> (
+    None
+):
+    found = card(
+        case("pack", "nopack", 5.7, ra="svn", cache="cold"),
+        case("pack", "nopack", 1.2, ra="http", cache="cold"),
+        case("pack", "nopack", 1.01, NOT_SHOWN, ra="svn", cache="hot-os"),
+    )
+    assert (found.kind, found.answer) == ("yes", "yes")
+    assert found.said == "pack is faster in 2 of 3 cases and slower in none."
+    assert "5.70 times as fast as nopack (95 %: 5.18 to 6.27): svn cold;" in found.gain
+    assert "at the least 1.20 times" in found.gain and "http cold." in found.gain
+    assert found.costs == ["No difference of 10 % shown: svn hot-os."]
+    assert found.do == [{"value": "pack", "type": "svnadmin pack", "says": "In place."}]
+
+
+def test_no_is_the_answer_where_the_other_value_is_better() -> None:
+    assert card(case("nopack", "pack", 1.5)).answer == "no"
+    assert card(case("nopack", "pack", 1.5), given={}).answer == "nopack"
+
+
+def test_what_is_worse_somewhere_depends_on_the_fewest_axes_that_part_it() -> None:
+    found = card(
+        case("pack", "nopack", 3.0, ra="svn", cache="cold"),
+        case("pack", "nopack", 2.0, ra="http", cache="cold"),
+        case("nopack", "pack", 1.3, ra="svn", cache="hot-os"),
+    )
+    assert (found.kind, found.answer) == ("it depends", "it depends on cache")
+    assert found.parts == [
+        "cold: pack, 2.00 to 3.00 times as fast in 2 of 2 cases",
+        "hot-os: nopack, 1.30 times as fast",
+    ]
+    assert "nopack is faster: svn hot-os (1.30 times)." in found.costs
+    assert found.said == "Of 3 cases pack is faster in 2 and nopack in 1."
+
+
+def test_access_that_disagrees_is_told_apart() -> None:
+    ways = case("pack", "nopack", 3.0, ra="svn"), case("nopack", "pack", 2.0, ra="http")
+    assert card(*ways).answer == "it depends on the access"
+
+
+def test_a_case_that_is_about_all_values_of_an_axis_is_not_parted_by_it() -> None:
+    everywhere = case("f7", "f6", 1.2, cache="hot-os")
+    one = case("f6", "f7", 1.1, cache="cold", packing="nopack")
+    assert depends_on([everywhere, one], ["packing", "cache"]) == ("cache",)
+    assert depends_on([replace(everywhere, where={}), one], ["packing", "cache"]) == ()
+
+
+def test_what_few_cases_tell_is_not_called_an_answer_to_all() -> None:
+    others = [case("pack", "nopack", 1.05, TOO_NOISY, ra=ra) for ra in ("http", "file")]
+    found = card(case("pack", "nopack", 2.0, ra="svn"), *others)
+    assert found.answer == "it depends" and found.said.startswith("Only in some cases: ")
+    assert found.costs == ["Not told, for runs scatter too much: http; file."]
+
+
+@pytest.mark.parametrize(
+    ("call", "answer"), [(NOT_SHOWN, "no difference"), (TOO_NOISY, "not told")]
+)
+def test_nothing_clear_is_no_answer(call: str, answer: str) -> None:
+    found = card(
+        case("pack", "nopack", 1.02, call, ra="svn"),
+        case("nopack", "pack", 1.01, NOT_SHOWN, ra="http"),
+    )
+    assert (found.answer, found.gain, found.do) == (answer, "", [])
+
+
+def test_what_was_never_compared_is_not_measured() -> None:
+    frame = measured(factors(f7=0.5), format=["f6", "f7"], config=["slow"])
+    (of_format, of_config, *_) = answered(
+        frame, Asked({"format": {"ask": "F?"}, "config": {"ask": "C?"}})
+    )
+    assert (of_format["ask"], of_format["answer"]) == ("F?", "f7")
+    assert of_config["answer"] == "not measured" and not of_config["cases"]
+
+
+def test_too_few_rounds_say_so() -> None:
+    frame = measured(factors(f7=0.5), rounds=3)
+    (found, *_) = answered(frame, Asked({"format": {"ask": "F?"}}))
+    assert found["answer"] == "not told" and "3 rounds" in found["said"]
+
+
+def test_each_axis_that_was_compared_has_a_card_without_being_asked() -> None:
+    found = answered(measured(factors(f7=0.5)), Asked({"config": {"ask": "C?"}}))
+    assert [one["axis"] for one in found] == ["config", "ra", "format"]
+
+
+def test_what_is_given_is_answered_by_the_table_that_compares_it() -> None:
+    frame = measured(factors(svn=0.5))
+    given = ("ra", "command", "repo", "cache")
+    asked = Asked({"ra": {"ask": "http or svn?", "between": ["http", "svn"]}})
+    tables = {"a": compare("ra", "http", "svn"), "b": compare("ra", "http", "file")}
+    (found, *_) = answered(frame, asked, given, **tables)
+    assert found["answer"] == "svn" and len(found["cases"]) == 16
+    assert {one["worse"] for one in found["cases"]} == {"http"}
+
+
+def test_what_is_decided_for_all_cells_is_one_sentence_with_the_error_of_an_average() -> None:
+    def seconds(axes: dict[str, str]) -> float:
+        return 0.5 if (axes["format"], axes["command"]) == ("f7", "log") else 1.0
+
+    frame = measured(seconds, noise=0.02, rounds=8)
+    asked = Asked({"format": {"ask": "Faster?", "overall": True}})
+    (found, *_) = answered(frame, asked, a=compare("format", "f6", "f7"))
+    said = re.fullmatch(
+        r"f7: faster in 12 of 24, slower in none, no difference shown in 12; (.*) times as fast as f6 in the "
+        r"geometric mean \(95 %: (.*) to (.*)\)\.",
+        found["said"],
+    )
+    assert said, found["said"]
+    mean, low, high = map(float, said.groups())
+    assert abs(mean - 2**0.5) < 0.02 and low <= mean <= high
+    narrowest = min(one["high"] / one["low"] for one in found["cases"])
+    assert 1 < high / low < narrowest
+    assert found["answer"] == "f7"
+
+
+def test_an_overall_mean_of_nothing_but_noise_holds_one_and_is_no_answer() -> None:
+    frame = measured(lambda _: 1.0, noise=0.05, rounds=8)
+    asked = Asked({"format": {"ask": "Faster?", "overall": True}})
+    (found, *_) = answered(frame, asked, a=compare("format", "f6", "f7"))
+    low, high = map(float, re.findall(r"95 %: (.*) to (.*)\)", found["said"])[0])
+    assert low < 1 < high and found["answer"] in ("not told", "no difference")
+
+
+def test_markdown_keeps_text_text_and_code_code() -> None:
+    said = card(case("pack", "nopack", 2.0, repo="a|b*")).as_data()
+    said["do"] = [{"value": "pack", "type": "svnadmin pack REPO", "says": "`upgrade` does_not."}]
+    text = markdown_of("A *study*", [said])
+    assert text.startswith("## A \\*study\\*\n\n**Pack?** yes\n")
+    assert "pack: `svnadmin pack REPO` `upgrade` does\\_not." in text

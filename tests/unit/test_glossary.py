@@ -1,0 +1,80 @@
+"""The glossary: what it has to explain, and how words carry their meaning where they are first met."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from vcsbench.config.glossary import load_glossary
+from vcsbench.config.study import load_study
+from vcsbench.errors import UserError
+from vcsbench.report.cards import explain
+
+ROOT = Path(__file__).parents[2]
+DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+
+
+@pytest.mark.parametrize("name", DEFAULT["grid"])
+def test_each_value_that_a_default_grid_names_is_explained(name: str) -> None:
+    study, glossary = load_study(ROOT / "config" / "studies" / f"{name}.yaml"), load_glossary(ROOT)
+    wanted: dict[str, set[str]] = {axis: set() for axis in study.axes}
+    for part in DEFAULT["grid"][name]["include"]:
+        for axis, given in study.axes.items():
+            values = {
+                "commands": list(study.commands),
+                "repositories": [
+                    repo
+                    for repo, one in DEFAULT["repositories"].items()
+                    if name in one.get("studies", [name])
+                ],
+                "filesystems": list(DEFAULT["filesystems"]),
+                "storage and filesystems": ["storage", *DEFAULT["filesystems"]],
+            }.get(str(given), given if isinstance(given, list) else [])
+            named = part.get(axis, values)
+            wanted[axis] |= set([named] if isinstance(named, str) else named)
+    missing = [(a, v) for a, vs in wanted.items() for v in sorted(vs) if not glossary.of(a, v)]
+    assert any(wanted.values()) and not missing
+
+
+def test_a_word_carries_its_meaning_where_it_is_first_met_and_text_stays_text() -> None:
+    say = explain({"hot": "After a cold one.", "hot-os": 'In "memory".'})
+    assert say("hot-os, hot & hot-os") == (
+        '<abbr title="In &quot;memory&quot;.">hot-os</abbr>, '
+        '<abbr title="After a cold one.">hot</abbr> &amp; hot-os'
+    )
+    assert say("<b>`hot`") == "&lt;b&gt;<code>hot</code>"
+    assert explain({})("a `b`") == "a <code>b</code>"
+
+
+def test_a_file_of_words_that_is_wrong_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "words.yaml").write_text("axes: {ra: {svn: 5}}\nothers: {}\n")
+    with pytest.raises(UserError, match=r"words\.yaml: `axes\.ra\.svn`: 5 is not of type 'string'"):
+        load_glossary(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("questions", "says"),
+    [
+        ("{colour: {ask: Which?}}", "`questions`: the study has no axis colour"),
+        (
+            '{packing: {ask: Pack?, "yes": packed}}',
+            "`questions.packing.yes`: the axis has no value packed",
+        ),
+        (
+            "{packing: {ask: Pack?, do: {all: {type: x}}}}",
+            "`questions.packing.do`: the axis has no value all",
+        ),
+    ],
+)
+def test_a_question_about_what_the_study_lacks_is_refused(
+    tmp_path: Path, questions: str, says: str
+) -> None:
+    text = (ROOT / "config" / "studies" / "builds.yaml").read_text()
+    head, tail = text.split("questions:", 1)
+    path = tmp_path / "builds.yaml"
+    path.write_text(f"{head}questions: {questions}\n\ncommands:{tail.split('commands:', 1)[1]}")
+    with pytest.raises(UserError, match=says):
+        load_study(path)

@@ -1,0 +1,264 @@
+"""The answers: a card for each question that a reader has to decide, from what was compared of its axis.
+
+Nothing is averaged over what the reader cannot change: a card counts cases, and names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from vcsbench.advice.cases import Case, by_values, depends_on, sides_of
+from vcsbench.advice.sentences import NAMED, Sentences, capital, factor
+from vcsbench.compare.decisions import USUAL, Limits
+from vcsbench.metrics import DEFAULT, metric_of
+from vcsbench.metrics.metric import Metric
+from vcsbench.words import enumeration
+
+YES, NO, DEPENDS, ALIKE, UNTOLD = "yes", "no", "it depends", "no difference", "not told"
+NOT_MEASURED = "not measured"
+NOTHING = "Nothing that was measured compares two of them."
+# In fewer of the cases than this share, something is better in some cases only.
+MOST = 0.5
+
+
+@dataclass(frozen=True)
+class Card:
+    """The answer to a question about an axis: `answer` is yes, no, the values that are better somewhere and
+    worse nowhere, `it depends`, `no difference`, `not told` or `not measured`, and `kind` says which of these
+    (`value` for values). `said` says it in a sentence, `gain` by how much, `parts` on what it depends,
+    `costs` where another value is better or nothing was told. `do` is what to type, `cases` is all that was
+    compared."""
+
+    axis: str
+    ask: str
+    kind: str
+    answer: str
+    said: str
+    gain: str = ""
+    parts: list[str] = field(default_factory=list)
+    costs: list[str] = field(default_factory=list)
+    do: list[dict[str, str]] = field(default_factory=list)
+    cases: list[dict[str, Any]] = field(default_factory=list)
+
+    def as_data(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of an axis, as the study's file says it; `typed` is what to type where that is silent."""
+
+    axis: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+    typed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ask(self) -> str:
+        """The question."""
+        return str(self.given.get("ask", f"Which {self.axis.replace('_', ' ')}?"))
+
+    def answer(self, good: Sequence[str]) -> tuple[str, str]:
+        """The kind of the answer that some values are, and the answer."""
+        if "yes" not in self.given:
+            return "value", enumeration(good, "or")
+        kind = YES if good == [self.given["yes"]] else NO
+        return ("value", enumeration(good, "or")) if len(good) > 1 else (kind, kind)
+
+    def do(self, values: Sequence[str]) -> list[dict[str, str]]:
+        """What to type to get each of these values, and what that does."""
+        said = [(value, self.given.get("do", {}).get(value, {})) for value in values]
+        found = [
+            {
+                "value": v,
+                "type": one.get("type", self.typed.get(v, "")),
+                "says": one.get("says", ""),
+            }
+            for v, one in said
+        ]
+        return [one for one in found if one["type"] or one["says"]]
+
+
+class Teller:
+    """Makes the card of a question from its cases."""
+
+    def __init__(
+        self,
+        question: Question,
+        cases: Sequence[Case],
+        metric: Metric | None = None,
+        limits: Limits = USUAL,
+    ) -> None:
+        metric = metric or metric_of(DEFAULT)
+        self.question, self.cases, self.limits = question, cases, limits
+        self.words, self.say = metric.words, Sentences(metric)
+        axes = dict.fromkeys(axis for case in cases for axis in case.where)
+        # What all cases have alike tells none apart.
+        self.told = [a for a in axes if len({case.where.get(a) for case in cases}) > 1]
+        self.sides = sides_of(cases, self.words.better)
+
+    def card(self, why_not: str = "") -> Card:
+        """The card; `why_not` is why nothing was compared."""
+        question, sides = self.question, self.sides
+        if not self.cases:
+            answer = UNTOLD if why_not else NOT_MEASURED
+            return Card(question.axis, question.ask, UNTOLD, answer, why_not or NOTHING)
+        if not sides.clear:
+            kind = UNTOLD if sides.untold else ALIKE
+            card = Card(question.axis, question.ask, kind, kind, self._nothing_clear())
+            return self._with(card, [], self._quiet() if sides.untold else [])
+        good = sides.good
+        if not good:
+            return self._depends()
+        others = [case.worse for case in sides.clear if case.worse not in good]
+        kind, answer = question.answer(good)
+        said = f"{enumeration(good, 'or')} {self.words.is_better} in {self._of(sides.clear)}"
+        said += f" and {self.words.worse} in none." if others else "."
+        if len(sides.clear) < MOST * len(self.cases):
+            kind = answer = DEPENDS
+            said = f"Only in some cases: {said}"
+        card = Card(
+            question.axis, question.ask, kind, answer, said, capital(self._gain(sides.clear))
+        )
+        return self._with(card, good, self._quiet())
+
+    def _with(self, card: Card, values: Sequence[str], costs: list[str]) -> Card:
+        return Card(
+            **{
+                **vars(card),
+                "costs": costs,
+                "do": self.question.do(values),
+                "cases": [self._row(case) for case in self.cases],
+            }
+        )
+
+    def _depends(self) -> Card:
+        """Of an axis of which each value is worse somewhere."""
+        clear = self.sides.clear
+        on = depends_on(clear, self.told)
+        names = enumeration([axis.replace("_", " ") for axis in on])
+        answer = f"it depends on {_the_access(names)}" if on else DEPENDS
+        groups = by_values(clear, on) if on else {}
+        whole = by_values(self.cases, on)
+        parts = [
+            self._part(dict(zip(on, values, strict=True)), some, len(whole[values]))
+            for values, some in groups.items()
+        ]
+        wins: dict[str, list[Case]] = {}
+        for case in clear:
+            wins.setdefault(case.better, []).append(case)
+        (first, some), *others = sorted(wins.items(), key=lambda one: -len(one[1]))
+        counted = [f"{first} {self.words.is_better} in {len(some)}"]
+        counted += [f"{value} in {len(some)}" for value, some in others]
+        said = f"Of {len(self.cases)} cases {enumeration(counted)}."
+        gain = f"{first}: {self._gain(some)}"
+        card = Card(self.question.axis, self.question.ask, DEPENDS, answer, said, gain, parts)
+        return self._with(card, list(wins), [*self._losses(wins), *self._quiet()])
+
+    def _part(self, values: Mapping[str, str], cases: Sequence[Case], whole: int) -> str:
+        """`pack: f7, 1.2 to 2.8 times as fast in 6 of 8 cases`: what the cases with some values tell."""
+        where = self.say.choice(values)
+        good = sides_of(cases, self.words.better).good
+        if not good:
+            return f"{where}: one here, another there"
+        often = f" in {len(cases)} of {whole} cases" if whole > 1 else ""
+        return f"{where}: {enumeration(good, 'or')}, {self._span(cases)}{often}"
+
+    def _losses(self, wins: Mapping[str, list[Case]]) -> list[str]:
+        """Of each value but the one that is better most often, where it is better."""
+        most = max(wins, key=lambda value: len(wins[value]))
+        return [
+            f"{value} {self.words.is_better}: {self._named(some, times=True)}."
+            for value, some in wins.items()
+            if value != most
+        ]
+
+    def _quiet(self) -> list[str]:
+        """Where no difference was shown, and where nothing was told."""
+        said = []
+        if self.sides.alike:
+            said.append(f"No difference of {self._notable} shown: {self._named(self.sides.alike)}.")
+        if self.sides.untold:
+            said.append(f"Not told, for runs scatter too much: {self._named(self.sides.untold)}.")
+        return said
+
+    def _nothing_clear(self) -> str:
+        alike, untold = self.sides.alike, self.sides.untold
+        if not untold:
+            return f"No difference of {self._notable} is shown in {self._of(alike)}."
+        return (
+            f"Runs scatter too much in {self._of(untold)}; none shows which is {self.words.better}."
+        )
+
+    @property
+    def _notable(self) -> str:
+        return f"{self.limits.notable_pct:g} %"
+
+    def _of(self, some: Sequence[Case]) -> str:
+        """`15 of 20 cases`."""
+        if len(self.cases) == 1:
+            return "the one case"
+        if len(some) == len(self.cases):
+            return f"all {len(some)} cases"
+        return f"{len(some)} of {len(self.cases)} cases"
+
+    def _gain(self, clear: Sequence[Case]) -> str:
+        """By how much at the most and at the least, and where."""
+        most, least = max(clear, key=_ratio), min(clear, key=_ratio)
+        said = f"at the most {self._times(most)}{self._at(most)}"
+        return (
+            f"{said}."
+            if most is least
+            else f"{said}; at the least {self._times(least)}{self._at(least)}."
+        )
+
+    def _times(self, case: Case) -> str:
+        ratio, low, high = map(factor, (case.ratio, case.low, case.high))
+        return f"{ratio} times {self.words.as_good} {case.worse} (95 %: {low} to {high})"
+
+    def _span(self, cases: Sequence[Case]) -> str:
+        ratios = [factor(f(cases, key=_ratio).ratio) for f in (min, max)]
+        return (
+            f"{' to '.join(dict.fromkeys(ratios))} times {self.words.as_good.removesuffix(' as')}"
+        )
+
+    def _at(self, case: Case) -> str:
+        """`: svn log cold with f7, config slow`."""
+        where = self.label(case)
+        held = self.say.choice({a: v for a, v in case.fixed.items() if v})
+        told = ", ".join(filter(None, [where, held and f"all with {held}"]))
+        return f": {told}" if told else ""
+
+    def label(self, case: Case) -> str:
+        """A case by what tells it from the others: `svn log cold, pack`."""
+        one = {a: case.where[a][0] for a in self.told if len(case.where.get(a, ())) == 1}
+        several = [
+            enumeration([self.say.choice({a: value}) for value in case.where[a]], "or")
+            for a in self.told
+            if len(case.where.get(a, ())) > 1
+        ]
+        return ", ".join(filter(None, [self.say.choice(one), *several]))
+
+    def _named(self, cases: Sequence[Case], times: bool = False) -> str:
+        """Cases by their names; of many the first and how many more."""
+        if len(cases) == len(self.cases):
+            return f"all {len(cases)} cases" if len(cases) > 1 else "the one case"
+        names = [self.label(c) + (f" ({factor(c.ratio)} times)" if times else "") for c in cases]
+        more = len(names) - NAMED
+        # One more is as soon named as counted.
+        return "; ".join(names if more < 2 else [*names[:NAMED], f"and {more} more"])
+
+    def _row(self, case: Case) -> dict[str, Any]:
+        numbers = {"ratio": case.ratio, "low": case.low, "high": case.high}
+        told = {"better": case.better, "worse": case.worse, "call": case.call}
+        return {"where": self.label(case) or "all cells", **told, **numbers}
+
+
+def _ratio(case: Case) -> float:
+    return case.ratio
+
+
+def _the_access(names: str) -> str:
+    """`ra` in words."""
+    return " ".join("the access" if word == "ra" else word for word in names.split())

@@ -1,0 +1,70 @@
+"""A user's mix of commands: how many of a hundred are which."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vcsbench.config.study import Study, load_study
+from vcsbench.errors import UserError
+
+WHOLE = 100.0
+Mix = Mapping[str, float] | Sequence[Mapping[str, Any]]
+
+
+def entries_of(mix: Mix | None, study: Study) -> list[dict[str, Any]]:
+    """The key `mix` for a study: of each part its `name`, its `weight` in per cent, and `where`, the values
+    of axes of its cells. [] where there is no mix, or the study lacks an axis that it names."""
+    if not mix:
+        return []
+    if isinstance(mix, Mapping):
+        axis = study.command_axis
+        return [{"name": n, "weight": float(w), "where": {axis: n}} for n, w in mix.items()]
+    if not set(mix[0]["where"]) <= set(study.axes):
+        return []
+    return [
+        {
+            "name": " ".join(part["where"].values()),
+            "weight": float(part["weight"]),
+            "where": dict(part["where"]),
+        }
+        for part in mix
+    ]
+
+
+def check_mix(mix: Mix | None, root: Path, where: str) -> None:
+    """Raise a UserError where the weights are not 100 in all, or something is named that no study has;
+    `where` is the file that says it."""
+    if not mix:
+        return
+    if isinstance(mix, Mapping):
+        parts: list[dict[str, Any]] = [
+            {"weight": weight, "where": {"command": name}} for name, weight in mix.items()
+        ]
+    else:
+        parts = [dict(part) for part in mix]
+    total = math.fsum(part["weight"] for part in parts)
+    if not math.isclose(total, WHOLE, abs_tol=0.01):
+        raise UserError(
+            f"{where}: `mix`: the weights are {total:g} in all; make them 100 (per cent)"
+        )
+    if len({frozenset(part["where"]) for part in parts}) > 1:
+        raise UserError(f"{where}: `mix`: say of each part the same axes in `where`")
+    if len({frozenset(part["where"].items()) for part in parts}) < len(parts):
+        raise UserError(f"{where}: `mix`: two parts are about the same cells; make them one")
+    studies = [load_study(path) for path in sorted((root / "config" / "studies").glob("*.yaml"))]
+    axes = sorted({axis for study in studies for axis in study.axes})
+    commands = sorted({name for study in studies for name in study.commands})
+    for part in parts:
+        for axis, value in part["where"].items():
+            if axis not in axes:
+                raise UserError(
+                    f"{where}: `mix`: no study has an axis {axis}; they have {', '.join(axes)}"
+                )
+            if axis == "command" and value not in commands:
+                raise UserError(
+                    f"{where}: `mix`: no study measures the command {value}; they measure "
+                    f"{', '.join(commands)}"
+                )
