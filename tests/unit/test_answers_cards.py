@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from vcsbench.advice.cards import Card, Question, Teller
 from vcsbench.advice.cardtext import markdown_of
 from vcsbench.advice.cases import Case, depends_on
 from vcsbench.advice.recommend import tell
+from vcsbench.axes.config import to_type
 from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
 from vcsbench.compare.tables import make_table
 
@@ -178,3 +180,11 @@ def test_markdown_keeps_text_text_and_code_code() -> None:
     text = markdown_of("A *study*", [said])
     assert text.startswith("## A \\*study\\*\n\n**Pack?** yes\n")
     assert "pack: `svnadmin pack REPO` `upgrade` does\\_not." in text
+
+
+def test_what_to_type_for_a_server_configuration_is_what_was_measured() -> None:
+    root = Path(__file__).parents[2]
+    assert to_type(root, "slow") == "svnserve --threads. httpd as it is"
+    assert to_type(root, "medium") == (
+        "svnserve --threads --memory-cache-size 256. httpd SVNInMemoryCacheSize 262144"
+    )

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from vcsbench.report.terminal import AT_MOST, Found, lines, read
+from vcsbench.report.terminal import AT_MOST, Found, lines, read, typed
 
 FASTER = "faster"
 
@@ -68,7 +68,7 @@ def test_each_question_has_a_line_with_its_answer_by_how_much_and_where() -> Non
         "For your mix: 100 % log?  f7, 0.2 s a command",
         "8 of 12 comparisons answered",
         "2 reproduced, 1 differs, 1 inconclusive, of 5 published findings",
-        "Next: 15 min more (MINUTES=27) would tell all of these at 10 %.",
+        "Next: make report MINUTES=27: 15 min more would tell all of these at 10 %.",
     ]
 
 
@@ -79,6 +79,13 @@ def test_there_are_never_more_than_ten_lines() -> None:
     assert (
         len(lines([Found(one["ask"], advice(one), ACCOUNT, VERDICTS) for one in asked])) == AT_MOST
     )
+
+
+def test_what_to_type_next_is_the_command_that_began_the_run() -> None:
+    given = {"REPO": "/srv/my repo", "STUDY": "", "ARGS": "--configfile mine.yaml", "HOME": "/root"}
+    said = lines([Found("one", advice(), ACCOUNT, VERDICTS)], typed(given))
+    command = "make report REPO='/srv/my repo' ARGS='--configfile mine.yaml' MINUTES=27"
+    assert said[-1] == f"Next: {command}: 15 min more would tell all of these at 10 %."
 
 
 def test_several_studies_have_a_line_each() -> None:

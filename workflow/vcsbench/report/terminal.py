@@ -7,6 +7,9 @@ much was answered, what became of the findings, and what more minutes would tell
 from __future__ import annotations
 
 import csv
+import os
+import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,17 +38,17 @@ class Found(NamedTuple):
     verdicts: Sequence[str]
 
 
-def lines(found: Sequence[Found]) -> list[str]:
-    """The lines, at most AT_MOST."""
+def lines(found: Sequence[Found], command: str = "make report") -> list[str]:
+    """The lines, at most AT_MOST; `command` is what to type to go on."""
     if len(found) == 1:
-        return _of_one(found[0])
+        return _of_one(found[0], command)
     width = max((len(one.study) for one in found), default=0)
     said = [f"{one.study.ljust(width)}  {'; '.join(_counts(one))}" for one in found]
     more = len(said) - AT_MOST
     return said if more <= 0 else [*said[: AT_MOST - 1], f"and {more + 1} studies more"]
 
 
-def _of_one(found: Found) -> list[str]:
+def _of_one(found: Found, command: str) -> list[str]:
     chosen = _answers(found.advice)
     kept = chosen[: AT_MOST - OTHERS]
     left = chosen[len(kept) :]
@@ -53,7 +56,7 @@ def _of_one(found: Found) -> list[str]:
         kept = [*kept[:-1], ("And more", f"{len(left) + 1} other questions in the report")]
     width = max((len(ask) for ask, _ in kept), default=0)
     said = [f"{ask.ljust(width)}  {text}" for ask, text in kept]
-    return [*said, *map(_capital, _counts(found)), *_next(found.account)]
+    return [*said, *map(_capital, _counts(found)), *_next(found.account, command)]
 
 
 def _answers(advice: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -94,9 +97,20 @@ def _counts(found: Found) -> Iterator[str]:
         yield f"{measured}, of {count_of(len(found.verdicts), 'published finding')}"
 
 
-def _next(account: Mapping[str, Any]) -> list[str]:
+def _next(account: Mapping[str, Any], command: str) -> list[str]:
+    """`Next: make report MINUTES=27: 15 min more would tell all of these at 10 %.`"""
     made = bought(account)
-    return [f"Next: {one}" for one in made.sentences if "MINUTES=" in one][:1] if made else []
+    found = (
+        re.fullmatch(r"(.*) \((MINUTES=\d+)\)(.*)", one) for one in (made.sentences if made else ())
+    )
+    return [f"Next: {command} {one[2]}: {one[1]}{one[3]}" for one in found if one][:1]
+
+
+def typed(environment: Mapping[str, str]) -> str:
+    """The command that began the run, but for how long: what make hands over of its own command line."""
+    names = ("REPO", "STUDY", "ARGS")
+    given = [f"{name}={shlex.quote(environment[name])}" for name in names if environment.get(name)]
+    return " ".join(["make report", *given])
 
 
 def _capital(text: str) -> str:
@@ -119,4 +133,4 @@ def read(results: Path) -> list[Found]:
 
 
 if __name__ == "__main__":
-    sys.stdout.writelines(f"{line}\n" for line in lines(read(Path("results"))))
+    sys.stdout.writelines(f"{line}\n" for line in lines(read(Path("results")), typed(os.environ)))
