@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from vcsbench.advice.answers import Asked, cards
 from vcsbench.advice.cards import Card, Question, Teller
 from vcsbench.advice.cardtext import markdown_of
 from vcsbench.advice.cases import Case, depends_on
+from vcsbench.advice.overall import Rounds, over_all
 from vcsbench.advice.recommend import tell
 from vcsbench.axes.config import to_type
 from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
@@ -172,6 +174,19 @@ def test_an_overall_mean_of_nothing_but_noise_holds_one_and_is_no_answer() -> No
     (found, *_) = answered(frame, asked, a=compare("format", "f6", "f7"))
     low, high = map(float, re.findall(r"95 %: (.*) to (.*)\)", found["said"])[0])
     assert low < 1 < high and found["answer"] in ("not told", "no difference")
+
+
+def test_the_error_of_an_overall_mean_is_what_it_scatters_by() -> None:
+    on, definition = terms(ORDER), compare("format", "f6", "f7")
+    squares = []
+    for seed in range(30):
+        frame = measured(lambda _: 1.0, noise=0.05, rounds=6, seed=seed, config=["slow"])
+        rows = make_table(frame, "a", definition, ORDER, on.block).to_dict("records")
+        told = tell(frame, on)
+        found = over_all(rows, Rounds(told.rounds, ORDER, on.block, told.noise), "format")
+        assert found.pairs == len(rows) == 12
+        squares.append((math.log(found.value) / found.error) ** 2)
+    assert 0.5 < sum(squares) / len(squares) < 1.8
 
 
 def test_markdown_keeps_text_text_and_code_code() -> None:
