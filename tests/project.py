@@ -48,6 +48,7 @@ class Project:
         """Lay keys over config/config.yaml; without twins, and with one run in a cell-round, unless `keys`
         wants more."""
         base = {
+            "studies": ["fsfs-san-2014"],
             "storages": {"disk": str(self.path / "storage")},
             "scratch": str(self.path / "scratch"),
             "twins": 0,

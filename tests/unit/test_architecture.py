@@ -50,6 +50,7 @@ ALL_USE = {
     "modules",
     "contents",
     "treefiles",
+    "formats",
 }
 # What starts everything, and so may use everything.
 STARTS = {"__main__"}

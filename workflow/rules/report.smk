@@ -52,6 +52,7 @@ rule report:
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
         own=PLAN.config["repository"] or "",
+        found=lambda wildcards: inputs.found_of(wildcards, HOUSE.here),
     script:
         "../scripts/report.py"
 

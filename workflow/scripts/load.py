@@ -9,7 +9,7 @@ from vcsbench.storages import full
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import copies, dumps, nursery
 from vcsbench.subjects.repository.labels import Variant
-from vcsbench.subjects.repository.loader import load_source
+from vcsbench.subjects.repository.loader import at_once, load_source
 from vcsbench.subjects.repository.room import choose_place
 from vcsbench.wholefile import write_json
 
@@ -37,7 +37,7 @@ def main() -> None:
         place: len(copies.missing(place.path, variants, params.copies, files=0))
         for place, variants in storages.items()
     }
-    place = choose_place(source.estimate(), len(params.variants), scratch, wanted)
+    place = choose_place(source.estimate(), at_once(params.variants), scratch, wanted)
     with nursery.kept_if_whole(place, repo) as into, full.told(place.path, OTHERWISE):
         facts = load_source(source, params.variants, into)
         record = {"repo": repo, "identity": params.identity, "path": str(into), "made": params.made}

@@ -15,7 +15,8 @@ with logged(snakemake.log[0]):
     study = load_study(snakemake.input.study)
     definitions = Path(snakemake.input.definitions)
     params = snakemake.params
-    made_with = {name: params[name] for name in ("order", "expectations", "baselines", "own")}
+    names = ("order", "expectations", "baselines", "own", "found")
+    made_with = {name: params[name] for name in names}
     write_json(snakemake.output.made_with, made_with)
     results = read_results(study, Path("results"), definitions, **made_with)
     write_sealed(snakemake.output.page, build_page(results))

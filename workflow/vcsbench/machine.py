@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
+
+from vcsbench.formats import NEWEST, RELEASES
 
 # Where httpd and its modules are; the first that exists counts. Debian's first, then Fedora's and BSD's.
 HTTPD = ("/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/local/sbin/httpd")
@@ -44,6 +48,13 @@ class Machine:
         """Whether a program can be run."""
         return self.deployed or shutil.which(program) is not None
 
+    @cached_property
+    def newest_format(self) -> str:
+        """The newest format that svnadmin makes here, which it upgrades to."""
+        release = "" if self.deployed else said_by("svnadmin", "--version", "-q")
+        made = [fmt for fmt, since in RELEASES.items() if _numbers(since) <= _numbers(release)]
+        return made[-1] if made else NEWEST
+
     def clearing(self, wanted: str) -> str:
         """How caches get cold here: `drop-caches`, `evict`, or "" where neither is possible."""
         if wanted in ("auto", "drop-caches") and can_drop_caches():
@@ -51,6 +62,18 @@ class Machine:
         if wanted in ("auto", "evict") and self.has("vmtouch"):
             return "evict"
         return ""
+
+
+def said_by(*argv: str) -> str:
+    """What a program prints; "" where it cannot be run, or fails."""
+    try:
+        return subprocess.check_output(argv, stderr=subprocess.DEVNULL, text=True).strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _numbers(release: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", release)]
 
 
 @cache

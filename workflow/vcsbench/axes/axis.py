@@ -82,6 +82,11 @@ class Axis:
         """Why a cell with this value cannot be measured here, in a clause; "" if it can."""
         return ""
 
+    def own(self, here: Here) -> list[str]:
+        """What the word that stands for the axis's values has found out of the user's own repository, in
+        sentences."""
+        return []
+
     def limits(self, guests: Sequence[str]) -> list[str]:
         """What a study with this axis says nothing about, in sentences for its report; `guests` are the
         hypervisors that it ran under."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from vcsbench.config.configuration import Config
 from vcsbench.machine import Machine
 
 if TYPE_CHECKING:
-    from vcsbench.sources.base import Source
+    from vcsbench.sources.base import Source, Stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +38,18 @@ class Here:
     def head(self, repo: str) -> dict[str, Any]:
         """Where the youngest tree of a repository is to be had without its history (Source.head)."""
         return self.sources[repo].head()
+
+    @property
+    def only(self) -> str:
+        """The name of the repository, where there is one only: the user's own, say; else ""."""
+        return next(iter(self.sources)) if len(self.sources) == 1 else ""
+
+    @cached_property
+    def stored(self) -> Stored | str:
+        """How that lies on disk; a clause on why that is not known, where it is not."""
+        if not self.only:
+            return "there are several repositories"
+        return self.sources[self.only].stored()
 
     @property
     def root(self) -> Path:

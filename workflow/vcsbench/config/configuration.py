@@ -13,10 +13,12 @@ from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
-# Of `studies`: those that have a grid.
+# Of `studies`: the published ones that have a grid.
 ALL = "all"
-# Of `minutes`: each study that is not named.
+# Of `minutes`: each study that is not named; of `studies`: where there is no repository of the user's own.
 OTHERWISE = "otherwise"
+# Of `studies`: where there is one.
+OF_REPOSITORY = "repository"
 DEFAULTS: dict[str, Any] = {
     "repository": None,
     "expectations": [],
@@ -89,11 +91,8 @@ def load_config(
     validate(dict(raw), "config", lambda keys: where(files, keys))
     values = {**DEFAULTS, **raw}
     values["thresholds"] = {**THRESHOLDS, **values["thresholds"]}
-    if values["studies"] == [ALL]:
-        values["studies"] = list(values["grid"])
-    studies = {
-        name: load_study(root / "config" / "studies" / f"{name}.yaml") for name in values["studies"]
-    }
+    studies = _studies(values, root / "config" / "studies")
+    values["studies"] = list(studies)
     config = Config(root, tuple(files), values, studies)
     _check_storage(config)
     _check_length(config)
@@ -102,6 +101,16 @@ def load_config(
     _check_studies(config)
     check_mix(config["mix"], root, config.where(["mix"]) if config["mix"] else "")
     return config
+
+
+def _studies(values: Mapping[str, Any], folder: Path) -> dict[str, Study]:
+    """The studies to run, by name."""
+    named = values["studies"]
+    if isinstance(named, Mapping):
+        named = named[OTHERWISE if values["repository"] is None else OF_REPOSITORY]
+    every = named == [ALL]
+    found = {n: load_study(folder / f"{n}.yaml") for n in (values["grid"] if every else named)}
+    return {name: study for name, study in found.items() if study.published or not every}
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -65,6 +65,10 @@ class Study:
         """The axes that take their values from what a word stands for: `repositories`, `servers`."""
         return [axis for axis, given in self.axes.items() if given == word]
 
+    def axes_named(self) -> list[str]:
+        """The axes that take their values from what any word stands for."""
+        return [axis for axis, given in self.axes.items() if isinstance(given, str)]
+
     @property
     def command_axis(self) -> str:
         """The axis that takes `commands`, or else the axis `command`, which the study may not have."""

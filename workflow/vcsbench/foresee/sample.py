@@ -22,7 +22,7 @@ from vcsbench.storages.place import Place, resolve
 from vcsbench.storages.runfolder import abandoned_places, remove_abandoned, run_folder
 from vcsbench.subjects.repository import dumps, nursery, svnadmin
 from vcsbench.subjects.repository.labels import EMPTY, FOLDER, Variant
-from vcsbench.subjects.repository.loader import load_source
+from vcsbench.subjects.repository.loader import at_once, load_source
 from vcsbench.subjects.repository.making import make_missing
 from vcsbench.subjects.repository.room import choose_place
 from vcsbench.wholefile import write_json
@@ -68,7 +68,7 @@ class Sample:
         beginning = Beginning(source, min(REVISIONS, source.estimate().revisions))
         whole = {self.place(storage): number for storage, number in copies.items()}
         with contextlib.redirect_stderr(io.StringIO()):
-            place = choose_place(source.estimate(), len(pairs), self.place(scratch), whole)
+            place = choose_place(source.estimate(), at_once(pairs), self.place(scratch), whole)
             into = place.make(nursery.FOLDER, repo)
             began = time.monotonic()
             facts = load_source(beginning, pairs, into)

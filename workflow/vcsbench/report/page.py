@@ -52,6 +52,7 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
     findings = verdicts(results.findings, results.definitions, study.tables, tables)
     model: dict[str, Any] = {
         "study": study,
+        "found": results.found,
         "summary": summary(results, setting),
         "facts": facts(results, setting, findings),
         "findings": findings,

@@ -50,7 +50,7 @@ class Results:
     file's name to what it holds, for the downloads; `ceiling` is the machine's (measure.ceiling),
     `provenance` what put the measurements together (run.provenance), `history` what they were over the
     saved baselines (compare.history), `own` the user's repository where it was measured instead of those of
-    the study. All but study and order may be empty.
+    the study, `found` sentences on what was found out of that. All but study and order may be empty.
     """
 
     study: Study
@@ -75,6 +75,7 @@ class Results:
     texts: dict[str, str] = field(default_factory=dict)
     glossary: Glossary = field(default_factory=Glossary)
     own: str = ""
+    found: Sequence[str] = ()
 
     @property
     def tables_in_order(self) -> list[str]:
@@ -117,10 +118,11 @@ def read_results(
     expectations: Sequence[Mapping[str, Any]] = (),
     baselines: Sequence[str] = (),
     own: str = "",
+    found: Sequence[str] = (),
 ) -> Results:
     """Read what there is of a study below the folder `results`, and its findings from the file
     `definitions`; what is missing is left empty. `expectations` are the user's, `baselines` the names of
-    those that have a table, `own` is the user's repository. The glossary is that of the checkout that has
+    those that have a table, `own` is the user's repository, `found` what was found out of it. The glossary is that of the checkout that has
     `definitions`."""
     name = study.name
     compared = _compared(study, baselines)
@@ -146,6 +148,7 @@ def read_results(
         texts=_texts(folder, [*tables.values(), f"measurements/{name}"]),
         glossary=load_glossary(definitions.parents[2]),
         own=own,
+        found=found,
     )
 
 

@@ -36,6 +36,18 @@ class Facts:
     notes: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Stored:
+    """How a Subversion repository lies on disk: the number of its format, the revisions per shard (0 where it
+    has no shards), whether they are addressed logically, and how many shards are full and packed."""
+
+    number: int
+    shard: int
+    is_logical: bool
+    full: int
+    packed: int
+
+
 class Source(Protocol):
     """A history that can be written as a dump stream, the same bytes each time.
 
@@ -81,6 +93,10 @@ class Source(Protocol):
         """Where the youngest tree is to be had without the history, as plain data with its `kind`; {} where
         it takes a loaded repository."""
         return {}
+
+    def stored(self) -> Stored | str:
+        """How the user's own repository lies on disk; a clause on why that is not known, where it is not."""
+        return f"a source of kind {self.kind} has no format of Subversion's"
 
     def place(self, revision: int) -> str:
         """Where, in what write() has read, the history's revision begins that is loaded as `revision`:

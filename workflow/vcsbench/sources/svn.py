@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of
+from vcsbench.formats import packed_of, read_format
+from vcsbench.sources.base import Estimate, Facts, Options, Source, Stored, digest_of
 from vcsbench.sources.process import output, stream
 
 # A shard has a thousand files or, packed, two. Estimates are wanted at each start.
@@ -62,8 +63,29 @@ class SvnSource(Source):
                 raise self._options.error("path", f"{self._path} does not exist")
             if not is_repository(self._path):
                 raise self._options.error("path", f"{self._path} is not a Subversion repository")
+            if self._kind() == "bdb":
+                raise self._options.error(
+                    "path",
+                    f"{self._path} is kept in Berkeley DB, which today's Subversion does not read; dump it "
+                    f"with the svnadmin that serves it, and give the dump file",
+                )
         except OSError as error:
             raise self._options.error("path", f"{error.filename}: {error.strerror}") from error
+
+    def _kind(self) -> str:
+        return (self._path / "db" / "fs-type").read_text().strip()
+
+    def stored(self) -> Stored | str:
+        """As its own files say."""
+        try:
+            if (kind := self._kind()) != "fsfs":
+                return f"its file system is {kind}, not FSFS"
+            said = read_format(self._path)
+            full = (self._youngest() + 1) // said.shard if said.shard else 0
+            packed = packed_of(self._path, said.shard)
+        except (OSError, ValueError, IndexError) as error:
+            return f"its files do not say it: {error}"
+        return Stored(said.number, said.shard, said.is_logical, full, packed)
 
     def head(self) -> dict[str, Any]:
         """The youngest revision; `tree` is None where it is to be found out."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from vcsbench.formats import made_of, packed_of, read_format
 from vcsbench.subjects.repository import state
 
 # Everything that belongs to no revision is copied after the last one.
@@ -21,27 +22,23 @@ def youngest(path: Path) -> int:
 
 def shard_size(path: Path) -> int:
     """Revisions per shard, or 0 where the layout is linear."""
-    for line in (path / "db" / "format").read_text().splitlines():
-        if line.startswith("layout sharded"):
-            return int(line.split()[2])
-    return 0
+    return read_format(path).shard
 
 
 def packed_shards(path: Path) -> int:
     """How many shards of the repository are packed."""
-    unpacked = path / "db" / "min-unpacked-rev"
-    size = shard_size(path)
-    return int(unpacked.read_text()) // size if size and unpacked.exists() else 0
+    return packed_of(path, shard_size(path))
 
 
 class Shape(NamedTuple):
-    """What a repository is, as its own files say: the axis value of its format, its youngest revision, how
-    many of its shards are full, and how many are packed."""
+    """What a repository is, as its own files say: its format (f7), its youngest revision, how many of its
+    shards are full, how many are packed, and whether its revisions are addressed logically."""
 
     format: str
     youngest: int
     full: int
     packed: int
+    is_logical: bool
 
 
 def shape(path: Path) -> Shape:
@@ -50,14 +47,13 @@ def shape(path: Path) -> Shape:
     kind = (path / "db" / "fs-type").read_text().strip()
     if kind != "fsfs":
         raise ValueError(f"its file system is {kind}")
-    number = int((path / "db" / "format").read_text().split()[0])
+    number, size, is_logical = read_format(path)
     packed, last = packed_shards(path), youngest(path)
     revs = os.listdir(path / "db" / "revs")
     there = {name.removesuffix(".pack") for name in revs if name.endswith(".pack")}
     if there != set(map(str, range(packed))):
         raise ValueError(f"it says that {packed} shards are packed, and {len(there)} are")
-    size = shard_size(path)
-    return Shape(f"f{number}", last, (last + 1) // size if size else 0, packed)
+    return Shape(f"f{number}", last, (last + 1) // size if size else 0, packed, is_logical)
 
 
 def unlike(path: Path, fmt: str, packing: str, last: int | None = None) -> str:
@@ -67,8 +63,13 @@ def unlike(path: Path, fmt: str, packing: str, last: int | None = None) -> str:
         found = shape(path)
     except (OSError, ValueError, IndexError) as error:
         return f"it cannot be read as a repository of {fmt}: {error}"
-    if found.format != fmt:
-        return f"it is of format {found.format}, not of {fmt}"
+    made = made_of(fmt)
+    if found.format != made.format:
+        return f"it is of format {found.format}, not of {made.format}"
+    # An upgrade leaves the addressing as it was: all that tells an upgraded one from one that was made so.
+    if found.is_logical != made.is_logical:
+        how = "logically" if found.is_logical else "physically"
+        return f"its revisions are addressed {how}, and those of {fmt} are not"
     if found.packed != (found.full if packing == "pack" else 0):
         wanted = "all" if packing == "pack" else "none"
         return f"{found.packed} of its {found.full} full shards are packed, and {wanted} should be"

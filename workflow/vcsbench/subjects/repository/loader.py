@@ -1,4 +1,4 @@
-"""Loads a source once, into a repository per format side by side, and makes the packed ones."""
+"""Loads a source once, into a repository per format side by side, and makes the upgraded and packed ones."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 
 from vcsbench import progress
 from vcsbench.errors import UserError
+from vcsbench.formats import made_of
 from vcsbench.sources import Source
 from vcsbench.storages import full
 from vcsbench.subjects.progress import say
@@ -33,7 +34,8 @@ def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -
     Returns what is to be said of it: revisions, notes, tree, folder (folders.largest), seconds.
     """
     begun = time.monotonic()
-    plain = {fmt: into / f"{fmt}.nopack" for fmt, _ in variants}
+    created = {made_of(fmt).created for fmt, _ in variants}
+    plain = {fmt: into / f"{fmt}.nopack" for fmt in sorted(created)}
     for fmt, path in plain.items():
         svnadmin.create(path, fmt)
     paths = list(plain.values())
@@ -42,7 +44,7 @@ def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -
     say(f"loaded {facts.revisions} revisions in {time.monotonic() - begun:.1f} s")
     # svnadmin verify and pack use one core each.
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda f: _finish(plain[f], [p for fmt, p in variants if fmt == f]), plain))
+        list(pool.map(lambda path: _finish(path, variants), paths))
     for fmt, packing in variants:
         path = into / f"{fmt}.{packing}"
         if unlike := fsfs.unlike(path, fmt, packing):
@@ -54,6 +56,13 @@ def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -
         "folder": folders.largest(into / ".".join(variants[0]), source.tree()),
         "seconds": round(time.monotonic() - begun, 1),
     }
+
+
+def at_once(variants: Sequence[Sequence[str]]) -> int:
+    """How many repositories lie side by side while these are made: those that some are copies of, too."""
+    needed = {tuple(variant) for variant in variants}
+    needed |= {(fmt, "nopack") for fmt, _ in variants}
+    return len(needed | {(made_of(fmt).created, "nopack") for fmt, _ in variants})
 
 
 def _loaded(source: Source, paths: Sequence[Path]) -> tuple[int, int]:
@@ -147,19 +156,34 @@ def _stream(source: Source, paths: list[Path]) -> Any:
     return facts
 
 
-def _finish(path: Path, packings: list[str]) -> None:
+def _finish(path: Path, variants: Sequence[Sequence[str]]) -> None:
+    """Make what is wanted from a loaded repository: upgraded copies of it, and of each, a packed one."""
     _verify(path)
-    if "pack" in packings:
-        packed = path.with_name(path.name.replace(".nopack", ".pack"))
-        work = path.with_name(f"{path.name}.work")
-        work.mkdir()
-        interleave([Copying(path, packed, fsfs.files(path))], work, 0, 0)
-        work.rmdir()
-        _pack(packed)
-        _verify(packed)
-        say(f"packed {fsfs.packed_shards(packed)} shards of {packed.name}")
-    if "nopack" not in packings:
+    created = path.name.removesuffix(".nopack")
+    wanted = [(fmt, packing) for fmt, packing in variants if made_of(fmt).created == created]
+    for fmt in dict.fromkeys(fmt for fmt, _ in wanted):
+        plain = path.with_name(f"{fmt}.nopack")
+        if plain != path:
+            _copy(path, plain)
+            svnadmin.run("upgrade", plain)
+            _verify(plain)
+        if (fmt, "pack") in wanted:
+            packed = path.with_name(f"{fmt}.pack")
+            _copy(plain, packed)
+            _pack(packed)
+            _verify(packed)
+            say(f"packed {fsfs.packed_shards(packed)} shards of {packed.name}")
+        if plain != path and (fmt, "nopack") not in wanted:
+            shutil.rmtree(plain)
+    if (created, "nopack") not in wanted:
         shutil.rmtree(path)
+
+
+def _copy(path: Path, to: Path) -> None:
+    work = to.with_name(f"{to.name}.work")
+    work.mkdir()
+    interleave([Copying(path, to, fsfs.files(path))], work, 0, 0)
+    work.rmdir()
 
 
 def _verify(path: Path) -> None:

@@ -24,7 +24,9 @@ ELSEWHERE = "lower `copies` or the scale, or name another folder in `storages`"
 # By variant and number.
 Copyings = dict[tuple[Variant, int], Copying]
 # A copy, its label, and a label that was being written.
-_COPY = re.compile(r"\.?[A-Za-z0-9][\w.-]*\.f\d+\.(?:no)?pack\.\d+(?:\.json(?:\.new)?)?")
+_COPY = re.compile(
+    r"\.?[A-Za-z0-9][\w.-]*\.f\d+(?:-to-f\d+)?\.(?:no)?pack\.\d+(?:\.json(?:\.new)?)?"
+)
 
 
 def make_missing(

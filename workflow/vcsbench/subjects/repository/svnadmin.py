@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from vcsbench.errors import UserError
+from vcsbench.formats import RELEASES, made_of
 from vcsbench.storages import full
 
 T = TypeVar("T")
-# The axis value of a format and the release that `svnadmin create --compatible-version` makes it for.
-FORMATS = {"f6": "1.8", "f7": "1.9", "f8": "1.10"}
+FORMATS = dict(RELEASES)
 
 
 def run(*arguments: str | Path, hears: Callable[[str], None] | None = None) -> None:
@@ -58,5 +58,8 @@ def reading(read: Callable[[IO[bytes]], T], *arguments: str | Path, program: str
 
 
 def create(path: Path, fmt: str) -> None:
-    """Create an empty repository of format `fmt` (a key of FORMATS)."""
-    run("create", "--fs-type", "fsfs", "--compatible-version", FORMATS[fmt], path)
+    """Create an empty repository of format `fmt` (a value of the axis)."""
+    made = made_of(fmt)
+    run("create", "--fs-type", "fsfs", "--compatible-version", FORMATS[made.created], path)
+    if made.is_upgraded:
+        run("upgrade", path)
