@@ -60,8 +60,20 @@ def test_minutes_are_shared_or_each_studys_own(tmp_path: Path) -> None:
     assert load_config({**named, "studies": both[1:]}, ROOT, [DEFAULT]).minutes == 5
 
 
-def test_all_studies_are_those_with_a_grid(tmp_path: Path) -> None:
-    assert set(configured(tmp_path, studies=["all"]).studies) == set(read_yaml(DEFAULT)["grid"])
+def test_all_studies_are_the_published_ones_with_a_grid(tmp_path: Path) -> None:
+    published = set(read_yaml(DEFAULT)["grid"]) - {"own-repository"}
+    assert set(configured(tmp_path, studies=["all"]).studies) == published
+
+
+def test_studies_may_be_named_for_a_repository_and_otherwise(tmp_path: Path) -> None:
+    both = {"repository": ["own-repository"], "otherwise": ["fsfs-ssd-2014"]}
+    assert list(configured(tmp_path, studies=both).studies) == ["fsfs-ssd-2014"]
+    own = configured(tmp_path, studies=both, repository="/srv/svn")
+    assert own["studies"] == list(own.studies) == ["own-repository"] and own.minutes == 15
+    one = {**read_yaml(DEFAULT), "studies": {"repository": ["own-repository"]}}
+    with pytest.raises(UserError, match=r"`studies.*otherwise"):
+        load_config(one, ROOT, [DEFAULT])
+    assert "`studies.own`" in sentence(tmp_path, studies={"own": ["own-repository"]})
 
 
 def test_the_published_scales_are_valid(tmp_path: Path) -> None:

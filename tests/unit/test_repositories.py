@@ -69,6 +69,35 @@ def test_load_makes_each_format_and_packing_and_they_verify(loaded: Path) -> Non
         subprocess.run(["svnadmin", "verify", "-q", path], check=True)
 
 
+def test_an_upgraded_one_is_a_copy_with_the_layout_that_it_had(
+    loaded: Path, tmp_path: Path
+) -> None:
+    variants = [("f6-to-f8", "pack"), ("f6-to-f8", "nopack")]
+    load_source(sources.open_source("ruby", SMALL), variants, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f6-to-f8.nopack", "f6-to-f8.pack"]
+    upgraded = tmp_path / "f6-to-f8.nopack"
+    said = (upgraded / "db" / "format").read_text().splitlines()
+    assert said == ["8", "layout sharded 1000", "addressing physical"]
+    for number in range(24):
+        revision = f"db/revs/0/{number}"
+        assert (upgraded / revision).read_bytes() == (loaded / "f6.nopack" / revision).read_bytes()
+
+
+def test_one_that_was_loaded_anew_is_no_upgraded_one(loaded: Path, tmp_path: Path) -> None:
+    wanted = [Variant("ruby", "f6-to-f8", "pack", "1")]
+    (tmp_path / "own").mkdir()
+    load_source(sources.open_source("ruby", SMALL), [("f6-to-f8", "pack")], tmp_path / "own")
+    record = {"path": str(tmp_path / "own"), "identity": "1", "tree": "", "folder": "", "notes": []}
+    place = Place(tmp_path / "disk", tmp_path)
+    make_missing(place, wanted, 1, {"ruby": record}, 0, 1)
+    assert not copies.missing(place.path, wanted, 1)
+    copy = copy_of(place.path, wanted[0].name, 1)
+    shutil.rmtree(copy)
+    shutil.copytree(loaded / "f8.pack", copy)
+    (why,) = copies.missing(place.path, wanted, 1).values()
+    assert why == "its revisions are addressed logically, and those of f6-to-f8 are not"
+
+
 def test_a_load_that_fails_says_what_svnadmin_said(tmp_path: Path) -> None:
     class Broken(sources.Source):
         kind = "dump"

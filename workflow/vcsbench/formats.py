@@ -1,4 +1,4 @@
-"""FSFS's formats: what the values of the axis `format` mean, and what a repository's own files say of its own."""
+"""FSFS's formats: what the values of the axis `format` mean, and what a repository's files say of its own."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-# The axis value of a format, and the release that `svnadmin create --compatible-version` makes it for. (Format
-# 5 was never released.)
+# The axis value of a format, and the release for which `svnadmin create --compatible-version` makes it. No f5
+# was ever released.
 RELEASES = {
     "f1": "1.1",
     "f2": "1.4",

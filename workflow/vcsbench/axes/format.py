@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from vcsbench.axes.here import Here
     from vcsbench.sources.base import Stored
 
-# What a part of the grid may name: the format that the user's own repository has, and what an upgrade in place
+# What a part of the grid may name: the format of the user's own repository, and what an upgrade in place
 # makes of that.
 OWN, UPGRADED = "own", "upgraded"
 # Of formats that are older, only the own one is of interest.
 OFFERED = ("f6", "f7", "f8")
 # What an upgraded repository was made in, by what that left: no shards, or shards.
 LINEAR, PHYSICAL = "f2", "f6"
-UPGRADE = """Formats: a repository of f7, say, is loaded in that format. f6-to-f8 is one that was loaded in f6 and then
-upgraded in place, and packed after that: `svnadmin upgrade` writes no revision anew, so all that is there keeps the
-layout of f6. Only `svnadmin dump` and `svnadmin load` give it that of f8."""
+UPGRADE = """Formats: a repository of f7, say, is loaded in that format. f6-to-f8 is one that was loaded in
+f6, upgraded in place, and packed after that if at all: `svnadmin upgrade` writes no revision anew, so what is
+there keeps the layout of f6. Only `svnadmin dump` and `svnadmin load` give it that of f8."""
 
 
 class Format(Axis):
-    """f6 came with Subversion 1.8, f7 with 1.9, f8 with 1.10; f6-to-f8 is a repository of f6 that was upgraded
-    in place to f8. `formats` stands for the user's own, what an upgrade makes of it, and those of today."""
+    """f6 came with Subversion 1.8, f7 with 1.9, f8 with 1.10; f6-to-f8 is a repository of f6, upgraded in
+    place to f8. `formats` stands for the user's own, what an upgrade makes of it, and those of today."""
 
     speaks = True
     of_server = True

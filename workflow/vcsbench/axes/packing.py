@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # Subversion's shards as every `svnadmin create` makes them; only full ones get packed.
 SHARD = 1000
 NOT_PACKED, PACKED = "nopack", "pack"
-# What a part of the grid may name: the packing of the user's own repository, and pack where there is a full shard.
+# What a part of the grid may name: the packing of the user's own repository; pack where a shard is full.
 OWN, FULL = "own", "where full"
 
 

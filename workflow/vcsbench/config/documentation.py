@@ -48,25 +48,27 @@ measures anew exactly the cells that use it.
 
 `slow` has the defaults, `medium` 256 MB of cache, `fast` 1024 MB, revision property caching, block
 read, no compression and no flush of each commit of a load, all as published. `forking` is svnserve
-without `--threads`, as many run it. Of `default` the others differ by what they are called, each in one setting:
-`cache-256` and `cache-1024` (MB), `revprops`, `block-read`, `no-compression`; `tuned` has all of them, with 256 MB.
+without `--threads`, as many run it. Of `default` the others differ by what they are called, in one setting
+each: `cache-256` and `cache-1024` (MB), `revprops`, `block-read`, `no-compression`; `tuned` has all of them,
+and 256 MB.
 """
 
 FORMATS = """\
 ## Formats and packings, and those of your own repository
 
-`format` has f1 to f8 (no f5 was released), and `f6-to-f8` for a repository that was made in f6 and then upgraded in
-place: `svnadmin upgrade` goes to the newest format that the svnadmin here makes, and a cell that names another is
-skipped. In a study whose axes take `formats` and `packings` (own-repository), parts of the grid may also name these:
+`format` has f1 to f8 (no f5 was released), and `f6-to-f8` for a repository that was made in f6 and then
+upgraded in place: `svnadmin upgrade` goes to the newest format that the svnadmin here makes, and a cell that
+names another is skipped. In a study whose axes take `formats` and `packings` (own-repository), parts of the
+grid may also name these:
 
 | word | what it stands for |
 | --- | --- |
-| `format: own` | the format of your repository; of a source without one (git, a dump file), what `svnadmin create` makes |
+| `format: own` | that of your repository; of a git repository or a dump, what `svnadmin create` makes |
 | `format: upgraded` | that, upgraded in place; nothing where it is the newest |
 | `packing: own` | `pack` where any of your repository's shards is packed, else `nopack` |
 | `packing: where full` | `pack` where there are revisions enough to fill a shard, else as `own` |
 
-With the published studies, an upgraded repository is measured where its grid names it, as
+In a published study, an upgraded repository is measured where its grid names it, as
 `{command: log, ra: svn, format: [f6, f6-to-f8, f8], packing: pack, config: slow, cache: cold}`.
 """
 
