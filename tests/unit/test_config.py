@@ -73,7 +73,7 @@ def test_studies_may_be_named_for_a_repository_and_otherwise(tmp_path: Path) -> 
     one = {**read_yaml(DEFAULT), "studies": {"repository": ["own-repository"]}}
     with pytest.raises(UserError, match=r"`studies.*otherwise"):
         load_config(one, ROOT, [DEFAULT])
-    assert "`studies.own`" in sentence(tmp_path, studies={"own": ["own-repository"]})
+    assert "`studies`: 'own' is not one of" in sentence(tmp_path, studies={"own": ["builds"]})
 
 
 def test_the_published_scales_are_valid(tmp_path: Path) -> None:

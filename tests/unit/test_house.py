@@ -39,13 +39,7 @@ def own(tmp_path: Path, changes: dict[str, Any], **command: Any) -> Path:
     text = yaml.safe_dump({**study, **changes})
     (tmp_path / "config" / "studies" / "own.yaml").write_text(text)
     # The default's grids of its own studies name these files, too.
-    for name in (
-        "fsfs-san-2014",
-        SSD,
-        "server-prototype-2010",
-        "working-copy-2012",
-        "tree-building-2007",
-    ):
+    for name in read_yaml(DEFAULT)["grid"]:
         (tmp_path / "config" / "studies" / f"{name}.yaml").write_text(text)
     return tmp_path
 
