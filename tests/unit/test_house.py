@@ -15,7 +15,6 @@ from vcsbench.run.house import House
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config" / "config.yaml"
-SSD = "fsfs-ssd-2014"
 ELAPSED = {"elapsed": {"metric": "elapsed_s", "rows": [], "columns": []}}
 LOG = {"command": "log", "ra": "file", "config": "slow", "cache": "hot-os"}
 
