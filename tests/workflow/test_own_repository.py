@@ -36,7 +36,8 @@ def test_it_is_the_baseline_and_is_upgraded_in_a_copy(project: Project) -> None:
     assert done.returncode == 0, done.stdout
     assert len(project.exports()) == 2
     page = (project.path / "reports" / f"{STUDY}.html").read_text()
-    assert "mine is of format 6: f6 is the baseline. It has 0 full shards" in page
+    assert "mine is of format 6: f6 is the baseline. f6-to-f8 is that, upgraded in place" in page
+    assert "It has 0 full shards, 0 packed: nopack is the baseline." in page
     (copies,) = (project.path / "storage").glob("*/repositories")
     assert read_format(copies / "mine.f6.nopack.1") == Said(6, 1000, False)
     assert read_format(copies / "mine.f6-to-f8.nopack.1") == Said(8, 1000, False)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from vcsbench.axes.axis import Axis, Parts
+from vcsbench.errors import UserError
 from vcsbench.formats import RELEASES, Made, made_of, number_of, upgraded
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ class Format(Axis):
         return list(dict.fromkeys(value for name in named for value in stands.get(name, [name])))
 
     def part(self, value: str, here: Here) -> dict[str, Any]:
-        """The repository's format."""
+        """The repository's format. A UserError where it is none."""
+        if value and (said := self.unfit(value)):
+            raise UserError(f"format {value} {said}")
         return {"repository": {"format": value}} if value else {}
 
     def why_not(self, value: str, parts: Parts, here: Here) -> str:
@@ -70,14 +73,19 @@ class Format(Axis):
 
     def own(self, here: Here) -> list[str]:
         """The format that is the baseline, and why."""
-        stored, value = here.stored, own_format(here).value
+        stored, own = here.stored, own_format(here)
+        value = own.value
         if isinstance(stored, str):
             return [f"The baseline is {value}, what `svnadmin create` makes here: {stored}."]
         said = f"{here.only} is of format {stored.number}"
         if stored.number >= 7 and not stored.is_logical:
             said += ", with the layout of an older one that it was upgraded from in place"
         near = "" if _is_as(stored, made_of(value)) else ", the nearest to it that can be made here"
-        return [f"{said}: {value} is the baseline{near}."]
+        more = [
+            f"{one} is that, upgraded in place: its revisions keep the layout that they have."
+            for one in _upgrades(own, here)
+        ]
+        return [f"{said}: {value} is the baseline{near}.", *more]
 
     def limits(self, guests: Sequence[str]) -> list[str]:
         """What an upgrade does not do."""
