@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from unit.html_tree import Element, parse
+from browser.driver import Visit, needs_chromium, visit
 from unit.report_files import default_grid, make_files, write_page
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium here (Debian: chromium)")
+pytestmark = needs_chromium
 
 # Says in the page's own tree whether it is wider than the window, with everything unfolded.
 MEASURE = """<script>
@@ -27,62 +20,6 @@ setInterval(() => {
   document.documentElement.dataset.toowide = document.documentElement.scrollWidth - innerWidth;
 }, 50);
 </script>"""
-
-
-@dataclass(frozen=True)
-class Visit:
-    """What a browser made of a page: its tree, its script errors, what it asked for."""
-
-    tree: Element
-    errors: list[str]
-    requests: list[str]
-
-    @property
-    def root(self) -> dict[str, str]:
-        return self.tree.all("html")[0].attributes
-
-
-def visit(page: Path, folder: Path, width: int = 1400, anchor: str = "") -> Visit:
-    log = folder / "net.json"
-    command = [
-        CHROMIUM,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--host-resolver-rules=MAP * ~NOTFOUND",  # the browser's own requests stay at home, too
-        f"--user-data-dir={folder / 'profile'}",
-        f"--window-size={width},1000",
-        "--virtual-time-budget=30000",
-        "--enable-logging=stderr",
-        f"--log-net-log={log}",
-        "--dump-dom",
-        f"{page.as_uri()}{anchor}",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    errors = re.findall(r".*:CONSOLE.*", done.stderr)
-    return Visit(parse_dom(done.stdout), errors, requests_in(log))
-
-
-def parse_dom(dom: str) -> Element:
-    # A browser's tree has libraries' styles and scripts in it, which are no concern here.
-    return parse(re.sub(r"<(script|style)\b.*?</\1>", "", dom, flags=re.DOTALL))
-
-
-def requests_in(log: Path) -> list[str]:
-    """The addresses that a page asked for; the browser's own requests have no origin."""
-    net = json.loads(log.read_text())
-    start = net["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"]
-    asked = [
-        event["params"]
-        for event in net["events"]
-        if event["type"] == start and "url" in event.get("params", {})
-    ]
-    return [params["url"] for params in asked if params.get("initiator") != "not an origin"]
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby, product
 from typing import Any
 
@@ -38,6 +38,10 @@ class Point:
     mark: str = ""
     colour: str = ""
     bar: float | None = None  # per cent of the cell's width
+    cells: tuple[
+        str, ...
+    ] = ()  # what it is measured from: of a comparison the baseline's, the candidate's
+    row: Record | None = None  # the measured row of the table that it stands for
 
 
 @dataclass(frozen=True)
@@ -61,11 +65,12 @@ class Label:
 @dataclass(frozen=True)
 class Row:
     """A row's header, and its points with None where the grid has no cell. `name` has the values of
-    the axes that it and its grid stand for."""
+    the axes that it and its grid stand for, `of` those of its own, by axis."""
 
     labels: list[Label]
     points: list[Point | None]
     name: tuple[str, ...] = ()
+    of: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def slug(self) -> str:
@@ -83,7 +88,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Grid:
-    """One grid: `keys` are the values of the axes that are in neither rows nor columns."""
+    """One grid: `keys` are the values of the axes that are in neither rows nor columns, `of` the same by
+    axis, `across` those of each column."""
 
     title: str
     keys: tuple[str, ...]
@@ -91,6 +97,8 @@ class Grid:
     starts: list[bool]  # whether a new block of columns begins at each column
     groups: list[Group]
     constant: list[tuple[str, str]]  # the row axes that have one value, with it
+    of: Mapping[str, str] = field(default_factory=dict)
+    across: Sequence[Mapping[str, str]] = ()
 
     @property
     def wide(self) -> bool:
@@ -196,10 +204,13 @@ def _grid(title: str, keys: tuple[str, ...], points: list[Point], layout: Layout
                 Label(name[i], i != inner[-1] and above[: i + 1] == name[: i + 1], widths[i])
                 for i in inner
             ]
-            rows.append(Row(labels, [places.get(name + c) for c in columns], keys + name))
+            of = dict(zip(layout.rows, name, strict=True))
+            rows.append(Row(labels, [places.get(name + c) for c in columns], keys + name, of))
             above = name
         groups.append(Group(group, rows))
-    return Grid(title, keys, *_headings(columns), groups, constant)
+    of = dict(zip(layout.rest, keys, strict=True))
+    across = [dict(zip(layout.columns, column, strict=True)) for column in columns]
+    return Grid(title, keys, *_headings(columns), groups, constant, of, across)
 
 
 def _headings(columns: Sequence[tuple[str, ...]]) -> tuple[list[list[Heading]], list[bool]]:

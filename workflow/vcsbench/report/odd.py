@@ -76,7 +76,7 @@ def odd_numbers(results: Results) -> list[OddKind]:
     timed = [row for row in originals(results.measurements) if row["elapsed_s"] is not None]
     counted = [row for row in timed if not has_false_label(row["flags"])]
     of_cells = grouped_by(counted, lambda row: row["cell"])
-    cells = {cell: _rounds(rows) for cell, rows in of_cells.items()}
+    cells = {cell: rounds_of(rows) for cell, rows in of_cells.items()}
     axes = {cell: {a: rows[0][a] for a in results.study.axes} for cell, rows in of_cells.items()}
     promised = {c["cell"]: promises(c) for c in results.contexts if c.get("cell") in cells}
     pairs = list(_warmer(axes, promised))
@@ -106,7 +106,8 @@ def odd_numbers(results: Results) -> list[OddKind]:
     ]
 
 
-def _rounds(rows: Sequence[Record]) -> Rounds:
+def rounds_of(rows: Sequence[Record]) -> Rounds:
+    """Where the time of each round of a cell went, of the measurements' rows of that cell."""
     numbers = grouped_by(rows, lambda row: int(row["round"]))
     return {number: _spent(runs) for number, runs in numbers.items()}
 
@@ -156,12 +157,12 @@ def _slower(
     found = []
     for cold, hot in pairs:
         sides = {
-            _apart(axes[one], axes[other]): _typical(cells[one])
+            _apart(axes[one], axes[other]): typical(cells[one])
             for one, other in ((hot, cold), (cold, hot))
         }
         shared = cells[cold].keys() & cells[hot].keys()
         slower = [n for n in shared if cells[hot][n].elapsed_s > cells[cold][n].elapsed_s]
-        ratio = _typical(cells[hot]).elapsed_s / _typical(cells[cold]).elapsed_s
+        ratio = typical(cells[hot]).elapsed_s / typical(cells[cold]).elapsed_s
         if len(shared) >= ENOUGH_ROUNDS and len(slower) >= MOST * len(shared) and ratio > SLOWER:
             times = f"{words.significant(ratio)} times as long"
             says = f"{times}, and longer in {len(slower)} of {len(shared)} rounds"
@@ -173,8 +174,8 @@ def _apart(one: Mapping[str, str], other: Mapping[str, str]) -> str:
     return " ".join(value for axis, value in one.items() if value != other[axis])
 
 
-def _typical(rounds: Rounds) -> Spent:
-    """The medians over rounds."""
+def typical(rounds: Rounds) -> Spent:
+    """The medians over rounds of where the time went."""
     client = [of.client_s for of in rounds.values() if of.client_s is not None]
     server = [of.server_s for of in rounds.values() if of.server_s is not None]
     return Spent(
@@ -189,7 +190,7 @@ def _helpless(of_cells: Mapping[str, Sequence[Record]], cells: Cells) -> Iterato
         flagged = [row for row in rows if NO_HELP in row["flags"].split()]
         if 2 * len(flagged) > len(rows):
             says = f"in {len(flagged)} of {len(rows)} runs"
-            yield Odd(cell, says, {"all rounds": _typical(cells[cell])})
+            yield Odd(cell, says, {"all rounds": typical(cells[cell])})
 
 
 def _disagreeing(cells: Cells) -> list[Odd]:
@@ -197,7 +198,7 @@ def _disagreeing(cells: Cells) -> list[Odd]:
     for cell, rounds in cells.items():
         if len(rounds) < ENOUGH_ROUNDS:
             continue
-        usual = _typical(rounds)
+        usual = typical(rounds)
         number, worst = max(rounds.items(), key=lambda one: one[1].elapsed_s)
         others = {n: of for n, of in rounds.items() if n != number}
         ratio = worst.elapsed_s / max(of.elapsed_s for of in others.values())

@@ -12,19 +12,23 @@ from typing import Any
 from vcsbench import words
 from vcsbench.compare.bounds import matches
 from vcsbench.evidence import samework
-from vcsbench.metrics import metric_in
+from vcsbench.evidence.flags import has_false_label
+from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.plan.twins import is_twin, original_of, originals
 from vcsbench.report import builds, cards, quality
 from vcsbench.report import setting as settings
 from vcsbench.report.bought import bought
+from vcsbench.report.charts.bars import exact_charts, spent_charts
 from vcsbench.report.charts.counts import count_charts
 from vcsbench.report.charts.drift import drift_charts
 from vcsbench.report.charts.history import history_charts, history_rows
 from vcsbench.report.charts.levels import level_charts
 from vcsbench.report.charts.over import over_charts
 from vcsbench.report.charts.panels import ChartGroup
+from vcsbench.report.charts.published import published_charts
 from vcsbench.report.charts.ratios import ratio_charts
 from vcsbench.report.citation import citation
+from vcsbench.report.details import details, packed
 from vcsbench.report.distances import distances
 from vcsbench.report.grids import layout_of
 from vcsbench.report.noise import noise_rows, noise_sentence
@@ -65,6 +69,7 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         "measured_where": measured_where(setting),
         "marks": LEGEND,
         "charts": charts,
+        "details": packed(details(results, tables)) if results.measurements else "",
         "raw": raw_download(results),
         "cite": citation(results, setting),
         "history": history_rows(results.history),
@@ -213,8 +218,10 @@ def chart_groups(results: Results) -> list[ChartGroup]:
         if "each" in definition:
             said = results.published.get(name, [])
             groups.append(count_charts(name, metric.title, rows, said, layout))
-        if metric.exact:
-            continue  # every run of a cell would be the same point
+        if metric.exact:  # every run of a cell would be the same point
+            if "each" not in definition and not definition.get("compare"):
+                groups.append(exact_charts(name, metric, rows, layout))
+            continue
         about = [row for row in counted if matches(row, definition.get("where", {}))]
         lines |= set(layout.rows)
         if definition.get("compare"):
@@ -223,6 +230,10 @@ def chart_groups(results: Results) -> list[ChartGroup]:
             groups.append(over_charts(name, over, metric, about, rows, layout, results.ceiling))
         else:
             groups.append(level_charts(name, metric, about, rows, layout))
+            if metric.name == DEFAULT:
+                kept = [row for row in about if not has_false_label(row["flags"])]
+                groups.append(spent_charts(name, kept, layout))
+    groups.append(published_charts(study.tables, results.tables, results.published))
     lined = [axis for axis in study.block if axis in lines]
     groups.append(history_charts(results.history, results.order, study.block))
     groups.append(drift_charts(results.measurements, results.order, study.block, lined))

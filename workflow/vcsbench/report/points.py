@@ -31,7 +31,8 @@ def measured_points(
             if row is None:
                 points.append(_absent(one, None))
             elif words.is_number(row["value"]):
-                points.append(numbered(definition, row, one.failures))
+                point = numbered(definition, row, one.failures)
+                points.append(replace(point, cells=one.cells))
             else:
                 points.append(_absent(replace(one, keys=keys_of(row)), row))
     rest = [row for found in measured.values() for row in found]
@@ -68,7 +69,7 @@ def numbered(definition: Mapping[str, Any], row: Record, failures: Sequence[str]
         notes.insert(0, words.with_unit(row["value"], metric_in(definition).unit))
     mark = "".join(sign for flag, sign in MARKS.items() if flag in flags)
     point = _point(definition, row, "measured", is_difference(row.get("call", "")))
-    return replace(point, mark=mark, title="; ".join(notes))
+    return replace(point, mark=mark, title="; ".join(notes), row=row)
 
 
 def reduced_points(definition: Mapping[str, Any], rows: Sequence[Record]) -> list[Point]:

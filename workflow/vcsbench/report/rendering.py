@@ -10,6 +10,8 @@ from typing import Any
 from vcsbench import words
 
 ASSETS = Path(__file__).parents[2] / "report"
+# The page's own script, in this order: each uses what those before it define.
+SCRIPTS = ("address", "grids", "points", "detail", "filter", "sort", "copy", "charts", "page")
 
 
 def render(template: str, model: Mapping[str, Any], assets: Path = ASSETS) -> str:
@@ -25,9 +27,15 @@ def render(template: str, model: Mapping[str, Any], assets: Path = ASSETS) -> st
     )
     texts = {
         "style": (assets / "style.css").read_text(encoding="utf-8"),
-        "script": (assets / "page.js").read_text(encoding="utf-8"),
+        "script": page_script(assets),
     }
     return environment.get_template(template).render(**model, **texts, words=words)
+
+
+def page_script(assets: Path = ASSETS) -> str:
+    """The page's own script, in one."""
+    files = (assets / "script" / f"{name}.js" for name in SCRIPTS)
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def chart_bundle() -> str:

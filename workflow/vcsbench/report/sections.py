@@ -63,7 +63,8 @@ class TableSection:
     """One table of the study. `legend` is there for one that compares, `whole` is all of the published table
     where the pairs show a part, `reduced` the measured numbers once more, made as the published ones are,
     where that is another reduction; `withheld` are the reasons for which numbers are not shown, each with
-    where they would stand; `not_measured` is why there is no number at all."""
+    where they would stand; `not_measured` is why there is no number at all. `compared` is the axis that it
+    compares, if any, and `baseline` that one's value."""
 
     name: str
     anchor: str
@@ -77,6 +78,11 @@ class TableSection:
     withheld: dict[str, list[str]]
     downloads: list[Download]
     notes: Sequence[str] = ()
+    axes: tuple[
+        str, ...
+    ] = ()  # what tells its numbers apart, in the order in which a number is named
+    compared: str = ""
+    baseline: str = ""
 
     @property
     def compares(self) -> bool:
@@ -129,6 +135,9 @@ def _section(results: Results, name: str) -> TableSection:
         nothing_published=_nothing_published(results, name, bool(published)),
         downloads=downloads(results, f"tables/{study.name}/{name}"),
         notes=[*results.notes.get(name, ()), *_distances(results, name)],
+        axes=(*layout.rest, *layout.rows, *layout.columns),
+        compared=layout.compared,
+        baseline=(definition.get("compare") or {}).get("baseline", ""),
     )
 
 

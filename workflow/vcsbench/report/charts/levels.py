@@ -52,7 +52,8 @@ def level_charts(
             for row in rows
         }
         points = _reduced(points) if len(points) > panels.MANY_POINTS else points
-        return _spec(points, _ticks(ticks), hue, metric.unit)
+        apart = panels.told_apart(rows, panel=layout.columns, line=lines, hue=[hue])
+        return {**_spec(points, _ticks(ticks), hue, metric.unit), "usermeta": apart}
 
     charts = panels.charts_of(table, measured, layout, spec_of)
     return ChartGroup(metric.title, READING.format(metric.unit), charts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,6 +84,19 @@ def lines_of(points: PointList, hue: str) -> tuple[int, int, dict[str, Any]]:
     return len(lines), len(hues), put
 
 
+def told_apart(
+    rows: Iterable[Record], **axes: Sequence[str]
+) -> dict[str, dict[str, dict[str, str]]]:
+    """For each field of a chart's points (`panel`, `line`, `hue`) what its texts stand for: the values of
+    the axes that it is made of. The page filters the points by it."""
+    found: dict[str, dict[str, dict[str, str]]] = {field: {} for field in axes}
+    for row in rows:
+        for field, names in axes.items():
+            keys = {name: words.plain(row.get(name, "")) for name in names if name}
+            found[field].setdefault(" ".join(filter(None, keys.values())), keys)
+    return found
+
+
 def charts_of(
     table: str,
     rows: Iterable[Record],
@@ -94,9 +107,11 @@ def charts_of(
     axes = (*layout.columns, *layout.rows)
     rank = layout.sort_key(axes)
     charts = []
-    for name, _, found in layout.sheets(rows, lambda row: row):
+    for name, values, found in layout.sheets(rows, lambda row: row):
         ordered = sorted(found, key=lambda row: rank(values_of(row, axes)))
-        charts.append(Chart(f"chart-{words.slug(f'{table} {name}')}", name, spec_of(ordered)))
+        spec = spec_of(ordered)
+        spec.setdefault("usermeta", {})["all"] = dict(zip(layout.rest, values, strict=True))
+        charts.append(Chart(f"chart-{words.slug(f'{table} {name}')}", name, spec))
     return charts
 
 

@@ -33,7 +33,9 @@ def ratio_charts(
 
     def spec_of(sheet: list[Record]) -> dict[str, Any]:
         lines = varying(sheet, layout.rows)
-        return _ratio_spec(
+        apart: dict[str, Any] = panels.told_apart(sheet, panel=layout.columns, line=lines)
+        compared = {"compares": layout.compared, "baseline": sides(definition)[0]}
+        spec = _ratio_spec(
             [
                 {
                     "panel": name_of(row, layout.columns),
@@ -42,11 +44,12 @@ def ratio_charts(
                     "pct": written(row["ratio"]),
                     "interval": interval(row) if has_interval(row) else "none",
                     "n": row["n"],
-                    "call": _better(row, direction(definition)),
+                    "call": better(row, direction(definition)),
                 }
                 for row in sheet
             ]
         )
+        return {**spec, "usermeta": {**apart, **compared}}
 
     known = [row for row in rows if words.is_number(row["ratio"])]
     charts = panels.charts_of(table, known, layout, spec_of)
@@ -64,7 +67,8 @@ def _reading(definition: Mapping[str, Any]) -> str:
     )
 
 
-def _better(row: Record, direction: int) -> str:
+def better(row: Record, direction: int) -> str:
+    """Which side of a measured row is called the better one: baseline, candidate or neither."""
     if not is_difference(row.get("call", "")):
         return "neither"
     return "candidate" if (row["ratio"] - 1) * direction > 0 else "baseline"

@@ -1,0 +1,73 @@
+"""The page for those who do not point: axe finds nothing serious, in light and dark, and it prints."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from browser.driver import browse, drive, needs_chromium
+from unit.report_files import default_grid, make_files, write_page
+
+AXE = importlib.util.find_spec("axe_core_python")
+pytestmark = [
+    needs_chromium,
+    pytest.mark.skipif(AXE is None, reason="no axe here (envs/setup.sh --test)"),
+]
+DARK = "--blink-settings=preferredColorScheme=0"
+
+# Of the tables the first is enough, and what Vega draws is Vega's.
+LOOK = """
+OPEN
+const found = await axe.run(
+  { exclude: [[".drawing"], ["#tables section.table ~ section.table"]] },
+  { resultTypes: ["violations"], iframes: false });
+return {
+  dark: matchMedia("(prefers-color-scheme: dark)").matches,
+  passed: found.passes.length,
+  serious: found.violations.filter((one) => ["serious", "critical"].includes(one.impact))
+    .map((one) => [one.id, one.nodes.slice(0, 3).map((n) => n.html.slice(0, 300) + n.failureSummary)]),
+};
+"""
+OPEN = 'document.querySelector("td.behind").click();'
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_page(make_files(tmp_path_factory.mktemp("study"), skip=default_grid, twins=1))
+
+
+def axe() -> str:
+    assert AXE
+    assert AXE.origin
+    script = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")
+    return re.sub(r"<(?=/script|!--)", r"\\x3c", script)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("options", "dark"), [((), False), ((DARK,), True)])
+@pytest.mark.parametrize("opened", ["", OPEN])
+def test_axe_finds_nothing_serious(
+    page: Path, tmp_path: Path, options: tuple[str, ...], dark: bool, opened: str
+) -> None:
+    found = drive(page, tmp_path, LOOK.replace("OPEN", opened), "", axe(), *options)
+    assert found["passed"] > 10
+    assert found["dark"] is dark
+    assert found["serious"] == []
+
+
+@pytest.mark.slow
+def test_axe_sees_what_is_wrong(page: Path, tmp_path: Path) -> None:
+    unnamed = 'document.querySelector("main").append(document.createElement("button"));'
+    found = drive(page, tmp_path, LOOK.replace("OPEN", unnamed), "", axe())
+    assert [name for name, _ in found["serious"]] == ["button-name"]
+
+
+@pytest.mark.slow
+def test_the_page_prints(page: Path, tmp_path: Path) -> None:
+    pdf = tmp_path / "page.pdf"
+    browse(page.as_uri(), tmp_path, f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
+    pages = len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
+    assert 3 < pages < 60

@@ -1,0 +1,88 @@
+// Draws the charts one after another, so that the page can be read meanwhile.
+
+const CHART_CONFIG = {
+  background: null,
+  font: "system-ui, sans-serif",
+  view: { stroke: null },
+  axis: { labelFontSize: 11, titleFontSize: 11, titleFontWeight: "normal", domain: false, ticks: false,
+          gridColor: "#8b8f94", gridOpacity: 0.25, labelLimit: 240, labelPadding: 6 },
+  axisY: { grid: false },
+  header: { labelFontSize: 12, labelFontWeight: "bold", labelAnchor: "start", labelPadding: 6 },
+  legend: { labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", offset: 6 },
+  facet: { spacing: { row: 26, column: 30 } },
+};
+
+// As many panels beside each other as fit, at most three, and as wide as that leaves room for.
+function fitted(spec, width) {
+  const gutter = 24 + 6.2 * Math.max(4, ...spec.data.values.map((d) => (d.line ?? "").length));
+  const gap = CHART_CONFIG.facet.spacing.column;
+  const columns = Math.max(1, Math.min(3, Math.floor((width - gutter) / (210 + gap))));
+  const panel = Math.max(180, Math.min(340, (width - gutter - 40) / columns - gap));
+  return { ...spec, columns, spec: { ...spec.spec, width: Math.round(panel) } };
+}
+
+// The chart of what is selected; null where nothing of it is. `usermeta` has the axis values that the texts of
+// a panel, a line and a hue stand for; a chart without shows all.
+function selectedOf(spec, wanted, only) {
+  const { all = {}, compares, baseline, ...fields } = spec.usermeta ?? {};
+  const section = { dataset: { compares, baseline } };
+  const values = spec.data.values.filter((point) => {
+    const keys = { ...all };
+    for (const [field, known] of Object.entries(fields)) Object.assign(keys, known[point[field] ?? ""]);
+    return isWanted(keys, wanted, section) && !(only && compares && point.call === "neither");
+  });
+  if (!values.length) return null;
+  const lines = (points) => new Set(points.map((point) => point.line)).size;
+  const height = Math.max(40, Math.round(spec.spec.height * lines(values) / Math.max(1, lines(spec.data.values))));
+  return { ...spec, data: { values }, spec: { ...spec.spec, height: "line" in fields ? height : spec.spec.height } };
+}
+
+async function draw(figure) {
+  const drawing = figure.querySelector(".drawing");
+  const whole = JSON.parse(figure.querySelector("script").textContent);
+  const [wanted, only] = [wantedValues(), selection().said.get("only") === "differs"];
+  const spec = selectedOf(whole, wanted, only);
+  figure.hidden = !spec;
+  const hides = only || Object.keys(wanted).length > 0;
+  figure.dataset.all = whole.usermeta || !hides ? "" : "This chart shows all, whatever is selected.";
+  if (!spec) return;
+  try {
+    await vegaEmbed(drawing, fitted(spec, figure.closest("section").clientWidth), {
+      mode: "vega-lite", renderer: "svg", ast: true, config: CHART_CONFIG,
+      actions: { export: true, source: false, compiled: false, editor: false },
+      tooltip: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light" },
+    });
+  } catch (error) {
+    drawing.textContent = `This chart could not be drawn: ${error.message}`;
+    document.documentElement.dataset.error = error.message;
+  }
+}
+
+// Only what changed since it was drawn: the width, or what is selected.
+async function drawChanged() {
+  const chosen = JSON.stringify([wantedValues(), selection().said.get("only")]);
+  for (const figure of document.querySelectorAll("figure.chart")) {
+    const drawnFor = `${figure.closest("section").clientWidth} ${chosen}`;
+    if (figure.dataset.drawn !== drawnFor) {
+      figure.dataset.drawn = drawnFor;
+      await draw(figure);
+    }
+  }
+}
+
+// One after another, whatever is selected meanwhile.
+let underWay = Promise.resolve();
+function drawAll() {
+  const mine = underWay.then(drawChanged).then(() => {
+    if (underWay === mine) document.documentElement.dataset.charts = "drawn";
+  });
+  underWay = mine;
+  delete document.documentElement.dataset.charts;
+  return mine;
+}
+
+let waiting;
+window.addEventListener("resize", () => {
+  clearTimeout(waiting);
+  waiting = setTimeout(drawAll, 200);
+});
