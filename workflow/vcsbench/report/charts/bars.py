@@ -68,9 +68,11 @@ def _spec(rows: Sequence[Record], layout: Layout, unit: str) -> dict[str, Any]:
     parts = {point["part"]: PARTS.get(point["part"], panels.HUES[1]) for point in points}
     hues = alt.Scale(domain=list(parts), range=list(parts.values()))
     legend = alt.Legend(orient="top") if len(parts) > 1 else None
+    # Thousands and millions of what is counted are k and M; a thousandth of a second is no `m`.
+    axis = alt.Axis(tickCount=4) if unit == "s" else alt.Axis(tickCount=4, format="~s")
     bar = alt.Chart().mark_bar(height={"band": 0.7})
     bar = bar.encode(
-        x=alt.X("value:Q", title=None, stack="zero", axis=alt.Axis(tickCount=4, format="~s")),
+        x=alt.X("value:Q", title=None, stack="zero", axis=axis),
         y=alt.Y("line:N", sort=names, title=None),
         color=alt.Color("part:N", title=None, scale=hues, sort=list(parts), legend=legend),
         order=alt.Order("order:Q"),
