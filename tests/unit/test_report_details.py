@@ -80,7 +80,7 @@ def test_a_certificate_is_said_in_words(results: Results) -> None:
     said = certificate(aged)
     assert said[:4] == [
         "The caches were cleared before a run, by drop_caches.",
-        "Of what it works on, in memory: 1 % before a run, 90 % after a run.",
+        "Of what it works on, in memory: 1.0 % before a run, 90 % after a run.",
         "Client and server read 2.00 MiB to 6.00 MiB from devices in a run.",
         "The server was 0.500 s old when a run began; after each run it was the same process.",
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from vcsbench.evidence.samework import by_reason
 from vcsbench.metrics import metric_in
 from vcsbench.report import colours
 from vcsbench.report.distances import distances, told_of
-from vcsbench.report.grids import Grid, Point, layout_of, make_grids, matching, with_numbers
+from vcsbench.report.grids import Grid, Layout, Point, layout_of, make_grids, matching, with_numbers
 from vcsbench.report.points import (
     measured_points,
     not_measured,
@@ -112,14 +112,7 @@ def _section(results: Results, name: str) -> TableSection:
 
     missing = not_measured(definition, points)
     measured, published = grids_of([] if missing else points), grids_of(whole)
-    by_keys, own = {grid.keys: grid for grid in published}, study.axes_of("repositories")
-
-    def beside(grid: Grid) -> Grid | None:
-        shared = matching(by_keys[grid.keys], grid, layout, own) if grid.keys in by_keys else []
-        return grids_of(shared)[0] if _count(shared) else None
-
-    pairs = [SideBySide(grid.title, grid, beside(grid)) for grid in measured]
-    pairs = pairs or [SideBySide(grid.title, None, grid) for grid in published]
+    pairs = _pairs(measured, published, grids_of, layout, study.axes_of("repositories"))
     reduced = grids_of(_reduced(results, name))
     shown = sum(_count(pair.published.points) for pair in pairs if pair.published)
     return TableSection(
@@ -139,6 +132,23 @@ def _section(results: Results, name: str) -> TableSection:
         compared=layout.compared,
         baseline=(definition.get("compare") or {}).get("baseline", ""),
     )
+
+
+def _pairs(
+    measured: Sequence[Grid],
+    published: Sequence[Grid],
+    grids_of: Callable[[Sequence[Point]], list[Grid]],
+    layout: Layout,
+    own: Sequence[str],
+) -> list[SideBySide]:
+    by_keys = {grid.keys: grid for grid in published}
+
+    def beside(grid: Grid) -> Grid | None:
+        shared = matching(by_keys[grid.keys], grid, layout, own) if grid.keys in by_keys else []
+        return grids_of(shared)[0] if _count(shared) else None
+
+    pairs = [SideBySide(grid.title, grid, beside(grid)) for grid in measured]
+    return pairs or [SideBySide(grid.title, None, grid) for grid in published]
 
 
 def _distances(results: Results, name: str) -> list[str]:

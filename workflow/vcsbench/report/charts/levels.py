@@ -36,17 +36,7 @@ def level_charts(
         few = [a for a in several if len({row[a] for row in rows}) <= len(panels.HUES)]
         hue = few[-1] if few else ""
         lines = [axis for axis in several if axis != hue]
-        points = [
-            {
-                "panel": name_of(row, layout.columns),
-                "line": name_of(row, lines),
-                "hue": row.get(hue, ""),
-                "round": row["round"],
-                "value": panels.short(row["value"]),
-                "flags": row["flags"],
-            }
-            for row in rows
-        ]
+        points = _points(rows, layout.columns, lines, hue)
         ticks = {
             (name_of(row, layout.columns), name_of(row, lines), row.get(hue, "")): row["told"]
             for row in rows
@@ -57,6 +47,22 @@ def level_charts(
 
     charts = panels.charts_of(table, measured, layout, spec_of)
     return ChartGroup(metric.title, READING.format(metric.unit), charts)
+
+
+def _points(
+    rows: Iterable[Record], columns: Sequence[str], lines: Sequence[str], hue: str
+) -> PointList:
+    return [
+        {
+            "panel": name_of(row, columns),
+            "line": name_of(row, lines),
+            "hue": row.get(hue, ""),
+            "round": row["round"],
+            "value": panels.short(row["value"]),
+            "flags": row["flags"],
+        }
+        for row in rows
+    ]
 
 
 def _with_numbers(
