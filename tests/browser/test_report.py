@@ -37,9 +37,9 @@ def visited(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
 def test_every_chart_is_drawn(visited: Visit) -> None:
     assert visited.root.get("data-charts") == "drawn"
     charts = visited.tree.all("figure", class_="chart")
-    assert (
-        len(charts) == 11
-    )  # of two metrics and three comparisons for two commands each, and drift
+    # Of three metrics, where the time goes, and three comparisons, each for two commands; what was
+    # published, and drift.
+    assert len(charts) == 16
     for chart in charts:
         assert len(chart.all("svg", class_="marks")) == 1
     log = visited.tree.by_id("chart-elapsed-log")
