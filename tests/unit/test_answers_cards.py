@@ -148,6 +148,17 @@ def test_what_is_given_is_answered_by_the_table_that_compares_it() -> None:
     assert {one["worse"] for one in found["cases"]} == {"http"}
 
 
+def test_what_there_is_already_is_what_others_are_compared_with() -> None:
+    frame = measured(factors(svn=0.5, file=0.25))
+    tables = {"a": compare("ra", "http", "svn"), "b": compare("ra", "http", "file")}
+    with_best, against = (
+        answered(frame, Asked({"ra": {"ask": "Another?", "against_baseline": only}}), **tables)[0]
+        for only in (False, True)
+    )
+    assert {one["worse"] for one in against["cases"]} == {"http"}
+    assert {one["worse"] for one in with_best["cases"]} == {"http", "svn"}
+
+
 def test_what_is_decided_for_all_cells_is_one_sentence_with_the_error_of_an_average() -> None:
     def seconds(axes: dict[str, str]) -> float:
         return 0.5 if (axes["format"], axes["command"]) == ("f7", "log") else 1.0

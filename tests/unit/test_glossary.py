@@ -13,6 +13,11 @@ from vcsbench.errors import UserError
 from vcsbench.report.cards import explain
 
 ROOT = Path(__file__).parents[2]
+ALL = [f"f{number}" for number in (1, 2, 3, 4, 6, 7, 8)]
+OF_ONES_OWN = {
+    "format": {"own": ALL, "upgraded": [f"{old}-to-f8" for old in ALL[:-1]]},
+    "packing": {"own": ["nopack", "pack"], "where full": ["nopack", "pack"]},
+}
 DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
 
 
@@ -34,6 +39,11 @@ def test_each_value_that_a_default_grid_names_is_explained(name: str) -> None:
             }.get(str(given), given if isinstance(given, list) else [])
             named = part.get(axis, values)
             wanted[axis] |= set([named] if isinstance(named, str) else named)
+    # Words of a grid that stand for values.
+    for axis, stands_for in OF_ONES_OWN.items():
+        if axis in wanted:
+            found = wanted[axis] - set(stands_for)
+            wanted[axis] = found.union(*(stands_for[word] for word in wanted[axis] - found))
     missing = [(a, v) for a, vs in wanted.items() for v in sorted(vs) if not glossary.of(a, v)]
     assert any(wanted.values()) and not missing
 

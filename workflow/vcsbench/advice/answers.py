@@ -50,7 +50,7 @@ def _card(question: Question, told: Told, terms: Terms, tables: Sequence[Table])
     if question.given.get("overall"):
         rounds = Rounds(told.rounds, terms.order, terms.block, told.noise)
         return card_over_all(question, rows, rounds, terms.limits)
-    if question.axis in terms.given:
+    if question.axis in terms.given or question.given.get("against_baseline"):
         # What it depends on is looked for in this order: what is run before how it was set up.
         axes = dict.fromkeys([*terms.given, *terms.order])
         others = [axis for axis in axes if axis in terms.order and axis != question.axis]
