@@ -6,8 +6,11 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+
+import pytest
 
 from vcsbench.run import partial
 
@@ -37,6 +40,25 @@ def test_all_rules_behind_the_cells_may_run() -> None:
     }
     assert found >= LEFT_OUT
     assert found - LEFT_OUT == set(partial.RULES) - {"all"}
+    # Those that have their names from a study's file.
+    named = re.findall(r"^    rule:\n +name:\n +NAME\n", all_text(), re.MULTILINE)
+    assert len(named) == 1 and "in inputs.tables_by_rule()" in all_text()
+
+
+def test_the_rules_of_tables_may_run() -> None:
+    asked: list[list[str]] = []
+    ended = subprocess.CompletedProcess([], 0)
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / ".snakemake").mkdir()
+        patch.setattr(subprocess, "run", lambda argv, **_: asked.append(argv) or ended)
+        partial._make(Path(folder), {}, "Snakefile")
+    allowed = asked[0][asked[0].index("--allowed-rules") :]
+    assert {"measured_tables_of_builds", "published_tables_of_fsfs-san-2014"} <= {*allowed}
+    assert "published_tables_of_builds" not in allowed and "cell" not in allowed
+
+
+def all_text() -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in RULES.glob("*.smk"))
 
 
 def test_it_ends_with_the_run_that_started_it(tmp_path: Path) -> None:

@@ -33,46 +33,49 @@ rule noise:
         "../scripts/noise.py"
 
 
-rule table:
-    input:
-        measurements="results/measurements/{study}.csv",
-        code=code_of("table"),
-    output:
-        csv=report(
-            "results/tables/{study}/{table}.csv",
-            caption="../report/table.rst",
-            category="{study}",
-            subcategory="Tables",
-            labels={"table": "{table}", "kind": "CSV"},
-        ),
-        markdown="results/tables/{study}/{table}.md",
-    log:
-        "results/logs/table/{study}/{table}.log",
-    wildcard_constraints:
-        table="(?![^/]*-vs-now\\.)[a-z0-9-]+",  # those of baselines have a rule of their own
-    conda:
-        "../../envs/python.yaml"
-    params:
-        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
-        by=inputs.by_of,
-        said=inputs.published_said,
-        block=lambda wildcards: inputs.study_file(wildcards.study).block,
-        definition=lambda wildcards: inputs.definition_of(wildcards, HOUSE.here),
-        caveats=inputs.caveats_of,
-        limits=LIMITS,
-    script:
-        "../scripts/table.py"
+# All tables of a study in one job: they share what their runs are reduced to, and a Python that imports pandas
+# takes longer than most of them. So each study has two rules, of what is measured and of what was published.
+for NAME, (STUDY, PUBLISHED) in inputs.tables_by_rule().items():
+    TABLES = inputs.made_tables(STUDY, PUBLISHED)
 
-
-use rule table as published_table with:
-    input:
-        published=inputs.published_numbers,
-        code=code_of("table"),
-    output:
-        csv="results/published/{study}/{table}.csv",
-        markdown="results/published/{study}/{table}.md",
-    log:
-        "results/logs/published_table/{study}/{table}.log",
+    rule:
+        name:
+            NAME
+        input:
+            numbers=inputs.published_numbers if PUBLISHED else "results/measurements/{study}.csv",
+            code=code_of("tables"),
+        output:
+            csv=[
+                # What was published is in the report beside what is measured.
+                file
+                if PUBLISHED
+                else report(
+                    file,
+                    caption="../report/table.rst",
+                    category="{study}",
+                    subcategory="Tables",
+                    labels={"table": Path(file).stem, "kind": "CSV"},
+                )
+                for file in inputs.csv_of("{study}", TABLES, PUBLISHED)
+            ],
+            markdown=inputs.markdown_of("{study}", TABLES, PUBLISHED),
+        log:
+            f"results/logs/{'published' if PUBLISHED else 'tables'}/{{study}}.log",
+        wildcard_constraints:
+            study=STUDY,
+        conda:
+            "../../envs/python.yaml"
+        params:
+            published=PUBLISHED,
+            definitions=inputs.definitions_of(TABLES, HOUSE.here),
+            order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
+            by=inputs.by_of,
+            said=inputs.published_said,
+            block=lambda wildcards: inputs.study_file(wildcards.study).block,
+            caveats=inputs.caveats_of,
+            limits=LIMITS,
+        script:
+            "../scripts/tables.py"
 
 
 rule published:

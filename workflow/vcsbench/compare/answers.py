@@ -21,7 +21,7 @@ import pandas as pd
 from vcsbench.compare.decisions import TOO_NOISY, Limits, is_difference
 from vcsbench.compare.family import ALIKE, level_among
 from vcsbench.compare.intervals import t_quantile
-from vcsbench.compare.tables import SIDES, make_table
+from vcsbench.compare.tables import SIDES, make_tables
 from vcsbench.plan.passes import block_name
 
 
@@ -68,10 +68,8 @@ class Terms:
 
 def tables_of(frame: pd.DataFrame, terms: Terms) -> list[pd.DataFrame]:
     """The tables themselves, from a frame of the measurements."""
-    return [
-        make_table(frame, name, definition, terms.order, terms.block, terms.limits)
-        for name, definition in terms.tables.items()
-    ]
+    made = make_tables(frame, terms.tables, terms.order, terms.block, terms.limits)
+    return [*made.values()]
 
 
 def comparisons(tables: Iterable[pd.DataFrame], terms: Terms) -> list[Comparison]:

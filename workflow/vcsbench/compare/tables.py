@@ -9,28 +9,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vcsbench.compare import exact, selection
+from vcsbench.compare import exact
 from vcsbench.compare.columns import CALL, ERROR, STATISTICS, columns
 from vcsbench.compare.decisions import USUAL, Limits
 from vcsbench.compare.family import with_calls, with_unknown_noise
 from vcsbench.compare.intervals import Estimate, ratio_interval
-from vcsbench.compare.noise import SILENT, Noise, noise_of
-from vcsbench.compare.reduction import (
-    MEAN,
-    MEDIAN,
-    as_reduced,
-    by_cell,
-    by_round,
-    is_measured,
-    paired,
-    side_by_side,
-    told_apart,
-)
-from vcsbench.compare.statistic import STATISTIC
+from vcsbench.compare.noise import Noise
+from vcsbench.compare.reduction import MEAN, MEDIAN, is_measured, paired
+from vcsbench.compare.shared import Reduced, Reductions
 from vcsbench.evidence import buildlabels, counted, flags, samework
 from vcsbench.evidence.frames import grouped, in_order
 from vcsbench.metrics import metric_in
-from vcsbench.metrics.counts import COUNT
 from vcsbench.metrics.metric import Metric
 
 NOTHING = ratio_interval([])
@@ -45,55 +34,54 @@ def make_table(
     block: Sequence[str],
     limits: Limits = USUAL,
 ) -> pd.DataFrame:
-    """The table `name` of a study, with the columns of columns.py: its keys are the axes but for the
+    """One table of a study: make_tables()."""
+    return make_tables(frame, {name: definition}, order, block, limits)[name]
+
+
+def make_tables(
+    frame: pd.DataFrame,
+    definitions: Mapping[str, Mapping[str, Any]],
+    order: Mapping[str, list[str]],
+    block: Sequence[str],
+    limits: Limits = USUAL,
+) -> dict[str, pd.DataFrame]:
+    """Tables of a study by name, each with the columns of columns.py: its keys are the axes but for the
     compared one, and what its `by` names; its cells are those that its `where` names.
 
     `frame` has a column per axis and either the columns of the measurements or one per published
     metric; `order` has the study's axes and their values in order; rows are sorted by it. Cells that agree on
     the axes of `block` are measured side by side. A cell, or a pair of cells, with no number has no row.
     """
-    reduce = definition.get("reduce", MEDIAN)
-    frame, by = _rows_of(frame, definition)
-    order = {**order, **by}
-    keys, metric = list(order), metric_in(definition)
-    rounds = _with_metric(by_round(frame, keys, reduce), metric)
-    cells = by_cell(rounds, keys, reduce)
+    shared = Reductions(frame, order, block)
+    return {
+        name: _made(name, definition, shared.of(definition), limits)
+        for name, definition in definitions.items()
+    }
+
+
+def _made(
+    name: str, definition: Mapping[str, Any], reduced: Reduced, limits: Limits
+) -> pd.DataFrame:
+    reduce, metric = definition.get("reduce", MEDIAN), metric_in(definition)
+    order, measured = reduced.order, is_measured(reduced.frame)
+    keys, cells = list(order), reduced.cells(reduce, metric)
     if compare := definition.get("compare"):
-        axis = compare["axis"]
-        means = _with_metric(by_round(frame, keys, MEAN), metric)
-        noise = noise_of(frame, keys, block, metric, means) if is_measured(frame) else SILENT
-        compared = means if reduce == MEDIAN else rounds
+        axis, noise = compare["axis"], reduced.noise(metric)
+        compared = reduced.rounds(MEAN if reduce == MEDIAN else reduce, metric)
         table = _compared(compared, cells, compare, noise, keys, metric, limits)
         keys.remove(axis)
         if axis == buildlabels.AXIS:
-            table = table.assign(flags=buildlabels.same_binaries(table, frame, keys))
-        if is_measured(frame) and not table.empty:
+            table = table.assign(flags=buildlabels.same_binaries(table, reduced.frame, keys))
+        if measured and not table.empty:
             table = exact.called(table, metric, lambda made: called(made, noise, metric, limits))
-        table = in_order(table, order | {"candidate": compare["candidates"]}, [*keys, "candidate"])
+        order = {**order, "candidate": compare["candidates"]}
+        table = in_order(table, order, [*keys, "candidate"])
     else:
         table = in_order(_level(cells, keys, metric, limits), order, keys)
-    empty = [] if is_measured(frame) else [*STATISTICS]
+    empty = [] if measured else [*STATISTICS]
     empty += CALL if "call" not in table else []
     table = table.assign(**dict.fromkeys(empty, ""))
     return finished(exact.without_times(table, metric), name, keys)
-
-
-def _rows_of(
-    frame: pd.DataFrame, definition: Mapping[str, Any]
-) -> tuple[pd.DataFrame, dict[str, list[str]]]:
-    """The rows that a table is about, and what tells them apart beside the axes, with its values in order."""
-    if STATISTIC not in definition.get("by", ()):
-        frame = as_reduced(frame, definition.get("reduce", MEDIAN))
-    frame = selection.where(frame, definition.get("where", {}))
-    frame, by = told_apart(frame, definition.get("by", []))
-    if each := definition.get("each"):
-        return side_by_side(frame, each), {**by, COUNT: list(each)}
-    return frame, by
-
-
-def _with_metric(rounds: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """The frame with a metric's column, empty where nothing tells it."""
-    return rounds if metric.name in rounds else rounds.assign(**{metric.name: np.nan})
 
 
 def called(table: pd.DataFrame, noise: Noise, metric: Metric, limits: Limits) -> pd.DataFrame:

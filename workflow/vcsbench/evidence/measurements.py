@@ -49,6 +49,9 @@ UNCERTIFIED: dict[str, Any] = {"certificate": {}}
 FAILURES = ("cell", "round", "reason")
 # What off-10 and off-20 say by their names, as the published tables define them; no thresholds to set.
 OFF = {"off-10": 0.1, "off-20": 0.2}
+# Made once: json.dumps() would make one for each of the values.
+_SORTED = json.JSONEncoder(sort_keys=True)
+_COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 @dataclass
@@ -123,7 +126,7 @@ def measurements(collected: Collected) -> pd.DataFrame:
     last = ["work", "client", "client_version", "server", "server_version", "binaries"]
     last += ["set_aside", "copy", "order", "seed", "scale", "host", "started_at"]
     last += ["waited_s", "cell_round_s", "flags"]
-    seen = dict.fromkeys(name for run in collected.runs for name in run)
+    seen = dict.fromkeys(itertools.chain.from_iterable(collected.runs))
     certified = [name for name in seen if name not in first and name not in last]
     # As objects: a process id stays a whole number where another run has none.
     frame = pd.DataFrame(collected.runs, columns=[*first, *certified, *last], dtype=object)
@@ -238,12 +241,12 @@ def _false_labels(attempt: Mapping[str, Any]) -> str:
 
 
 def _as_text(work: Mapping[str, Any] | None) -> str:
-    return json.dumps(work, sort_keys=True, separators=(",", ":")) if work else ""
+    return _COMPACT.encode(work) if work else ""
 
 
 def _columns(certificate: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else value
+        name: _SORTED.encode(value) if isinstance(value, (dict, list)) else value
         for name, value in certificate.items()
     }
 
@@ -265,9 +268,10 @@ def _flags(frame: pd.DataFrame, axes: Sequence[str], short_s: float) -> list[str
     deviation = (elapsed / median - 1).abs()
     seen = pd.DataFrame({word: deviation > limit for word, limit in OFF.items()})
     seen = seen.assign(short=median < short_s, **_work(frame, axes))
+    rows, words = seen.to_numpy(bool).tolist(), list(seen.columns)
     return [
-        flags.joined([*own, *seen.columns[row]])
-        for own, row in zip(frame["flags"], seen.to_numpy(bool), strict=True)
+        flags.joined([*own, *itertools.compress(words, row)])
+        for own, row in zip(frame["flags"], rows, strict=True)
     ]
 
 

@@ -40,16 +40,34 @@ def studies() -> list[str]:
     return sorted(path.stem for path in Path("config/studies").glob("*.yaml"))
 
 
-def definition_of(wildcards: Any, here: Here) -> dict[str, Any]:
-    """A table's definition: a change of it reruns that table alone."""
-    study = study_file(wildcards.study)
-    tables = values.resolved_tables(study, values.values_of(study, here))
-    if wildcards.table not in tables:
-        raise UserError(
-            f"config/studies/{wildcards.study}.yaml: has no table `{wildcards.table}`; "
-            f"it has {', '.join(tables)}"
-        )
-    return tables[wildcards.table]
+def made_tables(study: str, published: bool) -> list[str]:
+    """The names of the tables that a study's measurements make, or its published numbers."""
+    tables = study_file(study).tables
+    if not published:
+        return list(tables)
+    has_some = bool(study_file(study).published)
+    return [name for name, table in tables.items() if has_some and table.get("published", True)]
+
+
+def tables_by_rule() -> dict[str, tuple[str, bool]]:
+    """The rules that make tables, by their names: of which study, and whether of its published numbers."""
+    return {
+        f"{'published' if published else 'measured'}_tables_of_{study}": (study, published)
+        for study in studies()
+        for published in (False, True)
+        if made_tables(study, published)
+    }
+
+
+def definitions_of(names: Collection[str], here: Here) -> Callable[[Any], dict[str, Any]]:
+    """The definitions of some of a study's tables, as params: a change of one makes these anew."""
+
+    def definitions(wildcards: Any) -> dict[str, Any]:
+        study = study_file(wildcards.study)
+        tables = values.resolved_tables(study, values.values_of(study, here))
+        return {name: tables[name] for name in names}
+
+    return definitions
 
 
 def terms_of(wildcards: Any, here: Here, limits: dict[str, float]) -> dict[str, Any]:
@@ -75,9 +93,15 @@ def comparing_tables(wildcards: Any, here: Here, exact: bool) -> dict[str, dict[
     return {n: t for n, t in tables.items() if "compare" in t and metric_in(t).exact == exact}
 
 
-def csv_of(study: str, tables: Iterable[str]) -> list[str]:
-    """The CSV files of tables of a study's measurements."""
-    return [f"results/tables/{study}/{name}.csv" for name in tables]
+def csv_of(study: str, tables: Iterable[str], published: bool = False) -> list[str]:
+    """The CSV files of tables of a study's measurements, or of its published numbers."""
+    folder = "published" if published else "tables"
+    return [f"results/{folder}/{study}/{name}.csv" for name in tables]
+
+
+def markdown_of(study: str, tables: Iterable[str], published: bool = False) -> list[str]:
+    """The same tables for people to read."""
+    return [f"{csv.removesuffix('.csv')}.md" for csv in csv_of(study, tables, published)]
 
 
 def axes_of(wildcards: Any) -> list[str]:
@@ -190,16 +214,14 @@ def published_numbers(wildcards: Any) -> list[str]:
 
 def published_tables(study: str) -> list[str]:
     """The files of all tables that a study's published numbers make."""
-    tables = study_file(study).tables.items() if study_file(study).published else ()
-    names = [name for name, table in tables if table.get("published", True)]
-    return [f"results/published/{study}/{name}.{end}" for name in names for end in ("csv", "md")]
+    names = made_tables(study, published=True)
+    return [*csv_of(study, names, published=True), *markdown_of(study, names, published=True)]
 
 
 def measured_tables(study: str) -> list[str]:
     """The files of all tables of a study's measurements."""
-    return [
-        f"results/tables/{study}/{n}.{e}" for n in study_file(study).tables for e in ("csv", "md")
-    ]
+    names = made_tables(study, published=False)
+    return [*csv_of(study, names), *markdown_of(study, names)]
 
 
 def advised_tables(wildcards: Any) -> list[str]:

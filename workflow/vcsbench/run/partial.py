@@ -14,18 +14,17 @@ from typing import Any
 
 from vcsbench import processes
 from vcsbench.run import lock as running
+from vcsbench.run.inputs import tables_by_rule
 
 # Set for the second Snakemake only: to this where it measures.
 VARIABLE = "VCSBENCH_PARTIAL"
 MEASURES = "measures"
-# All that run after the cells.
+# All that run after the cells, beside those that make tables.
 RULES = (
     "all",
     "grid",
     "measurements",
     "noise",
-    "table",
-    "published_table",
     "findings",
     "baseline_table",
     "history",
@@ -99,7 +98,7 @@ def _make(root: Path, config: Mapping[str, Any], snakefile: str, mode: str = "1"
             *(sys.executable, "-m", "snakemake", "--snakefile", snakefile, "--cores", "1"),
             *("--nolock", "--configfile", file.name),
             # Nothing else may run: a cell that failed is for the next run.
-            *("--allowed-rules", *RULES, *MEASURING * measuring),
+            *("--allowed-rules", *RULES, *tables_by_rule(), *MEASURING * measuring),
         ]
         # It measures: it must not outlive the run that it belongs to.
         command = processes.tied(command, "TERM")
