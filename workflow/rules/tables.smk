@@ -42,19 +42,21 @@ for NAME, (STUDY, PUBLISHED) in inputs.tables_by_rule().items():
         name:
             NAME
         input:
-            numbers=inputs.published_numbers if PUBLISHED else "results/measurements/{study}.csv",
+            numbers=inputs.published_numbers if PUBLISHED else ["results/measurements/{study}.csv"],
             code=code_of("tables"),
         output:
             csv=[
                 # What was published is in the report beside what is measured.
-                file
-                if PUBLISHED
-                else report(
-                    file,
-                    caption="../report/table.rst",
-                    category="{study}",
-                    subcategory="Tables",
-                    labels={"table": Path(file).stem, "kind": "CSV"},
+                (
+                    file
+                    if PUBLISHED
+                    else report(
+                        file,
+                        caption="../report/table.rst",
+                        category="{study}",
+                        subcategory="Tables",
+                        labels={"table": Path(file).stem, "kind": "CSV"},
+                    )
                 )
                 for file in inputs.csv_of("{study}", TABLES, PUBLISHED)
             ],
@@ -63,6 +65,8 @@ for NAME, (STUDY, PUBLISHED) in inputs.tables_by_rule().items():
             f"results/logs/{'published' if PUBLISHED else 'tables'}/{{study}}.log",
         wildcard_constraints:
             study=STUDY,
+        # More waits for these than for findings and noise.
+        priority: 0 if PUBLISHED else 1
         conda:
             "../../envs/python.yaml"
         params:
