@@ -30,6 +30,7 @@ SCRIPTS = [
     "dumpwalk",
     "copies",
     "preparation",
+    "growth",
 ]
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = "| what | ours | {} | ratio |\n| --- | ---: | ---: | ---: |"
@@ -58,3 +59,25 @@ def run(argv: Sequence[str | Path], cwd: Path, **options: object) -> str:
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, argv))} failed in {cwd}:\n{done.stdout}")
     return str(done.stdout)
+
+
+class Cost(NamedTuple):
+    """Processor seconds, and MiB of the largest process."""
+
+    seconds: float
+    peak_mib: float
+
+
+def cost(argv: Sequence[str | Path], cwd: Path) -> Cost:
+    """Of a program with all that it starts. Another process asks: what it is told of its children is of these
+    alone."""
+    ask = (
+        "import resource, subprocess, sys\n"
+        "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)"
+    )
+    said = run([sys.executable, "-c", ask, *argv], cwd).split()
+    if said[0] != "0":
+        sys.exit(f"{' '.join(map(str, argv))} failed in {cwd}")
+    return Cost(float(said[1]), float(said[2]))

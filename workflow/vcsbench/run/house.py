@@ -72,6 +72,7 @@ class House:
             *self.plan.environment_records(study, cell),
         ]
 
+    @cache  # noqa: B019 - there is one of it; asked for each round
     def records(self, study: str, path: str) -> list[str]:
         """The records of what was prepared for a cell: they are there when it is."""
         parts = self.plan.parts(self.plan.cell(study, path))
