@@ -46,6 +46,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results, study = made.results, default_study(STUDY)
     for part in ("studies", "published"):
         shutil.copytree(CONFIG / part, root / "config" / part)
+    shutil.copy(CONFIG / "words.yaml", root / "config")
     (results / "provenance").mkdir()
     (results / "provenance" / f"{STUDY}.json").write_text(json.dumps(HERE))
     (results / "page").mkdir()

@@ -73,7 +73,8 @@ def test_what_a_command_names_has_to_be_there(
 
 def test_a_repository_needs_its_axes(tmp_path: Path) -> None:
     axes = {"command": ["log"], "ra": ["file"], "repo": "repositories", "cache": ["hot-os"]}
-    root = own(tmp_path, {"axes": axes, "noise_class": [], "tables": ELAPSED})
+    ra = {"ra": {"ask": "http or svn?"}}
+    root = own(tmp_path, {"axes": axes, "noise_class": [], "tables": ELAPSED, "questions": ra})
     text = sentence(root, "own", {"command": "log"})
     assert "needs the axes repo, format, packing; the study has no format" in text
 

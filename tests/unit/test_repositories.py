@@ -88,6 +88,7 @@ def test_one_that_was_loaded_anew_is_no_upgraded_one(loaded: Path, tmp_path: Pat
     (tmp_path / "own").mkdir()
     load_source(sources.open_source("ruby", SMALL), [("f6-to-f8", "pack")], tmp_path / "own")
     record = {"path": str(tmp_path / "own"), "identity": "1", "tree": "", "folder": "", "notes": []}
+    (tmp_path / "disk").mkdir()
     place = Place(tmp_path / "disk", tmp_path)
     make_missing(place, wanted, 1, {"ruby": record}, 0, 1)
     assert not copies.missing(place.path, wanted, 1)

@@ -204,7 +204,7 @@ def _with_logs(runs: pd.DataFrame) -> pd.DataFrame:
     columns = [_column(metric, part) for metric in noisy for part in metric.parts]
     with np.errstate(divide="ignore"):
         logs = {LOG.format(c): np.log(runs[c].astype(float)) for c in columns if c in runs}
-    return runs.assign(**logs)
+    return pd.concat([runs, pd.DataFrame(logs, index=runs.index)], axis=1)
 
 
 def _how(metric: Metric, reduce: str) -> str:

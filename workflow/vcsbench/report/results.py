@@ -31,6 +31,8 @@ NUMBERS = frozenset(
     ]
 )
 
+# What is kept as rows, in a folder of its name.
+ROWS = ("grid", "failures", "noise", "findings", "expectations")
 # What is kept as JSON, and in which folder.
 KEPT = {
     "advice": "advice",
@@ -133,16 +135,12 @@ def read_results(
     return Results(
         study=study,
         order=order,
-        grid=read_records(folder / "grid" / f"{name}.csv"),
         measurements=measurements,
-        failures=read_records(folder / "failures" / f"{name}.csv"),
         tables=_tables(study, folder / "tables" / name),
         published=_tables(study, folder / "published" / name),
-        noise=read_records(folder / "noise" / f"{name}.csv"),
-        findings=read_records(folder / "findings" / f"{name}.csv"),
         definitions=_definitions(study, definitions),
-        expectations=read_records(folder / "expectations" / f"{name}.csv"),
         checks={expectation["id"]: expectation for expectation in expectations},
+        **{kept: read_records(folder / kept / f"{name}.csv") for kept in ROWS},
         **{key: _read_json(folder / kept / f"{name}.json") or {} for key, kept in KEPT.items()},
         contexts=_contexts(folder / "cells" / name, measurements),
         notes={table: _read_json(folder / f"{tables[table]}.json") or [] for table in compared},
