@@ -129,4 +129,5 @@ lock: ## Write envs/*.lock anew after a change of pyproject.toml
 		"$$uv" pip compile --quiet --universal --generate-hashes --no-annotate \
 			--custom-compile-command "make lock" "$$@"; }; \
 	lock pyproject.toml --group dev --output-file envs/python.lock; \
+	lock --group cluster --constraint envs/python.lock --output-file envs/cluster.lock; \
 	lock --group installer --output-file envs/installer.lock

@@ -22,9 +22,10 @@ os.environ.update(PYTHONPATH=str(ROOT / "workflow"))
 
 from vcsbench.errors import UserError
 from vcsbench.plan.fresh import recall
+from vcsbench.run.cluster import Cluster
 from vcsbench.run.console import take_over
 from vcsbench.run.demands import Expectations
-from vcsbench.run.dependencies import plain_params
+from vcsbench.run.dependencies import command_line, plain_params
 from vcsbench.run.house import House
 from vcsbench.run.lock import begin_here
 from vcsbench.run.partial import is_partial
@@ -47,6 +48,7 @@ wildcard_constraints:
 
 
 plain_params()
+EXECUTOR, ASKED_FOR = command_line()
 
 try:
     # In the jobs of a cluster, Snakemake reads this file too.
@@ -62,11 +64,18 @@ try:
         ROOT,
         [Path(file) for file in reversed(workflow.configfiles)],
         deployed=DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method,
-        elsewhere=workflow.remote_exec or not workflow.local_exec,
+        elsewhere=workflow.remote_exec or EXECUTOR != "local",
     )
     PLAN = HOUSE.plan
     EXPECTATIONS = Expectations(HOUSE.here)
-    if ALONE:
+    # Of a run whose cells are measured on the nodes of a cluster.
+    CLUSTER = Cluster(HOUSE, config) if HOUSE.elsewhere else None
+    config.update({"rounds": HOUSE.config["rounds"]} if CLUSTER else {})
+    if CLUSTER and workflow.is_main_process:
+        CLUSTER.check_targets(ASKED_FOR)
+    if CLUSTER and ALONE:
+        CLUSTER.write()
+    elif ALONE:
         settle(HOUSE)
     CONSOLE = take_over(workflow.output_settings, PLAN.block) if ALONE else None
 except UserError as error:
@@ -77,6 +86,7 @@ include: "workflow/rules/grid.smk"
 include: "workflow/rules/repositories.smk"
 include: "workflow/rules/builds.smk"
 include: "workflow/rules/cells.smk"
+include: "workflow/rules/cluster.smk"
 include: "workflow/rules/calls.smk"
 include: "workflow/rules/ceiling.smk"
 include: "workflow/rules/budget.smk"
@@ -88,5 +98,6 @@ include: "workflow/rules/report.smk"
 
 rule all:
     default_target: True
+    # The report of what was measured on a cluster is made when all of it is there.
     input:
-        "reports/index.html",
+        CLUSTER.records() if CLUSTER else "reports/index.html",

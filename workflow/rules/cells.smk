@@ -54,6 +54,8 @@ onstart:
 onerror:
     if CONSOLE:
         CONSOLE.end()
+    if CLUSTER:
+        CLUSTER.collect()
     # One that was ended goes nowhere.
     goes_on = WALK.is_unfinished() and not workflow.scheduler._user_kill
     report_what_there_is(ROOT, config, workflow.main_snakefile, goes_on)
@@ -62,7 +64,10 @@ onerror:
 onsuccess:
     if CONSOLE:
         CONSOLE.end()
-    if not PLAN.passes and HOUSE.only_copies_were_made():
+    if CLUSTER:
+        CLUSTER.collect()
+        report_what_was_passed_over(ROOT, config, workflow.main_snakefile, [])
+    elif not PLAN.passes and HOUSE.only_copies_were_made():
         report_what_was_passed_over(
             ROOT, config, workflow.main_snakefile, workflow.dag_settings.targets
         )

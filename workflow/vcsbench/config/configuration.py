@@ -27,6 +27,7 @@ DEFAULTS: dict[str, Any] = {
     "server": None,
     "baselines": [],
     "mix": None,
+    "cluster": {},
     "spacer_kib": 0,
     "cold_client": False,
     "clear_caches": "auto",

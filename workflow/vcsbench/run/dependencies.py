@@ -33,6 +33,16 @@ def plain_params() -> None:
         notes._serialize_param = property(operator.attrgetter("_serialize_param_builtin"))
 
 
+def command_line() -> tuple[str, list[str]]:
+    """By which of its executors the Snakemake that this process is runs jobs ("local", "slurm"), also where it
+    only says what it would run, and the targets that were asked for. A Snakefile is read before it is told."""
+    frame = inspect.currentframe()
+    while frame and frame.f_code.co_name != "args_to_api":
+        frame = frame.f_back
+    args = frame.f_locals["args"] if frame else None
+    return (args.executor or "local", list(args.targets or [])) if args else ("local", [])
+
+
 @cache
 def code_of(script: str) -> list[str]:
     """The files of vcsbench that one of workflow/scripts computes with: Snakemake does not see what a script

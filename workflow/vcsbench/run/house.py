@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -27,6 +28,9 @@ from vcsbench.subjects.repository import variant_of
 from vcsbench.subjects.repository.labels import Variant, last_of
 from vcsbench.subjects.repository.shelf import Shelf
 
+# Set on a node of a cluster: the blocks that are measured there, each with its study in front.
+BLOCKS = "VCSBENCH_BLOCKS"
+
 
 class House:
     """The configuration, what it and this machine offer, the plan, and the shelf of prepared repositories."""
@@ -43,6 +47,7 @@ class House:
         Snakemake deploys the programs, `elsewhere` whether its jobs run on other machines than this one. A
         UserError names the file and the key."""
         self.began = time.time()
+        self.elsewhere = elsewhere
         self.here = open_here(raw, root, files, deployed, elsewhere)
         self.config = self.here.config
         if elsewhere and raw.get("rounds") is None:
@@ -150,10 +155,14 @@ def _builds(config: Config) -> Mapping[str, Any]:
 
 
 def _shelf(plan: Plan) -> Shelf:
-    """The repositories that cells read, by storage, and those of which they read a dump file."""
+    """The repositories that cells read, by storage, and those of which they read a dump file. A node of a cluster
+    prepares for its own blocks only."""
+    own = os.environ.get(BLOCKS, "").splitlines()
     wanted: dict[str, set[Variant]] = {}
     dumps: dict[str, int] = {}
     for cell in plan.cells:
+        if own and f"{cell.study}/{plan.name_of_block(cell)}" not in own:
+            continue
         parts = plan.parts(cell)
         if parts["reads"] and subjects.subject_of(parts["reads"]).reads_repository(parts):
             variants = wanted.setdefault(parts["storage"]["shelf"], set())

@@ -1,0 +1,165 @@
+"""A Slurm of the tests' own, with two nodes on this machine: its daemons, configuration and sockets are private,
+but for the one file where the programs of Slurm look for a configuration by themselves."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# A job's step drops SLURM_CONF, so its programs read this one.
+CONFIGURATION = Path("/etc/slurm/slurm.conf")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")
+NODES = ("n1", "n2")
+TEXT = """\
+ClusterName=vcsbench
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+AuthInfo=socket={folder}/munge/socket
+SlurmUser=root
+SlurmdUser=root
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SchedulerParameters=sched_interval=1,bf_interval=1,defer_batch
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+ReturnToService=2
+SlurmctldTimeout=10
+SlurmdTimeout=10
+KillWait=2
+MinJobAge=600
+MailProg=/bin/true
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool.%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.%n.log
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs={cores} Feature=bench
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs={cores} Feature=bench
+PartitionName=all Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def why_not() -> str:
+    """Why no Slurm can be started here; "" if one can."""
+    missing = [name for name in PROGRAMS if not shutil.which(name)]
+    if missing:
+        return f"not installed: {', '.join(missing)}"
+    if os.geteuid() != 0:
+        return "only root can start Slurm's daemons"
+    if CONFIGURATION.exists():
+        return f"this machine has a Slurm of its own ({CONFIGURATION})"
+    return ""
+
+
+class Slurm:
+    """It, running; its files are in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.daemons: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self) -> None:
+        """Start all daemons, and wait until both nodes are idle."""
+        munge = self.folder / "munge"
+        munge.mkdir(mode=0o755)
+        key = munge / "key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o600)
+        for name in ("state", *(f"spool.{node}" for node in NODES)):
+            (self.folder / name).mkdir()
+        ports = _free_ports(3)
+        cores = len(os.sched_getaffinity(0))
+        text = TEXT.format(
+            host=socket.gethostname(), folder=self.folder, ports=ports, cores=cores
+        )
+        CONFIGURATION.parent.mkdir(exist_ok=True)
+        CONFIGURATION.write_text(text)
+        files = [f"--{part}-file={munge}/{part}" for part in ("key", "log", "pid", "seed")]
+        self._run("munged", "--foreground", "--force", f"--socket={munge}/socket", *files)
+        self._run("slurmctld", "-D")
+        for node in NODES:
+            self.start_node(node)
+        for node in NODES:
+            self.wait_for(node, "idle")
+
+    def _run(self, *command: str, name: str = "") -> None:
+        log = (self.folder / f"{name or command[0]}.out").open("wb")
+        self.daemons[name or command[0]] = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+
+    def start_node(self, node: str) -> None:
+        """Start a node's daemon."""
+        self._run("slurmd", "-D", "-N", node, name=node)
+
+    def lose(self, node: str) -> None:
+        """Take a node down as if its power went: its daemon and all that its job runs are killed."""
+        job = self.ask("squeue", "-h", "-w", node, "-o", "%i")
+        self.daemons[node].kill()
+        self.daemons[node].wait()
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (process / "environ").read_bytes().split(b"\0")
+                if job and f"SLURM_JOB_ID={job}".encode() in words:
+                    os.kill(int(process.name), 9)
+            except OSError:
+                continue
+        self.ask("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
+
+    def ask(self, *command: str) -> str:
+        """What one of Slurm's programs says."""
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        return (done.stdout + done.stderr).strip()
+
+    def wait_for(self, node: str, state: str, seconds: float = 30) -> None:
+        """Wait until a node is in a state."""
+        until = time.monotonic() + seconds
+        while (now := self.ask("sinfo", "-h", "-n", node, "-o", "%T")) != state:
+            if time.monotonic() > until:
+                raise TimeoutError(f"{node} is {now}, not {state}")
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """End all that runs."""
+        self.ask("scancel", "--signal=KILL", "-u", "root")
+        self.ask("scancel", "-u", "root")
+        time.sleep(1)
+        for daemon in reversed(self.daemons.values()):
+            daemon.terminate()
+        for daemon in self.daemons.values():
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+        CONFIGURATION.unlink()
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[Slurm]:
+    """A Slurm that runs, in an empty folder."""
+    slurm = Slurm(folder)
+    try:
+        slurm.start()
+        yield slurm
+    finally:
+        slurm.stop()
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports

@@ -1,0 +1,26 @@
+# On a cluster: a job for each share of all blocks, on a node of its own, which prepares and measures there as on a
+# workstation (run/share.py). Whole blocks, so that no ratio crosses nodes; and one job for all of them, since each
+# job costs seconds of the scheduler's.
+
+
+rule share:
+    output:
+        "results/cluster/share{share}.json",
+    log:
+        "results/logs/share/share{share}.log",
+    wildcard_constraints:
+        share="[0-9]+",
+    conda:
+        "../../envs/subversion.yaml"
+    # A job that was cancelled goes on where it was; with a node that is lost, on another.
+    retries: 2
+    threads: CLUSTER.cores if CLUSTER else 1
+    resources:
+        **(CLUSTER.constraint if CLUSTER else {}),
+        slurm_extra=lambda wildcards, attempt: CLUSTER.slurm_extra(wildcards.share, attempt),
+        # For other schedulers.
+        host=lambda wildcards, attempt: CLUSTER.host(wildcards.share, attempt),
+    params:
+        work=lambda wildcards: CLUSTER.digest(wildcards.share),
+    shell:
+        "python -m vcsbench.run.share {wildcards.share} {output:q} 2> {log:q}"

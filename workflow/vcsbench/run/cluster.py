@@ -1,0 +1,177 @@
+"""A run on a cluster, as the login node sees it: shares of all blocks, a job for each, and the node that each
+job belongs on. What happens on the node is run/share.py's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import uuid
+from collections import Counter
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from vcsbench.errors import UserError
+from vcsbench.plan.shares import Block, blocks_in, shares_of
+from vcsbench.run.house import House
+from vcsbench.run.nodes import FOLDER, Pin, collect, of_share
+from vcsbench.wholefile import read_json, write_json
+
+SHARES = f"{FOLDER}/shares.json"
+# Of a node's state, as Slurm has it: what begins so, or ends with *, takes no job, and has lost those it had.
+LOST = ("down", "drain", "fail", "unk", "err", "power", "future")
+ASKED_FOR_S = 30
+# Where nothing tells the state of nodes, a job that has failed so often goes to another.
+ELSEWHERE_FROM = 3
+
+
+class Cluster:
+    """The shares of a run, and where they are measured."""
+
+    def __init__(self, house: House, raw: Mapping[str, Any]) -> None:
+        """`raw` is the merged configuration, as the nodes get it."""
+        self.house, self.raw = house, raw
+        self.plan, self.root = house.plan, house.config.root
+        self.wanted: Mapping[str, Any] = house.config["cluster"]
+        self.run = uuid.uuid4().hex[:12]
+        nodes = self.wanted.get("nodes", 1)
+        self.named: list[str] = nodes if isinstance(nodes, list) else []
+        self.count = len(self.named) or int(nodes)
+
+    @cached_property
+    def shares(self) -> dict[Block, int]:
+        """The share of each block."""
+        sizes: Counter[Block] = Counter(
+            (cell.study, self.plan.name_of_block(cell)) for cell in self.plan.cells
+        )
+        before = {
+            (study, block): share
+            for study, blocks in read_json(self.root / SHARES).items()
+            for block, share in blocks.items()
+        }
+        return shares_of(sizes, self.count, before)
+
+    def records(self) -> list[str]:
+        """What the jobs write: a file for each share that has something to measure."""
+        return [f"{FOLDER}/share{share}.json" for share in sorted(set(self.shares.values()))]
+
+    def work(self, share: int) -> dict[str, Any]:
+        """All that a share has to measure, as plain data: the digest of each cell's recipe by its study and path,
+        its blocks, how many rounds, the exports and the other files."""
+        blocks = blocks_in(self.shares, share)
+        of = {(c.study, c.path): (c.study, self.plan.name_of_block(c)) for c in self.plan.cells}
+        mine = [cell for cell in self.plan.cells if of[cell.study, cell.path] in set(blocks)]
+        exports: dict[str, list[str]] = {}
+        for cell in mine:
+            exports.setdefault("/".join(of[cell.study, cell.path]), []).extend(
+                self.plan.exports_of(cell)
+            )
+        studies = sorted({cell.study for cell in mine})
+        paths = {(cell.study, cell.path) for cell in mine}
+        others = [
+            file
+            for study in studies
+            for path, file in self.plan.calls_of(study).items()
+            if (study, path) in paths
+        ]
+        if share == min(self.shares.values()):
+            drawn = (name for name, study in self.plan.config.studies.items() if study.ceiling)
+            others += [f"results/ceiling/{name}.json" for name in drawn]
+        return {
+            "digests": {f"{s}/{p}": self.plan.digest(s, p) for s, p in sorted(paths)},
+            "blocks": exports,
+            "others": others,
+            "seed": self.plan.config["seed"],
+            "thresholds": self.plan.config["thresholds"],
+        }
+
+    def digest(self, share: Any) -> str:
+        """What makes a share another one: another digest makes its job run, which measures what is missing."""
+        text = json.dumps(self.work(int(share)), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def write(self) -> None:
+        """Tell the nodes: what each share is goes where they can read it."""
+        by_study: dict[str, dict[str, int]] = {}
+        for (study, block), share in sorted(self.shares.items()):
+            by_study.setdefault(study, {})[block] = share
+        (self.root / FOLDER).mkdir(parents=True, exist_ok=True)
+        write_json(self.root / SHARES, by_study)
+        for share in set(self.shares.values()):
+            said = {"run": self.run, "head": os.uname().nodename, "config": {**self.raw}}
+            said["config"]["rounds"] = self.plan.config["rounds"]
+            write_json(of_share(self.root, share, "work"), {**said, **self.work(share)})
+
+    def check_targets(self, targets: Collection[str]) -> None:
+        """A UserError where somebody asks for single files: what cells are measured by is whole blocks."""
+        if others := set(targets) - {"all", *self.records()}:
+            raise UserError(
+                f"{sorted(others)[0]}: on a cluster whole blocks are measured, each on one node, and reports made "
+                f"of them; ask for no file there, but choose with `studies` and `grid`"
+            )
+
+    # What the rule asks for.
+
+    @property
+    def constraint(self) -> dict[str, str]:
+        """The class of nodes as a resource, if one is named."""
+        return {"constraint": self.wanted["class"]} if "class" in self.wanted else {}
+
+    @property
+    def cores(self) -> int:
+        """How many processors a node of the class has."""
+        return int(self.wanted.get("cores", 1))
+
+    def host(self, share: Any, attempt: int) -> str:
+        """The node that a share's job belongs on; "" where it may be any of the class."""
+        pin = Pin(self.root, int(share))
+        node = pin.node or ([*self.named, ""][int(share) - 1] if self.named else "")
+        if not node or node in self.avoided(share) or is_lost(node):
+            return ""
+        knows = shutil.which("sinfo")
+        return "" if attempt >= ELSEWHERE_FROM and not knows and pin.node else node
+
+    def avoided(self, share: Any) -> list[str]:
+        """The nodes that were refused, or lost while they had this share."""
+        pin = Pin(self.root, int(share))
+        lost = [one["node"] for one in pin.lost if is_lost(one["node"])]
+        return sorted({*lost, *(one["node"] for one in pin.refused)})
+
+    def slurm_extra(self, share: Any, attempt: int) -> str:
+        """The same as words of sbatch's."""
+        words = ["--exclusive"]
+        if host := self.host(share, attempt):
+            words.append(f"--nodelist={host}")
+        else:
+            pin = Pin(self.root, int(share))
+            lost = [pin.node] if pin.node and is_lost(pin.node) else []
+            if avoided := sorted({*self.avoided(share), *lost}):
+                words.append(f"--exclude={','.join(avoided)}")
+        return " ".join(words)
+
+    def collect(self) -> None:
+        """Take over what nodes have measured, also those whose job has failed."""
+        for share in set(self.shares.values()):
+            collect(self.root, share, self.work(share))
+
+
+def is_lost(node: str) -> bool:
+    """Whether the scheduler says that a node takes no jobs; False where nothing tells."""
+    if not shutil.which("sinfo"):
+        return False
+    command = ["sinfo", "-h", "-n", node, "-o", "%T"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ASKED_FOR_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    states = done.stdout.lower().split()
+    return bool(states) and all(s.startswith(LOST) or s.endswith("*") for s in states)
+
+
+def node_folders(root: Path) -> list[Path]:
+    """The folders of all nodes that a checkout has measured on."""
+    return sorted((root / "nodes").glob("share*/*"))
