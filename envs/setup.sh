@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Sets up what vcsbench needs: Debian packages through apt, the Python tools in .venv through uv; or
 # all of it in .conda where there is no apt or no root. Where all is there it does nothing, quickly.
-# usage: envs/setup.sh [--test]    --test: what the tests need as well
+# usage: envs/setup.sh [--test] [--cluster]    --test: what the tests need as well
+#                                               --cluster: what submits to a cluster's scheduler
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -19,14 +20,19 @@ die() {
 . envs/setup/native.sh
 
 package_lists=(envs/debian-packages.txt)
-case $* in
-"") ;;
---test)
-    package_lists+=(envs/debian-packages-test.txt)
-    with_guest=yes
-    ;;
-*) die "usage: envs/setup.sh [--test]" ;;
-esac
+python_locks=(envs/python.lock)
+# What was asked for once stays.
+[[ ! -e .venv/vcsbench-cluster ]] || python_locks+=(envs/cluster.lock)
+for option; do
+    case $option in
+    --test)
+        package_lists+=(envs/debian-packages-test.txt)
+        with_guest=yes
+        ;;
+    --cluster) python_locks=(envs/python.lock envs/cluster.lock) ;;
+    *) die "usage: envs/setup.sh [--test] [--cluster]" ;;
+    esac
+done
 # One for each kind, so that `make report` and `make test` in turns do not undo each other's.
 stamp=vcsbench$*.stamp
 

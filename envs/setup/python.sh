@@ -62,10 +62,11 @@ make_python_environment() {
         rm -rf .venv
         fetch "Python $wanted (one on PATH does as well)" "$uv" venv --quiet --no-project --python "$wanted" .venv
     fi
-    say "installing the Python tools of envs/python.lock in .venv"
+    say "installing the Python tools of ${python_locks[*]} in .venv"
     # Bytecode now, not at each start: Snakemake's start takes half the time, and it may be that
     # nothing else may write it later.
     fetch "the Python tools" env -u PYTHONDONTWRITEBYTECODE \
         "$uv" pip sync --quiet --python .venv/bin/python --require-hashes \
-        --build-constraints envs/installer.lock --compile-bytecode envs/python.lock
+        --build-constraints envs/installer.lock --compile-bytecode "${python_locks[@]}"
+    ((${#python_locks[@]} == 1)) || : >.venv/vcsbench-cluster
 }

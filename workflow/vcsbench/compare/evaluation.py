@@ -84,8 +84,7 @@ def evaluate(
     if metric not in rounds:
         return Evaluation(why=(f"no metric: nothing was measured that tells {metric}",))
     rows = involved(finding, rounds, axes)
-    hosts = sorted(set(rows["host"]))
-    if len(hosts) > 1:
+    if hosts := _several_hosts(finding, rows, axes):
         return Evaluation(verdict=INCONCLUSIVE, why=(_refused(hosts),))
     rows, refused = comparable(finding, rows, axes)
     own = estimate(finding, rows, axes)
@@ -141,6 +140,15 @@ def unit_of(finding: Finding) -> str:
         return f"times, {compare['baseline']} / {compare['candidate']}"
     name = name_in(finding)
     return metric_of(name).unit if name in names() else ""
+
+
+def _several_hosts(finding: Finding, rows: pd.DataFrame, axes: Sequence[str]) -> list[str]:
+    """The hosts of what may come from one only; none where it does. Of what compares that is each pair of cells:
+    the ratios of one block and those of another may be of two nodes."""
+    keys = keys_of(finding, axes) if sides_of(finding) else []
+    parts = [part for _, part in grouped(rows, keys)] if keys else [rows]
+    several = (set(part["host"]) for part in parts if part["host"].nunique() > 1)
+    return sorted(set().union(*several))
 
 
 def _refused(hosts: Sequence[str]) -> str:

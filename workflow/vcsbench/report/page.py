@@ -97,6 +97,7 @@ def _about_setting(results: Results, setting: Setting) -> dict[str, Any]:
     values = [value for known in results.order.values() for value in known]
     return {
         "setting": setting,
+        "moved": results.moved,
         "builds": builds.ran(results.contexts, values),
         "same_builds": builds.same(results.contexts, values),
         "commands": settings.commands_as_timed(setting, results.study.commands),

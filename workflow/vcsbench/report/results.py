@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from vcsbench import words
 from vcsbench.axes.values import resolved_tables
 from vcsbench.compare import columns
 from vcsbench.compare.baselines import table_name
@@ -52,7 +53,8 @@ class Results:
     file's name to what it holds, for the downloads; `ceiling` is the machine's (measure.ceiling),
     `provenance` what put the measurements together (run.provenance), `history` what they were over the
     saved baselines (compare.history), `own` the user's repository where it was measured instead of those of
-    the study, `found` sentences on what was found out of that. All but study and order may be empty.
+    the study, `found` sentences on what was found out of that; `moved` says which nodes of a cluster were
+    lost or refused. All but study and order may be empty.
     """
 
     study: Study
@@ -78,6 +80,7 @@ class Results:
     glossary: Glossary = field(default_factory=Glossary)
     own: str = ""
     found: Sequence[str] = ()
+    moved: list[str] = field(default_factory=list)
 
     @property
     def tables_in_order(self) -> list[str]:
@@ -148,6 +151,7 @@ def read_results(
         glossary=load_glossary(definitions.parents[2]),
         own=own,
         found=found,
+        moved=_moved(folder / "cluster", name),
     )
 
 
@@ -180,6 +184,23 @@ def _contexts(folder: Path, measurements: Iterable[Record]) -> list[Mapping[str,
     paths = (folder / cell / f"round{number}.context.json" for cell, number in measured)
     contexts = [context for path in paths if isinstance(context := _read_json(path), dict)]
     return sorted(contexts, key=lambda context: str(context.get("started_at", "")))
+
+
+def _moved(folder: Path, study: str) -> list[str]:
+    """What became of nodes of a cluster, in sentences: those that were lost with blocks of a study, and those that
+    were refused."""
+    said = []
+    for path in sorted(folder.glob("share*.pin.json")):
+        pin = _read_json(path) or {}
+        for lost in pin.get("lost", []):
+            named = (block.split("/", 1) for block in lost["blocks"])
+            if blocks := [block for of, block in named if of == study]:
+                what = f"{words.enumeration(blocks)} {'was' if len(blocks) == 1 else 'were'}"
+                said.append(
+                    f"{lost['node']} was lost before {what} whole, measured again from the start on {lost['to']}"
+                )
+        said += [f"{one['node']} was refused: {one['why']}" for one in pin.get("refused", [])]
+    return distinct(said)
 
 
 def _read_json(path: Path) -> Any:

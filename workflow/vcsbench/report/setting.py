@@ -13,6 +13,7 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.config.study import Study
+from vcsbench.plan.passes import block_name
 from vcsbench.report.records import Record, distinct, grouped_by, values_of
 from vcsbench.report.subjects import Subjects, kinds_of
 
@@ -36,6 +37,7 @@ class Setting:
 
     hosts: list[str]
     host_names: list[str]
+    nodes: list[str]
     guests: list[str]
     storages: list[str]
     layouts: list[str]
@@ -72,6 +74,7 @@ def summarise(contexts: Iterable[Record], study: Study) -> Setting:
     return Setting(
         hosts=distinct(map(_host, hosts)),
         host_names=distinct(str(host["name"]) for host in hosts if host.get("name")),
+        nodes=_nodes(found, study),
         guests=distinct(_guest(host) for host in hosts if host.get("virtualized")),
         storages=_storages(c["storage"] for c in found if c.get("storage")),
         layouts=distinct(_layout(c) for c in found if (c.get("layout") or {}).get("sentence")),
@@ -113,6 +116,19 @@ def _fewest_rounds(contexts: Iterable[Record]) -> int:
 
 def _command(context: Record, study: Study) -> tuple[str, str]:
     return study.command_name(context.get("axes") or {}), str(context.get("argv_template") or "")
+
+
+def _nodes(contexts: Iterable[Record], study: Study) -> list[str]:
+    """Which machine measured which blocks, a sentence for each; none where there was one machine only."""
+    blocks: dict[str, dict[str, None]] = {}
+    for context in contexts:
+        host = (context.get("host") or {}).get("name")
+        if host:
+            block = block_name(study.block, context.get("axes") or {})
+            blocks.setdefault(str(host), {})[block] = None
+    if len(blocks) < 2:
+        return []
+    return [f"{host} measured {words.enumeration(sorted(of))}" for host, of in sorted(blocks.items())]
 
 
 def _guest(host: Record) -> str:

@@ -10,11 +10,13 @@ from typing import Any
 from vcsbench import progress, words
 from vcsbench.run.timeleft import TimeLeft
 
-# The rules that prepare: what they are at, and what they have done, with the value of their wildcard.
+# The rules that prepare, or do all of it elsewhere: what they are at, and what they have done, with the value of their wildcard.
 PREPARING = {
     "load": ("{stage} {of}", "loaded {of}"),
     "copies": ("{stage} on {of}", "made the copies on {of}"),
     "build": ("{stage} {of}", "made the build {of}"),
+    # On a node of a cluster, which says more in its log.
+    "share": ("measuring share {of} on a node", "measured share {of}"),
 }
 # The rule that counts system calls, and the one that measures.
 COUNTING = "calls"
