@@ -1,5 +1,5 @@
-"""A Slurm of the tests' own, with two nodes on this machine: its daemons, configuration and sockets are private,
-but for the one file where the programs of Slurm look for a configuration by themselves."""
+"""A Slurm of the tests' own, with two nodes on this machine: its daemons and sockets are private, but for the
+one file where the programs of Slurm look for a configuration by themselves."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 CONFIGURATION = Path("/etc/slurm/slurm.conf")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")
 NODES = ("n1", "n2")
+STOPS_IN_S = 15
 TEXT = """\
 ClusterName=vcsbench
 SlurmctldHost={host}(127.0.0.1)
@@ -79,9 +80,7 @@ class Slurm:
             (self.folder / name).mkdir()
         ports = _free_ports(3)
         cores = len(os.sched_getaffinity(0))
-        text = TEXT.format(
-            host=socket.gethostname(), folder=self.folder, ports=ports, cores=cores
-        )
+        text = TEXT.format(host=socket.gethostname(), folder=self.folder, ports=ports, cores=cores)
         CONFIGURATION.parent.mkdir(exist_ok=True)
         CONFIGURATION.write_text(text)
         files = [f"--{part}-file={munge}/{part}" for part in ("key", "log", "pid", "seed")]
@@ -132,8 +131,10 @@ class Slurm:
     def stop(self) -> None:
         """End all that runs."""
         self.ask("scancel", "--signal=KILL", "-u", "root")
-        self.ask("scancel", "-u", "root")
-        time.sleep(1)
+        until = time.monotonic() + STOPS_IN_S
+        while self.ask("squeue", "-h") and time.monotonic() < until:
+            self.ask("scancel", "-u", "root")
+            time.sleep(0.5)
         for daemon in reversed(self.daemons.values()):
             daemon.terminate()
         for daemon in self.daemons.values():

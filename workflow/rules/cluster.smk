@@ -12,8 +12,6 @@ rule share:
         share="[0-9]+",
     conda:
         "../../envs/subversion.yaml"
-    # A job that was cancelled goes on where it was; with a node that is lost, on another.
-    retries: 2
     threads: CLUSTER.cores if CLUSTER else 1
     resources:
         **(CLUSTER.constraint if CLUSTER else {}),
@@ -23,4 +21,4 @@ rule share:
     params:
         work=lambda wildcards: CLUSTER.digest(wildcards.share),
     shell:
-        "python -m vcsbench.run.share {wildcards.share} {output:q} 2> {log:q}"
+        "python -m vcsbench.run.share {wildcards.share} {output:q} 2>> {log:q}"

@@ -143,8 +143,8 @@ def unit_of(finding: Finding) -> str:
 
 
 def _several_hosts(finding: Finding, rows: pd.DataFrame, axes: Sequence[str]) -> list[str]:
-    """The hosts of what may come from one only; none where it does. Of what compares that is each pair of cells:
-    the ratios of one block and those of another may be of two nodes."""
+    """The hosts of what may come from one only; none where it does. Of what
+    compares that is each pair of cells: ratios of one block and those of another may be of two nodes."""
     keys = keys_of(finding, axes) if sides_of(finding) else []
     parts = [part for _, part in grouped(rows, keys)] if keys else [rows]
     several = (set(part["host"]) for part in parts if part["host"].nunique() > 1)

@@ -13,11 +13,11 @@ Block = tuple[str, str]
 def shares_of(
     sizes: Mapping[Block, int], count: int, before: Mapping[Block, int]
 ) -> dict[Block, int]:
-    """The share (from 1) of each block. `sizes` has the blocks with their cells; `before` the shares that blocks
-    have had, which they keep, as long as there are that many: what was measured on one node is not measured anew
-    on another. The others go, the largest first, where there is least."""
+    """The share (from 1) of each block. `sizes` has the blocks with how many cells they have; `before` the
+    shares that blocks have had, which they keep, as long as there are that many: what was measured on one
+    node is not measured anew on another. The others go, the largest first, where there is least."""
     found = {block: before[block] for block in sizes if 1 <= before.get(block, 0) <= count}
-    load = Counter({share: 0 for share in range(1, count + 1)})
+    load = Counter(dict.fromkeys(range(1, count + 1), 0))
     for block, share in found.items():
         load[share] += sizes[block]
     for block in sorted(sizes.keys() - found.keys(), key=lambda block: (-sizes[block], block)):

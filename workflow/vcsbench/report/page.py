@@ -38,7 +38,7 @@ from vcsbench.report.records import Record, distinct, values_of, varying
 from vcsbench.report.rendering import ASSETS, chart_bundle, render
 from vcsbench.report.results import Results
 from vcsbench.report.sections import Download, download, table_sections
-from vcsbench.report.setting import Setting, summarise
+from vcsbench.report.setting import Setting, nodes_of, summarise
 from vcsbench.report.verdicts import verdicts
 
 # What the index says of each finding.
@@ -97,7 +97,7 @@ def _about_setting(results: Results, setting: Setting) -> dict[str, Any]:
     values = [value for known in results.order.values() for value in known]
     return {
         "setting": setting,
-        "moved": results.moved,
+        "nodes": [*nodes_of(results.contexts, results.study), *results.moved],
         "builds": builds.ran(results.contexts, values),
         "same_builds": builds.same(results.contexts, values),
         "commands": settings.commands_as_timed(setting, results.study.commands),

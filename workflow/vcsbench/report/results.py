@@ -186,9 +186,15 @@ def _contexts(folder: Path, measurements: Iterable[Record]) -> list[Mapping[str,
     return sorted(contexts, key=lambda context: str(context.get("started_at", "")))
 
 
+def _definitions(study: Study, file: Path) -> dict[str, Mapping[str, Any]]:
+    """The study's findings as they are defined, by id."""
+    under = (finding for key in study.findings for finding in read_yaml(file).get(key, []))
+    return {finding["id"]: finding for finding in under}
+
+
 def _moved(folder: Path, study: str) -> list[str]:
-    """What became of nodes of a cluster, in sentences: those that were lost with blocks of a study, and those that
-    were refused."""
+    """What became of nodes of a cluster, in sentences: those that were lost with blocks of a study, and those
+    that were refused."""
     said = []
     for path in sorted(folder.glob("share*.pin.json")):
         pin = _read_json(path) or {}
@@ -196,9 +202,8 @@ def _moved(folder: Path, study: str) -> list[str]:
             named = (block.split("/", 1) for block in lost["blocks"])
             if blocks := [block for of, block in named if of == study]:
                 what = f"{words.enumeration(blocks)} {'was' if len(blocks) == 1 else 'were'}"
-                said.append(
-                    f"{lost['node']} was lost before {what} whole, measured again from the start on {lost['to']}"
-                )
+                again = f"measured again from the start on {lost['to']}"
+                said.append(f"{lost['node']} was lost before {what} whole, {again}")
         said += [f"{one['node']} was refused: {one['why']}" for one in pin.get("refused", [])]
     return distinct(said)
 

@@ -37,7 +37,6 @@ class Setting:
 
     hosts: list[str]
     host_names: list[str]
-    nodes: list[str]
     guests: list[str]
     storages: list[str]
     layouts: list[str]
@@ -74,7 +73,6 @@ def summarise(contexts: Iterable[Record], study: Study) -> Setting:
     return Setting(
         hosts=distinct(map(_host, hosts)),
         host_names=distinct(str(host["name"]) for host in hosts if host.get("name")),
-        nodes=_nodes(found, study),
         guests=distinct(_guest(host) for host in hosts if host.get("virtualized")),
         storages=_storages(c["storage"] for c in found if c.get("storage")),
         layouts=distinct(_layout(c) for c in found if (c.get("layout") or {}).get("sentence")),
@@ -118,7 +116,7 @@ def _command(context: Record, study: Study) -> tuple[str, str]:
     return study.command_name(context.get("axes") or {}), str(context.get("argv_template") or "")
 
 
-def _nodes(contexts: Iterable[Record], study: Study) -> list[str]:
+def nodes_of(contexts: Iterable[Record], study: Study) -> list[str]:
     """Which machine measured which blocks, a sentence for each; none where there was one machine only."""
     blocks: dict[str, dict[str, None]] = {}
     for context in contexts:
@@ -128,7 +126,9 @@ def _nodes(contexts: Iterable[Record], study: Study) -> list[str]:
             blocks.setdefault(str(host), {})[block] = None
     if len(blocks) < 2:
         return []
-    return [f"{host} measured {words.enumeration(sorted(of))}" for host, of in sorted(blocks.items())]
+    return [
+        f"{host} measured {words.enumeration(sorted(of))}" for host, of in sorted(blocks.items())
+    ]
 
 
 def _guest(host: Record) -> str:

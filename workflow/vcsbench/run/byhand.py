@@ -17,6 +17,7 @@ from vcsbench.measure.work import kind_of
 from vcsbench.plan.plan import Plan
 from vcsbench.run import lock as running
 from vcsbench.run.cell import measure
+from vcsbench.run.cluster import clean_nodes
 from vcsbench.run.house import House
 from vcsbench.storages.runfolder import abandoned_places, remove_abandoned, run_folder
 
@@ -89,13 +90,15 @@ def run(house: House, study: str, path: str, number: int) -> str:
 
 
 def clean(house: House) -> list[str]:
-    """Remove what vcsbench made for this checkout: its folders on the storages and in the scratch folder,
-    what killed measurements left, and results/; and the folders of checkouts that are no more, as of this
-    one before it was moved. Returns what was removed. A UserError while a run is at work."""
+    """Remove what vcsbench made for this checkout: its folders on the storages and in the scratch folder, and
+    those on the nodes of a cluster, what killed measurements left, and results/; and the folders of checkouts
+    that are no more, as of this one before it was moved. Returns what was removed. A UserError
+    while a run is at work."""
     root = house.config.root
     lock = running.begin(root)
     try:
-        said = [f"removed {path}" for path in remove_abandoned(root, [])]
+        said = clean_nodes(root)
+        said += [f"removed {path}" for path in remove_abandoned(root, [])]
         here = house.places()
         for place in [*here, *(gone for one in here for gone in abandoned_places(one.storage))]:
             if place.path.exists():

@@ -6,11 +6,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
+import sys
 import uuid
 from collections import Counter
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from typing import Any
 from vcsbench.errors import UserError
 from vcsbench.plan.shares import Block, blocks_in, shares_of
 from vcsbench.run.house import House
-from vcsbench.run.nodes import FOLDER, Pin, collect, of_share
+from vcsbench.run.nodes import CLEAN, FOLDER, NODES, Pin, collect, node_name, of_share
 from vcsbench.wholefile import read_json, write_json
 
 SHARES = f"{FOLDER}/shares.json"
@@ -60,8 +63,8 @@ class Cluster:
         return [f"{FOLDER}/share{share}.json" for share in sorted(set(self.shares.values()))]
 
     def work(self, share: int) -> dict[str, Any]:
-        """All that a share has to measure, as plain data: the digest of each cell's recipe by its study and path,
-        its blocks, how many rounds, the exports and the other files."""
+        """All that a share has to measure, as plain data: the digest of each cell's recipe by its study and
+        path, the exports of each block, and the other files."""
         blocks = blocks_in(self.shares, share)
         of = {(c.study, c.path): (c.study, self.plan.name_of_block(c)) for c in self.plan.cells}
         mine = [cell for cell in self.plan.cells if of[cell.study, cell.path] in set(blocks)]
@@ -90,7 +93,7 @@ class Cluster:
         }
 
     def digest(self, share: Any) -> str:
-        """What makes a share another one: another digest makes its job run, which measures what is missing."""
+        """What makes a share another one: its job then runs anew, and measures what is missing."""
         text = json.dumps(self.work(int(share)), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -102,16 +105,16 @@ class Cluster:
         (self.root / FOLDER).mkdir(parents=True, exist_ok=True)
         write_json(self.root / SHARES, by_study)
         for share in set(self.shares.values()):
-            said = {"run": self.run, "head": os.uname().nodename, "config": {**self.raw}}
-            said["config"]["rounds"] = self.plan.config["rounds"]
+            config = {**self.raw, "rounds": self.plan.config["rounds"]}
+            said = {"run": self.run, "head": os.uname().nodename, "config": config}
             write_json(of_share(self.root, share, "work"), {**said, **self.work(share)})
 
     def check_targets(self, targets: Collection[str]) -> None:
         """A UserError where somebody asks for single files: what cells are measured by is whole blocks."""
         if others := set(targets) - {"all", *self.records()}:
             raise UserError(
-                f"{sorted(others)[0]}: on a cluster whole blocks are measured, each on one node, and reports made "
-                f"of them; ask for no file there, but choose with `studies` and `grid`"
+                f"{sorted(others)[0]}: on a cluster whole blocks are measured, each on one node, and reports "
+                f"made of them; ask for no file there, but choose with `studies` and `grid`"
             )
 
     # What the rule asks for.
@@ -172,6 +175,27 @@ def is_lost(node: str) -> bool:
     return bool(states) and all(s.startswith(LOST) or s.endswith("*") for s in states)
 
 
-def node_folders(root: Path) -> list[Path]:
-    """The folders of all nodes that a checkout has measured on."""
-    return sorted((root / "nodes").glob("share*/*"))
+def clean_nodes(root: Path) -> list[str]:
+    """Remove what lies on the nodes of a checkout, through the scheduler, and their folders; returns what was
+    removed, and what is left on which node."""
+    said = []
+    for folder in sorted((root / NODES).glob("share*/*")):
+        clean = [sys.executable, "-m", "vcsbench.run.share", CLEAN, str(folder)]
+        if folder.name != node_name():
+            clean = ["srun", f"--nodelist={folder.name}", "--nodes=1", "--immediate=30", *clean]
+        environment = {**os.environ, "PYTHONPATH": str(root / "workflow")}
+        done = None
+        with suppress(OSError):
+            done = subprocess.run(
+                clean, cwd=folder, env=environment, capture_output=True, text=True
+            )
+        if done and done.returncode == 0:
+            said += [f"{folder.name}: {line}" for line in done.stdout.splitlines()]
+            shutil.rmtree(folder)
+        else:
+            by_hand = shlex.join(["env", "PYTHONPATH=workflow", "python", *clean[-4:]])
+            said.append(f"{folder.name}: what lies there is left; there, {by_hand} removes it")
+    for above in [*(root / NODES).glob("share*"), root / NODES]:
+        with suppress(OSError):  # one that has something left
+            above.rmdir()
+    return said

@@ -10,7 +10,8 @@ from typing import Any
 from vcsbench import progress, words
 from vcsbench.run.timeleft import TimeLeft
 
-# The rules that prepare, or do all of it elsewhere: what they are at, and what they have done, with the value of their wildcard.
+# The rules that prepare, or do all of it elsewhere: what they are at, and what they have done,
+# with the value of their wildcard.
 PREPARING = {
     "load": ("{stage} {of}", "loaded {of}"),
     "copies": ("{stage} on {of}", "made the copies on {of}"),

@@ -34,8 +34,9 @@ def plain_params() -> None:
 
 
 def command_line() -> tuple[str, list[str]]:
-    """By which of its executors the Snakemake that this process is runs jobs ("local", "slurm"), also where it
-    only says what it would run, and the targets that were asked for. A Snakefile is read before it is told."""
+    """By which of its executors the Snakemake that this process is runs jobs ("local", "slurm"), also where
+    it only says what it would run, and the targets that it is asked for. A Snakefile is read before
+    Snakemake tells it either."""
     frame = inspect.currentframe()
     while frame and frame.f_code.co_name != "args_to_api":
         frame = frame.f_back

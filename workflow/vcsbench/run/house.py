@@ -155,8 +155,8 @@ def _builds(config: Config) -> Mapping[str, Any]:
 
 
 def _shelf(plan: Plan) -> Shelf:
-    """The repositories that cells read, by storage, and those of which they read a dump file. A node of a cluster
-    prepares for its own blocks only."""
+    """The repositories that cells read, by storage, and those of which they read a dump file. A node of a
+    cluster prepares for its own blocks only."""
     own = os.environ.get(BLOCKS, "").splitlines()
     wanted: dict[str, set[Variant]] = {}
     dumps: dict[str, int] = {}

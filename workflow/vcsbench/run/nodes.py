@@ -1,5 +1,5 @@
-"""A node's part of a run on a cluster, as files that all nodes see: which node a share is on, and which it was;
-the node's own folder, which is a checkout of its own; and what was measured in there."""
+"""A node's part of a run on a cluster, as files that all nodes see: which node a share is on, and which it
+was; the node's own folder, which is a checkout of its own; and what was measured in there."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from vcsbench.wholefile import read_json, write_json, write_whole
 
 FOLDER = "results/cluster"
 NODES = "nodes"
+# What share.py does instead of measuring.
+CLEAN = "--clean"
 # What a checkout of a node's has of its own.
 OWN = ("results", "reports", ".snakemake", NODES)
 
@@ -46,9 +48,9 @@ def make_folder(root: Path, share: int, node: str) -> Path:
 
 
 class Pin:
-    """Which node a share is on (`node`, "" before the first job); those that were `lost` with the share (node, at,
-    blocks that were unfinished), those that were `refused` (node, why); the `failed` run, whose job has nothing
-    left to try."""
+    """Which node a share is on (`node`, "" before the first job); those that were `lost` with it (node, at,
+    to which other, the blocks that were unfinished), those that were `refused` (node, why); the `failed` run,
+    whose job has nothing left to try, and `why`."""
 
     def __init__(self, root: Path, share: int) -> None:
         self.path = of_share(root, share, "pin")
@@ -57,10 +59,11 @@ class Pin:
         self.lost: list[dict[str, Any]] = said.get("lost", [])
         self.refused: list[dict[str, str]] = said.get("refused", [])
         self.failed: str = said.get("failed", "")
+        self.why: str = said.get("why", "")
 
     def write(self) -> None:
         """Note it."""
-        said = {k: getattr(self, k) for k in ("node", "lost", "refused", "failed")}
+        said = {k: getattr(self, k) for k in ("node", "lost", "refused", "failed", "why")}
         write_json(self.path, said)
 
     def move(self, node: str, unfinished: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Measures a share of a run on the node of a cluster that it is on: python -m vcsbench.run.share SHARE RECORD.
+"""Measures a share of a run on a node of a cluster: python -m vcsbench.run.share SHARE RECORD.
 
 In a folder of the node's own it runs the workflow as on a workstation: prepares, on this node's storage, and
 measures cell after cell. So what comes of it is what a workstation's run would have brought.
@@ -10,15 +10,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from vcsbench import processes, words
 from vcsbench.errors import UserError
 from vcsbench.measure.context import host
+from vcsbench.run import byhand
 from vcsbench.run.house import BLOCKS, House
 from vcsbench.run.lock import MARK
 from vcsbench.run.nodes import (
+    CLEAN,
     FOLDER,
     Pin,
     collect,
@@ -56,19 +59,31 @@ def main(number: str, record: str) -> int:
     pin = Pin(root, share)
     try:
         if pin.failed == work["run"]:
-            raise UserError(f"share {share} has failed on {pin.node}, and is not tried again")
+            raise UserError(f"{pin.why} (it is not tried again before the next run)")
         folder = _settle(root, share, node, work, pin)
         _run(folder, work, [*_missing(folder, work, collect(root, share, work), node)])
         found = collect(root, share, work)
         if left := [block for block in work["blocks"] if block not in found]:
-            pin.failed = work["run"]
+            why = f"{node}: not all was measured of {_some(left)}; the log above says why"
+            pin.failed, pin.why = work["run"], why
             pin.write()
-            raise UserError(f"{node}: not all was measured of {_some(left)}; the log above says why")
+            raise UserError(why)
     except UserError as error:
         print(error, file=sys.stderr)
         return 1
     said = {"node": pin.node, "blocks": found, "lost": pin.lost, "refused": pin.refused}
     write_json(record, said)
+    return 0
+
+
+def clean(folder: Path) -> int:
+    """Remove what lies on a node for its folder, there; says what. Returns the exit code."""
+    try:
+        said = read_json(folder / CONFIG)
+        print("\n".join(byhand.clean(House(said, folder, [folder / CONFIG]))) if said else "")
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 
@@ -79,8 +94,8 @@ def _settle(root: Path, share: int, node: str, work: Mapping[str, Any], pin: Pin
     usable, there = len(os.sched_getaffinity(0)), os.cpu_count()
     if usable != there:
         raise UserError(
-            f"{node}: the job may use {usable} of the node's {there} processors; a measurement has the node to "
-            f"itself: `cluster.cores: {there}`"
+            f"{node}: the job may use {usable} of the node's {there} processors; a measurement has the node "
+            f"to itself: `cluster.cores: {there}`"
         )
     folder = make_folder(root, share, node)
     (folder / ".snakemake").mkdir(exist_ok=True)
@@ -95,8 +110,8 @@ def _settle(root: Path, share: int, node: str, work: Mapping[str, Any], pin: Pin
 
 
 def _why_other(root: Path, node: str, work: Mapping[str, Any], house: House) -> str:
-    """Why a node is not one of the class that the run is measured on; "" if it is. The first node that measures
-    says what the class is."""
+    """Why a node is not one of the class that the run is measured on; "" if it is. The first node that
+    measures says what the class is."""
     about = host()
     facts = {
         "cpu": about["cpu"],
@@ -105,10 +120,6 @@ def _why_other(root: Path, node: str, work: Mapping[str, Any], house: House) -> 
         "kernel": about["kernel"],
         "os": about["os"],
     }
-    known = read_json(root / CLASS)
-    for key, says in FACTS.items():
-        if known and known.get(key) != facts[key]:
-            return f"its {says} is {facts[key]}, and {known['node']}'s is {known.get(key)}"
     plan = house.plan
     for name, digest in work["digests"].items():
         study, _, path = name.partition("/")
@@ -118,9 +129,23 @@ def _why_other(root: Path, node: str, work: Mapping[str, Any], house: House) -> 
                 f"{name} is another measurement there than where the run was started: "
                 f"{skipped[0] if skipped else 'its programs, rights or storage differ'}"
             )
-    if not known:
-        write_json(root / CLASS, {"node": node, **facts})
+    known = _class_of(root, node, facts)
+    for key, says in FACTS.items():
+        if known.get(key) != facts[key]:
+            return f"its {says} is {facts[key]}, and {known['node']}'s is {known.get(key)}"
     return ""
+
+
+def _class_of(root: Path, node: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What the class is: what its first node found, of several that begin at once only one."""
+    path = root / CLASS
+    if not path.exists():
+        mine = path.with_name(f".{node}.{path.name}.new")
+        write_json(mine, {"node": node, **facts})
+        with suppress(FileExistsError):
+            os.link(mine, path)
+        mine.unlink()
+    return read_json(path)
 
 
 def _missing(
@@ -164,4 +189,5 @@ def _some(names: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    cleans = sys.argv[1] == CLEAN
+    sys.exit(clean(Path(sys.argv[2])) if cleans else main(*sys.argv[1:]))

@@ -1,0 +1,202 @@
+"""The workflow through a real Slurm, with two nodes on this machine."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import slurm
+from project import Project, make_project, measurements_of, needs, open_folder
+from vcsbench import processes
+
+MISSING = slurm.why_not() or (
+    "" if find_spec("snakemake_executor_plugin_slurm") else "envs/setup.sh --cluster was not run"
+)
+pytestmark = [
+    needs("svn", "svnadmin", "svnserve", "hyperfine"),
+    pytest.mark.skipif(bool(MISSING), reason=f"no Slurm: {MISSING}"),
+    pytest.mark.slow,
+]
+
+STUDY = "fsfs-san-2014"
+TINY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.002, "seed": 1}}
+PART = {
+    **{"command": ["log", "export"], "ra": "svn", "format": ["f6", "f7"], "packing": "nopack"},
+    **{"config": "slow", "cache": "hot-os"},
+}
+# What differs from run to run, and from host to host.
+PASSING = {
+    *(
+        "started_at",
+        "host",
+        "order",
+        "runs",
+        "took",
+        "storage",
+        "set_aside",
+        "export_sha256",
+        "flags",
+    ),
+    *("argv", "copy", "server", "layout", "build", "subject", "work", "environment"),
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[slurm.Slurm]:
+    with open_folder("/tmp") as folder, slurm.started(folder) as started:
+        yield started
+
+
+def configure(project: Project, **over: Any) -> None:
+    nodes = {"nodes": 2, "class": "bench", "cores": len(os.sched_getaffinity(0))}
+    given = {"rounds": 2, "copies": 1, "grid": {STUDY: {"include": [PART]}}, "cluster": nodes}
+    project.configure(repositories=TINY, **{**given, **over})
+
+
+def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
+    """Start a run through Slurm."""
+    command = [
+        *(sys.executable, "-m", "snakemake", "--profile", "profiles/slurm"),
+        *("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "2"),
+        *("--configfile", str(project.config), *arguments),
+    ]
+    out = (project.path / "said").open("w")
+    return subprocess.Popen(
+        processes.tied(command), cwd=project.path, stdout=out, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def finish(run: subprocess.Popen[str], project: Project, code: int = 0) -> str:
+    logs = [project.path / "said", *project.path.glob("results/logs/share/*.log")]
+    assert run.wait(420) == code, "\n".join(log.read_text()[-2000:] for log in logs)
+    return (project.path / "said").read_text()
+
+
+def until(happens: Callable[[], Any], run: subprocess.Popen[str]) -> Any:
+    """Wait until something is, while a run goes on."""
+    while not (found := happens()):
+        assert run.poll() is None, "the run has ended"
+        time.sleep(0.1)
+    return found
+
+
+def contexts(project: Project) -> dict[str, dict[str, Any]]:
+    cells = project.path / "results" / "cells" / STUDY
+    found = cells.rglob("round*.context.json")
+    return {str(path.relative_to(cells)): json.loads(path.read_text()) for path in found}
+
+
+def nodes_of_blocks(project: Project) -> dict[str, set[str]]:
+    nodes: dict[str, set[str]] = {}
+    for context in contexts(project).values():
+        nodes.setdefault(context["axes"]["command"], set()).add(context["host"]["name"])
+    return nodes
+
+
+def measured_on(project: Project, node: str) -> list[Path]:
+    """The exports in a node's own folders."""
+    found = project.path.glob(f"nodes/share*/{node}/results/cells/**/round*.json")
+    return [path for path in found if not path.name.endswith(".context.json")]
+
+
+def test_blocks_are_measured_on_nodes_of_their_own_as_on_a_workstation(
+    cluster: slurm.Slurm, project: Project
+) -> None:
+    configure(project)
+    finish(start(project), project)
+    nodes = nodes_of_blocks(project)
+    assert [len(of) for of in nodes.values()] == [1, 1]
+    assert set().union(*nodes.values()) == {"n1", "n2"}
+    page = (project.path / "reports" / f"{STUDY}.html").read_text()
+    for command, [node] in nodes.items():
+        assert f"{node} measured {command}/ruby/hot-os" in page
+    with (project.path / f"results/tables/{STUDY}/f6-vs-f7.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["command"] for row in rows} == {"log", "export"}
+    assert not any("hosts-differ" in row["flags"] for row in rows)
+    assert all(float(row["ratio"]) > 0 for row in rows)
+    # A cell's order within a node is the workstation's.
+    there = contexts(project)
+    # Nothing is left to do.
+    assert "Nothing to be done" in finish(start(project), project)
+    for local in make_project():
+        local.leave_out_counts()
+        configure(local, storages={"disk": str(project.path / "storage")})
+        done = local.snakemake(measurements_of(STUDY))
+        assert done.returncode == 0, done.stdout
+        here = contexts(local)
+    assert here.keys() == there.keys()
+    for path, context in here.items():
+        of_both = [{k: v for k, v in c.items() if k not in PASSING} for c in (context, there[path])]
+        assert of_both[0] == of_both[1]
+        works = [[run["work"] for run in c["runs"]] for c in (context, there[path])]
+        assert works[0] == works[1]
+
+
+def test_the_blocks_of_a_node_that_is_lost_are_measured_again_on_another(
+    cluster: slurm.Slurm, project: Project
+) -> None:
+    configure(project)
+    run = start(project)
+    until(lambda: measured_on(project, "n2"), run)
+    cluster.lose("n2")
+    try:
+        finish(run, project)
+        nodes = nodes_of_blocks(project)
+        assert set().union(*nodes.values()) == {"n1"}
+        assert len(contexts(project)) == 8
+        page = (project.path / "reports" / f"{STUDY}.html").read_text()
+        assert "n2 was lost before" in page and "measured again from the start on n1" in page
+    finally:
+        cluster.start_node("n2")
+        cluster.ask("scontrol", "update", "nodename=n2", "state=resume")
+        cluster.wait_for("n2", "idle")
+
+
+def test_a_job_that_is_cancelled_goes_on_in_the_next(
+    cluster: slurm.Slurm, project: Project
+) -> None:
+    configure(project, cluster={"nodes": ["n1"], "cores": len(os.sched_getaffinity(0))})
+    run = start(project)
+    until(lambda: len(measured_on(project, "n1")) >= 2, run)
+    before = {path: path.stat().st_mtime_ns for path in measured_on(project, "n1")[:1]}
+    cluster.ask("scancel", cluster.ask("squeue", "-h", "-w", "n1", "-o", "%i"))
+    finish(run, project)
+    assert len(contexts(project)) == 8
+    assert all(path.stat().st_mtime_ns == then for path, then in before.items())
+
+
+def test_a_submission_that_is_refused_ends_the_run_with_what_slurm_says(
+    cluster: slurm.Slurm, project: Project
+) -> None:
+    nodes = {"nodes": 1, "class": "nowhere", "cores": 1}
+    configure(project, cluster=nodes)
+    said = finish(start(project), project, code=1)
+    assert "Invalid feature specification" in said
+    assert not contexts(project)
+
+
+def test_two_studies_at_once_have_nodes_of_their_own(
+    cluster: slurm.Slurm, project: Project
+) -> None:
+    for other in make_project():
+        other.leave_out_counts()
+        cores = len(os.sched_getaffinity(0))
+        runs = []
+        for one in (project, other):
+            configure(one, rounds=1, cluster={"nodes": 1, "class": "bench", "cores": cores})
+            runs.append(start(one))
+        for run, one in zip(runs, (project, other), strict=True):
+            finish(run, one)
+            assert len(contexts(one)) == 4
+            assert all(len(of) == 1 for of in nodes_of_blocks(one).values())
