@@ -21,9 +21,10 @@ from vcsbench.errors import UserError
 from vcsbench.plan.shares import shares_of
 from vcsbench.plan.twins import is_twin, original_of
 from vcsbench.run import share
-from vcsbench.run.cluster import Cluster
+from vcsbench.run.cluster import Cluster, clean_nodes
 from vcsbench.run.house import BLOCKS, House
 from vcsbench.run.nodes import Pin, collect, make_folder, node_folder
+from vcsbench.storages.place import Place
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config" / "config.yaml"
@@ -257,3 +258,27 @@ def test_a_nodes_folder_is_a_checkout_with_results_of_its_own(tmp_path: Path) ->
     make_folder(tmp_path, 1, "n1")
     assert {path.name for path in folder.iterdir()} == {"workflow", "Snakefile"}
     assert (folder / "workflow").resolve() == tmp_path / "workflow"
+
+
+def test_what_lies_on_a_node_is_removed_there_or_said_to_be_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "workflow").symlink_to(ROOT / "workflow")
+    run = cluster(tmp_path, scratch=str(tmp_path), storages={"disk": str(tmp_path)})
+    run.write()
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")
+    folders = {node: make_folder(tmp_path, 1, node) for node in ("n1", "n2")}
+    for folder in folders.values():
+        (folder / ".snakemake").mkdir()
+        (folder / share.CONFIG).write_text(json.dumps(run.raw))
+    there = Place(tmp_path, folders["n1"])
+    other = Place(tmp_path, folders["n2"])
+    for place in (there, other):
+        place.make("repositories")
+    # Nothing reaches the other one.
+    monkeypatch.setenv("PATH", str(Fakes(tmp_path).bin))
+    said = clean_nodes(tmp_path)
+    assert f"n1: removed {there.path}" in said
+    assert not there.path.exists() and not folders["n1"].exists()
+    assert other.path.exists() and folders["n2"].exists()
+    assert any(line.startswith("n2: what lies there is left; there, env PYTHON") for line in said)

@@ -47,8 +47,10 @@ PASSING = {
         "export_sha256",
         "flags",
     ),
-    *("argv", "copy", "server", "layout", "build", "subject", "work", "environment"),
+    # With ports, folders' names and what the kernel counted in them.
+    *("argv", "server", "layout", "repository", "work"),
 }
+SAME = ("identity", "variant", "format", "packed", "scale", "description")
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +65,16 @@ def configure(project: Project, **over: Any) -> None:
     project.configure(repositories=TINY, **{**given, **over})
 
 
+BY_SLURM = (
+    *("--profile", "profiles/slurm", "--slurm-status-command", "squeue"),
+    *("--slurm-init-seconds-before-status-checks", "2"),
+)
+
+
 def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
-    """Start a run through Slurm."""
-    command = [
-        *(sys.executable, "-m", "snakemake", "--profile", "profiles/slurm"),
-        *("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "2"),
-        *("--configfile", str(project.config), *arguments),
-    ]
+    """Start a run, through Slurm if not otherwise said."""
+    given = ("--configfile", str(project.config))
+    command = [sys.executable, "-m", "snakemake", *(arguments or BY_SLURM), *given]
     out = (project.path / "said").open("w")
     return subprocess.Popen(
         processes.tied(command), cwd=project.path, stdout=out, stderr=subprocess.STDOUT, text=True
@@ -125,20 +130,23 @@ def test_blocks_are_measured_on_nodes_of_their_own_as_on_a_workstation(
     assert {row["command"] for row in rows} == {"log", "export"}
     assert not any("hosts-differ" in row["flags"] for row in rows)
     assert all(float(row["ratio"]) > 0 for row in rows)
-    # A cell's order within a node is the workstation's.
     there = contexts(project)
     # Nothing is left to do.
     assert "Nothing to be done" in finish(start(project), project)
     for local in make_project():
         local.leave_out_counts()
-        configure(local, storages={"disk": str(project.path / "storage")})
+        folders = {"storages": {"disk": str(project.path / "storage")}}
+        configure(local, **folders, scratch=str(project.path / "scratch"))
         done = local.snakemake(measurements_of(STUDY))
         assert done.returncode == 0, done.stdout
         here = contexts(local)
     assert here.keys() == there.keys()
     for path, context in here.items():
-        of_both = [{k: v for k, v in c.items() if k not in PASSING} for c in (context, there[path])]
+        both = (context, there[path])
+        of_both = [{k: v for k, v in c.items() if k not in PASSING} for c in both]
         assert of_both[0] == of_both[1]
+        copies = [{k: c["repository"][k] for k in SAME} for c in both]
+        assert copies[0] == copies[1]
         works = [[run["work"] for run in c["runs"]] for c in (context, there[path])]
         assert works[0] == works[1]
 
@@ -200,3 +208,29 @@ def test_two_studies_at_once_have_nodes_of_their_own(
             finish(run, one)
             assert len(contexts(one)) == 4
             assert all(len(of) == 1 for of in nodes_of_blocks(one).values())
+
+
+# What takes the place of the profile's scripts for OpenPBS.
+SUBMIT = """#!/bin/sh
+exec sbatch --parsable --exclusive -C bench -c "$1" ${2:+--nodelist="$2"} -o /dev/null --export=ALL "$3"
+"""
+STATUS = """#!/bin/sh
+case $(squeue -h --states=all -j "$1" -o %T) in
+COMPLETED) echo success ;;
+PENDING | RUNNING | COMPLETING | CONFIGURING) echo running ;;
+*) echo failed ;;
+esac
+"""
+
+
+def test_another_scheduler_by_scripts(cluster: slurm.Slurm, project: Project) -> None:
+    configure(project, rounds=1)
+    for name, script in (("submit", SUBMIT), ("status", STATUS)):
+        path = project.path / "profiles" / "generic" / f"{name}.sh"
+        path.write_text(script)
+        path.chmod(0o755)
+    finish(start(project, "--profile", "profiles/generic"), project)
+    nodes = nodes_of_blocks(project)
+    assert [len(of) for of in nodes.values()] == [1, 1]
+    assert set().union(*nodes.values()) == {"n1", "n2"}
+    assert (project.path / "reports" / f"{STUDY}.html").exists()
