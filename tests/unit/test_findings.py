@@ -282,6 +282,19 @@ def test_hosts_are_never_divided_by_one_another():
     assert row["why"].startswith("hosts differ: measured on new, old")
 
 
+def test_pairs_of_one_host_each_make_a_value_over_several():
+    frame = measured([2.0] * 5, ("log", "export"))
+    both = {"where": {}}
+    alone = verdict_of(frame, **both)
+    frame["host"] = np.where(frame["command"] == "log", "n1", "n2")
+    row = verdict_of(frame, **both)
+    assert row["measured"] == alone["measured"] == pytest.approx(2.0)
+    assert row["over"] == "median of 2 pairs"
+    # One pair that is of two hosts is one too many.
+    frame.loc[(frame["command"] == "log") & (frame["format"] == "f7"), "host"] = "n2"
+    assert verdict_of(frame, **both)["why"].startswith("hosts differ: measured on n1, n2")
+
+
 def test_rounds_of_several_hosts_make_no_value_of_a_finding():
     frame = measured([2.0] * 6)
     frame["host"] = np.where(frame["round"] > 3, "old", "new")
