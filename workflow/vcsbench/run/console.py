@@ -174,9 +174,10 @@ def _is_new(line: str, before: str) -> bool:
 
 
 def _shorter(record: logging.LogRecord) -> logging.LogRecord:
-    """A failed job without its inputs and its command: they are in the log file, and fill a screen."""
+    """A failed job without its inputs and its command: they are in the log file, and fill a screen. What a
+    scheduler says of it is kept."""
     shorter = copy.copy(record)
-    shorter.__dict__.update(msg="", input=[], shellcmd="")
+    shorter.__dict__.update(msg=getattr(record, "rule_msg", "") or "", input=[], shellcmd="")
     return shorter
 
 
