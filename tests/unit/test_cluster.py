@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import Fakes
+from vcsbench.axes import reflink
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
@@ -282,3 +283,16 @@ def test_what_lies_on_a_node_is_removed_there_or_said_to_be_left(
     assert not there.path.exists() and not folders["n1"].exists()
     assert other.path.exists() and folders["n2"].exists()
     assert any(line.startswith("n2: what lies there is left; there, env PYTHON") for line in said)
+
+
+def test_a_storage_is_named_by_its_whole_path(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"`storages.disk`: here is relative .* say the whole path"):
+        cluster(tmp_path, storages={"disk": "here"})
+
+
+def test_a_library_of_the_checkout_has_one_name_on_all_nodes(tmp_path: Path) -> None:
+    built = tmp_path / reflink.LIBRARY
+    built.parent.mkdir(parents=True)
+    built.touch()
+    node = make_folder(tmp_path, 1, "n1")
+    assert reflink._library(node) == reflink._library(tmp_path) == built

@@ -40,6 +40,13 @@ class Cluster:
         self.house, self.raw = house, raw
         self.plan, self.root = house.plan, house.config.root
         self.wanted: Mapping[str, Any] = house.config["cluster"]
+        folders = {f"storages.{n}": f for n, f in house.config["storages"].items()}
+        for key, folder in {**folders, "scratch": house.config["scratch"]}.items():
+            if not os.path.isabs(folder):
+                raise UserError(
+                    f"{house.config.where(key.split('.'))}: `{key}`: {folder} is relative to the checkout, "
+                    f"and on a cluster each node works in a folder of its own; say the whole path"
+                )
         self.run = uuid.uuid4().hex[:12]
         nodes = self.wanted.get("nodes", 1)
         self.named: list[str] = nodes if isinstance(nodes, list) else []
