@@ -143,8 +143,7 @@ def read_results(
         published=_tables(study, folder / "published" / name),
         definitions=_definitions(study, definitions),
         checks={expectation["id"]: expectation for expectation in expectations},
-        **{kept: read_records(folder / kept / f"{name}.csv") for kept in ROWS},
-        **{key: _read_json(folder / kept / f"{name}.json") or {} for key, kept in KEPT.items()},
+        **_kept(folder, name),
         contexts=_contexts(folder / "cells" / name, measurements),
         notes={table: _read_json(folder / f"{tables[table]}.json") or [] for table in compared},
         texts=_texts(folder, [*tables.values(), f"measurements/{name}"]),
@@ -153,6 +152,13 @@ def read_results(
         found=found,
         moved=_moved(folder / "cluster", name),
     )
+
+
+def _kept(folder: Path, study: str) -> dict[str, Any]:
+    """What has a folder of its own: rows, and JSON."""
+    rows = {name: read_records(folder / name / f"{study}.csv") for name in ROWS}
+    told = {n: _read_json(folder / below / f"{study}.json") or {} for n, below in KEPT.items()}
+    return {**rows, **told}
 
 
 def _definitions(study: Study, path: Path) -> dict[str, Mapping[str, Any]]:
@@ -184,12 +190,6 @@ def _contexts(folder: Path, measurements: Iterable[Record]) -> list[Mapping[str,
     paths = (folder / cell / f"round{number}.context.json" for cell, number in measured)
     contexts = [context for path in paths if isinstance(context := _read_json(path), dict)]
     return sorted(contexts, key=lambda context: str(context.get("started_at", "")))
-
-
-def _definitions(study: Study, file: Path) -> dict[str, Mapping[str, Any]]:
-    """The study's findings as they are defined, by id."""
-    under = (finding for key in study.findings for finding in read_yaml(file).get(key, []))
-    return {finding["id"]: finding for finding in under}
 
 
 def _moved(folder: Path, study: str) -> list[str]:
