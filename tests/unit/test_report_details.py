@@ -15,7 +15,7 @@ import pytest
 from unit.html_tree import parse
 from unit.report_files import default_grid, make_files, results_of
 from vcsbench.report.certificates import certificate
-from vcsbench.report.details import details, packed
+from vcsbench.report.details import details, packed, said_of
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
 from vcsbench.report.sections import table_sections
@@ -70,6 +70,17 @@ def test_a_comparison_is_said_in_words(known: dict[str, Any]) -> None:
     assert "(95 % interval 1.2" in number["says"][0]
     assert number["says"][1] == "pack is faster."
     assert number["published"] == "+306"
+
+
+def test_an_interval_without_1_that_is_no_difference_says_why(results: Results) -> None:
+    section = next(s for s in table_sections(results) if s.name == "nopack-vs-pack")
+    point = next(p for p in section.pairs[0].measured.points if p.value is not None)  # type: ignore[union-attr]
+    definition = results.study.tables[section.name]
+    row = {**point.row, "call": "too noisy to say", "low": 1.01, "high": 1.2}
+    alone = [s for s in said_of(replace(point, row=row), definition) if "by itself" in s]
+    assert len(alone) == 1
+    wide = replace(point, row={**row, "low": 0.9})
+    assert not [s for s in said_of(wide, definition) if "by itself" in s]
 
 
 def test_a_certificate_is_said_in_words(results: Results) -> None:

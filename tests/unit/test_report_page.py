@@ -65,7 +65,20 @@ def test_findings_on_other_repositories_than_the_users_stand_behind_all_advice(
 
 def test_the_quality_of_the_data_is_said_in_a_line(tree: Element) -> None:
     said = tree.by_id("data").text
-    assert "72 of 72 cells measured; none failed" in said and "18 cells measured twice" in said
+    assert "72 of 72 cells measured; none failed; " in said and "18 cells measured twice" in said
+
+
+def test_what_was_left_out_and_the_flags_are_named_in_that_line(small: Results) -> None:
+    runs = [{**row, "flags": ""} for row in small.measurements]
+    assert (
+        "no run left out; no flags"
+        in parse(build_page(replace(small, measurements=runs))).by_id("data").text
+    )
+    runs[0] = {**runs[0], "flags": "warm short"}
+    runs[1] = {**runs[1], "flags": "short"}
+    said = parse(build_page(replace(small, measurements=runs))).by_id("data").text
+    assert f"1 of {len(runs)} runs left out, not being what the label says" in said
+    assert "flags: short on 2 runs and warm on 1 run" in said
 
 
 def test_the_page_opens_with_a_card_for_each_question(small: Results) -> None:

@@ -10,7 +10,11 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.axes import axis_of
+from vcsbench.evidence.flags import has_false_label
 from vcsbench.report.results import Results
+
+# So many flags are named, those of the most runs.
+FLAGS_NAMED = 3
 
 
 def cards_of(results: Results) -> list[dict[str, Any]]:
@@ -79,14 +83,17 @@ def explain(meanings: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 def quality_line(results: Results, facts: Mapping[str, Any], flagged: Sequence[Any]) -> str:
-    """The quality of the data in a line: what was measured, failed and skipped, how many runs carry a
-    flag."""
+    """The quality of the data in a line: what was measured, failed and skipped, how many runs were left out,
+    and the flags that most runs carry."""
     said = f"{facts['measured']} of {words.count_of(facts['cells'], 'cell')} measured"
     failed = words.count_of(facts["failures"], "cell-round")
     parts = [said, f"{failed} failed" if facts["failures"] else "none failed"]
     if facts["skipped"]:
         parts.append(f"{facts['skipped']} cannot be measured here")
-    runs = [row for row in results.measurements if row.get("flags")]
-    share = f"{words.grouped(len(runs))} of {words.count_of(len(results.measurements), 'run')}"
-    parts.append(f"{share} carry a flag" if flagged else "no run carries a flag")
+    false = sum(has_false_label(row.get("flags") or "") for row in results.measurements)
+    share = f"{words.grouped(false)} of {words.count_of(len(results.measurements), 'run')}"
+    parts.append(f"{share} left out, not being what the label says" if false else "no run left out")
+    named = [f"{one.word} on {words.count_of(one.runs, 'run')}" for one in flagged[:FLAGS_NAMED]]
+    more = [f"{len(flagged) - FLAGS_NAMED} more"] if len(flagged) > FLAGS_NAMED else []
+    parts.append(f"flags: {words.enumeration([*named, *more])}" if named else "no flags")
     return "; ".join(parts)

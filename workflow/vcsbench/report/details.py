@@ -12,6 +12,7 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.compare.columns import is_exact
+from vcsbench.compare.decisions import TOO_NOISY
 from vcsbench.metrics import metric_in, metric_of, names
 from vcsbench.metrics.metric import Metric
 from vcsbench.plan.twins import originals
@@ -23,6 +24,12 @@ from vcsbench.report.readings import has_interval, sides
 from vcsbench.report.records import Record, grouped_by
 from vcsbench.report.results import Results
 from vcsbench.report.sections import TableSection
+
+# Of a number whose interval tells it from 1, and whose call does not.
+ALONE = (
+    "The interval is that of this number by itself; a call is corrected for all comparisons of its table, "
+    "of which some are far out by chance."
+)
 
 
 def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Any]:
@@ -134,6 +141,8 @@ def said_of(point: Point, definition: Mapping[str, Any]) -> list[str]:
         said = [f"{quotient} = {ratio} (95 % interval {low} to {high}), over {rounds}."]
     if row.get("call"):
         said.append(_called(row, metric))
+        if row["call"] == TOO_NOISY and not row["low"] <= 1 <= row["high"]:
+            said.append(ALONE)
     if words.is_number(row.get("detectable")) and not is_exact(row):
         said.append(f"A factor of {words.significant(row['detectable'])} could have been told.")
     return said
