@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import replace
@@ -131,6 +132,15 @@ def test_too_few_rounds_say_so() -> None:
     frame = measured(factors(f7=0.5), rounds=3)
     (found, *_) = answered(frame, Asked({"format": {"ask": "F?"}}))
     assert found["answer"] == "not told" and "3 rounds" in found["said"]
+
+
+@pytest.mark.parametrize("question", [{"overall": True}, {"against_baseline": True}, {}])
+def test_one_round_tells_nothing_and_is_no_fault(question: dict[str, Any]) -> None:
+    frame = measured(factors(f7=0.5), rounds=1)
+    tables = {"a": compare("format", "f6", "f7")}
+    (found, *_) = answered(frame, Asked({"format": {"ask": "F?", **question}}), **tables)
+    assert found["answer"] == "not told" and not found["cases"]
+    json.dumps(found, allow_nan=False)
 
 
 def test_each_axis_that_was_compared_has_a_card_without_being_asked() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from vcsbench.compare.decisions import NOT_SHOWN
 from vcsbench.metrics.metric import Words
+from vcsbench.words import is_number
 
 Axes = Mapping[str, str]
 
@@ -60,12 +61,13 @@ def _of_effect(item: Mapping[str, Any], effect: Mapping[str, Any], given: Sequen
 def of_table(
     rows: Iterable[Mapping[Any, Any]], axes: Sequence[str], words: Words, between: Sequence[str]
 ) -> list[Case]:
-    """The cases of an axis from the rows of a table that compares it, those without a ratio left out;
+    """The cases of an axis from the rows of a table that compares it, those without an interval left out;
     `axes` are the others, `between` the values that are asked about (all, where it is empty)."""
     found = []
     for row in rows:
         sides = str(row["candidate"]), str(row["baseline"])
-        if not row["call"] or (between and not set(sides) <= set(between)):
+        has_interval = all(map(is_number, (row["ratio"], row["low"], row["high"])))
+        if not has_interval or not row["call"] or (between and not set(sides) <= set(between)):
             continue
         ratio, low, high = (float(row[key]) for key in ("ratio", "low", "high"))
         call = words.better if row["call"] == words.worse else str(row["call"])

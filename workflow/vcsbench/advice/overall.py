@@ -25,6 +25,8 @@ Row = Mapping[Any, Any]
 Key = tuple[str, ...]
 NOTHING = Estimate(math.nan, math.nan, math.nan, 0)
 
+TOO_FEW = "There are too few rounds for an interval."
+
 
 @dataclass(frozen=True)
 class Rounds:
@@ -47,7 +49,8 @@ def card_over_all(
     others = [axis for axis in rounds.order if axis != question.axis]
     counted = [row for row in rows if row["call"]]
     sides = list(dict.fromkeys((str(row["baseline"]), str(row["candidate"])) for row in counted))
-    card = Teller(question, of_table(counted, others, words, ()), limits=limits).card()
+    cases = of_table(counted, others, words, ())
+    card = Teller(question, cases, limits=limits).card(TOO_FEW if counted and not cases else "")
     if not sides:
         return card
     said, won = [], []
