@@ -14,6 +14,7 @@ from vcsbench.report.grids import Grid, Layout, Point, layout_of, make_grids, wi
 from vcsbench.report.points import not_measured, numbered
 from vcsbench.report.readings import (
     LEGEND,
+    LEGEND_OF_CALLS,
     has_interval,
     interval,
     reading,
@@ -43,9 +44,9 @@ def to_markdown(
     for grid in grids:
         blocks += _blocks(grid, definition, layout, caveats)
     blocks += _comparisons(rows, definition)
-    # A point shows the first of its marks.
-    used = {point.mark[:1] for grid in grids for point in grid.points}
-    blocks += [f"{mark} {says}." for mark, says in LEGEND.items() if mark in used]
+    used = {mark for grid in grids for point in grid.points for mark in point.mark}
+    legend = {**LEGEND, **LEGEND_OF_CALLS}
+    blocks += [f"{mark} {says}." for mark, says in legend.items() if mark in used]
     if not grids:
         blocks.append(
             f"Not measured: {missing}." if missing else "There is no number for this table."
@@ -115,7 +116,7 @@ def _grid(grid: Grid, layout: Layout) -> str:
         for row in group.rows:
             labels = [label.text for label in row.labels]
             above = [group.title] if len(axes) > len(labels) else []
-            values = [point.text + point.mark[:1] if point else "" for point in row.points]
+            values = [point.text + point.mark if point else "" for point in row.points]
             lines.append([*above, *labels, *values])
     return _table(lines)
 

@@ -33,7 +33,7 @@ from vcsbench.report.distances import distances
 from vcsbench.report.grids import layout_of
 from vcsbench.report.noise import noise_rows, noise_sentence
 from vcsbench.report.odd import odd_numbers
-from vcsbench.report.readings import LEGEND
+from vcsbench.report.readings import LEGEND, LEGEND_OF_CALLS
 from vcsbench.report.records import Record, distinct, values_of, varying
 from vcsbench.report.rendering import ASSETS, chart_bundle, render
 from vcsbench.report.results import Results
@@ -68,6 +68,7 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         "published_where": published_where(results),
         "measured_where": measured_where(setting),
         "marks": LEGEND,
+        "marks_of_calls": LEGEND_OF_CALLS,
         "charts": charts,
         "details": packed(details(results, tables)) if results.measurements else "",
         "raw": raw_download(results),

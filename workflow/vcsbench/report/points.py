@@ -13,7 +13,15 @@ from vcsbench.evidence.samework import OTHER, UNKNOWN
 from vcsbench.metrics import metric_in
 from vcsbench.report import colours
 from vcsbench.report.grids import Point
-from vcsbench.report.readings import MARKS, direction, has_interval, interval, shown, written
+from vcsbench.report.readings import (
+    CALL_MARKS,
+    MARKS,
+    direction,
+    has_interval,
+    interval,
+    shown,
+    written,
+)
 from vcsbench.report.records import Record, grouped_by
 from vcsbench.report.wanted import WantedRow
 
@@ -67,7 +75,8 @@ def numbered(definition: Mapping[str, Any], row: Record, failures: Sequence[str]
         notes.append(f"flagged {words.enumeration(flags)}")
     if not definition.get("compare"):
         notes.insert(0, words.with_unit(row["value"], metric_in(definition).unit))
-    mark = "".join(sign for flag, sign in MARKS.items() if flag in flags)
+    called = "" if is_exact(row) else CALL_MARKS.get(row.get("call", ""), "")
+    mark = called + "".join(sign for flag, sign in MARKS.items() if flag in flags)
     point = _point(definition, row, "measured", is_difference(row.get("call", "")))
     return replace(point, mark=mark, title="; ".join(notes), row=row)
 

@@ -6,16 +6,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from vcsbench import words
+from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
 from vcsbench.metrics import metric_in
 from vcsbench.report.records import Record
 
 # The signs that stand beside a number for its flags, in the order in which they stand.
 MARKS = {"same-binaries": "=", "off-20": "\N{DOUBLE DAGGER}", "off-10": "\N{DAGGER}", "low-n": "?"}
+# Those of a comparison that is not called a difference, before those of its flags.
+CALL_MARKS = {NOT_SHOWN: "\N{ALMOST EQUAL TO}", TOO_NOISY: "~"}
 LEGEND = {
     MARKS["same-binaries"]: "the same binaries under two names (A/A)",
     MARKS["off-10"]: "a run is more than 10 % from its cell's median",
     MARKS["off-20"]: "a run is more than 20 % from its cell's median",
     MARKS["low-n"]: "fewer rounds than the threshold `enough_rounds`",
+}
+LEGEND_OF_CALLS = {
+    CALL_MARKS[NOT_SHOWN]: "no difference shown: the two differ by less than is worth noting",
+    CALL_MARKS[TOO_NOISY]: "too noisy to say",
 }
 
 
