@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from vcsbench import words
-from vcsbench.axes import axis_of
+from vcsbench.axes import axis_of, with_files
 from vcsbench.evidence.flags import has_false_label
 from vcsbench.report.results import Results
 
@@ -38,7 +38,10 @@ def words_of(results: Results) -> list[tuple[str, str]]:
     for axis in results.order:
         values = dict.fromkeys(row.get(axis, "") for row in results.grid)
         found |= {value: said for value in values if (said := glossary.of(axis, value))}
-    return [*found.items(), *((w, said) for w, said in glossary.others.items() if w not in found)]
+    # The name of an axis is explained where a study has it.
+    missing = set(with_files()) - set(results.order)
+    others = {w: said for w, said in glossary.others.items() if w not in found.keys() | missing}
+    return [*found.items(), *others.items()]
 
 
 def meanings_of(results: Results) -> dict[str, str]:
