@@ -21,7 +21,7 @@ from vcsbench.report.charts.panels import short, value_of
 from vcsbench.report.grids import Point
 from vcsbench.report.odd import rounds_of, typical
 from vcsbench.report.readings import has_interval, sides
-from vcsbench.report.records import Record, grouped_by
+from vcsbench.report.records import Record, grouped_by, values_of
 from vcsbench.report.results import Results
 from vcsbench.report.sections import TableSection
 
@@ -101,8 +101,9 @@ def _table(section: TableSection, definition: Mapping[str, Any]) -> dict[str, An
             if point.kind == "published"
         }
         for point in pair.measured.points if pair.measured else []:
-            if point.row is not None and point.cells:
-                numbers["/".join(str(point.keys[axis]) for axis in section.axes)] = {
+            # Where runs of a cell are told apart, what is known of all of them is not that number's.
+            if point.row is not None and point.cells and not definition.get("by"):
+                numbers["/".join(map(str, values_of(point.keys, section.axes)))] = {
                     "cells": point.cells,
                     "text": point.text,
                     "says": said_of(point, definition),

@@ -234,7 +234,7 @@ def chart_groups(results: Results) -> list[ChartGroup]:
             groups.append(level_charts(name, metric, about, rows, layout))
             if metric.name == DEFAULT:
                 kept = [row for row in about if not has_false_label(row["flags"])]
-                groups.append(spent_charts(name, kept, layout))
+                groups.append(spent_charts(name, kept, layout, definition.get("by", ())))
     groups.append(published_charts(study.tables, results.tables, results.published))
     lined = [axis for axis in study.block if axis in lines]
     groups.append(history_charts(results.history, results.order, study.block))

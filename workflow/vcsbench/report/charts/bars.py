@@ -11,7 +11,7 @@ from vcsbench.report.charts import panels
 from vcsbench.report.charts.panels import ChartGroup, PointList
 from vcsbench.report.grids import Layout
 from vcsbench.report.odd import rounds_of, typical
-from vcsbench.report.records import Record, grouped_by, name_of, varying
+from vcsbench.report.records import Record, grouped_by, name_of, values_of, varying
 
 SPENT = "Where the time goes"
 SPENT_READING = """Seconds of a run, the medians of the rounds: what client and server computed,
@@ -24,12 +24,18 @@ EXACT_READING = (
 PARTS = {"client CPU": panels.HUES[1], "server CPU": panels.HUES[0], "waiting": "#b9bec4"}
 
 
-def spent_charts(table: str, measurements: Iterable[Record], layout: Layout) -> ChartGroup:
+def spent_charts(
+    table: str, measurements: Iterable[Record], layout: Layout, by: Sequence[str] = ()
+) -> ChartGroup:
     """A chart per remaining axis value: a bar for each cell of which the client's time is known, of the
-    runs that are given."""
-    timed = [row for row in measurements if words.is_number(row["elapsed_s"])]
+    runs that are given; `by` are columns by which the table tells the runs of a cell apart."""
+    timed = [
+        {**row, **{name: words.plain(row[name]) for name in by}}
+        for row in measurements
+        if words.is_number(row["elapsed_s"])
+    ]
     found = []
-    for rows in grouped_by(timed, lambda row: row["cell"]).values():
+    for rows in grouped_by(timed, lambda row: values_of(row, ["cell", *by])).values():
         spent = typical(rounds_of(rows))
         if spent.client_s is not None and spent.waiting_s is not None:
             parts = (spent.client_s, spent.server_s or 0.0, max(0.0, spent.waiting_s))
