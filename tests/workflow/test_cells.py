@@ -213,6 +213,7 @@ def test_copies_that_vanished_are_made_again_and_only_what_is_new_is_measured(
     assert {path: after[path] for path in before} == before and len(after) == 2
 
 
+@pytest.mark.slow
 def test_cold_is_slower_than_hot_and_hot_server_caches_are_faster(project: Project) -> None:
     cells = {
         cache: f"null-export/svn/ruby/f7/nopack/fast/{cache}"

@@ -73,6 +73,7 @@ def test_a_flag_brings_snakemakes_own_account_back(ran: tuple[Project, str]) -> 
     assert "rule cell:" in done.stdout and "cell-rounds to measure" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_load_is_never_silent_for_more_than_ten_seconds(project: Project, tmp_path: Path) -> None:
     """The real svnadmin, behind one that lets it wait for its dump stream."""
     svnadmin = shutil.which("svnadmin")

@@ -340,6 +340,7 @@ METRIC = Metric(
     assert 0 < f6 < 10 and float(compared[0]["value"]) == pytest.approx(100 * (f6 / f7 - 1))
 
 
+@pytest.mark.slow
 def test_studies_with_and_without_published_numbers(project: Extended) -> None:
     study = yaml.safe_load(study_file(project).read_text())
     study["tables"] = {name: study["tables"][name] for name in ("elapsed", "f6-vs-f7")}

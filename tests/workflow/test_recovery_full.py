@@ -111,6 +111,7 @@ def test_results_on_a_disk_that_is_full(project: Project, disk: Path, leave: int
     assert (project.path / "results").is_symlink()
 
 
+@pytest.mark.slow
 def test_a_storage_that_is_full_when_a_target_is_written(project: Project, disk: Path) -> None:
     part = {**PART, "command": "export", "cache": "hot-os"}
     project.configure(

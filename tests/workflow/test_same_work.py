@@ -202,6 +202,7 @@ def measure(project: Project) -> None:
 CONTENT = "as many of all that is counted, but names or contents differ"
 
 
+@pytest.mark.slow
 def test_a_copy_that_was_damaged_is_found(project: Project) -> None:
     part = {**CELLS, "command": ["log", "export", "dump"], "cache": "hot-os"}
     project.configure(repositories=TINY, rounds=1, copies=1, grid={STUDY: {"include": [part]}})
