@@ -108,6 +108,12 @@ def test_what_few_cases_tell_is_not_called_an_answer_to_all() -> None:
     assert found.costs == ["Not told, for runs scatter too much: http; file."]
 
 
+def test_several_values_at_one_place_are_told_apart() -> None:
+    untold = [case(new, "f6", 1.02, TOO_NOISY, ra="svn") for new in ("f7", "f8")]
+    found = card(case("f8", "f6", 2.0, ra="http"), *untold)
+    assert found.costs == ["Not told, for runs scatter too much: svn (f7 or f6); svn (f8 or f6)."]
+
+
 @pytest.mark.parametrize(
     ("call", "answer"), [(NOT_SHOWN, "no difference"), (TOO_NOISY, "not told")]
 )

@@ -244,7 +244,14 @@ class Teller:
         """Cases by their names; of many the first and how many more."""
         if len(cases) == len(self.cases):
             return f"all {len(cases)} cases" if len(cases) > 1 else "the one case"
-        names = [self.label(c) + (f" ({factor(c.ratio)} times)" if times else "") for c in cases]
+        # Where several values are compared with others, the same place stands for several cases.
+        several = not times and len({frozenset((c.better, c.worse)) for c in self.cases}) > 1
+        names = [
+            self.label(c)
+            + (f" ({factor(c.ratio)} times)" if times else "")
+            + (f" ({c.better} or {c.worse})" if several else "")
+            for c in cases
+        ]
         more = len(names) - NAMED
         # One more is as soon named as counted.
         return "; ".join(names if more < 2 else [*names[:NAMED], f"and {more} more"])
