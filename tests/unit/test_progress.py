@@ -22,6 +22,7 @@ from vcsbench.run.console import Console
 from vcsbench.run.course import Course, Job
 from vcsbench.run.timeleft import TimeLeft
 from vcsbench.sources import open_source
+from vcsbench.subjects.repository import verifying
 from vcsbench.subjects.repository.loader import load_source
 
 NO_SETTINGS = {
@@ -99,7 +100,7 @@ def test_a_disk_that_is_full_ends_no_job(tmp_path: Path) -> None:
 
 @needs("svnadmin")
 def test_a_load_counts_all_that_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loaded, verified, copied, packed, verified."""
+    """Loaded, copied, packed; then the packed repository is verified, and the metadata of the other."""
     ended: list[dict[str, Any]] = []
     real = progress.stage
 
@@ -114,11 +115,15 @@ def test_a_load_counts_all_that_it_does(tmp_path: Path, monkeypatch: pytest.Monk
     source = open_source("ruby", definition)
 
     facts = load_source(source, [["f7", "nopack"], ["f7", "pack"]], tmp_path)
+    verifying.all_in(tmp_path)
 
     names = [stage["name"] for stage in ended]
-    assert names == ["loading", "verifying", "copying", "packing", "verifying"]
-    loading, verifying, copying, packing, verified = ended
-    for stage in (loading, verifying, verified):
+    assert sorted(names) == ["copying", "loading", "packing", "verifying", "verifying"]
+    loading = ended[0]
+    copying, _, packing, *verified = sorted(ended, key=lambda stage: stage["name"])
+    whole, metadata = verified
+    assert metadata["total"] == facts["revisions"] and metadata["done"] > 0
+    for stage in (loading, whole):
         assert stage["done"] == stage["total"] == facts["revisions"] > 40
     assert copying["done"] == copying["total"] - 1 > 2 * facts["revisions"]
     assert packing["done"] == packing["total"] == 0, "no shard is full"

@@ -219,6 +219,16 @@ def made(place: Place, loaded: Path, numbers: int = 2, **facts: Any) -> list[Var
     return variants
 
 
+def test_spacers_need_room_as_well(loaded: Path, tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "checkout")
+    variants = [Variant("ruby", "f7", "nopack", "i1")]
+    record = {"path": str(loaded), "identity": "i1", "tree": "", "folder": "", "notes": []}
+    # 24 revisions, a terabyte for each.
+    with pytest.raises(UserError, match=r"spacers of 2[0-9.]* TiB included.*lower `spacer_kib`"):
+        make_missing(place, variants, 1, {"ruby": record}, 1e12 / 1024, 1)
+    assert len(copies.missing(place.path, variants, 1)) == 1
+
+
 def test_only_what_is_missing_is_made(loaded: Path, tmp_path: Path) -> None:
     place = Place(tmp_path, tmp_path / "checkout")
     variants = made(place, loaded)

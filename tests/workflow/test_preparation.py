@@ -141,6 +141,7 @@ def test_formats_that_changed_places_are_refused_named_and_made_again(project: P
     assert len(project.exports()) == 2
 
 
+@pytest.mark.slow
 def test_a_device_that_returns_other_bytes_is_seen_before_copies_are_made_from_it(
     project: Project,
 ) -> None:
@@ -159,6 +160,24 @@ def test_a_device_that_returns_other_bytes_is_seen_before_copies_are_made_from_i
     assert project.snakemake("results/repositories/disk.json").returncode == 0
     for copy in (good, bad):
         subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
+
+
+def test_what_was_loaded_damaged_is_not_measured_and_is_loaded_anew(project: Project) -> None:
+    project.configure(**KEYS)
+    done = project.snakemake("results/loaded/ruby.json")
+    assert done.returncode == 0, done.stdout
+    loaded = Path(json.loads((project.path / "results/loaded/ruby.json").read_text())["path"])
+    flip(loaded / "f7.nopack")
+    done = project.measure(STUDY)
+    assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
+    assert "f7.nopack failed: svnadmin: E" in done.stdout and "it is loaded anew" in done.stdout
+    assert not loaded.exists() and not list(
+        (project.path / "storage").glob("vcsbench-*/repositories/*")
+    )
+    assert not project.exports()
+    done = project.measure(STUDY)
+    assert done.returncode == 0, done.stdout
+    assert len(project.exports()) == 4
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 # Repositories: each source is loaded once, in every format side by side, and its packed variants
-# are made; then all copies are made on the storage, interleaved.
+# are made; then all copies are made on the storage, interleaved, while what was loaded is verified.
 
 
 rule load:

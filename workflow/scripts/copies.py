@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench import progress
+from vcsbench.errors import UserError
 from vcsbench.run.rulelog import logged
 from vcsbench.storages.place import Place
 from vcsbench.subjects.progress import say
-from vcsbench.subjects.repository import layout, nursery
+from vcsbench.subjects.repository import layout, nursery, verifying
 from vcsbench.subjects.repository.labels import Variant, copy_of
 from vcsbench.subjects.repository.making import make_missing
 from vcsbench.wholefile import read_json, write_json
@@ -25,7 +26,14 @@ def main() -> None:
     place = Place(params.storage, params.root)
     place.check_open()
     variants = [Variant(*row) for row in params.variants]
-    labels = make_missing(place, variants, params.copies, loaded, params.spacer_kib, params.seed)
+    try:
+        labels = make_missing(
+            place, variants, params.copies, loaded, params.spacer_kib, params.seed
+        )
+    except verifying.DamagedError as error:
+        repo = error.into.name
+        nursery.place_of(loaded[repo], params.root).remove(nursery.FOLDER, repo)
+        raise UserError(f"{error}; it is removed: run again, and it is loaded anew") from error
     names = [(v.name, n) for v in variants for n in range(1, params.copies + 1)]
     proof = layout.prove({f"{name}.{n}": copy_of(place.path, name, n) for name, n in names})
     say(f"The copies {proof['sentence']}")

@@ -7,7 +7,7 @@ from vcsbench import progress, sources
 from vcsbench.run.rulelog import logged
 from vcsbench.storages import full
 from vcsbench.storages.place import Place
-from vcsbench.subjects.repository import copies, dumps, nursery
+from vcsbench.subjects.repository import copies, dumps, nursery, verifying
 from vcsbench.subjects.repository.labels import Variant
 from vcsbench.subjects.repository.loader import at_once, load_source
 from vcsbench.subjects.repository.room import choose_place
@@ -40,6 +40,9 @@ def main() -> None:
     place = choose_place(source.estimate(), at_once(params.variants), scratch, wanted)
     with nursery.kept_if_whole(place, repo) as into, full.told(place.path, OTHERWISE):
         facts = load_source(source, params.variants, into)
+        if params.dump is not None:
+            # Nothing is dumped that is not verified; where no dump is read, it is done beside the copies.
+            verifying.all_in(into)
         record = {"repo": repo, "identity": params.identity, "path": str(into), "made": params.made}
         if params.dump is not None:
             first = into / ".".join(params.variants[0])

@@ -20,7 +20,7 @@ from vcsbench.foresee.beginning import Beginning
 from vcsbench.sources import Source
 from vcsbench.storages.place import Place, resolve
 from vcsbench.storages.runfolder import abandoned_places, remove_abandoned, run_folder
-from vcsbench.subjects.repository import dumps, nursery, svnadmin
+from vcsbench.subjects.repository import dumps, nursery, verifying
 from vcsbench.subjects.repository.labels import EMPTY, FOLDER, Variant
 from vcsbench.subjects.repository.loader import at_once, load_source
 from vcsbench.subjects.repository.making import make_missing
@@ -29,8 +29,6 @@ from vcsbench.wholefile import write_json
 
 # Those of a sample: a shard, so that there is something to pack, and a few beyond.
 REVISIONS = 1010
-# svnadmin verify and pack use one core each, and two are at work (subjects.repository.loader).
-AT_ONCE = 2
 IDLE_RUNS = 5
 
 
@@ -74,20 +72,19 @@ class Sample:
             facts = load_source(beginning, pairs, into)
         after_s = time.monotonic() - began - beginning.written_s
         began = time.monotonic()
-        svnadmin.run("verify", "-q", into / ".".join(pairs[0]))
-        verify_s = (time.monotonic() - began) * len(pairs) / min(AT_ONCE, len(pairs))
+        verifying.all_in(into)
         seconds = {
             "converting": beginning.written_s - beginning.waited_s,
             "loading": beginning.waited_s,
-            "verifying": min(verify_s, after_s),
-            "packing": max(0.0, after_s - verify_s),
+            "verifying": time.monotonic() - began,
+            "packing": after_s,
         }
         record = {"repo": repo, "identity": source.identity(), "path": str(into), **facts}
         return Loaded(int(facts["revisions"]), seconds, record)
 
     def dump(self, loaded: Loaded, revisions: int, scratch: str) -> None:
         """Dump so many revisions of what was loaded, for cells that read a dump file."""
-        repository = next(path for path in Path(loaded.record["path"]).iterdir())
+        repository = next(path for path in Path(loaded.record["path"]).iterdir() if path.is_dir())
         name = loaded.record["repo"]
         made = dumps.make(repository, revisions, self.place(scratch), name)
         path = self.folder / "results" / "loaded" / f"{name}.json"

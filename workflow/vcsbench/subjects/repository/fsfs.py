@@ -48,7 +48,7 @@ def shape(path: Path) -> Shape:
     if kind != "fsfs":
         raise ValueError(f"its file system is {kind}")
     number, size, is_logical = read_format(path)
-    packed, last = packed_shards(path), youngest(path)
+    packed, last = packed_of(path, size), youngest(path)
     revs = os.listdir(path / "db" / "revs")
     there = {name.removesuffix(".pack") for name in revs if name.endswith(".pack")}
     if there != set(map(str, range(packed))):

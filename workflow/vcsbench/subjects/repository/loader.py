@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 import shutil
 import subprocess
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,11 @@ from vcsbench.subjects.repository.interleave import Copying, interleave
 
 # Linux's default limit for a pipe of an unprivileged process.
 PIPE_BYTES = 1 << 20
-_VERIFIED = re.compile(r"\* Verified revision (\d+)")
 
 
 def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -> dict[str, Any]:
-    """Load `source` into `into`/<format>.<packing> for each (format, packing) of `variants`.
+    """Load `source` into `into`/<format>.<packing> for each (format, packing) of `variants`. Nothing of it is
+    verified yet (subjects.repository.verifying).
 
     Returns what is to be said of it: revisions, notes, tree, folder (folders.largest), seconds.
     """
@@ -42,9 +42,7 @@ def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -
     with progress.stage(source.doing, unit="revisions", look=lambda: _loaded(source, paths)):
         facts = _stream(source, paths)
     say(f"loaded {facts.revisions} revisions in {time.monotonic() - begun:.1f} s")
-    # svnadmin verify and pack use one core each.
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda path: _finish(path, variants), paths))
+    _finish_all(paths, variants)
     for fmt, packing in variants:
         path = into / f"{fmt}.{packing}"
         if unlike := fsfs.unlike(path, fmt, packing):
@@ -156,9 +154,16 @@ def _stream(source: Source, paths: list[Path]) -> Any:
     return facts
 
 
+def _finish_all(paths: Sequence[Path], variants: Sequence[Sequence[str]]) -> None:
+    """Make what is wanted from what was loaded, and remove the rest."""
+    # svnadmin pack uses one core.
+    with ThreadPoolExecutor(2) as pool:
+        for _ in pool.map(_finish, paths, repeat(variants)):
+            pass
+
+
 def _finish(path: Path, variants: Sequence[Sequence[str]]) -> None:
     """Make what is wanted from a loaded repository: upgraded copies of it, and of each, a packed one."""
-    _verify(path)
     created = path.name.removesuffix(".nopack")
     wanted = [(fmt, packing) for fmt, packing in variants if made_of(fmt).created == created]
     for fmt in dict.fromkeys(fmt for fmt, _ in wanted):
@@ -166,12 +171,10 @@ def _finish(path: Path, variants: Sequence[Sequence[str]]) -> None:
         if plain != path:
             _copy(path, plain)
             svnadmin.run("upgrade", plain)
-            _verify(plain)
         if (fmt, "pack") in wanted:
             packed = path.with_name(f"{fmt}.pack")
             _copy(plain, packed)
             _pack(packed)
-            _verify(packed)
             say(f"packed {fsfs.packed_shards(packed)} shards of {packed.name}")
         if plain != path and (fmt, "nopack") not in wanted:
             shutil.rmtree(plain)
@@ -184,16 +187,6 @@ def _copy(path: Path, to: Path) -> None:
     work.mkdir()
     interleave([Copying(path, to, fsfs.files(path))], work, 0, 0)
     work.rmdir()
-
-
-def _verify(path: Path) -> None:
-    with progress.stage("verifying", fsfs.youngest(path), "revisions") as at:
-
-        def hears(line: str) -> None:
-            if found := _VERIFIED.match(line):
-                at.done = int(found[1])
-
-        svnadmin.run("verify", path, hears=hears)
 
 
 def _pack(path: Path) -> None:

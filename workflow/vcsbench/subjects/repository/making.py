@@ -13,7 +13,16 @@ from vcsbench.errors import UserError
 from vcsbench.storages import full
 from vcsbench.storages.place import Place
 from vcsbench.subjects.progress import say
-from vcsbench.subjects.repository import audit, copies, fsfs, labels, nursery, state, svnadmin
+from vcsbench.subjects.repository import (
+    audit,
+    copies,
+    fsfs,
+    labels,
+    nursery,
+    state,
+    svnadmin,
+    verifying,
+)
 from vcsbench.subjects.repository.digests import Content
 from vcsbench.subjects.repository.interleave import Copying, make_copies
 from vcsbench.subjects.repository.labels import Variant, copy_of, said_of
@@ -40,7 +49,8 @@ def make_missing(
     """Make those of the `numbers` copies of each variant that are missing on a place, interleaved.
 
     `loaded` has by repository what the rule that loads wrote of it. Returns what is to be known of each
-    variant, by name. A UserError where the storage has no room; no half copy is left then.
+    variant, by name. A UserError where the storage has no room, a DamagedError where what was loaded is
+    damaged, which is verified meanwhile; no half copy is left then.
     """
     with full.told(place.path, ELSEWHERE):
         place.make(labels.FOLDER)
@@ -55,7 +65,7 @@ def make_missing(
             copyings[variant, copy] = Copying(source, destination, fsfs.files(source))
         for copying in copyings.values():
             _remove_copy(place, copying.destination)
-        _check_room(place, copyings)
+        _check_room(place, copyings, spacer_kib)
         if copyings:
             _copy(place, copyings, loaded, spacer_kib, seed)
         if not audit.empty_is_whole(place.path):
@@ -98,18 +108,26 @@ def _source(
     )
 
 
-def _check_room(place: Place, copyings: Copyings) -> None:
+def _check_room(place: Place, copyings: Copyings, spacer_kib: float) -> None:
     there = os.statvfs(place.path)
     block = there.f_frsize
     files = [file for copying in copyings.values() for file in copying.files]
     need = sum(-(-file.size // block) * block for file in files)
+    # They lie between the copies until all of these are made: for 250,000 revisions they are larger by far.
+    steps = sum(len({file.revision for file in copying.files}) for copying in copyings.values())
+    spacers = round(steps * spacer_kib * 1024)
+    need += spacers
     free = there.f_bavail * block
-    say(f"{len(copyings)} copies need {words.size(need)}; {place.path} has {words.size(free)}")
+    of_spacers = f", spacers of {words.size(spacers)} included" if spacers else ""
+    say(
+        f"{len(copyings)} copies need {words.size(need)}{of_spacers}; {place.path} has {words.size(free)}"
+    )
+    lower = "lower `spacer_kib`, " if spacers else ""
     if need > free or (there.f_files and len(files) > there.f_favail):
         raise UserError(
-            f"{place.path}: the copies need {words.size(need)} in {len(files)} files, and there are "
-            f"{words.size(free)} and {there.f_favail} files free; free some space, or {ELSEWHERE}, and run "
-            f"again"
+            f"{place.path}: the copies need {words.size(need)}{of_spacers} in {len(files)} files, and there "
+            f"are {words.size(free)} and {there.f_favail} files free; free some space, {lower}or "
+            f"{ELSEWHERE}, and run again"
         )
 
 
@@ -122,8 +140,12 @@ def _copy(
 ) -> None:
     """Make the copies and then their labels: all, or none of them."""
     made = list(copyings.values())
+    # None has a label, and can be measured, before what it was made from is verified.
+    into = {Path(loaded[variant.repo].get("path", "")) for variant, _ in copyings}
+    sources = {copying.source.parent for copying in made}
     try:
-        read = make_copies(made, place.make(WORK), spacer_kib, seed)
+        with verifying.beside(sorted(into & sources)):
+            read = make_copies(made, place.make(WORK), spacer_kib, seed)
         for copying, found in zip(made, read, strict=True):
             _check_source(copying.source, found)
         for (variant, copy), found in zip(copyings, read, strict=True):

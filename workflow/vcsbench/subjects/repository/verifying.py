@@ -1,0 +1,152 @@
+"""What is loaded and packed is verified, nothing of it twice, and beside the copies that are made of it.
+
+`svnadmin verify` takes a third of the processor time of the load. A packed repository holds the same items as
+the one that it was made from, so one of both is verified whole: the packed one. The other is compared with
+it by what costs a tenth: where revisions are addressed logically, `svnadmin verify --metadata-only` holds all
+bytes of each item against the checksum that was taken when it was written; where they are addressed
+physically, there is none of that, and a packed shard is the revisions' files one behind the other, byte for
+byte. (That finds more than verify does, which says nothing of a turned bit in some places of these.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO
+
+from vcsbench import progress
+from vcsbench.errors import UserError
+from vcsbench.subjects.repository import fsfs, svnadmin
+from vcsbench.subjects.repository.digests import CHUNK, chunks
+
+# In a folder of which all was verified.
+MARK = "verified"
+AT_ONCE = 2
+_VERIFIED = re.compile(r"\* Verif(?:ied|ying metadata at) revision (\d+)")
+
+
+class DamagedError(UserError):
+    """A repository that was loaded is damaged; `into` is the folder that it was loaded into."""
+
+    def __init__(self, into: Path, said: str) -> None:
+        super().__init__(said)
+        self.into = into
+
+
+class _Stopped(Exception):
+    pass
+
+
+def all_in(into: Path) -> None:
+    """Verify all repositories that were loaded into a folder. A DamagedError says which is damaged."""
+    with beside([into]):
+        pass
+
+
+@contextlib.contextmanager
+def beside(loaded: Sequence[Path]) -> Iterator[None]:
+    """Verify the repositories in these folders beside what is done meanwhile, and wait for it behind that.
+    A folder of which all was verified once is not verified again. A DamagedError where one is damaged."""
+    stop = threading.Event()
+    anew = [into for into in loaded if not (into / MARK).exists()]
+    # svnadmin verify uses one core.
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            verified = [
+                pool.submit(_verify, into, fmt, stop) for into in anew for fmt in _formats(into)
+            ]
+            yield
+            for future in verified:
+                future.result()
+        finally:
+            stop.set()
+    for into in anew:
+        (into / MARK).touch()
+
+
+def _formats(into: Path) -> list[str]:
+    return sorted({path.name.partition(".")[0] for path in into.iterdir() if path.is_dir()})
+
+
+def _verify(into: Path, fmt: str, stop: threading.Event) -> None:
+    plain, packed = into / f"{fmt}.nopack", into / f"{fmt}.pack"
+    try:
+        if not packed.exists():
+            _whole(plain, stop)
+            return
+        _whole(packed, stop)
+        if plain.exists():
+            _against(plain, packed, stop)
+    except UserError as error:
+        raise DamagedError(into, str(error)) from error
+
+
+def _whole(path: Path, stop: threading.Event, *options: str) -> None:
+    """Verify a repository by svnadmin, with these options of its own."""
+    with progress.stage("verifying", fsfs.youngest(path), "revisions") as at:
+
+        def hears(line: str) -> None:
+            if stop.is_set():
+                raise _Stopped
+            if found := _VERIFIED.match(line):
+                # The metadata of packed shards is told of by each shard's first revision.
+                at.done = max(at.done, int(found[1]))
+
+        svnadmin.run("verify", *options, path, hears=hears)
+
+
+def _against(plain: Path, packed: Path, stop: threading.Event) -> None:
+    """Hold a repository that is not packed against the packed one that was made from it."""
+    shape = fsfs.shape(packed)
+    if shape.is_logical:
+        _whole(plain, stop, "--metadata-only")
+    else:
+        _same_bytes(plain, packed, shape.packed, stop)
+    # Revision properties have no checksums anywhere.
+    if _log(plain) != _log(packed):
+        raise UserError(f"{plain} and {packed.name} differ in the properties of a revision")
+
+
+def _log(path: Path) -> bytes:
+    """A digest of all properties of all revisions."""
+
+    def read(output: IO[bytes]) -> bytes:
+        digest = hashlib.blake2b()
+        while said := output.read(CHUNK):
+            digest.update(said)
+        return digest.digest()
+
+    options = ("log", "--xml", "--quiet", "--with-all-revprops")
+    return svnadmin.reading(read, *options, f"file://{path.absolute()}", program="svn")
+
+
+def _same_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event) -> None:
+    size, last = fsfs.shard_size(plain), fsfs.youngest(plain)
+    with progress.stage("comparing", last, "revisions") as at:
+        for shard in range(shards):
+            if stop.is_set():
+                raise _Stopped
+            at.done = first = shard * size
+            parts = [_file(plain, revision, size) for revision in range(first, first + size)]
+            _same(parts, packed / "db" / "revs" / f"{shard}.pack" / "pack")
+        for at.done in range(shards * size, last + 1):
+            _same([_file(plain, at.done, size)], _file(packed, at.done, size))
+
+
+def _same(parts: Sequence[Path], made: Path) -> None:
+    with made.open("rb") as file:
+        for part in parts:
+            for chunk in chunks(str(part), part.stat().st_size):
+                if file.read(len(chunk)) != chunk:
+                    raise UserError(f"{part} has other bytes than {made}, which was made from it")
+        if file.read(1):
+            raise UserError(f"{made} holds more than what it was made from")
+
+
+def _file(path: Path, revision: int, size: int) -> Path:
+    return path / "db" / "revs" / str(revision // size) / str(revision)
