@@ -27,6 +27,8 @@ override BUNDLE := $(value BUNDLE)
 export REPO MINUTES CELL NAME STUDY BUNDLE
 
 setup := @envs/setup.sh
+# Before what has minutes: its time is theirs, too.
+setup_timed := @SECONDS=0; envs/setup.sh || exit; export VCSBENCH_SET_UP_S=$$SECONDS;
 run := @envs/run.sh
 workflow := $(run) workflow/scripts/run_snakemake.sh --cores $(CORES)
 vcsbench := $(run) env PYTHONPATH=workflow python -m vcsbench
@@ -42,8 +44,7 @@ setup: ## Install what is needed: Debian packages, Python tools
 
 .PHONY: report
 report: ## Measure for MINUTES=15, and write the report; REPO=/path/to/repository: on your own
-	$(setup)
-	$(run) workflow/scripts/make_report.sh --cores $(CORES) $(ARGS)
+	$(setup_timed) exec envs/run.sh workflow/scripts/make_report.sh --cores $(CORES) $(ARGS)
 
 .PHONY: plan
 plan: ## Say what a run does and how long it takes, from a short calibration; REPO= as above
@@ -59,8 +60,7 @@ doctor: ## Say what this machine can measure, what it lacks, and how much it sca
 
 .PHONY: check
 check: ## Measure, report, and fail unless all your expectations hold; REPO= as above
-	$(setup)
-	$(run) workflow/scripts/check.sh --cores $(CORES) $(ARGS)
+	$(setup_timed) exec envs/run.sh workflow/scripts/check.sh --cores $(CORES) $(ARGS)
 
 .PHONY: baseline
 baseline: ## Save what was measured as a baseline; NAME=before-upgrade, STUDY=... for one only
@@ -83,14 +83,14 @@ published: ## Compute the published studies' tables from their published numbers
 	$(workflow) $(ARGS) published
 
 .PHONY: show
-show: ## Print what a cell does; CELL=log/http/...
+show: ## Print what a cell does; CELL=log/http/..., REPO= as above
 	$(setup)
-	$(vcsbench) show "$$CELL" $${STUDY:+--study="$$STUDY"} $(ARGS)
+	$(vcsbench) show "$$CELL" $${REPO:+--repository="$$REPO"} $${STUDY:+--study="$$STUDY"} $(ARGS)
 
 .PHONY: run-cell
-run-cell: ## Run one cell by hand; CELL=log/http/...
+run-cell: ## Run one cell by hand; CELL=log/http/..., REPO= as above
 	$(setup)
-	$(vcsbench) run "$$CELL" $${STUDY:+--study="$$STUDY"} $(ARGS)
+	$(vcsbench) run "$$CELL" $${REPO:+--repository="$$REPO"} $${STUDY:+--study="$$STUDY"} $(ARGS)
 
 .PHONY: clean
 clean: ## Remove results/ and what vcsbench made on the storages for this checkout
@@ -104,7 +104,7 @@ test: ## Run the tests, those that take minutes left out
 
 .PHONY: test-all
 test-all: ## Run all tests
-	@envs/setup.sh --test
+	@envs/setup.sh --test --cluster
 	$(pytest) $(ARGS)
 
 .PHONY: lint

@@ -105,3 +105,19 @@ def test_studies_are_measured_one_after_another() -> None:
     alone = run_order([c for c in both if c.study == "a"], {"a": ["command"]}, 3, seed=1)
     first = min(places["a"])
     assert alone == {key: at - first for key, at in order.items() if key[0] == "a"}
+
+
+def test_a_node_of_a_cluster_does_one_block_after_another_and_within_it_is_as_elsewhere() -> None:
+    axes = {STUDY: ["command", "repo", "cache"]}
+    elsewhere, there = (run_order(CELLS, axes, 5, 1, by_block=by) for by in (False, True))
+    assert elsewhere.keys() == there.keys()
+    ranked = sorted(there, key=lambda one: there[one])
+    apart = [list(of) for _, of in groupby(ranked, key=lambda one: block_of(one[1]))]
+    assert len(apart) == len(BLOCKS)
+    for of_block in apart:
+        assert [number for _, _, number in of_block] == sorted([1, 2, 3, 4, 5] * 5)
+    others = [run_order(CELLS, axes, 5, seed, by_block=True) for seed in range(20)]
+    firsts = {block_of(min(order, key=lambda one: order[one])[1]) for order in others}
+    assert len(firsts) > len(BLOCKS) / 2
+    drawn = {tuple(path for _, path, n in apart[0] if n == number) for number in range(1, 6)}
+    assert len(drawn) > 1

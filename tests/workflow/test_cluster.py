@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -151,17 +152,21 @@ def test_blocks_are_measured_on_nodes_of_their_own_as_on_a_workstation(
         assert works[0] == works[1]
 
 
-def test_the_blocks_of_a_node_that_is_lost_are_measured_again_on_another(
+def test_of_a_node_that_is_lost_whole_blocks_stay_and_the_other_is_measured_again_on_another(
     cluster: slurm.Slurm, project: Project
 ) -> None:
-    configure(project)
+    # One share, of two blocks of four cell-rounds each.
+    cores = len(os.sched_getaffinity(0))
+    configure(project, cluster={"nodes": ["n2"], "class": "bench", "cores": cores})
     run = start(project)
-    until(lambda: measured_on(project, "n2"), run)
+    until(lambda: len(measured_on(project, "n2")) >= 5, run)
     cluster.lose("n2")
     try:
+        done = Counter(path.parts[-8] for path in measured_on(project, "n2"))
+        whole, other = sorted(done, key=lambda command: -done[command])
+        assert done[whole] == 4
         finish(run, project)
-        nodes = nodes_of_blocks(project)
-        assert set().union(*nodes.values()) == {"n1"}
+        assert nodes_of_blocks(project) == {whole: {"n2"}, other: {"n1"}}
         assert len(contexts(project)) == 8
         page = (project.path / "reports" / f"{STUDY}.html").read_text()
         assert "n2 was lost before" in page and "measured again from the start on n1" in page
@@ -169,6 +174,26 @@ def test_the_blocks_of_a_node_that_is_lost_are_measured_again_on_another(
         cluster.start_node("n2")
         cluster.ask("scontrol", "update", "nodename=n2", "state=resume")
         cluster.wait_for("n2", "idle")
+
+
+def test_what_lies_on_the_nodes_is_removed_through_slurm(
+    cluster: slurm.Slurm, project: Project
+) -> None:
+    configure(project, rounds=1)
+    finish(start(project), project)
+    places = [project.path / "storage", project.path / "scratch"]
+    assert all(any(place.iterdir()) for place in places[:1])
+    clean = [sys.executable, "-m", "vcsbench", "clean", "--configfile", str(project.config)]
+    environment = {**os.environ, "PYTHONPATH": "workflow"}
+    done = subprocess.run(
+        clean, cwd=project.path, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert {line.partition(":")[0] for line in said} >= {"n1", "n2"}
+    assert not any("is left" in line for line in said)
+    assert not (project.path / "nodes").exists()
+    assert not any(any(place.iterdir()) for place in places if place.exists())
 
 
 def test_a_job_that_is_cancelled_goes_on_in_the_next(

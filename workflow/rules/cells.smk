@@ -18,14 +18,14 @@ rule cell:
         "results/cells/{study}/{cell}/round{round}.json",
     log:
         "results/logs/cells/{study}/{cell}/round{round}.log",
-    priority: lambda wildcards: -PLAN.position(wildcards)
+    priority: signed(lambda wildcards: -PLAN.position(wildcards))
     conda:
         "../../envs/subversion.yaml"
     # Alone among the workflow's own jobs.
     threads: workflow.resource_settings.cores or 1
     resources:
         # No limits, and no reason to run anew: where the cell stands in the whole run, and why there.
-        order=lambda wildcards: PLAN.position(wildcards),
+        order=signed(lambda wildcards: PLAN.position(wildcards)),
         seed=PLAN.config["seed"],
         # They judge what was measured: the measurements do that again, and by theirs.
         thresholds=judgement.pack(PLAN.config["thresholds"]),

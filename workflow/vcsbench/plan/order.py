@@ -1,5 +1,5 @@
-"""The order of a run: study by study, of each all of round 1 before round 2, a block's cells next to each
-other, else at random."""
+"""The order of a run: study by study, of each all of round 1 before round 2 (on a cluster, all of a block
+before the next one), a block's cells next to each other, else at random."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from vcsbench.plan.grid import Cell
 
+# The cells of each block, by what tells it from others.
+Blocks = Mapping[tuple[str, ...], Sequence[Cell]]
+
 
 def block_of(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:
     """What tells the block of a cell from others: its study, and its values on these axes."""
@@ -15,31 +18,43 @@ def block_of(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:
 
 
 def run_order(
-    cells: Iterable[Cell], blocks: Mapping[str, Sequence[str]], rounds: int, seed: int
+    cells: Iterable[Cell],
+    blocks: Mapping[str, Sequence[str]],
+    rounds: int,
+    seed: int,
+    by_block: bool = False,
 ) -> dict[tuple[str, str, int], int]:
     """The position of each cell-round, from 0: studies one after another, rounds one after another, blocks
     within a round and cells within a block in a random order. In its study, a cell's place does not depend on
     how many rounds follow.
 
-    `blocks` has for each study, in their order, the axes on which the cells of a block agree.
+    `blocks` has for each study, in their order, the axes on which the cells of a block agree. With
+    `by_block`, all rounds of a block come before another block's: where a machine may be lost, whole blocks
+    are what stays.
     """
     found: dict[str, dict[tuple[str, ...], list[Cell]]] = {study: {} for study in blocks}
     for cell in cells:
         of_study = found[cell.study]
         of_study.setdefault(block_of(cell, blocks[cell.study]), []).append(cell)
+    parts = [part for of in found.values() for part in (_apart(of, seed) if by_block else [of])]
     # What a study costs is then what lies between its first cell-round and its last one.
     placed = [
         (cell.study, cell.path, number)
-        for of_study in found.values()
+        for part in parts
         for number in range(1, rounds + 1)
-        for cell in _of_round(of_study, number, seed)
+        for cell in _of_round(part, number, seed)
     ]
     return {cell_round: position for position, cell_round in enumerate(placed)}
 
 
-def _of_round(
-    blocks: Mapping[tuple[str, ...], Sequence[Cell]], number: int, seed: int
-) -> Iterator[Cell]:
+def _apart(blocks: Blocks, seed: int) -> list[Blocks]:
+    """Each block alone, in a random order."""
+    keys = sorted(blocks)
+    random.Random(f"{seed}/blocks").shuffle(keys)
+    return [{key: blocks[key]} for key in keys]
+
+
+def _of_round(blocks: Blocks, number: int, seed: int) -> Iterator[Cell]:
     shuffler = random.Random(f"{seed}/{number}")
     keys = sorted(blocks)
     shuffler.shuffle(keys)

@@ -24,8 +24,9 @@ Recipe = dict[str, Any]
 class Plan:
     """All cells of the configured studies; `grids` has them by study, skipped ones included."""
 
-    def __init__(self, here: Here) -> None:
-        self.here = here
+    def __init__(self, here: Here, by_block: bool = False) -> None:
+        """`by_block` says whether a block has all of its rounds before another begins."""
+        self.here, self.by_block = here, by_block
         self.config = here.config
         self.root = here.root
         self._parts: dict[tuple[str, ...], Recipe] = {}
@@ -153,7 +154,7 @@ class Plan:
 
     def _order(self, rounds: int) -> dict[tuple[str, str, int], int]:
         blocks = {name: study.block for name, study in self.config.studies.items()}
-        return run_order(self.cells, blocks, rounds, self.config["seed"])
+        return run_order(self.cells, blocks, rounds, self.config["seed"], self.by_block)
 
     def position(self, wildcards: Any) -> int:
         """Where a cell-round stands in the whole run; one that is asked for by hand comes last."""

@@ -53,11 +53,15 @@ class Cluster:
         self.count = len(self.named) or int(nodes)
 
     @cached_property
+    def _blocks(self) -> dict[tuple[str, str], Block]:
+        """The block of each cell, by its study and path."""
+        name_of = self.plan.name_of_block
+        return {(c.study, c.path): (c.study, name_of(c)) for c in self.plan.cells}
+
+    @cached_property
     def shares(self) -> dict[Block, int]:
         """The share of each block."""
-        sizes: Counter[Block] = Counter(
-            (cell.study, self.plan.name_of_block(cell)) for cell in self.plan.cells
-        )
+        sizes = Counter(self._blocks.values())
         before = {
             (study, block): share
             for study, blocks in read_json(self.root / SHARES).items()
@@ -72,9 +76,8 @@ class Cluster:
     def work(self, share: int) -> dict[str, Any]:
         """All that a share has to measure, as plain data: the digest of each cell's recipe by its study and
         path, the exports of each block, and the other files."""
-        blocks = blocks_in(self.shares, share)
-        of = {(c.study, c.path): (c.study, self.plan.name_of_block(c)) for c in self.plan.cells}
-        mine = [cell for cell in self.plan.cells if of[cell.study, cell.path] in set(blocks)]
+        of, blocks = self._blocks, set(blocks_in(self.shares, share))
+        mine = [cell for cell in self.plan.cells if of[cell.study, cell.path] in blocks]
         exports: dict[str, list[str]] = {}
         for cell in mine:
             exports.setdefault("/".join(of[cell.study, cell.path]), []).extend(
