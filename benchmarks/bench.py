@@ -26,11 +26,13 @@ SCRIPTS = [
     "calls",
     "graph",
     "aggregation",
+    "page",
     "generator",
     "dumpwalk",
     "copies",
     "preparation",
     "growth",
+    "slurm",
 ]
 
 

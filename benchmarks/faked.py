@@ -33,12 +33,12 @@ STUDY = "fsfs-san-2014"
 SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0222, "seed": 1}}
 MEASURED = "log/svn/ruby/f7/nopack/slow/hot-svn"
 # 4 commands x 3 accesses x 3 formats x 2 packings x 7 pairs of configuration and cache: 504 cells.
-COMMANDS = ["log", "null-log", "export", "null-export"]
+PART = {"command": ["log", "null-log", "export", "null-export"], "format": ["f6", "f7", "f8"]}
 GRID = {
     STUDY: {
         "include": [
-            {"command": COMMANDS, "config": ["slow", "medium"]},
-            {"command": COMMANDS, "config": "fast", "cache": "hot-svn"},
+            {**PART, "config": ["slow", "medium"]},
+            {**PART, "config": "fast", "cache": "hot-svn"},
         ]
     }
 }

@@ -6,9 +6,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = "| what | ours | {} | ratio |\n| --- | ---: | ---: | ---: |"
@@ -62,22 +63,33 @@ def run(argv: Sequence[str | Path], cwd: Path, **options: object) -> str:
 
 
 class Cost(NamedTuple):
-    """Processor seconds, and MiB of the largest process."""
+    """Processor seconds, MiB of the largest process, and seconds on the clock."""
 
     seconds: float
     peak_mib: float
+    elapsed: float
 
 
-def cost(argv: Sequence[str | Path], cwd: Path) -> Cost:
-    """Of a program with all that it starts. Another process asks: what it is told of its children is of these
-    alone."""
+def cost(
+    argv: Sequence[str | Path], cwd: Path, feed: Callable[[BinaryIO], object] | None = None
+) -> Cost:
+    """Of a program with all that it starts; `feed` writes what it reads. Another process asks: what it is
+    told of its children is of these alone."""
     ask = (
-        "import resource, subprocess, sys\n"
+        "import resource, subprocess, sys, time\n"
+        "begun = time.monotonic()\n"
         "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
+        "taken = time.monotonic() - begun\n"
         "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
-        "print(done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)"
+        "print(done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, taken)"
     )
-    said = run([sys.executable, "-c", ask, *argv], cwd).split()
-    if said[0] != "0":
+    stdin = subprocess.PIPE if feed else subprocess.DEVNULL
+    asking = [sys.executable, "-c", ask, *map(str, argv)]
+    with subprocess.Popen(asking, cwd=cwd, stdin=stdin, stdout=subprocess.PIPE) as process:
+        if feed and process.stdin:
+            with suppress(BrokenPipeError), process.stdin as stream:
+                feed(stream)
+        said = process.stdout.read().decode().split() if process.stdout else []
+    if said[:1] != ["0"]:
         sys.exit(f"{' '.join(map(str, argv))} failed in {cwd}")
-    return Cost(float(said[1]), float(said[2]))
+    return Cost(*map(float, said[1:]))

@@ -1,5 +1,6 @@
 """Write the report of a study from all that there is of it below results/."""
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ from vcsbench.run.rulelog import logged
 from vcsbench.wholefile import write_json, write_sealed
 
 snakemake: Any
+
+# All that is read is kept until the page is written: to look for garbage takes a seventh of the making.
+gc.disable()
 
 with logged(snakemake.log[0]):
     study = load_study(snakemake.input.study)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,13 @@ from vcsbench import words
 ASSETS = Path(__file__).parents[2] / "report"
 # The page's own script, in this order: each uses what those before it define.
 SCRIPTS = ("address", "grids", "points", "detail", "filter", "sort", "copy", "charts", "page")
+
+# Without a snippet of ours it makes `vegaEmbed` global.
+_BUNDLING = (
+    "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle().encode())"
+)
+# The one that was made, if one was.
+_bundles: list[str] = []
 
 
 def render(template: str, model: Mapping[str, Any], assets: Path = ASSETS) -> str:
@@ -38,10 +48,27 @@ def page_script(assets: Path = ASSETS) -> str:
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
-def chart_bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, safe inside a script element."""
-    import vl_convert
+@contextlib.contextmanager
+def bundle_beside() -> Iterator[Callable[[], str]]:
+    """What gives Vega, Vega-Lite and Vega-Embed as one script that is safe inside a script element.
 
-    # Without a snippet of ours it makes `vegaEmbed` global; its stub wants one all the same.
-    libraries = vl_convert.javascript_bundle()  # type: ignore[call-arg]
-    return re.sub(r"<(?=/script|!--)", r"\\x3c", libraries, flags=re.IGNORECASE)
+    They are put together by a process of its own meanwhile: it takes a second of native code, which would
+    keep this one from going on.
+    """
+    if _bundles:
+        yield lambda: _bundles[0]
+        return
+    with subprocess.Popen([sys.executable, "-c", _BUNDLING], stdout=subprocess.PIPE) as process:
+
+        def bundle() -> str:
+            said, _ = process.communicate()
+            if process.returncode:
+                raise OSError(f"vl_convert gave no bundle: exit code {process.returncode}")
+            libraries = said.decode()
+            _bundles.append(re.sub(r"<(?=/script|!--)", r"\\x3c", libraries, flags=re.IGNORECASE))
+            return _bundles[0]
+
+        try:
+            yield bundle
+        finally:
+            process.kill()

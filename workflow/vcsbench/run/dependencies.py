@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from vcsbench import modules
@@ -18,8 +19,22 @@ F = TypeVar("F", bound=Callable[..., Any])
 def signed(function: F) -> F:
     """A function of a rule's with its signature beside it: Snakemake asks for it at each of thousands of
     calls, and finds it out anew each time."""
-    function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    signature = inspect.signature(function)
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    # Where Snakemake looks first; another Snakemake may not.
+    function._overwrite_params = signature.parameters  # type: ignore[attr-defined]
     return function
+
+
+def signed_resources() -> None:
+    """The same for the method by which Snakemake asks for each resource of a job."""
+    from snakemake import resources
+
+    evaluate = getattr(getattr(resources, "Resource", None), "evaluate", None)
+    if evaluate:
+        # As it is bound: without `self`.
+        known = dict([*inspect.signature(evaluate).parameters.items()][1:])
+        evaluate._overwrite_params = MappingProxyType(known)
 
 
 def plain_params() -> None:
@@ -31,6 +46,18 @@ def plain_params() -> None:
     # Another Snakemake may do without.
     if hasattr(notes, "_serialize_param_builtin"):
         notes._serialize_param = property(operator.attrgetter("_serialize_param_builtin"))
+
+
+def no_pipes() -> None:
+    """Tell Snakemake that no input is a pipe or comes from a service, as no rule here has one: it looks for
+    that, input by input, through all jobs that a job depends on, which for the measurements of 12,000
+    cell-rounds takes 20 s."""
+    from snakemake import jobs
+
+    job: Any = getattr(jobs, "Job", None)
+    # Another Snakemake may do without.
+    if hasattr(job, "is_pipe_or_service_input"):
+        job.is_pipe_or_service_input = lambda self, path: False
 
 
 def command_line() -> tuple[str, list[str]]:

@@ -55,7 +55,8 @@ class House:
                 f"`minutes` are one machine's, and jobs run elsewhere here: each cell is measured in "
                 f"{self.config['rounds']} rounds; `rounds` says another number (--config rounds=10)"
             )
-        self.plan = Plan(self.here)
+        # A node that is lost has whole blocks to leave, if it does one after another.
+        self.plan = Plan(self.here, by_block=BLOCKS in os.environ)
         self.shelf = _shelf(self.plan)
         for name in self.shelf.all_repositories():
             self.here.sources[name].check()

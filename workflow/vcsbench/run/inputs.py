@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vcsbench.axes import axis_of, values
+from vcsbench.axes import values
 from vcsbench.axes.config import to_type
 from vcsbench.axes.here import Here
 from vcsbench.compare.statistic import STATISTIC
@@ -142,10 +142,8 @@ def published_said(wildcards: Any) -> dict[str, Any]:
 
 
 def found_of(wildcards: Any, here: Here) -> list[str]:
-    """What was found out of the user's own repository, in sentences: of the axes of a study whose values that
-    says."""
-    named = study_file(wildcards.study).axes_named()
-    return [sentence for axis in named for sentence in axis_of(axis).own(here)]
+    """What was found out of the user's own repository for a study."""
+    return values.found_out(study_file(wildcards.study), here)
 
 
 def caveats_of(wildcards: Any) -> dict[str, str]:
