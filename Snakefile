@@ -25,7 +25,7 @@ from vcsbench.plan.fresh import recall
 from vcsbench.run.cluster import Cluster
 from vcsbench.run.console import take_over
 from vcsbench.run.demands import Expectations
-from vcsbench.run.dependencies import command_line, plain_params
+from vcsbench.run.dependencies import command_line, no_pipes, plain_params, signed_resources
 from vcsbench.run.house import House
 from vcsbench.run.lock import begin_here
 from vcsbench.run.partial import is_partial
@@ -48,6 +48,8 @@ wildcard_constraints:
 
 
 plain_params()
+signed_resources()
+no_pipes()
 EXECUTOR, ASKED_FOR = command_line()
 
 try:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
-import pytest
-
 from browser.driver import drive, needs_chromium
-from unit.report_files import default_grid, make_files, write_page
 
 pytestmark = needs_chromium
 
 LOG_PACK = "table-nopack-vs-pack"
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_page(make_files(tmp_path_factory.mktemp("study"), skip=default_grid, twins=1))
 
 
 def test_a_number_opens_what_stands_behind_it(page: Path, tmp_path: Path) -> None:
@@ -52,11 +45,23 @@ def test_a_number_opens_what_stands_behind_it(page: Path, tmp_path: Path) -> Non
         "Waiting",
         "make show CELL=log/http/ruby/f6/nopack/slow/cold STUDY=fsfs-san-2014",
         "make run-cell CELL=log/http/ruby/f6/pack/slow/cold",
+        'make report STUDY=fsfs-san-2014 ARGS="--forcerun '
+        "results/cells/fsfs-san-2014/log/http/ruby/f6/nopack/slow/cold/round1.json ",
+        'results/cells/fsfs-san-2014/log/http/ruby/f6/pack/slow/cold/round5.json"',
         "The caches were cleared before a run, by drop_caches.",
         "Measured: +26 %. Published: +306 %, on another machine.",
     ):
         assert said in opened["text"], said
     assert seen["closed"] == {"focus": True, "hash": ""}
+
+
+def test_what_is_to_be_typed_names_the_repository_as_a_shell_takes_it(
+    page: Path, tmp_path: Path
+) -> None:
+    wanted = "return [given({own: '', study: 's'}), given({own: `/srv/it's mine`, study: 's'})];"
+    said = drive(page, tmp_path, wanted)
+    assert said[0] == "STUDY=s"
+    assert shlex.split(said[1]) == ["REPO=/srv/it's mine", "STUDY=s"]
 
 
 def test_the_address_of_a_number_opens_it(page: Path, tmp_path: Path) -> None:
@@ -99,7 +104,8 @@ return {
   pack: grids.filter((g) => g.measured && g.section.id === "table-http-vs-ra")
     .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.candidate),
   same: shown.filter((cell) => cell.classList.contains("same")).length,
-  chosen: filter.elements.ra.value, only: filter.elements.only.checked, said: selected.textContent,
+  chosen: all("#filter [name=ra]:checked").map((box) => box.value),
+  only: filter.elements.only.checked, said: selected.textContent,
   hash: location.hash,
 };
 """
@@ -107,8 +113,7 @@ return {
 
 def test_a_choice_shows_its_numbers_and_stands_in_the_address(page: Path, tmp_path: Path) -> None:
     choose = """
-    filter.elements.ra.value = "svn";
-    filter.elements.ra.dispatchEvent(new Event("change"));
+    document.querySelector('#filter [name="ra"][value="svn"]').click();
     """
     seen = drive(page, tmp_path, choose + FILTERED)
     assert {*seen["elapsed"]} == {"svn"}
@@ -118,11 +123,27 @@ def test_a_choice_shows_its_numbers_and_stands_in_the_address(page: Path, tmp_pa
     undone = drive(
         page,
         tmp_path,
-        f"{choose} history.back(); await until(() => !filter.elements.ra.value); {FILTERED}",
+        f"{choose} history.back(); await until(() => !filter.querySelector('[name=ra]:checked')); {FILTERED}",
     )
     assert {*undone["elapsed"]} == {"http", "svn", "file"}
     shown_all = drive(page, tmp_path, f"filter.reset(); {FILTERED}", anchor="#&ra=svn&only=differs")
     assert {**shown_all, "hash": ""} == undone
+
+
+def test_several_values_of_an_axis_are_chosen_by_keys(page: Path, tmp_path: Path) -> None:
+    choose = """
+    const choice = filter.querySelector('[data-axis="ra"]');
+    choice.open = true;
+    for (const ra of ["svn", "file"]) choice.querySelector(`[value="${ra}"]`).click();
+    const named = choice.querySelector("summary").textContent;
+    press("Escape", choice.querySelector("input"));
+    const closed = !choice.open && document.activeElement === choice.querySelector("summary");
+    """
+    seen = drive(page, tmp_path, choose + FILTERED.replace("return {", "return { named, closed,"))
+    assert (seen.pop("named"), seen.pop("closed")) == ("ra: svn, file", True)
+    assert {*seen["elapsed"]} == {"svn", "file"}
+    assert (seen["chosen"], seen["hash"]) == (["svn", "file"], "#&ra=svn&ra=file")
+    assert drive(page, tmp_path, FILTERED, anchor="#&ra=svn&ra=file") == seen
 
 
 def test_only_differences(page: Path, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from browser.driver import Visit, needs_chromium, visit
-from unit.report_files import default_grid, make_files, write_page
 
 pytestmark = needs_chromium
 
@@ -23,9 +22,10 @@ setInterval(() => {
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = write_page(make_files(tmp_path_factory.mktemp("study"), skip=default_grid, twins=1))
-    path.write_text(path.read_text().replace("</body>\n</html>", f"{MEASURE}</body></html>"))
+def page(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of all tests here, which measures itself."""
+    path = tmp_path_factory.mktemp("measured") / page.name
+    path.write_text(page.read_text().replace("</body>\n</html>", f"{MEASURE}</body></html>"))
     return path
 
 

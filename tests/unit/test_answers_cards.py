@@ -15,12 +15,13 @@ from unit.test_advice import ORDER, factors, measured, terms
 from vcsbench.advice.answers import Asked, cards
 from vcsbench.advice.cards import Card, Question, Teller
 from vcsbench.advice.cardtext import markdown_of
-from vcsbench.advice.cases import Case, depends_on
+from vcsbench.advice.cases import Case, depends_on, of_table
 from vcsbench.advice.overall import Rounds, over_all
 from vcsbench.advice.recommend import tell
 from vcsbench.axes.config import to_type
 from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
 from vcsbench.compare.tables import make_table
+from vcsbench.metrics import DEFAULT, metric_of
 
 FASTER = "faster"
 PACK = {
@@ -87,6 +88,26 @@ def test_what_is_worse_somewhere_depends_on_the_fewest_axes_that_part_it() -> No
     ]
     assert "nopack is faster: svn hot-os (1.30 times)." in found.costs
     assert found.said == "Of 3 cases pack is faster in 2 and nopack in 1."
+
+
+@pytest.mark.parametrize(
+    ("won", "told", "cases", "answer"),
+    [
+        (4, 5, 5, "mostly pack"),
+        (3, 4, 4, "it depends on cache"),
+        (4, 5, 9, "it depends on cache"),
+    ],
+)
+def test_what_is_better_nearly_everywhere_is_mostly_so(
+    won: int, told: int, cases: int, answer: str
+) -> None:
+    """Of `cases` so many are told, and so many of these won by pack."""
+    clear = [case("pack", "nopack", 2.0, cache=f"c{n}") for n in range(won)]
+    other = [case("nopack", "pack", 1.3, cache=f"o{n}") for n in range(told - won)]
+    noisy = [case("pack", "nopack", 1.05, TOO_NOISY, cache=f"n{n}") for n in range(cases - told)]
+    found = card(*clear, *other, *noisy)
+    assert (found.kind, found.answer) == ("it depends", answer)
+    assert "nopack is faster: o0 (1.30 times)." in found.costs
 
 
 def test_access_that_disagrees_is_told_apart() -> None:
@@ -230,3 +251,35 @@ def test_what_to_type_for_a_server_configuration_is_what_was_measured() -> None:
     assert to_type(root, "medium") == (
         "svnserve --threads --memory-cache-size 256. httpd SVNInMemoryCacheSize 262144"
     )
+
+
+def test_too_few_rounds_are_not_called_scatter() -> None:
+    of_few = replace(case("pack", "nopack", 1.3, TOO_NOISY, ra="http"), rounds=4)
+    scattered = replace(case("pack", "nopack", 1.3, TOO_NOISY, ra="file"), rounds=5)
+    found = card(case("pack", "nopack", 2.0, ra="svn"), of_few, scattered)
+    assert found.costs == [
+        "Not told, for runs scatter too much: file.",
+        "Not told, for fewer than 5 rounds were measured: http.",
+    ]
+    alone = card(of_few)
+    assert alone.answer == "not told"
+    assert alone.said == (
+        "Fewer than 5 rounds were measured in the one case; none shows which is faster."
+    )
+
+
+@pytest.mark.parametrize(("rounds", "said"), [(4, "fewer than 5 rounds"), (6, "scatter")])
+def test_the_rounds_of_a_table_reach_its_card(rounds: int, said: str) -> None:
+    noisy = {"svn": 1.1, "http": 1.0}
+    row = {"candidate": "svn", "baseline": "http", "ratio": noisy["svn"], "low": 0.9, "high": 1.3}
+    cases = of_table([{**row, "n": rounds, "call": TOO_NOISY}], [], metric_of(DEFAULT).words, ())
+    assert said in Teller(Question("ra"), cases).card().said.lower()
+
+
+def test_what_is_not_measured_says_how_to_measure_it() -> None:
+    given = {"ask": "C?", "measure": {"type": "make report REPO=X", "says": "Measures it."}}
+    (found,) = Teller(Question("config", given), []).card().do
+    assert found == {"value": "To measure it", "type": "make report REPO=X", "says": "Measures it."}
+    (silent,) = Teller(Question("config"), []).card().do
+    assert "`config`" in silent["says"] and not silent["type"]
+    assert Teller(Question("config", given), []).card("Only 3 rounds were measured.").do == []

@@ -34,8 +34,8 @@ def test_it_says_what_was_answered_and_what_more_minutes_would_tell() -> None:
     assert found.sentences == [
         "2 of 6 comparisons are answered: 1 differ, 1 show no difference of 10 %; 4 are too noisy to say.",
         "The run ended because its 8 min were up.",
-        "3 min more (MINUTES=10) would tell all but 1 of these at 10 %.",
-        "40 min more (MINUTES=47) would tell all of these at 10 %.",
+        "3 min more (MINUTES=9) would tell all but 1 of these at 10 %.",
+        "40 min more (MINUTES=46) would tell all of these at 10 %.",
     ]
     assert found.tables == [["f6-vs-f7", "6", "1", "1", "4", "1", "0"]]
     assert ("preparation", "", "30 s") in found.spent

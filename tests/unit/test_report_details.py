@@ -117,3 +117,8 @@ def test_2500_cell_rounds_fit_in_4_megabytes(tmp_path: Path) -> None:
     results = results_of(made)
     assert len({(row["cell"], row["round"]) for row in results.measurements}) >= 2500
     assert len(build_page(results).encode()) < 4_000_000
+
+
+def test_a_report_on_a_repository_of_ones_own_names_it(results: Results) -> None:
+    assert details(results, [])["own"] == ""
+    assert details(replace(results, own="/srv/mine"), [])["own"] == "/srv/mine"

@@ -1,5 +1,5 @@
 // Draws the charts, and shows, sorts, copies and explains the numbers. What is selected is kept in the
-// address: `#anchor&command=log&only=differs&number=table-elapsed/log/http`, so that a link restores it.
+// address: `#anchor&ra=http&ra=svn&only=differs&number=table-elapsed/log/http`, so that a link restores it.
 "use strict";
 
 const OURS = ["only", "number"];
@@ -10,9 +10,17 @@ function selection() {
   return { anchor: decodeURIComponent(anchor), said };
 }
 
-// The axis values that are asked for.
+// The axis values that are asked for, a list for each axis.
 function wantedValues() {
-  return Object.fromEntries([...selection().said].filter(([name]) => !OURS.includes(name)));
+  const { said } = selection();
+  const axes = [...new Set(said.keys())].filter((name) => !OURS.includes(name));
+  return Object.fromEntries(axes.map((axis) => [axis, said.getAll(axis)]));
+}
+
+// What is asked for, in one: the axis values, whether only what differs, and whether that hides anything.
+function asked() {
+  const [wanted, only] = [wantedValues(), selection().said.get("only") === "differs"];
+  return { wanted, only, hides: only || Object.keys(wanted).length > 0 };
 }
 
 const listeners = [];
@@ -22,12 +30,12 @@ function followAddress() {
   listeners.forEach((listener) => listener(said));
 }
 
-// Another entry of the browser's history; a value that is empty is left out of it.
+// Another entry of the browser's history; a value may be a list, and one that is empty is left out of it.
 function select(changes, anchor = selection().anchor) {
   const { said } = selection();
   for (const [name, value] of Object.entries(changes)) {
-    if (value) said.set(name, value);
-    else said.delete(name);
+    said.delete(name);
+    for (const one of [value].flat()) if (one) said.append(name, one);
   }
   const rest = said.toString().replaceAll("%2F", "/");
   const hash = `#${encodeURIComponent(anchor)}${rest && `&${rest}`}`;

@@ -37,17 +37,28 @@ function selectedOf(spec, wanted, only) {
   return { ...spec, data: { values }, spec: { ...spec.spec, height: "line" in fields ? height : spec.spec.height } };
 }
 
-async function draw(figure) {
+// Vega is a megabyte of script, which waits until the page can be used.
+function loadVega() {
+  const text = document.getElementById("vega");
+  if (!text || window.vegaEmbed) return;
+  document.head.append(Object.assign(document.createElement("script"), { textContent: text.textContent }));
+}
+
+// What a reader does meanwhile comes first.
+function breath() {
+  return new Promise((done) => setTimeout(done, 0));
+}
+
+async function draw(figure, width) {
   const drawing = figure.querySelector(".drawing");
   const whole = JSON.parse(figure.querySelector("script").textContent);
-  const [wanted, only] = [wantedValues(), selection().said.get("only") === "differs"];
+  const { wanted, only, hides } = asked();
   const spec = selectedOf(whole, wanted, only);
   figure.hidden = !spec;
-  const hides = only || Object.keys(wanted).length > 0;
   figure.dataset.all = whole.usermeta || !hides ? "" : "This chart shows all, whatever is selected.";
   if (!spec) return;
   try {
-    await vegaEmbed(drawing, fitted(spec, figure.closest("section").clientWidth), {
+    await vegaEmbed(drawing, fitted(spec, width), {
       mode: "vega-lite", renderer: "svg", ast: true, config: CHART_CONFIG,
       actions: { export: true, source: false, compiled: false, editor: false },
       tooltip: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light" },
@@ -60,12 +71,18 @@ async function draw(figure) {
 
 // Only what changed since it was drawn: the width, or what is selected.
 async function drawChanged() {
-  const chosen = JSON.stringify([wantedValues(), selection().said.get("only")]);
-  for (const figure of document.querySelectorAll("figure.chart")) {
-    const drawnFor = `${figure.closest("section").clientWidth} ${chosen}`;
+  const figures = document.querySelectorAll("figure.chart");
+  if (!figures.length) return;
+  await breath();
+  loadVega();
+  // Of all of them at once: each drawing changes the layout, and to ask for it makes all of it anew.
+  const width = figures[0].closest("section").clientWidth;
+  const drawnFor = `${width} ${JSON.stringify(asked())}`;
+  for (const figure of figures) {
     if (figure.dataset.drawn !== drawnFor) {
       figure.dataset.drawn = drawnFor;
-      await draw(figure);
+      await breath();
+      await draw(figure, width);
     }
   }
 }

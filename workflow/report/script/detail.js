@@ -3,11 +3,23 @@
 const detail = document.getElementById("detail");
 const packedDetails = document.getElementById("details");
 const COMMANDS = [
-  ["Shows what it does", (cell, study) => `make show CELL=${quoted(cell)} STUDY=${study}`],
-  ["Runs it once by hand", (cell, study) => `make run-cell CELL=${quoted(cell)} STUDY=${study}`],
-  ["Measures all cells of the study anew, where nothing made them stale",
-   (cell, study) => `make report STUDY=${study} ARGS="--forcerun cell"`],
+  ["Shows what it does", (cell, known) => `make show CELL=${quoted(cell)} ${given(known)}`],
+  ["Runs it once by hand", (cell, known) => `make run-cell CELL=${quoted(cell)} ${given(known)}`],
 ];
+
+// What a run of this study is given.
+function given({ own, study }) {
+  return `${own && `REPO=${quoted(own)} `}STUDY=${study}`;
+}
+
+// The rounds of a number's cells, and no others: Snakemake takes the files that are to be made again.
+function anew(known, cells) {
+  const files = cells.flatMap((cell) => {
+    const rounds = new Set(runsOf(known, cell, "round").map(({ round }) => round));
+    return [...rounds].map((round) => quoted(`results/cells/${known.study}/${cell}/round${round}.json`));
+  });
+  return `make report ${given(known)} ARGS="--forcerun ${files.join(" ")}"`;
+}
 
 // As a shell takes it.
 function quoted(text) {
@@ -69,7 +81,7 @@ function written(value) {
 
 // The sides of a number, the baseline first: a name that tells them apart, and the cell.
 function sidesOf(number, table, keys) {
-  const cells = number.cells.length ? number.cells : [];
+  const { cells } = number;
   const names = table.compares ? [table.baseline, keys.candidate] : [table.name];
   return cells.map((cell, n) => ({ cell, name: cells.length > 1 ? names[n] : names.at(-1) }));
 }
@@ -121,11 +133,19 @@ function certificates(known, sides) {
     const { says, rounds, runs } = known.cells[cell];
     const often = `${rounds} ${rounds === 1 ? "round" : "rounds"}, ${runs[1]} ${runs[1] === 1 ? "run" : "runs"}`;
     const commands = COMMANDS.map(([what, command]) => (
-      made("li", `${what}: `, made("code", command(cell, known.study)))
+      made("li", `${what}: `, made("code", command(cell, known)))
     ));
     return [made("h3", `${sides.length > 1 ? `${name}: ` : ""}what certifies it`),
             made("p", "", made("code", cell), ` in ${often}.`), listOf(says), made("ul", "", ...commands)];
   });
+}
+
+function again(known, sides) {
+  const cells = [...new Set(sides.map(({ cell }) => cell))];
+  return [made("h3", "Measured anew"),
+          made("p", `Measures the rounds of ${cells.length > 1 ? "these cells" : "this cell"} anew, where nothing `
+               + "made them stale:"),
+          made("p", "", made("code", anew(known, cells)))];
 }
 
 function fillDetail(known, name, keys) {
@@ -143,7 +163,7 @@ function fillDetail(known, name, keys) {
     number.published ? `Published: ${number.published}${table.compares ? " %" : ` ${table.unit}`}, on another machine.`
                      : "Nothing was published beside it."}`);
   detail.replaceChildren(close, title, beside, listOf(number.says), ...drawnRuns(known, sides, table),
-                         ...spentAndCounted(known, sides), ...certificates(known, sides));
+                         ...spentAndCounted(known, sides), ...certificates(known, sides), ...again(known, sides));
   return true;
 }
 

@@ -20,10 +20,10 @@ function axesShown() {
 
 // An axis that a table does not have restricts nothing in it; of one that it compares, either side counts.
 function isWanted(keys, wanted, section) {
-  return Object.entries(wanted).every(([axis, value]) => {
+  return Object.entries(wanted).every(([axis, values]) => {
     const { compares, baseline } = section.dataset;
-    if (axis === compares) return value === baseline || value === keys.candidate;
-    return !(axis in keys) || keys[axis] === value;
+    if (axis === compares) return values.includes(baseline) || values.includes(keys.candidate);
+    return !(axis in keys) || values.includes(keys[axis]);
   });
 }
 
@@ -55,9 +55,8 @@ function showOnly(grid, isShown) {
   if (used.size) setStop(grid);
 }
 
-function applyFilter(address) {
-  const wanted = wantedValues();
-  const only = address.get("only") === "differs";
+function applyFilter() {
+  const { wanted, only, hides } = asked();
   const differing = new Set();
   let [all, shown] = [0, 0];
   for (const grid of [...grids].sort((a, b) => b.measured - a.measured)) {
@@ -69,7 +68,6 @@ function applyFilter(address) {
       return fits;
     });
   }
-  const hides = only || Object.keys(wanted).length > 0;
   document.querySelectorAll(".pair").forEach((pair) => {
     pair.hidden = hides && [...pair.querySelectorAll("figure")].every((figure) => figure.hidden);
   });
@@ -78,20 +76,50 @@ function applyFilter(address) {
   });
   selected.textContent = hides ? `${shown} of ${all} measured numbers are shown.` : "";
   for (const control of filter.elements) {
-    if (control.tagName === "SELECT") control.value = wanted[control.name] ?? "";
-    if (control.type === "checkbox") control.checked = only;
     if (control.type === "reset") control.disabled = !hides;
+    else if (control.name === "only") control.checked = only;
+    else if (control.type === "checkbox") control.checked = Boolean(wanted[control.name]?.includes(control.value));
   }
+  filter.querySelectorAll("details").forEach((choice) => {
+    choice.querySelector("b").textContent = wanted[choice.dataset.axis]?.join(", ") ?? "all";
+  });
+}
+
+// The values of an axis, of which any may be chosen; none chosen shows all.
+function choiceOf(axis, values) {
+  const name = axis.replaceAll("_", " ");
+  const boxes = values.map((value) => Object.assign(document.createElement("input"),
+                                                    { type: "checkbox", name: axis, value }));
+  const list = made("fieldset", "", ...boxes.map((box) => made("label", "", box, ` ${box.value}`)));
+  list.setAttribute("aria-label", name);
+  list.addEventListener("change", () => {
+    select({ [axis]: boxes.filter((box) => box.checked).map((box) => box.value) });
+  });
+  const choice = made("details", "", made("summary", `${name}: `, made("b", "all")), list);
+  choice.dataset.axis = axis;
+  return choice;
+}
+
+// One list is open at a time; Escape closes it and goes back to its name, and so does a click elsewhere.
+function closeChoices(except = null) {
+  filter.querySelectorAll("details[open]").forEach((one) => { if (one !== except) one.open = false; });
+}
+
+function followChoices() {
+  filter.addEventListener("toggle", (event) => { if (event.target.open) closeChoices(event.target); }, true);
+  filter.addEventListener("keydown", (event) => {
+    const choice = event.target.closest("details[open]");
+    if (event.key !== "Escape" || !choice) return;
+    choice.open = false;
+    choice.querySelector("summary").focus();
+  });
+  document.addEventListener("click", (event) => closeChoices(event.target.closest("#filter details")));
 }
 
 function makeFilter() {
   if (!filter) return;
-  for (const [axis, values] of axesShown()) {
-    const choice = made("select", "", new Option("all", ""), ...[...values].map((value) => new Option(value)));
-    choice.name = axis;
-    filter.append(made("label", `${axis.replaceAll("_", " ")} `, choice));
-    choice.addEventListener("change", () => select({ [axis]: choice.value }));
-  }
+  for (const [axis, values] of axesShown()) filter.append(choiceOf(axis, [...values]));
+  followChoices();
   const only = Object.assign(document.createElement("input"), { type: "checkbox", name: "only" });
   only.addEventListener("change", () => select({ only: only.checked ? "differs" : "" }));
   const label = made("label", "", only, " only what differs");

@@ -40,18 +40,24 @@ function headingsOf(row) {
 
 const grids = [...document.querySelectorAll("table.values")].map(gridOf);
 
-// What the arrow keys go through: the last row of headings, then the rows, each without what is hidden.
+// What the arrow keys go through: the last row of headings, then the rows, each without what is hidden. By what
+// was hidden, and not by what is laid out: to ask for that after each change takes seconds on a large page.
 function stops(grid) {
   const heads = grid.levels.at(-1).map(({ head }) => head);
   const rows = [...grid.table.querySelectorAll("tbody tr:not(.group)")].map((row) => row.querySelectorAll("td"));
   return [heads, ...rows]
-    .map((row) => [...row].filter((one) => one.offsetParent !== null && !one.classList.contains("out")))
+    .map((row) => [...row].filter((one) => !one.hidden && !one.parentNode.hidden && !one.classList.contains("out")))
     .filter((row) => row.length);
 }
 
-function focusOn(grid, cell) {
+// The tabulator's one stop in a grid.
+function moveStop(grid, cell) {
   grid.table.querySelectorAll('[tabindex="0"]').forEach((one) => { one.tabIndex = -1; });
-  cell.tabIndex = 0;
+  if (cell) cell.tabIndex = 0;
+}
+
+function focusOn(grid, cell) {
+  moveStop(grid, cell);
   cell.focus();
 }
 
@@ -72,9 +78,7 @@ function moved(grid, event) {
 // Afresh after each change of what is shown: what has the stop may be hidden now.
 function setStop(grid) {
   const rows = stops(grid);
-  grid.table.querySelectorAll('[tabindex="0"]').forEach((one) => { one.tabIndex = -1; });
-  const first = (rows[1] ?? rows[0])?.[0];
-  if (first) first.tabIndex = 0;
+  moveStop(grid, (rows[1] ?? rows[0])?.[0]);
 }
 
 function makeReachable(grid) {

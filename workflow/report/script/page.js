@@ -13,7 +13,7 @@ function showNote(text) {
 
 // What a mouse finds by pointing, a finger finds by tapping.
 document.addEventListener("click", (event) => {
-  const cell = event.target.closest("td[title]");
+  const cell = event.target.closest("td[title], abbr[title]");
   if (cell?.classList.contains("behind")) select({ number: cell.dataset.name });
   else if (!event.target.closest(".copy")) showNote(cell ? cell.title : "");
 });
@@ -21,7 +21,7 @@ document.addEventListener("click", (event) => {
 // On paper nothing can be unfolded; whole published tables, and numbers shown twice, would fill most of it.
 let folded = [];
 window.addEventListener("beforeprint", () => {
-  folded = [...document.querySelectorAll("details:not([open], .whole, .reduced, .vega-embed details)")];
+  folded = [...document.querySelectorAll("details:not([open], .whole, .reduced, .vega-embed details, #filter details)")];
   folded.forEach((details) => { details.open = true; });
 });
 window.addEventListener("afterprint", () => {

@@ -82,4 +82,4 @@ def _why_not(cases: Sequence[Case], items: Sequence[Mapping[str, Any]]) -> str:
     """Why nothing was compared where that is so; "" where each case had one value."""
     reasons = dict.fromkeys(item["why_not"] for item in items if item["why_not"])
     choice = [why for why in reasons if not why.startswith("There was nothing")]
-    return "" if cases or len(choice) < 1 else enumeration(choice)
+    return "" if cases else enumeration(choice)

@@ -5,7 +5,7 @@ Nothing is averaged over what the reader cannot change: a card counts cases, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from vcsbench.advice.cases import Case, by_values, depends_on, sides_of
@@ -18,8 +18,12 @@ from vcsbench.words import enumeration
 YES, NO, DEPENDS, ALIKE, UNTOLD = "yes", "no", "it depends", "no difference", "not told"
 NOT_MEASURED = "not measured"
 NOTHING = "Nothing that was measured compares two of them."
+TO_MEASURE = "To measure it"
+NAME_TWO = "Name several values of `{}` in one part of the study's `grid`, all else being the same."
 # In fewer of the cases than this share, something is better in some cases only.
 MOST = 0.5
+# What is better in this share of the cases that were told is so mostly, though another is somewhere.
+MOSTLY = 0.8
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,11 @@ class Question:
         kind = YES if good == [self.given["yes"]] else NO
         return ("value", enumeration(good, "or")) if len(good) > 1 else (kind, kind)
 
+    def measure(self) -> dict[str, str]:
+        """What to type where no two values of it were measured, and what that does."""
+        given = {"says": NAME_TWO.format(self.axis)} | self.given.get("measure", {})
+        return {"value": TO_MEASURE, "type": "", **given}
+
     def do(self, values: Sequence[str]) -> list[dict[str, str]]:
         """What to type to get each of these values, and what that does."""
         said = [(value, self.given.get("do", {}).get(value, {})) for value in values]
@@ -96,18 +105,18 @@ class Teller:
         axes = dict.fromkeys(axis for case in cases for axis in case.where)
         # What all cases have alike tells none apart.
         self.told = [a for a in axes if len({case.where.get(a) for case in cases}) > 1]
-        self.sides = sides_of(cases, self.words.better)
+        self.sides = sides_of(cases, self.words.better, limits.enough_rounds)
 
     def card(self, why_not: str = "") -> Card:
         """The card; `why_not` is why nothing was compared."""
         question, sides = self.question, self.sides
         if not self.cases:
-            answer = UNTOLD if why_not else NOT_MEASURED
-            return Card(question.axis, question.ask, UNTOLD, answer, why_not or NOTHING)
+            answer, do = (UNTOLD, []) if why_not else (NOT_MEASURED, [question.measure()])
+            return Card(question.axis, question.ask, UNTOLD, answer, why_not or NOTHING, do=do)
         if not sides.clear:
-            kind = UNTOLD if sides.untold else ALIKE
+            kind = UNTOLD if sides.untold or sides.few else ALIKE
             card = Card(question.axis, question.ask, kind, kind, self._nothing_clear())
-            return self._with(card, [], self._quiet() if sides.untold else [])
+            return self._with(card, [], self._quiet() if kind == UNTOLD else [])
         good = sides.good
         if not good:
             return self._depends()
@@ -124,21 +133,14 @@ class Teller:
         return self._with(card, good, self._quiet())
 
     def _with(self, card: Card, values: Sequence[str], costs: list[str]) -> Card:
-        return Card(
-            **{
-                **vars(card),
-                "costs": costs,
-                "do": self.question.do(values),
-                "cases": [self._row(case) for case in self.cases],
-            }
-        )
+        rows = [self._row(case) for case in self.cases]
+        return replace(card, costs=costs, do=self.question.do(values), cases=rows)
 
     def _depends(self) -> Card:
         """Of an axis of which each value is worse somewhere."""
         clear = self.sides.clear
         on = depends_on(clear, self.told)
         names = enumeration([axis.replace("_", " ") for axis in on])
-        answer = f"it depends on {_the_access(names)}" if on else DEPENDS
         groups = by_values(clear, on) if on else {}
         whole = by_values(self.cases, on)
         parts = [
@@ -149,6 +151,9 @@ class Teller:
         for case in clear:
             wins.setdefault(case.better, []).append(case)
         (first, some), *others = sorted(wins.items(), key=lambda one: -len(one[1]))
+        answer = f"it depends on {_the_access(names)}" if on else DEPENDS
+        if len(some) >= max(MOSTLY * len(clear), MOST * len(self.cases)):
+            answer = f"mostly {first}"
         counted = [f"{first} {self.words.is_better} in {len(some)}"]
         counted += [f"{value} in {len(some)}" for value, some in others]
         said = f"Of {len(self.cases)} cases {enumeration(counted)}."
@@ -181,15 +186,22 @@ class Teller:
             said.append(f"No difference of {self._notable} shown: {self._named(self.sides.alike)}.")
         if self.sides.untold:
             said.append(f"Not told, for runs scatter too much: {self._named(self.sides.untold)}.")
+        if self.sides.few:
+            said.append(f"Not told, for {self._few}: {self._named(self.sides.few)}.")
         return said
+
+    @property
+    def _few(self) -> str:
+        return f"fewer than {self.limits.enough_rounds} rounds were measured"
 
     def _nothing_clear(self) -> str:
         alike, untold = self.sides.alike, self.sides.untold
-        if not untold:
+        if not untold and not self.sides.few:
             return f"No difference of {self._notable} is shown in {self._of(alike)}."
-        return (
-            f"Runs scatter too much in {self._of(untold)}; none shows which is {self.words.better}."
-        )
+        why = f"Runs scatter too much in {self._of(untold)}; " if untold else ""
+        if self.sides.few:
+            why += f"{self._few} in {self._of(self.sides.few)}; "
+        return capital(f"{why}none shows which is {self.words.better}.")
 
     @property
     def _notable(self) -> str:

@@ -3,10 +3,11 @@ from the tables where it is given."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from vcsbench.compare.decisions import NOT_SHOWN
@@ -20,7 +21,8 @@ Axes = Mapping[str, str]
 class Case:
     """One value of an axis against another, where that was measured: `better` is the one with the better
     mean, `call` says whether it is. `where` has what it was measured with, of each axis the values that it is
-    about (an axis that is missing: all of its values); `fixed` what all cells there have."""
+    about (an axis that is missing: all of its values); `fixed` what all cells there have; `rounds` how
+    many it was measured in."""
 
     better: str
     worse: str
@@ -30,12 +32,7 @@ class Case:
     call: str
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fixed: Axes = field(default_factory=dict)
-
-    def turned(self, value: str) -> tuple[float, float, float]:
-        """The ratio and its interval with this value as the first of the two."""
-        if value == self.better:
-            return self.ratio, self.low, self.high
-        return 1 / self.ratio, 1 / self.high, 1 / self.low
+    rounds: float = math.inf
 
 
 def of_effects(items: Iterable[Mapping[str, Any]], axis: str, given: Sequence[str]) -> list[Case]:
@@ -55,7 +52,7 @@ def _of_effect(item: Mapping[str, Any], effect: Mapping[str, Any], given: Sequen
     found = effect["comparison"]
     ratio, low, high = (found[key] for key in ("ratio", "low", "high"))
     sides, fixed = (effect["better"], effect["worse"]), item.get("fixed", {})
-    return Case(*sides, ratio, low, high, found["call"], where, fixed)
+    return Case(*sides, ratio, low, high, found["call"], where, fixed, found["n"])
 
 
 def of_table(
@@ -74,18 +71,20 @@ def of_table(
         if ratio < 1:
             ratio, low, high, sides = 1 / ratio, 1 / high, 1 / low, (sides[1], sides[0])
         where = {axis: (str(row[axis]),) for axis in axes if row.get(axis)}
-        found.append(Case(*sides, ratio, low, high, call, where))
+        rounds = float(row["n"]) if is_number(row.get("n")) else math.inf
+        found.append(Case(*sides, ratio, low, high, call, where, rounds=rounds))
     return found
 
 
 @dataclass(frozen=True)
 class Sides:
     """The cases of an axis by what they came to: `clear`, where one is better, `alike`, where no difference
-    is shown, `untold`, which are too noisy to say."""
+    is shown, `untold`, which are too noisy to say, `few`, which have too few rounds to say."""
 
     clear: list[Case]
     alike: list[Case]
     untold: list[Case]
+    few: list[Case]
 
     @property
     def good(self) -> list[str]:
@@ -95,14 +94,16 @@ class Sides:
         return [value for value, _ in wins.most_common() if value not in worse]
 
 
-def sides_of(cases: Iterable[Case], better: str) -> Sides:
-    """The cases, parted."""
-    sides = Sides([], [], [])
+def sides_of(cases: Iterable[Case], better: str, enough: int = 0) -> Sides:
+    """The cases, parted; nothing is told of one with fewer rounds than `enough`."""
+    sides = Sides([], [], [], [])
     for case in cases:
         if case.call == better:
             sides.clear.append(case)
+        elif case.call == NOT_SHOWN:
+            sides.alike.append(case)
         else:
-            (sides.alike if case.call == NOT_SHOWN else sides.untold).append(case)
+            (sides.few if case.rounds < enough else sides.untold).append(case)
     return sides
 
 
@@ -123,19 +124,10 @@ def by_values(cases: Sequence[Case], axes: Sequence[str]) -> dict[tuple[str, ...
     seen = [tuple(dict.fromkeys(v for c in cases for v in c.where.get(a, ()))) for a in axes]
     found: dict[tuple[str, ...], list[Case]] = {}
     for case in cases:
-        for values in _product(
-            [case.where.get(a) or all_ for a, all_ in zip(axes, seen, strict=True)]
-        ):
+        of = [case.where.get(a) or all_ or ("",) for a, all_ in zip(axes, seen, strict=True)]
+        for values in product(*of):
             found.setdefault(values, []).append(case)
     return found
-
-
-def _product(of: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
-    if not of:
-        yield ()
-        return
-    for rest in _product(of[:-1]):
-        yield from ((*rest, value) for value in of[-1] or ("",))
 
 
 def _contrary(clear: Sequence[Case]) -> Iterator[tuple[Case, Case]]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 from typing import Any
 
 from vcsbench.advice.blocks import Block, Point
 from vcsbench.advice.cards import DEPENDS, UNTOLD, Card
-from vcsbench.advice.sentences import Sentences, factor
+from vcsbench.advice.sentences import Sentences, capital, factor
 from vcsbench.compare.family import call_all
 from vcsbench.compare.intervals import Estimate, ratio_interval
 from vcsbench.metrics import DEFAULT, metric_of
@@ -35,7 +36,7 @@ class Part:
     block: Block
     weight: float
 
-    @property
+    @cached_property
     def points(self) -> dict[Choice, Point]:
         """The block's choices, by the values of their axes, those included of which there is no choice."""
         fixed, axes = self.block.fixed, self.block.axes
@@ -223,7 +224,7 @@ def _sentence(
             f". Never measured here: {enumeration(named)}; what is said is of the other "
             f"{found['measured']:g} %"
         )
-    return f"{where}: {said}." if where else f"{said[0].upper()}{said[1:]}."
+    return f"{where}: {said}." if where else f"{capital(said)}."
 
 
 def _weights(names: Sequence[str], entries: Sequence[Entry]) -> Iterator[str]:

@@ -16,6 +16,12 @@ def values_of(study: Study, here: Here) -> dict[str, list[str]]:
     return {name: axis_of(name).values(given, study, here) for name, given in study.axes.items()}
 
 
+def found_out(study: Study, here: Here) -> list[str]:
+    """What was found out of the user's own repository, in sentences: of the axes of a study whose values that
+    says."""
+    return [said for name in study.axes_named() for said in axis_of(name).own(here)]
+
+
 def measured_values(study: Study, here: Here) -> dict[str, list[str]]:
     """The same of a study that is measured: a UserError where that cannot be with these values, or where a
     table has nothing to compare."""

@@ -19,9 +19,9 @@ from vcsbench.evidence.spent import Spent
 # A pass takes half of what is left, for the next one knows more; but no less than this, for each decision
 # takes seconds.
 SHORTEST_PASS_S = 60.0
-# What comes after the last cell-round, and before the first thing that is recorded: set-up (some 20 s the
-# first time), Snakemake's start, tables and report.
-AROUND_S = 40.0
+# What comes after the last cell-round, and before the first thing that is recorded: Snakemake's start, tables
+# and report.
+AROUND_S = 25.0
 AROUND_PER_CELL_ROUND_S = 0.01
 
 # Where single runs of a cell scatter by more than that, rounds go first where they answer most with a wider
@@ -29,9 +29,9 @@ AROUND_PER_CELL_ROUND_S = 0.01
 NOISY_PCT, WIDE_PCT = 8.0, 15.0
 
 
-def left_s(seconds: float, spent: Spent, cell_rounds: int) -> float:
-    """What is left of a budget for measuring."""
-    return seconds - spent.total_s - AROUND_S - AROUND_PER_CELL_ROUND_S * cell_rounds
+def left_s(seconds: float, spent: Spent, cell_rounds: int, set_up_s: float = 0.0) -> float:
+    """What is left of a budget for measuring; `set_up_s` is what the set-up took before this run."""
+    return seconds - set_up_s - spent.total_s - AROUND_S - AROUND_PER_CELL_ROUND_S * cell_rounds
 
 
 def decided(

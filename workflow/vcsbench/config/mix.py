@@ -17,21 +17,17 @@ Mix = Mapping[str, float] | Sequence[Mapping[str, Any]]
 def entries_of(mix: Mix | None, study: Study) -> list[dict[str, Any]]:
     """The key `mix` for a study: of each part its `name`, its `weight` in per cent, and `where`, the values
     of axes of its cells. [] where there is no mix, or the study lacks an axis that it names."""
-    if not mix:
+    parts = _parts(mix, study.command_axis) if mix else []
+    if not isinstance(mix, Mapping) and any(set(part["where"]) - set(study.axes) for part in parts):
         return []
+    return [{"name": " ".join(part["where"].values()), **part} for part in parts]
+
+
+def _parts(mix: Mix, axis: str) -> list[dict[str, Any]]:
+    """The parts of a mix, each with its weight and the values of axes; commands alone are of `axis`."""
     if isinstance(mix, Mapping):
-        axis = study.command_axis
-        return [{"name": n, "weight": float(w), "where": {axis: n}} for n, w in mix.items()]
-    if not set(mix[0]["where"]) <= set(study.axes):
-        return []
-    return [
-        {
-            "name": " ".join(part["where"].values()),
-            "weight": float(part["weight"]),
-            "where": dict(part["where"]),
-        }
-        for part in mix
-    ]
+        return [{"weight": float(weight), "where": {axis: name}} for name, weight in mix.items()]
+    return [{"weight": float(part["weight"]), "where": dict(part["where"])} for part in mix]
 
 
 def check_mix(mix: Mix | None, root: Path, where: str) -> None:
@@ -39,12 +35,7 @@ def check_mix(mix: Mix | None, root: Path, where: str) -> None:
     `where` is the file that says it."""
     if not mix:
         return
-    if isinstance(mix, Mapping):
-        parts: list[dict[str, Any]] = [
-            {"weight": weight, "where": {"command": name}} for name, weight in mix.items()
-        ]
-    else:
-        parts = [dict(part) for part in mix]
+    parts = _parts(mix, "command")
     total = math.fsum(part["weight"] for part in parts)
     if not math.isclose(total, WHOLE, abs_tol=0.01):
         raise UserError(

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from vcsbench import words
-from vcsbench.axes import axis_of
+from vcsbench.axes.values import found_out
 from vcsbench.foresee import power
 from vcsbench.foresee.calibration import LIMIT_S, Say, calibrate
 from vcsbench.foresee.costs import Costs, seen_here
@@ -52,8 +52,7 @@ def _cells(plan: Plan) -> Iterator[str]:
         for axis in plan.config.studies[study].block[:1]:
             counted = Counter(cell.axes[axis] for cell in cells)
             yield "    " + ", ".join(f"{value or '-'} {n}" for value, n in counted.items())
-        for axis in plan.config.studies[study].axes_named():
-            yield from (f"    {sentence}" for sentence in axis_of(axis).own(plan.here))
+        yield from (f"    {said}" for said in found_out(plan.config.studies[study], plan.here))
         for reason, n in grouped_skips(grid):
             yield f"    skipped, {n}: {reason}"
     whole = sum(len(plan.exports_of(cell)) for cell in plan.cells)

@@ -33,7 +33,7 @@ ALONE = (
 
 
 def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Any]:
-    """All that the page tells of a number that is chosen.
+    """All that the page tells of a number that is chosen; `own` is the user's repository, if it is of one.
 
     `runs` has a list per column (round, flags, and each metric that a table is of), in which `cells` gives
     each cell's first run and how many it has; `tables` by anchor the numbers by the values of their axes.
@@ -50,6 +50,7 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Any
         start += len(of_cell)
     return {
         "study": results.study.name,
+        "own": results.own,
         "counted": [[metric.title, metric.unit] for metric in counted],
         "cells": cells,
         "runs": {

@@ -38,19 +38,19 @@ class Point:
     mark: str = ""
     colour: str = ""
     bar: float | None = None  # per cent of the cell's width
-    cells: tuple[
-        str, ...
-    ] = ()  # what it is measured from: of a comparison the baseline's, the candidate's
+    # What it is measured from: of a comparison the baseline's, the candidate's.
+    cells: tuple[str, ...] = ()
     row: Record | None = None  # the measured row of the table that it stands for
 
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading over `span` columns; `first` where a new block of columns begins."""
+    """A heading over `span` columns, a value of `axis`; `first` where a new block of columns begins."""
 
     text: str
     span: int = 1
     first: bool = False
+    axis: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class Label:
     text: str
     repeated: bool
     width: int  # characters of the widest label of this axis in the grid
+    axis: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """The rows that share the value of the first row axis."""
+    """The rows that share the value of the first row axis, which is `axis`."""
 
     title: str
     rows: list[Row]
+    axis: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,10 @@ class Layout:
     rest: tuple[str, ...]
     order: Mapping[str, Sequence[str]]
     compared: str = ""  # the axis that `candidate` is of
+
+    def axis_of(self, key: str) -> str:
+        """The axis that a key's values are of."""
+        return self.compared if key == "candidate" else key
 
     def sort_key(self, axes: Sequence[str]) -> Callable[[tuple[str, ...]], list[tuple[int, str]]]:
         """A key that sorts tuples of the axes' values in the study's order, others last, numbers by size."""
@@ -201,19 +207,28 @@ def _grid(title: str, keys: tuple[str, ...], points: list[Point], layout: Layout
         above: tuple[str, ...] = ()
         for name in members:
             labels = [
-                Label(name[i], i != inner[-1] and above[: i + 1] == name[: i + 1], widths[i])
+                Label(
+                    name[i],
+                    i != inner[-1] and above[: i + 1] == name[: i + 1],
+                    widths[i],
+                    layout.axis_of(layout.rows[i]),
+                )
                 for i in inner
             ]
             of = dict(zip(layout.rows, name, strict=True))
             rows.append(Row(labels, [places.get(name + c) for c in columns], keys + name, of))
             above = name
-        groups.append(Group(group, rows))
+        grouped = "".join(layout.axis_of(layout.rows[i]) for i in grouping)
+        groups.append(Group(group, rows, grouped))
     of = dict(zip(layout.rest, keys, strict=True))
+    axes = [layout.axis_of(axis) for axis in layout.columns]
     across = [dict(zip(layout.columns, column, strict=True)) for column in columns]
-    return Grid(title, keys, *_headings(columns), groups, constant, of, across)
+    return Grid(title, keys, *_headings(columns, axes), groups, constant, of, across)
 
 
-def _headings(columns: Sequence[tuple[str, ...]]) -> tuple[list[list[Heading]], list[bool]]:
+def _headings(
+    columns: Sequence[tuple[str, ...]], axes: Sequence[str]
+) -> tuple[list[list[Heading]], list[bool]]:
     """The rows of headings, equal neighbours joined, and where blocks of the first axis begin."""
     starts = [
         i == 0 or (len(column) > 1 and column[0] != columns[i - 1][0])
@@ -223,7 +238,10 @@ def _headings(columns: Sequence[tuple[str, ...]]) -> tuple[list[list[Heading]], 
     for depth in range(1, len(columns[0]) + 1):
         paths = [column[:depth] for column in columns]
         spans = grouped_by(range(len(paths)), paths.__getitem__)
-        levels.append([Heading(path[-1], len(at), starts[at[0]]) for path, at in spans.items()])
+        axis = axes[depth - 1] if axes else ""
+        levels.append(
+            [Heading(path[-1], len(at), starts[at[0]], axis) for path, at in spans.items()]
+        )
     return levels, starts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,13 @@ from vcsbench.report.charts.ratios import ratio_charts
 from vcsbench.report.citation import citation
 from vcsbench.report.details import details, packed
 from vcsbench.report.distances import distances
+from vcsbench.report.firstmet import FirstMet
 from vcsbench.report.grids import layout_of
 from vcsbench.report.noise import noise_rows, noise_sentence
 from vcsbench.report.odd import odd_numbers
 from vcsbench.report.readings import LEGEND, LEGEND_OF_CALLS
 from vcsbench.report.records import Record, distinct, values_of, varying
-from vcsbench.report.rendering import ASSETS, chart_bundle, render
+from vcsbench.report.rendering import ASSETS, bundle_beside, render
 from vcsbench.report.results import Results
 from vcsbench.report.sections import Download, download, table_sections
 from vcsbench.report.setting import Setting, nodes_of, summarise
@@ -50,6 +51,11 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
 
     The same results give the same page: nothing in it depends on when or where it is made.
     """
+    with bundle_beside() as bundle:
+        return render("report.html.jinja", _model(results, bundle), assets)
+
+
+def _model(results: Results, bundle: Callable[[], str]) -> dict[str, Any]:
     study, setting = results.study, summarise(results.contexts, results.study)
     charts, tables = chart_groups(results), table_sections(results)
     scale = (study.published or {}).get("scale")
@@ -75,12 +81,12 @@ def build_page(results: Results, assets: Path = ASSETS) -> str:
         "cite": citation(results, setting),
         "history": history_rows(results.history),
         "history_unread": results.history.get("unread", []),
-        "bundle": chart_bundle() if charts else "",
+        "bundle": bundle() if charts else "",
     }
     model |= advice_about(results) | _about_answers(results)
     model |= _about_setting(results, setting) | _about_quality(results, setting)
     model["quality"] = cards.quality_line(results, model["facts"], model["flagged"])
-    return render("report.html.jinja", model, assets)
+    return model
 
 
 def _about_answers(results: Results) -> dict[str, Any]:
@@ -90,6 +96,7 @@ def _about_answers(results: Results) -> dict[str, Any]:
         "glossary": cards.words_of(results),
         "explain": cards.explain(cards.meanings_of(results)),
         "plain": cards.explain({}),
+        "met": FirstMet(results.glossary),
         "own": results.own,
     }
 

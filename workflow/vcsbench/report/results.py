@@ -128,8 +128,7 @@ def read_results(
     """Read what there is of a study below the folder `results`, and its findings from the file
     `definitions`; what is missing is left empty. `expectations` are the user's, `baselines` the names of
     those that have a table, `own` is the user's repository, `found` what was found out of it. The glossary is
-    that of the checkout that has
-    `definitions`."""
+    that of the checkout that has `definitions`."""
     name = study.name
     compared = _compared(study, baselines)
     study = replace(study, tables={**resolved_tables(study, order), **compared})

@@ -78,9 +78,8 @@ class TableSection:
     withheld: dict[str, list[str]]
     downloads: list[Download]
     notes: Sequence[str] = ()
-    axes: tuple[
-        str, ...
-    ] = ()  # what tells its numbers apart, in the order in which a number is named
+    # What tells its numbers apart, in the order in which a number is named.
+    axes: tuple[str, ...] = ()
     compared: str = ""
     baseline: str = ""
 
@@ -93,12 +92,14 @@ class TableSection:
 def table_sections(results: Results) -> list[TableSection]:
     """A section per table of the study, those that lead first; where there is a grid, of the tables that it
     has cells of, or of which it is known why there is no number."""
-    found = [_section(results, name) for name in results.tables_in_order]
+    over = distances(results.contexts, results.study)
+    found = [_section(results, name, over) for name in results.tables_in_order]
     measured = [s for s in found if s.not_measured or any(pair.measured for pair in s.pairs)]
     return measured if results.grid else found
 
 
-def _section(results: Results, name: str) -> TableSection:
+def _section(results: Results, name: str, over: Mapping[str, Sequence[str]]) -> TableSection:
+    """The section of a table; `over` has what is said of the commands in it (distances)."""
     study, definition = results.study, results.study.tables[name]
     layout = layout_of(definition, results.order)
     points = _measured(results, name)
@@ -127,7 +128,10 @@ def _section(results: Results, name: str) -> TableSection:
         not_measured=missing,
         nothing_published=_nothing_published(results, name, bool(published)),
         downloads=downloads(results, f"tables/{study.name}/{name}"),
-        notes=[*results.notes.get(name, ()), *_distances(results, name)],
+        notes=[
+            *results.notes.get(name, ()),
+            *told_of(results.tables.get(name, []), study, over),
+        ],
         axes=(*layout.rest, *layout.rows, *layout.columns),
         compared=layout.compared,
         baseline=(definition.get("compare") or {}).get("baseline", ""),
@@ -149,11 +153,6 @@ def _pairs(
 
     pairs = [SideBySide(grid.title, grid, beside(grid)) for grid in measured]
     return pairs or [SideBySide(grid.title, None, grid) for grid in published]
-
-
-def _distances(results: Results, name: str) -> list[str]:
-    found = distances(results.contexts, results.study)
-    return told_of(results.tables.get(name, []), results.study, found)
 
 
 def _measured(results: Results, name: str) -> list[Point]:

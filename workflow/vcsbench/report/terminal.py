@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vcsbench.advice.sentences import capital
 from vcsbench.compare.bounds import DIFFERS, INCONCLUSIVE, REPRODUCED
 from vcsbench.compare.decisions import is_difference
 from vcsbench.metrics import DEFAULT, metric_of
@@ -56,7 +57,7 @@ def _of_one(found: Found, command: str) -> list[str]:
         kept = [*kept[:-1], ("And more", f"{len(left) + 1} other questions in the report")]
     width = max((len(ask) for ask, _ in kept), default=0)
     said = [f"{ask.ljust(width)}  {text}" for ask, text in kept]
-    return [*said, *map(_capital, _counts(found)), *_next(found.account, command)]
+    return [*said, *map(capital, _counts(found)), *_next(found.account, command)]
 
 
 def _answers(advice: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -111,10 +112,6 @@ def typed(environment: Mapping[str, str]) -> str:
     names = ("REPO", "STUDY", "ARGS")
     given = [f"{name}={shlex.quote(environment[name])}" for name in names if environment.get(name)]
     return " ".join(["make report", *given])
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def read(results: Path) -> list[Found]:

@@ -53,7 +53,8 @@ def faceted(layer: Any, points: PointList, height: int, independent: bool) -> di
     )
     if independent:
         chart = chart.resolve_scale(x="independent")
-    spec: dict[str, Any] = chart.to_dict()
+    # Each part was checked when it was made.
+    spec: dict[str, Any] = chart.to_dict(validate=False)
     spec["data"] = {"values": points}  # only now: altair copies and checks all that it is given
     spec.pop("$schema", None)  # the bundled Vega-Lite is the one that it was written for
     spec.pop("config", None)  # the page has one for all charts
