@@ -94,6 +94,17 @@ def test_there_is_nothing_to_do_then(measured: Project) -> None:
     assert "Nothing to be done" in measured.measure(STUDY).stdout
 
 
+def test_what_the_set_up_took_is_taken_off(
+    measured: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = measured.exports()
+    monkeypatch.setenv("VCSBENCH_SET_UP_S", "60")
+    configure(measured, minutes=minutes_for(measured, 30))
+    done = measured.measure(STUDY)
+    assert done.returncode == 0, done.stdout
+    assert decisions(measured)[-1]["why"] == "time is up" and measured.exports() == before
+
+
 def test_with_more_minutes_it_goes_on_and_measures_only_what_is_new(measured: Project) -> None:
     before = measured.exports()
     configure(measured, minutes=minutes_for(measured, 12))

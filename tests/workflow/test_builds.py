@@ -136,6 +136,7 @@ def test_another_binary_measures_exactly_the_cells_that_run_it(measured: Project
     }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not LOADER.exists(), reason="no x86-64 glibc")
 def test_a_conda_environment_is_made_once_and_measured(
     project: Project, monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from project import Project, needs
 
 pytestmark = needs("svn", "svnserve", "hyperfine")
@@ -64,6 +66,7 @@ def project_folders(project: Project) -> set[str]:
     return {p.name for p in Path(tempfile.gettempdir()).glob(f"{ours}-*")}
 
 
+@pytest.mark.slow
 def test_a_plan_before_a_run_and_after_it(project: Project) -> None:
     project.configure(repositories=SMALL, rounds=1, copies=1, grid=GRID)
     code, said, errors = vcsbench(project, "plan")

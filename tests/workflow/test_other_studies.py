@@ -121,6 +121,7 @@ def test_loads_are_timed_into_fresh_repositories_and_verified(
         assert ("--no-flush-to-disk" in context["argv"]) == (row["config"] == "fast")
 
 
+@pytest.mark.slow
 @needs("svnadmin", "hyperfine")
 def test_a_dump_that_is_gone_is_made_anew(project: Project) -> None:
     part = {"command": "load", "format": "f7", "storage": "ssd", "config": "slow"}

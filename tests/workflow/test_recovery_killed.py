@@ -213,7 +213,8 @@ def snakemake_of(project: Project) -> int:
     raise AssertionError("no Snakemake runs")
 
 
-@pytest.mark.parametrize("plain", [False, slow(True)])
+@pytest.mark.slow
+@pytest.mark.parametrize("plain", [False, True])
 def test_after_a_kill_of_everything_the_next_run_carries_on(tiny: Project, plain: bool) -> None:
     run = Run(tiny, CELLS, plain=plain)
     wait_for(lambda: len(tiny.exports()) >= 2)

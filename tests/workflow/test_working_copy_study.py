@@ -111,10 +111,15 @@ def _did_the_same(runs: list[dict[str, str]]) -> None:
 def _is_certified(project: Project, runs: list[dict[str, str]]) -> None:
     for run in runs:
         if run["run"] == max(r["run"] for r in runs if r["cell"] == run["cell"]):
-            # What is cloned is in memory when somebody reads it.
-            parts = ("pristines", "database", *["working"] * (run["reflink"] == "off"))
-            shares = [float(run[f"{part}_resident"]) for part in parts]
-            assert min(shares) > 0.95, (run["cell"], shares)
+            # What is cloned is in memory when somebody reads it, and an update reads
+            # few pristines and working files: a kernel may page out what lies idle.
+            idle = run["command"] != "checkout"
+            parts = {"pristines": idle, "database": False}
+            if run["reflink"] == "off":
+                parts["working"] = idle
+            for part, left_alone in parts.items():
+                least = 0.5 if left_alone else 0.95
+                assert float(run[f"{part}_resident"]) > least, (run["cell"], part)
     locks = {
         locking: context(project, f"update-null/large/ext4/off/{locking}/stored/-")["locks"]
         for locking in ("default", "exclusive")
