@@ -175,6 +175,21 @@ def test_each_axis_that_was_compared_has_a_card_without_being_asked() -> None:
     assert [one["axis"] for one in found] == ["config", "ra", "format"]
 
 
+def test_what_is_plain_comes_before_what_depends_and_what_is_not_told() -> None:
+    def seconds(cell: dict[str, str]) -> float:
+        first, second = (0.5, 1.0) if cell["config"] == "fast" else (1.0, 0.5)
+        return (first if cell["format"] == "f7" else second) * (0.5 if cell["ra"] == "svn" else 1)
+
+    asked = {axis: {"ask": "?"} for axis in ("packing", "format", "ra")}
+    found = answered(measured(seconds), Asked(asked))
+    told = [(one["axis"], one["answer"]) for one in found][:3]
+    assert told == [
+        ("ra", "svn"),
+        ("format", "it depends on config"),
+        ("packing", "not measured"),
+    ]
+
+
 def test_what_is_given_is_answered_by_the_table_that_compares_it() -> None:
     frame = measured(factors(svn=0.5))
     given = ("ra", "command", "repo", "cache")

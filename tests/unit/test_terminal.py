@@ -55,6 +55,7 @@ def test_each_question_has_a_line_with_its_answer_by_how_much_and_where() -> Non
     found = advice(
         card("Pack?", "yes", packed, *cases, gain="At the most 7.1 times."),
         card("Which caches?", "not measured", "Nothing compares two of them."),
+        card("Which format?", "not measured", "Nothing compares two of them."),
         card("A build?", "again", "again: faster in 2 of 2.", case("again", "system", 2.0, "svn")),
     )
     mix = card("For your mix: 100 % log?", "f7", "Of 1 case.")
@@ -63,9 +64,9 @@ def test_each_question_has_a_line_with_its_answer_by_how_much_and_where() -> Non
     assert said == [
         "Pack?                     yes: pack 7.10 times as fast as nopack (6.39 to 7.81; svn log cold, f7); "
         "pack is faster in 2 of 3 cases and slower in none",
-        "Which caches?             not measured: nothing compares two of them",
         "A build?                  again: faster in 2 of 2",
         "For your mix: 100 % log?  f7, 0.2 s a command",
+        "Not measured              which caches; which format",
         "8 of 12 comparisons answered",
         "2 reproduced, 1 differs, 1 inconclusive, of 5 published findings",
         "Next: make report MINUTES=27: 15 min more would tell all of these at 10 %.",

@@ -125,3 +125,8 @@ def enumeration(words: Sequence[str], joint: str = "and") -> str:
 def slug(text: str) -> str:
     """An anchor's name: letters, digits and hyphens."""
     return "-".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
+
+
+def capital(text: str) -> str:
+    """A text that begins with a capital letter."""
+    return text[0].upper() + text[1:]

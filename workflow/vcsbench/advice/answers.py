@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vcsbench.advice.blocks import Terms
-from vcsbench.advice.cards import Card, Question, Teller
+from vcsbench.advice.cards import ALIKE, DEPENDS, UNTOLD, Card, Question, Teller
 from vcsbench.advice.cases import Case, of_effects, of_table
 from vcsbench.advice.mix import Entry, card_of, weighed
 from vcsbench.advice.overall import Rounds, card_over_all
 from vcsbench.advice.recommend import Told
+from vcsbench.compare.bounds import NOT_MEASURED
 from vcsbench.metrics import DEFAULT, name_in
 from vcsbench.words import enumeration
 
@@ -31,17 +32,29 @@ class Asked:
 
 
 def cards(told: Told, terms: Terms, tables: Sequence[Table], asked: Asked) -> list[dict[str, Any]]:
-    """The cards, that of the mix first; `tables` are the study's that compare something that has noise."""
+    """The cards: that of the mix first, then what the study asks, what is plain before what depends and what
+    is not told, then what else was compared. `tables` are the study's that compare something that has
+    noise."""
     items = told.advice["recommendations"]
     compared = {effect["axis"] for item in items for effect in item.get("effects", [])}
     axes = [*asked.questions, *(axis for axis in terms.order if axis in compared)]
     found = []
-    if asked.mix:
-        found.append(card_of(weighed(told.blocks, asked.mix), asked.mix))
     for axis in dict.fromkeys(axes):
         question = Question(axis, asked.questions.get(axis, {}), asked.typed.get(axis, {}))
         found.append(_card(question, told, terms, tables))
+    asks = len(asked.questions)
+    found = sorted(found[:asks], key=_how_plain) + found[asks:]
+    if asked.mix:
+        found.insert(0, card_of(weighed(told.blocks, asked.mix), asked.mix))
     return [card.as_data() for card in found]
+
+
+def _how_plain(card: Card) -> int:
+    """0 for an answer to act on, more for what says less: who reads one card only reads the first."""
+    less = (DEPENDS, ALIKE, UNTOLD)
+    if card.answer == NOT_MEASURED:
+        return len(less) + 1
+    return less.index(card.kind) + 1 if card.kind in less else 0
 
 
 def _card(question: Question, told: Told, terms: Terms, tables: Sequence[Table]) -> Card:

@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from vcsbench.advice.cases import Case, by_values, depends_on, sides_of
-from vcsbench.advice.sentences import NAMED, Sentences, capital, factor
+from vcsbench.advice.sentences import NAMED, Sentences, factor
+from vcsbench.compare.bounds import NOT_MEASURED
 from vcsbench.compare.decisions import USUAL, Limits
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.metrics.metric import Metric
-from vcsbench.words import enumeration
+from vcsbench.words import capital, enumeration
 
 YES, NO, DEPENDS, ALIKE, UNTOLD = "yes", "no", "it depends", "no difference", "not told"
-NOT_MEASURED = "not measured"
 NOTHING = "Nothing that was measured compares two of them."
 TO_MEASURE = "To measure it"
 NAME_TWO = "Name several values of `{}` in one part of the study's `grid`, all else being the same."

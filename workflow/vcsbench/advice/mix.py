@@ -16,11 +16,11 @@ from typing import Any
 
 from vcsbench.advice.blocks import Block, Point
 from vcsbench.advice.cards import DEPENDS, UNTOLD, Card
-from vcsbench.advice.sentences import Sentences, capital, factor
+from vcsbench.advice.sentences import Sentences, factor
 from vcsbench.compare.family import call_all
 from vcsbench.compare.intervals import Estimate, ratio_interval
 from vcsbench.metrics import DEFAULT, metric_of
-from vcsbench.words import enumeration, significant
+from vcsbench.words import capital, enumeration, significant
 
 Where = Mapping[str, str]
 Choice = frozenset[tuple[str, str]]  # the values of all axes that are not given

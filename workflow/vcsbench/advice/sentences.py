@@ -9,7 +9,7 @@ from vcsbench.axes import axis_of
 from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
 from vcsbench.compare.noise import Noise
 from vcsbench.metrics.metric import Metric
-from vcsbench.words import enumeration, significant
+from vcsbench.words import capital, enumeration, significant
 
 # So many are named; of more it is said how many they are.
 NAMED = 4
@@ -176,11 +176,6 @@ def _by_how_much(ratios: Mapping[str, float]) -> str:
 def _in(names: Iterable[str]) -> str:
     found = list(names)
     return f" with {_joined(found, 'and')}" if found else ""
-
-
-def capital(text: str) -> str:
-    """A text that begins with a capital letter."""
-    return text[0].upper() + text[1:]
 
 
 def _joined(names: Sequence[str], joint: str) -> str:

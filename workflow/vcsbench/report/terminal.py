@@ -16,13 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vcsbench.advice.sentences import capital
-from vcsbench.compare.bounds import DIFFERS, INCONCLUSIVE, REPRODUCED
+from vcsbench.compare.bounds import DIFFERS, INCONCLUSIVE, NOT_MEASURED, REPRODUCED
 from vcsbench.compare.decisions import is_difference
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.report.bought import bought
 from vcsbench.wholefile import read_json
-from vcsbench.words import count_of, significant
+from vcsbench.words import capital, count_of, significant
 
 AT_MOST = 10
 # The lines behind the answers: what was answered, the findings, what next.
@@ -61,8 +60,12 @@ def _of_one(found: Found, command: str) -> list[str]:
 
 
 def _answers(advice: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Each question with its answer, by how much, and what is said of the cases."""
-    return [(card["ask"], _answer(card)) for card in advice.get("cards", [])]
+    """Each question with its answer, by how much, and what is said of the cases; those that are not measured
+    in a line."""
+    asked = advice.get("cards", [])
+    told = [(card["ask"], _answer(card)) for card in asked if card["answer"] != NOT_MEASURED]
+    left = [_small(card["ask"].rstrip("?")) for card in asked if card["answer"] == NOT_MEASURED]
+    return [*told, ("Not measured", "; ".join(left))] if left else told
 
 
 def _answer(card: Mapping[str, Any]) -> str:
