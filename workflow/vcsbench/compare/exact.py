@@ -31,9 +31,9 @@ OF_TIMES = frozenset(
 
 def ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
     """The ratio of two cells' counts from their paired rounds (reduction.paired, with the `quotient`); None
-    where they vary, or the metric is none of counts."""
+    where they vary."""
     sides = pairs[[f"{metric.name}_baseline", f"{metric.name}_candidate"]]
-    if not metric.exact or len(pairs) < ENOUGH or (sides != sides.iloc[0]).to_numpy().any():
+    if len(pairs) < ENOUGH or (sides != sides.iloc[0]).to_numpy().any():
         return None
     quotient = float(pairs["quotient"].iloc[0])
     return Estimate(quotient, quotient, quotient, len(pairs), 0.0, len(pairs) - 1)

@@ -100,7 +100,9 @@ def unpaired_ratio(baseline_logs: Iterable[float], candidate_logs: Iterable[floa
 
 
 def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
-    """Student's t for a two-sided interval, of 95 % unless told otherwise."""
+    """Student's t for a two-sided interval, of 95 % unless told otherwise; NaN without degrees."""
+    if math.isnan(degrees):
+        return math.nan
     # The function below scipy.stats.t.ppf; importing scipy.stats takes a second.
     from scipy.special import stdtrit
 

@@ -139,11 +139,7 @@ def _compared(
         both = paired(cells, axis, names, kept)
         logs = paired(rounds, axis, names, [*kept, "host", "round"])
         both, logs = (f.assign(quotient=_quotients(f, metric.name)) for f in (both, logs))
-        estimates = {
-            tuple(part[list(kept)].iloc[0]): exact.ratio(metric, part)
-            or ratio_interval(np.log(part["quotient"]))
-            for _, part in grouped(logs, kept)
-        }
+        estimates = _estimates(logs, kept, metric)
         for pair in both.to_dict("records"):
             own = estimates.get(tuple(pair[key] for key in kept), NOTHING)
             cell, other = (tuple((pair | {axis: name})[key] for key in keys) for name in names)
@@ -151,6 +147,20 @@ def _compared(
             sides = dict(zip(SIDES, names, strict=True))
             rows.append(pair | sides | _facts(pair | sides, estimate, kept, metric, limits))
     return _with_something(frame_of(rows, kept))
+
+
+def _estimates(
+    logs: pd.DataFrame, kept: Sequence[str], metric: Metric
+) -> dict[tuple[Any, ...], Estimate]:
+    """The ratio of each pair of cells, by what they agree on, from their paired rounds."""
+    pairs = grouped(logs.assign(log=np.log(logs["quotient"])), kept)
+    # One column of a part costs a tenth of all of them, and of a published table each number is a part.
+    found = {name if kept else (): ratio_interval(part) for name, part in pairs["log"]}
+    if metric.exact:
+        for name, part in pairs:
+            same = exact.ratio(metric, part)
+            found |= {name if kept else (): same} if same else {}
+    return found
 
 
 def _with_something(table: pd.DataFrame) -> pd.DataFrame:
