@@ -146,6 +146,47 @@ def test_all_that_stays_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]
 
 
+@pytest.mark.parametrize("shard", [0, 1, 2])
+def test_two_verify_a_half_each_of_a_single_repository(
+    shard: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    real = svnadmin.run
+
+    def run(*arguments: Any, **keywords: Any) -> None:
+        if arguments[0] == "verify":
+            seen.append(arguments[arguments.index("-r") + 1])
+        real(*arguments, **keywords)
+
+    loader.load_source(sources.open_source("ruby", SMALL), [("f7", "nopack")], tmp_path)
+    monkeypatch.setattr(svnadmin, "run", run)
+    last = fsfs.youngest(tmp_path / "f7.nopack")
+    verifying.all_in(tmp_path)
+    assert sorted(seen) == ["0:9", f"10:{last}"]
+    (tmp_path / verifying.MARK).unlink()
+    turn_bits(tmp_path / "f7.nopack" / "db" / "revs" / str(shard) / str(shard * 10 + 2), 0.5)
+    with pytest.raises(verifying.DamagedError):
+        verifying.all_in(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("last", "size", "parts"),
+    [
+        (9, 10, [range(10)]),
+        (10, 10, [range(10), range(10, 11)]),
+        (45, 10, [range(20), range(20, 46)]),
+        (0, 0, [range(1)]),  # f1 and f2 have no shards
+        (6, 0, [range(3), range(3, 7)]),
+    ],
+)
+def test_a_half_is_of_whole_shards(
+    last: int, size: int, parts: list[range], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fsfs, "youngest", lambda _: last)
+    monkeypatch.setattr(fsfs, "shard_size", lambda _: size)
+    assert verifying._ranges(tmp_path, 2) == parts
+
+
 class Copies:
     """Copies of what is loaded."""
 

@@ -121,7 +121,7 @@ def test_a_load_counts_all_that_it_does(tmp_path: Path, monkeypatch: pytest.Monk
     assert sorted(names) == ["copying", "loading", "packing", "verifying", "verifying"]
     loading = ended[0]
     copying, _, packing, *verified = sorted(ended, key=lambda stage: stage["name"])
-    whole, metadata = verified
+    metadata, whole = sorted(verified, key=lambda stage: stage["done"])
     assert metadata["total"] == facts["revisions"] and metadata["done"] > 0
     for stage in (loading, whole):
         assert stage["done"] == stage["total"] == facts["revisions"] > 40

@@ -14,8 +14,10 @@ import contextlib
 import hashlib
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
@@ -54,11 +56,15 @@ def beside(loaded: Sequence[Path]) -> Iterator[None]:
     A folder of which all was verified once is not verified again. A DamagedError where one is damaged."""
     stop = threading.Event()
     anew = [into for into in loaded if not (into / MARK).exists()]
-    # svnadmin verify uses one core.
+    whole = [(into, fmt) for into in anew for fmt in _formats(into)]
+    # svnadmin verify uses one core: of a single repository, two verify a half each.
+    parts = AT_ONCE if len(whole) == 1 else 1
     with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
             verified = [
-                pool.submit(_verify, into, fmt, stop) for into in anew for fmt in _formats(into)
+                pool.submit(_damaged, into, work)
+                for into, fmt in whole
+                for work in _works(into, fmt, parts, stop)
             ]
             yield
             for future in verified:
@@ -73,38 +79,55 @@ def _formats(into: Path) -> list[str]:
     return sorted({path.name.partition(".")[0] for path in into.iterdir() if path.is_dir()})
 
 
-def _verify(into: Path, fmt: str, stop: threading.Event) -> None:
+def _works(into: Path, fmt: str, parts: int, stop: threading.Event) -> list[Callable[[], None]]:
+    """All that verifies what was loaded in a format, in any order."""
     plain, packed = into / f"{fmt}.nopack", into / f"{fmt}.pack"
+    path = packed if packed.exists() else plain
+    works: list[Callable[[], None]] = [
+        partial(_whole, path, stop, revisions) for revisions in _ranges(path, parts)
+    ]
+    if plain.exists() and packed.exists():
+        works.append(partial(_against, plain, packed, stop))
+    return works
+
+
+def _ranges(path: Path, parts: int) -> list[range]:
+    """The revisions of a repository in so many parts, fewer if it has few shards: svnadmin verifies those
+    whole."""
+    last, size = fsfs.youngest(path), fsfs.shard_size(path) or 1
+    shards = -(-(last + 1) // size)
+    edges = sorted({shards * part // parts * size for part in range(parts)})
+    return [range(*one) for one in pairwise([*edges, last + 1])]
+
+
+def _damaged(into: Path, work: Callable[[], None]) -> None:
     try:
-        if not packed.exists():
-            _whole(plain, stop)
-            return
-        _whole(packed, stop)
-        if plain.exists():
-            _against(plain, packed, stop)
+        work()
     except UserError as error:
         raise DamagedError(into, str(error)) from error
 
 
-def _whole(path: Path, stop: threading.Event, *options: str) -> None:
-    """Verify a repository by svnadmin, with these options of its own."""
-    with progress.stage("verifying", fsfs.youngest(path), "revisions") as at:
+def _whole(path: Path, stop: threading.Event, revisions: range, *options: str) -> None:
+    """Verify these revisions of a repository by svnadmin, with these options of its own."""
+    before = max(revisions[0] - 1, 0)
+    with progress.stage("verifying", revisions[-1] - before, "revisions") as at:
 
         def hears(line: str) -> None:
             if stop.is_set():
                 raise _Stopped
             if found := _VERIFIED.match(line):
                 # The metadata of packed shards is told of by each shard's first revision.
-                at.done = max(at.done, int(found[1]))
+                at.done = max(at.done, int(found[1]) - before)
 
-        svnadmin.run("verify", *options, path, hears=hears)
+        between = f"{revisions[0]}:{revisions[-1]}"
+        svnadmin.run("verify", *options, "-r", between, path, hears=hears)
 
 
 def _against(plain: Path, packed: Path, stop: threading.Event) -> None:
     """Hold a repository that is not packed against the packed one that was made from it."""
     shape = fsfs.shape(packed)
     if shape.is_logical:
-        _whole(plain, stop, "--metadata-only")
+        _whole(plain, stop, range(shape.youngest + 1), "--metadata-only")
     else:
         _same_bytes(plain, packed, shape.packed, stop)
     # Revision properties have no checksums anywhere.
