@@ -105,7 +105,7 @@ def test_the_fastest_is_recommended_with_what_it_gains():
     assert item["choice"] == {"ra": "file", "format": "f7"}
     assert item["fixed"] == {"config": "slow"}
     assert item["choices"] == [{"ra": "file", "format": "f7"}]
-    assert item["choose"] == "file f7"
+    assert item["choose"] == "f7 over file"
     assert item["best"]["axes"] == {"ra": "file", "format": "f7"}
     times = frame[frame["cell"] == "log/file/ruby/f7/slow/cold"]["elapsed_s"]
     assert item["best"]["median_s"] == times.median()
@@ -118,8 +118,9 @@ def test_the_fastest_is_recommended_with_what_it_gains():
 def test_sentences_say_it():
     item = only(measured(factors(f7=0.5, svn=0.8, file=0.6), noise=0, **ONE))
     assert item["sentence"].startswith(
-        "Fastest: file f7 (median 0.300 s, all with config slow), 1.33 times (95 %: 1.33 to 1.33) "
-        "as fast as the next, svn f7 and 3.33 times (95 %: 3.33 to 3.33) as fast as the slowest, http f6."
+        "Fastest: f7 over file (median 0.300 s, all with config slow), 1.33 times (95 %: 1.33 to 1.33) "
+        "as fast as the next, f7 over svn and 3.33 times (95 %: 3.33 to 3.33) as fast as the slowest, "
+        "f6 over http."
     )
     assert said_of(item, "format") == (
         "format: f7 is 2.00 times (95 %: 2.00 to 2.00, the mean of 3 pairs) as fast as f6."
@@ -348,7 +349,7 @@ def test_of_equals_all_are_the_choice():
     assert item["choice"] == {"format": "f7"}
     assert {axes["ra"] for axes in item["choices"]} == {"svn", "file"}
     assert item["choose"] == "f7; svn or file" or item["choose"] == "f7; file or svn"
-    assert re.search(r"Not told from it: (svn|file) f7\.", item["sentence"])
+    assert re.search(r"Not told from it: f7 over (svn|file)\.", item["sentence"])
     said = said_of(item, "ra")
     assert "no difference shown between file and svn" in said and "as fast as http" in said
 
@@ -379,7 +380,7 @@ def test_a_choice_that_lacks_a_round_is_left_out_and_named():
     lacking = (frame["ra"] == "file") & (frame["round"] == 2)
     item = only(frame[~lacking])
     assert item["choice"] == {"ra": "svn", "format": "f7"}
-    assert item["sentences"][-1] == "Left out, for rounds are missing: file f6; file f7."
+    assert item["sentences"][-1] == "Left out, for rounds are missing: f6 over file; f7 over file."
 
 
 def test_runs_with_a_false_label_are_not_advised_upon():
@@ -450,7 +451,7 @@ def test_where_it_is_the_other_way_round_is_said():
         return 1.5 if slower else 0.4 if axes["config"] == "fast" else 1.0
 
     frame = measured(for_one_choice, **{**ONE, "config": ["slow", "fast"]})
-    assert "as fast as fast with file f7" in said_of(only(frame), "config")
+    assert "as fast as fast with f7 over file" in said_of(only(frame), "config")
 
 
 def test_a_choice_of_some_blocks_only_is_not_called_everything():

@@ -64,10 +64,24 @@ def test_what_is_better_somewhere_and_worse_nowhere_is_the_answer_with_the_most_
     )
     assert (found.kind, found.answer) == ("yes", "yes")
     assert found.said == "pack is faster in 2 of 3 cases and slower in none."
-    assert "5.70 times as fast as nopack (95 %: 5.18 to 6.27): svn cold;" in found.gain
-    assert "at the least 1.20 times" in found.gain and "http cold." in found.gain
-    assert found.costs == ["No difference of 10 % shown: svn hot-os."]
+    assert "5.70 times as fast as nopack (95 %: 5.18 to 6.27): cold over svn;" in found.gain
+    assert "; the least of these 2: 1.20 times" in found.gain and "cold over http." in found.gain
+    assert found.costs == ["No difference of 10 % shown: hot-os over svn."]
     assert found.do == [{"value": "pack", "type": "svnadmin pack", "says": "In place."}]
+
+
+def test_what_a_plain_answer_gains_is_told_for_each_access_where_the_question_says_so() -> None:
+    cases = [
+        case("pack", "nopack", 5.7, ra="file", cache="cold"),
+        case("pack", "nopack", 1.5, ra="svn", cache="cold"),
+        case("pack", "nopack", 1.2, ra="svn", cache="hot-os"),
+        case("pack", "nopack", 1.01, NOT_SHOWN, ra="http", cache="hot-os"),
+    ]
+    assert card(*cases).parts == []
+    assert card(*cases, given={**PACK, "apart": "ra"}).parts == [
+        "file: pack, 5.70 times as fast",
+        "svn: pack, 1.20 to 1.50 times as fast in 2 of 2 cases",
+    ]
 
 
 def test_no_is_the_answer_where_the_other_value_is_better() -> None:
@@ -86,7 +100,7 @@ def test_what_is_worse_somewhere_depends_on_the_fewest_axes_that_part_it() -> No
         "cold: pack, 2.00 to 3.00 times as fast in 2 of 2 cases",
         "hot-os: nopack, 1.30 times as fast",
     ]
-    assert "nopack is faster: svn hot-os (1.30 times)." in found.costs
+    assert "nopack is faster: hot-os over svn (1.30 times)." in found.costs
     assert found.said == "Of 3 cases pack is faster in 2 and nopack in 1."
 
 

@@ -109,8 +109,8 @@ def test_the_page_opens_with_a_card_for_each_question(small: Results) -> None:
 
 def test_summary_says_what_where_and_when(tree: Element) -> None:
     assert tree.all("p", class_="summary")[0].text == (
-        "72 cells, 18 of them twice, in 5 rounds of log and export on ruby at workstation, "
-        "21 November 2026, 07:00\N{EN DASH}07:07 UTC."
+        "72 cells, 18 of them twice, in 5 rounds of log and export on ruby (13 % of its "
+        "published size), on the machine workstation, 21 November 2026, 07:00\N{EN DASH}07:07 UTC."
     )
 
 

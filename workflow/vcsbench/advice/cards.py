@@ -30,9 +30,9 @@ MOSTLY = 0.8
 class Card:
     """The answer to a question about an axis: `answer` is yes, no, the values that are better somewhere and
     worse nowhere, `it depends`, `no difference`, `not told` or `not measured`, and `kind` says which of these
-    (`value` for values). `said` says it in a sentence, `gain` by how much, `parts` on what it depends,
-    `costs` where another value is better or nothing was told. `do` is what to type, `cases` is all that was
-    compared."""
+    (`value` for values). `said` says it in a sentence, `gain` by how much, `parts` on what it depends
+    or what it gains where, `costs` where another value is better or nothing was told. `do` is what to type,
+    `cases` is all that was compared."""
 
     axis: str
     ask: str
@@ -130,7 +130,16 @@ class Teller:
         card = Card(
             question.axis, question.ask, kind, answer, said, capital(self._gain(sides.clear))
         )
-        return self._with(card, good, self._quiet())
+        return replace(self._with(card, good, self._quiet()), parts=self._apart())
+
+    def _apart(self) -> list[str]:
+        """What a plain answer gains, for each value of the axis that the question names for that."""
+        axis = self.question.given.get("apart", "")
+        if axis not in self.told:
+            return []
+        whole = by_values(self.cases, [axis])
+        clear = by_values(self.sides.clear, [axis])
+        return [self._part({axis: v[0]}, clear[v], len(whole[v])) for v in whole if v in clear]
 
     def _with(self, card: Card, values: Sequence[str], costs: list[str]) -> Card:
         rows = [self._row(case) for case in self.cases]
@@ -216,13 +225,13 @@ class Teller:
         return f"{len(some)} of {len(self.cases)} cases"
 
     def _gain(self, clear: Sequence[Case]) -> str:
-        """By how much at the most and at the least, and where."""
+        """By how much at the most, and at the least of those in which something is gained, and where."""
         most, least = max(clear, key=_ratio), min(clear, key=_ratio)
         said = f"at the most {self._times(most)}{self._at(most)}"
         return (
             f"{said}."
             if most is least
-            else f"{said}; at the least {self._times(least)}{self._at(least)}."
+            else f"{said}; the least of these {len(clear)}: {self._times(least)}{self._at(least)}."
         )
 
     def _times(self, case: Case) -> str:
@@ -236,14 +245,14 @@ class Teller:
         )
 
     def _at(self, case: Case) -> str:
-        """`: svn log cold with f7, config slow`."""
+        """`: log cold over svn, all with f7, config slow`."""
         where = self.label(case)
         held = self.say.choice({a: v for a, v in case.fixed.items() if v})
         told = ", ".join(filter(None, [where, held and f"all with {held}"]))
         return f": {told}" if told else ""
 
     def label(self, case: Case) -> str:
-        """A case by what tells it from the others: `svn log cold, pack`."""
+        """A case by what tells it from the others: `log cold over svn, pack`."""
         one = {a: case.where[a][0] for a in self.told if len(case.where.get(a, ())) == 1}
         several = [
             enumeration([self.say.choice({a: value}) for value in case.where[a]], "or")

@@ -32,10 +32,14 @@ class Sentences:
         self.unit = metric.unit
 
     def choice(self, axes: Axes) -> str:
-        """A choice in words: `f7 pack, config fast`."""
-        speaking = " ".join(v for name, v in axes.items() if axis_of(name).speaks and v)
-        others = [f"{name} {v}" for name, v in axes.items() if not axis_of(name).speaks and v]
-        return ", ".join(filter(None, [speaking, *others]))
+        """A choice in words: `f7 pack over svn, config fast`."""
+        told = [(axis_of(name), name, value) for name, value in axes.items() if value]
+        speaking = [value for axis, _, value in told if axis.speaks and not axis.behind]
+        behind = [(axis.behind, value) for axis, _, value in told if axis.behind]
+        # By itself it is a name.
+        speaking += [f"{word} {value}" if speaking else value for word, value in behind]
+        others = [f"{name} {value}" for axis, name, value in told if not axis.speaks]
+        return ", ".join(filter(None, [" ".join(speaking), *others]))
 
     def chosen(self, choices: Sequence[Axes], others: Sequence[Axes], effects: Effects) -> str:
         """What to choose: the one that is best, or what is not told from it."""

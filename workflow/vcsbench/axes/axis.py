@@ -22,11 +22,13 @@ class Axis:
     An axis with a file (vcsbench/axes/<name>.py) overrides what is different. There, "" is the value for
     cells to which the axis does not apply, and for those of studies that do not have it.
     `speaks`: its values say what they are of (`svn`, `f7`), so the name is left out where they are told.
+    `behind`: the word with which a value is told behind others (`log cold over svn`).
     `of_server`: it is about the server, and nothing here can tell of one that somebody else runs.
     `changes_work`: another value may make a command do something else, on something else.
     """
 
     speaks = False
+    behind = ""
     of_server = False
     changes_work = False
 

@@ -28,6 +28,7 @@ class Ra(Axis):
     """The values are the protocols' names in URLs."""
 
     speaks = True
+    behind = "over"
 
     def part(self, value: str, here: Here) -> dict[str, Any]:
         """The access; whether its server is here depends on the build. One on another machine is `remote`."""

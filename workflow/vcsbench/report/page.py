@@ -190,14 +190,20 @@ def summary(results: Results, setting: Setting) -> str:
     often = words.count_between(min(numbers), max(numbers), "round")
     said = f"{words.count_of(len(measured), 'cell')}{twice} in {often}"
     for before, found in (
-        ("of", commands_of(results)),
-        ("on", setting.subjects.names),
-        ("at", setting.host_names),
+        (" of", commands_of(results)),
+        (" on", [_with_share(name, setting) for name in setting.subjects.names]),
+        (", on the machine" + "s" * (len(setting.host_names) > 1), setting.host_names),
     ):
-        said += f" {before} {words.enumeration(found)}" if found else ""
+        said += f"{before} {words.enumeration(found)}" if found else ""
     if setting.first and setting.last:
         said += f", {words.period(setting.first, setting.last)}"
     return f"{said}."
+
+
+def _with_share(name: str, setting: Setting) -> str:
+    """A subject, and which part of the published one it is: what is said of it holds at that size."""
+    share = setting.subjects.scales.get(name, 1.0)
+    return f"{name} ({100 * share:.2g} % of its published size)" if share < 1 else name
 
 
 def measured_where(setting: Setting) -> str:

@@ -69,8 +69,8 @@ def _answers(advice: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _answer(card: Mapping[str, Any]) -> str:
-    """`yes: pack 5.67 times as fast as nopack (4.30 to 7.46; file log cold f7); faster in 15 of 20 cases,
-    slower in none`."""
+    """`yes: pack 5.67 times as fast as nopack (4.30 to 7.46; log cold f7 over file); faster in 15 of 20
+    cases, slower in none`."""
     if card["gain"]:
         clear = [case for case in card["cases"] if is_difference(case["call"])]
         most = max(clear, key=lambda case: case["ratio"])
