@@ -17,7 +17,7 @@ ENVIRONMENTS = sorted(path.name for path in (ROOT / "envs").glob("*.yaml"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 # The names that differ.
-CONDA_NAMES = {"snakemake": "snakemake-minimal"}
+CONDA_NAMES = {"snakemake": "snakemake-minimal", "backports-tarfile": "backports.tarfile"}
 # Where conda has another version than pyproject.toml: the newest that its public recipes show.
 CONDA_HAS = {
     "snakemake": "9.27.0",
@@ -70,7 +70,7 @@ def test_conda_environments_are_pinned_and_strict(name: str) -> None:
     # Only Snakemake is bioconda's.
     assert ("bioconda" in channels) == ("snakemake-minimal" in conda_pins(name))
     for dependency in file["dependencies"]:
-        assert re.fullmatch(r"[a-z0-9-]+=\d+(\.\d+)+", dependency), dependency
+        assert re.fullmatch(r"[a-z0-9.-]+=\d+(\.\d+)+", dependency), dependency
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)

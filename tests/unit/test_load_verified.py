@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from vcsbench import sources
+from vcsbench import progress, sources
 from vcsbench.errors import UserError
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import fsfs, labels, loader, making, svnadmin, verifying
@@ -167,6 +167,23 @@ def test_two_verify_a_half_each_of_a_single_repository(
     turn_bits(tmp_path / "f7.nopack" / "db" / "revs" / str(shard) / str(shard * 10 + 2), 0.5)
     with pytest.raises(verifying.DamagedError):
         verifying.all_in(tmp_path)
+
+
+@pytest.mark.parametrize(("options", "done"), [((), 3), ((verifying.METADATA_ONLY,), 20000)])
+def test_metadata_that_is_told_of_first_is_no_revision_verified(
+    options: tuple[str, ...], done: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def run(*_: Any, hears: Any) -> None:
+        hears("* Verifying metadata at revision 20000 ...")
+        if not options:
+            hears("* Verified revision 3.")
+        seen.extend(stage.done for stage in progress._present)
+
+    monkeypatch.setattr(svnadmin, "run", run)
+    verifying._whole(Path("f7.pack"), threading.Event(), range(25000), *options)
+    assert seen == [done]
 
 
 @pytest.mark.parametrize(

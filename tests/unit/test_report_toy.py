@@ -167,7 +167,7 @@ def test_nothing_of_subversion_is_said(page: Element) -> None:
     ):
         assert word not in text, word
     assert page.all("p", class_="summary")[0].text.startswith(
-        "6 cells in 5 rounds of copy on linux at here, 21 November 2026"
+        "6 cells in 5 rounds of copy on linux, on the machine here, 21 November 2026"
     )
 
 

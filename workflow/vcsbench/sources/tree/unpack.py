@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
+
+from backports import tarfile
 
 from vcsbench.errors import UserError
 from vcsbench.sources.dump.compressed import DAMAGED, opened

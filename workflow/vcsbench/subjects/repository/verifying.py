@@ -29,7 +29,10 @@ from vcsbench.subjects.repository.digests import CHUNK, chunks
 # In a folder of which all was verified.
 MARK = "verified"
 AT_ONCE = 2
-_VERIFIED = re.compile(r"\* Verif(?:ied|ying metadata at) revision (\d+)")
+_VERIFIED = re.compile(r"\* Verified revision (\d+)")
+# Verified as a whole, too, a repository has its metadata told of first, a line for each shard.
+_METADATA = re.compile(r"\* Verifying metadata at revision (\d+)")
+METADATA_ONLY = "--metadata-only"
 
 
 class DamagedError(UserError):
@@ -110,14 +113,14 @@ def _damaged(into: Path, work: Callable[[], None]) -> None:
 def _whole(path: Path, stop: threading.Event, revisions: range, *options: str) -> None:
     """Verify these revisions of a repository by svnadmin, with these options of its own."""
     before = max(revisions[0] - 1, 0)
+    says = _METADATA if METADATA_ONLY in options else _VERIFIED
     with progress.stage("verifying", revisions[-1] - before, "revisions") as at:
 
         def hears(line: str) -> None:
             if stop.is_set():
                 raise _Stopped
-            if found := _VERIFIED.match(line):
-                # The metadata of packed shards is told of by each shard's first revision.
-                at.done = max(at.done, int(found[1]) - before)
+            if found := says.match(line):
+                at.done = int(found[1]) - before
 
         between = f"{revisions[0]}:{revisions[-1]}"
         svnadmin.run("verify", *options, "-r", between, path, hears=hears)
@@ -127,7 +130,7 @@ def _against(plain: Path, packed: Path, stop: threading.Event) -> None:
     """Hold a repository that is not packed against the packed one that was made from it."""
     shape = fsfs.shape(packed)
     if shape.is_logical:
-        _whole(plain, stop, range(shape.youngest + 1), "--metadata-only")
+        _whole(plain, stop, range(shape.youngest + 1), METADATA_ONLY)
     else:
         _same_bytes(plain, packed, shape.packed, stop)
     # Revision properties have no checksums anywhere.
