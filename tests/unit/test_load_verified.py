@@ -147,7 +147,7 @@ def test_all_that_stays_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("shard", [0, 1, 2])
-def test_two_verify_a_half_each_of_a_single_repository(
+def test_a_large_repository_is_verified_in_parts_that_are_all_of_it(
     shard: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
@@ -160,48 +160,56 @@ def test_two_verify_a_half_each_of_a_single_repository(
 
     loader.load_source(sources.open_source("ruby", SMALL), [("f7", "nopack")], tmp_path)
     monkeypatch.setattr(svnadmin, "run", run)
+    monkeypatch.setattr(verifying, "SHARDS_EACH", 1)
     last = fsfs.youngest(tmp_path / "f7.nopack")
     verifying.all_in(tmp_path)
-    assert sorted(seen) == ["0:9", f"10:{last}"]
+    assert sorted(seen) == ["0:9", "10:19", f"20:{last}"]
     (tmp_path / verifying.MARK).unlink()
     turn_bits(tmp_path / "f7.nopack" / "db" / "revs" / str(shard) / str(shard * 10 + 2), 0.5)
     with pytest.raises(verifying.DamagedError):
         verifying.all_in(tmp_path)
 
 
-@pytest.mark.parametrize(("options", "done"), [((), 3), ((verifying.METADATA_ONLY,), 20000)])
 def test_metadata_that_is_told_of_first_is_no_revision_verified(
-    options: tuple[str, ...], done: int, monkeypatch: pytest.MonkeyPatch
+    into: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[int] = []
+    seen: list[list[tuple[int, int]]] = []
 
-    def run(*_: Any, hears: Any) -> None:
-        hears("* Verifying metadata at revision 20000 ...")
-        if not options:
-            hears("* Verified revision 3.")
-        seen.extend(stage.done for stage in progress._present)
+    def run(*arguments: Any, hears: Any) -> None:
+        hears("* Verifying metadata at revision 20 ...")
+        if verifying.METADATA_ONLY not in arguments:
+            hears(f"* Verified revision {arguments[-2].partition(':')[0]}.")
+            hears(f"* Verified revision {int(arguments[-2].partition(':')[0]) + 1}.")
+        told = [stage.told() for stage in progress._present]
+        seen.append([(stage["done"], stage["total"]) for stage in told])
 
     monkeypatch.setattr(svnadmin, "run", run)
-    verifying._whole(Path("f7.pack"), threading.Event(), range(25000), *options)
-    assert seen == [done]
+    monkeypatch.setattr(verifying, "SHARDS_EACH", 1)
+    monkeypatch.setattr(verifying, "AT_ONCE", 1)
+    for path in into.iterdir():
+        if not path.name.startswith("f7"):
+            shutil.rmtree(path)
+    last = fsfs.youngest(into / "f7.pack")
+    verifying.all_in(into)
+    assert seen == [[(1, last)], [(3, last)], [(5, last)], [(5, last), (20, last)]]
 
 
 @pytest.mark.parametrize(
     ("last", "size", "parts"),
     [
-        (9, 10, [range(10)]),
-        (10, 10, [range(10), range(10, 11)]),
-        (45, 10, [range(20), range(20, 46)]),
         (0, 0, [range(1)]),  # f1 and f2 have no shards
-        (6, 0, [range(3), range(3, 7)]),
+        (7, 0, [range(4), range(4, 8)]),
+        (9, 10, [range(10)]),
+        (70, 10, [range(40), range(40, 71)]),
+        (69, 10, [range(70)]),
     ],
 )
-def test_a_half_is_of_whole_shards(
+def test_a_part_is_of_whole_shards_and_of_enough(
     last: int, size: int, parts: list[range], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fsfs, "youngest", lambda _: last)
     monkeypatch.setattr(fsfs, "shard_size", lambda _: size)
-    assert verifying._ranges(tmp_path, 2) == parts
+    assert verifying._ranges(tmp_path) == parts
 
 
 class Copies:

@@ -29,6 +29,9 @@ from vcsbench.subjects.repository.digests import CHUNK, chunks
 # In a folder of which all was verified.
 MARK = "verified"
 AT_ONCE = 2
+# Into so many parts a repository is divided, if each has so many shards: svnadmin begins with empty caches.
+PARTS = 16
+SHARDS_EACH = 4
 _VERIFIED = re.compile(r"\* Verified revision (\d+)")
 # Verified as a whole, too, a repository has its metadata told of first, a line for each shard.
 _METADATA = re.compile(r"\* Verifying metadata at revision (\d+)")
@@ -59,15 +62,14 @@ def beside(loaded: Sequence[Path]) -> Iterator[None]:
     A folder of which all was verified once is not verified again. A DamagedError where one is damaged."""
     stop = threading.Event()
     anew = [into for into in loaded if not (into / MARK).exists()]
-    whole = [(into, fmt) for into in anew for fmt in _formats(into)]
-    # svnadmin verify uses one core: of a single repository, two verify a half each.
-    parts = AT_ONCE if len(whole) == 1 else 1
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    # svnadmin verify uses one core.
+    with ThreadPoolExecutor(AT_ONCE) as pool, contextlib.ExitStack() as stages:
         try:
             verified = [
                 pool.submit(_damaged, into, work)
-                for into, fmt in whole
-                for work in _works(into, fmt, parts, stop)
+                for into in anew
+                for fmt in _formats(into)
+                for work in _works(into, fmt, stop, stages)
             ]
             yield
             for future in verified:
@@ -82,24 +84,36 @@ def _formats(into: Path) -> list[str]:
     return sorted({path.name.partition(".")[0] for path in into.iterdir() if path.is_dir()})
 
 
-def _works(into: Path, fmt: str, parts: int, stop: threading.Event) -> list[Callable[[], None]]:
-    """All that verifies what was loaded in a format, in any order."""
+def _works(
+    into: Path, fmt: str, stop: threading.Event, stages: contextlib.ExitStack
+) -> list[Callable[[], None]]:
+    """All that verifies what was loaded in a format, in any order; how far it is, is a stage until `stages`
+    end."""
     plain, packed = into / f"{fmt}.nopack", into / f"{fmt}.pack"
     path = packed if packed.exists() else plain
-    works: list[Callable[[], None]] = [
-        partial(_whole, path, stop, revisions) for revisions in _ranges(path, parts)
-    ]
+    ranges, last = _ranges(path), fsfs.youngest(path)
+    done = dict.fromkeys(ranges, 0)
+    stages.enter_context(
+        progress.stage("verifying", unit="revisions", look=lambda: (sum(done.values()), last))
+    )
+
+    def counts(revisions: range, reached: int) -> None:
+        done[revisions] = reached - max(revisions[0] - 1, 0)
+
+    works: list[Callable[[], None]]
+    works = [partial(_whole, path, stop, one, partial(counts, one)) for one in ranges]
     if plain.exists() and packed.exists():
         works.append(partial(_against, plain, packed, stop))
     return works
 
 
-def _ranges(path: Path, parts: int) -> list[range]:
-    """The revisions of a repository in so many parts, fewer if it has few shards: svnadmin verifies those
-    whole."""
+def _ranges(path: Path) -> list[range]:
+    """The revisions of a repository in parts of whole shards, which svnadmin verifies as such. Several can
+    be verified at once; the later ones take longer, and so there are more than cores."""
     last, size = fsfs.youngest(path), fsfs.shard_size(path) or 1
     shards = -(-(last + 1) // size)
-    edges = sorted({shards * part // parts * size for part in range(parts)})
+    parts = max(1, min(PARTS, shards // SHARDS_EACH))
+    edges = [shards * part // parts * size for part in range(parts)]
     return [range(*one) for one in pairwise([*edges, last + 1])]
 
 
@@ -110,27 +124,36 @@ def _damaged(into: Path, work: Callable[[], None]) -> None:
         raise DamagedError(into, str(error)) from error
 
 
-def _whole(path: Path, stop: threading.Event, revisions: range, *options: str) -> None:
-    """Verify these revisions of a repository by svnadmin, with these options of its own."""
-    before = max(revisions[0] - 1, 0)
+def _whole(
+    path: Path,
+    stop: threading.Event,
+    revisions: range,
+    counts: Callable[[int], None],
+    *options: str,
+) -> None:
+    """Verify these revisions of a repository by svnadmin, with these options of its own; `counts` is told
+    which it has reached."""
     says = _METADATA if METADATA_ONLY in options else _VERIFIED
-    with progress.stage("verifying", revisions[-1] - before, "revisions") as at:
+    if stop.is_set():
+        raise _Stopped
 
-        def hears(line: str) -> None:
-            if stop.is_set():
-                raise _Stopped
-            if found := says.match(line):
-                at.done = int(found[1]) - before
+    def hears(line: str) -> None:
+        if stop.is_set():
+            raise _Stopped
+        if found := says.match(line):
+            counts(int(found[1]))
 
-        between = f"{revisions[0]}:{revisions[-1]}"
-        svnadmin.run("verify", *options, "-r", between, path, hears=hears)
+    between = f"{revisions[0]}:{revisions[-1]}"
+    svnadmin.run("verify", *options, "-r", between, path, hears=hears)
 
 
 def _against(plain: Path, packed: Path, stop: threading.Event) -> None:
     """Hold a repository that is not packed against the packed one that was made from it."""
     shape = fsfs.shape(packed)
     if shape.is_logical:
-        _whole(plain, stop, range(shape.youngest + 1), METADATA_ONLY)
+        last = shape.youngest
+        with progress.stage("verifying", last, "revisions") as at:
+            _whole(plain, stop, range(last + 1), partial(setattr, at, "done"), METADATA_ONLY)
     else:
         _same_bytes(plain, packed, shape.packed, stop)
     # Revision properties have no checksums anywhere.
