@@ -12,8 +12,9 @@ import pytest
 
 from unit.synthetic import WORK
 from vcsbench.compare import check, checkfiles
+from vcsbench.compare.columns import OF_EXPECTATIONS
 from vcsbench.compare.evaluation import Basis
-from vcsbench.compare.expectations import COLUMNS, expectation_verdicts, unmeasured
+from vcsbench.compare.expectations import expectation_verdicts, unmeasured
 from vcsbench.config.definitions import read_expectations, read_findings
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
@@ -58,7 +59,7 @@ def test_verdict_and_what_passes(
     times: list[float], changes: dict[str, Any], verdict: str, passes: str
 ) -> None:
     rows = expectation_verdicts([expectation(**changes)], list(AXES), measured(times), Basis())
-    assert list(rows) == COLUMNS
+    assert list(rows) == OF_EXPECTATIONS
     assert (rows["verdict"][0], rows["passes"][0]) == (verdict, passes)
 
 
@@ -73,7 +74,7 @@ def test_a_repository_of_any_name_is_meant_where_none_is_named() -> None:
 
 
 def write_check(path: Path, *rows: pd.DataFrame) -> Path:
-    frame = pd.concat([r.assign(study="a") for r in rows])[["study", *COLUMNS]]
+    frame = pd.concat([r.assign(study="a") for r in rows])[["study", *OF_EXPECTATIONS]]
     frame.to_csv(path, index=False)
     return path
 
@@ -147,7 +148,7 @@ def test_what_was_checked_is_a_file_for_build_servers_and_one_for_people(tmp_pat
 def test_nothing_to_check_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "check.csv"
     with path.open("w", newline="") as file:
-        csv.writer(file).writerow(["study", *COLUMNS])
+        csv.writer(file).writerow(["study", *OF_EXPECTATIONS])
     assert check.main([str(path)]) == 1
     assert "There is nothing to check" in capsys.readouterr().err
     assert check.main([str(tmp_path / "gone.csv")]) == 1

@@ -5,7 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from vcsbench.compare.expectations import COLUMNS, unmeasured
+from vcsbench.compare.columns import OF_EXPECTATIONS
+from vcsbench.compare.expectations import unmeasured
 from vcsbench.evidence.frames import read_frame, write_frame
 from vcsbench.run.rulelog import logged
 
@@ -17,4 +18,4 @@ with logged(snakemake.log[0]):
     frames |= {study: unmeasured(study, expected) for study, expected in elsewhere.items()}
     rows = [frame.assign(study=study) for study, frame in frames.items() if len(frame)]
     found = pd.concat(rows) if rows else pd.DataFrame()
-    write_frame(found.reindex(columns=["study", *COLUMNS]), snakemake.output[0])
+    write_frame(found.reindex(columns=["study", *OF_EXPECTATIONS]), snakemake.output[0])

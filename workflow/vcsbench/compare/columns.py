@@ -1,4 +1,4 @@
-"""The columns of a table, which measured and published ones have alike."""
+"""The columns of a table, which measured and published ones have alike, and of verdicts."""
 
 from __future__ import annotations
 
@@ -17,6 +17,14 @@ ERROR = ("error", "degrees", "twin_sd")
 CALL = ("call", *ERROR, "detectable", "within")
 # All that are numbers.
 NUMBERS = ("value", "ratio", "low", "high", "n", *ERROR, "detectable", "within")
+# Of a finding `why` says in words what made its verdict inconclusive, and what else it stands on; `unit` is
+# that of all its numbers, `over` of how many cells the measured one is the median, the least or the greatest.
+OF_FINDINGS = [
+    *["id", "statement", "published", "measured", "low", "high", "unit", "over"],
+    *["expected", "verdict", "why"],
+]
+# `passes` is `yes` or `no`: what `check` makes of the verdict.
+OF_EXPECTATIONS = [*OF_FINDINGS, "passes"]
 _FACTS = {"table", "baseline", "value", *STATISTICS, *CALL}
 
 

@@ -8,12 +8,10 @@ from typing import Any
 import pandas as pd
 
 from vcsbench.compare.bounds import INCONCLUSIVE, NOT_MEASURED, REPRODUCED
+from vcsbench.compare.columns import OF_EXPECTATIONS
 from vcsbench.compare.evaluation import Basis
-from vcsbench.compare.findings import COLUMNS as FINDING_COLUMNS
 from vcsbench.compare.findings import verdicts
 
-# `passes` is `yes` or `no`: what `check` makes of the verdict.
-COLUMNS = [*FINDING_COLUMNS, "passes"]
 # Nothing was published that could be reproduced: it holds.
 HOLDS = "holds"
 
@@ -43,4 +41,4 @@ def _judged(expectations: Sequence[Mapping[str, Any]], rows: pd.DataFrame) -> pd
     allowing = {INCONCLUSIVE: "allow_inconclusive", NOT_MEASURED: "allow_not_measured"}
     pairs = zip(expectations, rows["verdict"], strict=True)
     passes = [verdict == HOLDS or e.get(allowing.get(verdict, ""), False) for e, verdict in pairs]
-    return rows.assign(passes=["yes" if passed else "no" for passed in passes])[COLUMNS]
+    return rows.assign(passes=["yes" if passed else "no" for passed in passes])[OF_EXPECTATIONS]

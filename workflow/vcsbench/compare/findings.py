@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from vcsbench.compare.bounds import Finding, in_words
+from vcsbench.compare.columns import OF_FINDINGS
 from vcsbench.compare.decisions import Limits
 from vcsbench.compare.evaluation import (
     NOTHING,
@@ -23,13 +24,6 @@ from vcsbench.compare.reduction import MEAN, as_reduced, by_round, told_apart
 from vcsbench.compare.statistic import STATISTIC
 from vcsbench.evidence import samework
 from vcsbench.metrics import metric_of
-
-# `why` says in words what made a verdict inconclusive, and what else it stands on; `unit` is that of all
-# its numbers, `over` of how many cells the measured one is the median, the least or the greatest.
-COLUMNS = [
-    *["id", "statement", "published", "measured", "low", "high", "unit", "over"],
-    *["expected", "verdict", "why"],
-]
 
 
 def basis_of(
@@ -56,7 +50,7 @@ def verdicts(
     basis: Basis | None = None,
     by: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """A row per finding, with COLUMNS.
+    """A row per finding, with the columns OF_FINDINGS.
 
     `published` is a frame of published.read_published, `measured` of the measurements; either may
     be None. `by` are columns of theirs that tell cells apart like axes. `measured` is the mean over rounds
@@ -72,7 +66,7 @@ def verdicts(
         theirs = None if known is None else as_reduced(known, statistic)
         ours = None if reduced is None else reduced(statistic)
         rows.append(_row(plain, keys, theirs, ours, basis))
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=OF_FINDINGS)
 
 
 def rounds_of(
