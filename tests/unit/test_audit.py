@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from shards import small_shards
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.storages.place import Place
@@ -58,16 +59,7 @@ class Shelves(NamedTuple):
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
     """The record of a source that was loaded in each variant."""
     into = tmp_path_factory.mktemp("loaded")
-    create = svnadmin.create
-
-    def in_small_shards(path: Path, fmt: str) -> None:
-        create(path, fmt)
-        file = path / "db" / "format"
-        file.chmod(0o644)
-        file.write_text(file.read_text().replace("sharded 1000", "sharded 10"))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(svnadmin, "create", in_small_shards)
+    with small_shards():
         facts = load_source(sources.open_source("ruby", SMALL), PAIRS, into)
     return {"ruby": {"path": str(into), "identity": "i1", **facts}}
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from shards import set_shard_size
 from vcsbench import sources
 from vcsbench.storages.extents import Extent, first_extent
 from vcsbench.subjects.repository import fsfs, layout, svnadmin
@@ -33,9 +34,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     load_source(sources.open_source("ruby", SMALL), [("f7", "nopack")], into)
     small = into / "f7.pack"
     svnadmin.create(small, "f7")
-    fmt = small / "db" / "format"
-    fmt.chmod(0o644)
-    fmt.write_text(fmt.read_text().replace("sharded 1000", f"sharded {SHARD}"))
+    set_shard_size(small, SHARD)
     dump = subprocess.run(
         ["svnadmin", "dump", "-q", into / "f7.nopack"], capture_output=True, check=True
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from shards import small_shards
 from vcsbench import progress, sources
 from vcsbench.errors import UserError
 from vcsbench.storages.place import Place
@@ -28,16 +29,7 @@ BOTH = [(fmt, packing) for fmt in ("f6", "f7", "f6-to-f8") for packing in ("nopa
 @pytest.fixture(scope="module", autouse=True)
 def _small_shards() -> Iterator[None]:
     """Shards of 10 revisions, so that a small repository has something to pack."""
-    real = svnadmin.create
-
-    def create(path: Path, fmt: str) -> None:
-        real(path, fmt)
-        said = path / "db" / "format"
-        said.chmod(0o644)
-        said.write_text(said.read_text().replace("sharded 1000", "sharded 10"))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(svnadmin, "create", create)
+    with small_shards():
         yield
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from shards import set_shard_size
 from unit.study_grid import DEFAULT, ROOT, study_grid
 from vcsbench import sources
 from vcsbench.axes import axis_of
@@ -41,9 +42,7 @@ def make(tmp_path: Path) -> Make:
         path = tmp_path / "mine"
         svnadmin.create(path, fmt)
         if shard:
-            said = path / "db" / "format"
-            said.chmod(0o644)
-            said.write_text(said.read_text().replace("sharded 1000", f"sharded {shard}"))
+            set_shard_size(path, shard)
         with subprocess.Popen(["svnadmin", "load", "-q", path], stdin=subprocess.PIPE) as process:
             assert process.stdin
             sources.open_source("mine", SMALL).write(process.stdin)

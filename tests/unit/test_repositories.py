@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from shards import set_shard_size
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.sources import Estimate
@@ -35,14 +36,6 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     facts = load_source(sources.open_source("ruby", SMALL), VARIANTS, into)
     assert facts["revisions"] == 23
     return into
-
-
-def set_shard_size(path: Path, size: int) -> None:
-    """Make the shards small, so that a small repository has something to pack."""
-    fmt = path / "db" / "format"
-    text = fmt.read_text().replace("layout sharded 1000", f"layout sharded {size}")
-    fmt.chmod(0o644)
-    fmt.write_text(text)
 
 
 @pytest.fixture

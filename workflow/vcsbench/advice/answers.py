@@ -51,10 +51,9 @@ def cards(told: Told, terms: Terms, tables: Sequence[Table], asked: Asked) -> li
 
 def _how_plain(card: Card) -> int:
     """0 for an answer to act on, more for what says less: who reads one card only reads the first."""
-    less = (DEPENDS, ALIKE, UNTOLD)
-    if card.answer == NOT_MEASURED:
-        return len(less) + 1
-    return less.index(card.kind) + 1 if card.kind in less else 0
+    less = ("", DEPENDS, ALIKE, UNTOLD, NOT_MEASURED)
+    said = NOT_MEASURED if card.answer == NOT_MEASURED else card.kind
+    return less.index(said) if said in less else 0
 
 
 def _card(question: Question, told: Told, terms: Terms, tables: Sequence[Table]) -> Card:
