@@ -87,22 +87,21 @@ def test_a_pass_leaves_half_of_the_time_to_those_that_know_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "rounds", "scatter", "pct"),
-    [(0.06, 5, 0.09, 15), (0.027, 30, 0.09, 10), (0.03, 5, 0.07, 10), (0.06, 5, math.nan, 10)],
+    ("scatter", "wide", "pct"),
+    [(0.09, 15, 15), (0.09, 12, 12), (0.07, 15, 10), (math.nan, 15, 10), (0.09, 5, 10)],
 )
-def test_where_runs_scatter_much_a_wide_margin_comes_first(
-    error: float, rounds: int, scatter: float, pct: float
+def test_where_runs_scatter_much_a_larger_difference_is_worth_rounds(
+    scatter: float, wide: float, pct: float
 ) -> None:
-    # 9 %, and 15 % takes less; as much, when that is told; 7 %; not known.
     row = {"command": "log", "baseline": "f6", "candidate": "f7", "ratio": 1.0, "call": TOO_NOISY}
-    row |= {"n": rounds, "error": error, "degrees": 60, "twin_sd": 0.0, "within": 1.2}
+    row |= {"n": 5, "error": 0.06, "degrees": 60, "twin_sd": 0.0, "within": 1.2}
     compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
-    terms = Terms({"t": {"compare": compare}}, {}, ["command"], Limits(notable_pct=10))
-    spent = Spent(blocks={"log": OfBlock(rounds=rounds, seconds=rounds, waiting_s=0)})
+    limits = Limits(notable_pct=10, notable_noisy_pct=wide).on_machine(scatter)
+    terms = Terms({"t": {"compare": compare}}, {}, ["command"], limits)
+    spent = Spent(blocks={"log": OfBlock(rounds=5, seconds=5, waiting_s=0)})
     narrow = math.log1p(pct / 100) / (t_quantile(60, 1 - EACH) + t_quantile(60, 1 - 2 * ALIKE))
-    wanted = math.ceil(rounds * (error / narrow) ** 2)
-    given_to = decided([pd.DataFrame([row])], terms, spent, 1000.0, scatter=scatter)
-    assert given_to == ({"log": wanted - rounds}, "")
+    wanted = math.ceil(5 * (0.06 / narrow) ** 2)
+    assert decided([pd.DataFrame([row])], terms, spent, 1000.0) == ({"log": wanted - 5}, "")
 
 
 def test_findings_steer_where_rounds_go_and_keep_no_run_going() -> None:

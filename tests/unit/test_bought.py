@@ -7,7 +7,7 @@ from typing import Any
 from unit.report_files import default_study
 from vcsbench.compare.answers import Comparison
 from vcsbench.compare.budget import account
-from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
+from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY, USUAL
 from vcsbench.evidence.spent import OfBlock, Spent
 from vcsbench.report.bought import bought
 from vcsbench.report.page import build_page
@@ -21,8 +21,8 @@ def one(call: str, wanted: float, within: float = 2.0) -> Comparison:
 def told(*comparisons: Comparison, scatter: float = 0.05, **more: Any) -> dict[str, Any]:
     """What the rule `account` writes of comparisons in a block whose round takes a minute."""
     spent = Spent(30.0, 5.0, {"log/cold": OfBlock(rounds=5, seconds=295, waiting_s=1)})
-    about = {"minutes": 8, "studies": 1, "why": "time is up", "notable_pct": 10}
-    return {**account(comparisons, spent, 100, scatter), **about, **more}
+    about = {"minutes": 8, "studies": 1, "why": "time is up"}
+    return {**account(comparisons, spent, 100, USUAL, scatter), **about, **more}
 
 
 SOME = [one("faster", 5), one(NOT_SHOWN, 9), *(one(TOO_NOISY, n) for n in (6, 7, 8, 45))]
@@ -42,18 +42,22 @@ def test_it_says_what_was_answered_and_what_more_minutes_would_tell() -> None:
     assert ("measuring log/cold", "5", "5 min") in found.spent
 
 
-def test_where_rounds_scatter_much_it_says_what_is_answered_with_a_wider_margin() -> None:
+def test_where_runs_scatter_much_it_says_what_is_worth_noting_here() -> None:
     noisy = [
-        one("faster", 5, 1.5),
-        *(one(TOO_NOISY, 9, at) for at in (1.11, 1.15, 1.16)),
+        one("faster", 5, 1.05),
+        *(one(NOT_SHOWN, 9, at) for at in (1.09, 1.11, 1.15)),
+        one(TOO_NOISY, 9, 1.16),
     ]
     found = bought(told(*noisy, scatter=0.12))
-    assert found and found.sentences[1] == (
-        "Runs of a cell scatter by 13 % here. Where only 15 % is worth noting, 3 are answered "
-        "(notable_pct: 15)."
-    )
-    quiet = bought(told(*(one(TOO_NOISY, 9, at) for at in (1.11, 1.15)), scatter=0.07))
-    assert quiet and not any("scatter" in sentence for sentence in quiet.sentences)
+    assert found and found.sentences[:2] == [
+        "4 of 5 comparisons are answered: 1 differ, 3 show no difference of 15 %; 1 are too noisy to say.",
+        "Runs of a cell scatter by 13 % here, more than 8 %: so 15 % is worth noting (`notable_noisy_pct`), "
+        "and not 10 %; 1 of the 3 show no difference of 10 % either.",
+    ]
+    assert found.sentences[-1].endswith("would tell all of these at 15 %.")
+    quiet = bought(told(*noisy, scatter=0.07))
+    assert quiet and "no difference of 10 %" in quiet.sentences[0]
+    assert not any("scatter" in sentence for sentence in quiet.sentences)
 
 
 def test_what_no_number_of_rounds_tells_is_said() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from project import open_folder
+from vcsbench.compare.decisions import Limits
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
@@ -104,6 +105,17 @@ def test_what_noise_hides() -> None:
     shown = power.shown_pct(0.11, power.rounds_for(0.11, 10))
     assert shown <= 10 < power.shown_pct(0.11, power.rounds_for(0.11, 10) - 1)
     assert power.shown_pct(0.03, 5) < power.shown_pct(0.03, 3) < power.shown_pct(0.1, 3)
+
+
+def test_on_a_noisy_machine_it_is_said_what_is_worth_noting_there() -> None:
+    limits = Limits(notable_pct=10, notable_noisy_pct=15)
+    few, many = power.rounds_for(0.11, 15), power.rounds_for(0.11, 10)
+    assert power.rounds_said(0.11, limits) == (
+        f"10 % differences take some {many} rounds, 15 % ones (what counts where runs scatter by more than "
+        f"8 %) {few}"
+    )
+    assert power.rounds_said(0.07, limits).endswith(f"some {power.rounds_for(0.07, 10)} rounds")
+    assert power.rounds_said(0.11, Limits(10, 10)).endswith(f"{many} rounds")
 
 
 def seen(wall_s: float, times: Sequence[float], **axes: str) -> Seen:

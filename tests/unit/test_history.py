@@ -21,7 +21,7 @@ SLOWER = {**FACTORS, "cache": {"cold": 3.0 * 1.3, "hot-os": 1.0}}
 
 
 def told(now: SyntheticStudy, *names: str) -> dict[str, Any]:
-    return history(names, STUDY, now.results, AXES, USUAL)
+    return history(names, STUDY, now.results, AXES, [], USUAL)
 
 
 def save(name: str, made: SyntheticStudy) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vcsbench.compare.scatter import of_runs
+from vcsbench.compare.decisions import Limits
+from vcsbench.compare.scatter import limits_here, of_runs
 
 
 def frame(
@@ -46,3 +47,11 @@ def test_false_labels_do_not_count() -> None:
 
 def test_one_round_tells_nothing() -> None:
     assert math.isnan(of_runs(frame(0.05, 0.05, 0.0, 1, 1), ["command"]))
+
+
+@pytest.mark.parametrize(("within", "notable"), [(0.09, 15), (0.06, 10)])
+def test_what_is_worth_noting_goes_by_it(within: float, notable: float) -> None:
+    here = limits_here(Limits(), frame(within, 0.0, 0.1, 4), ["command"])
+    assert (here.notable_pct, here.enough_rounds) == (notable, Limits().enough_rounds)
+    coarse = limits_here(Limits(notable_pct=30), frame(within, 0.0, 0.1, 4), ["command"])
+    assert coarse.notable_pct == 30

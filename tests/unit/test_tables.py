@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import AXES, WORK, known_seconds, make_study
-from vcsbench.compare.tables import make_table
+from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY, USUAL, Limits
+from vcsbench.compare.tables import make_table, make_tables
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 
@@ -263,3 +264,14 @@ def test_rounds_that_share_a_host_still_make_a_ratio():
 def test_a_time_of_zero_makes_no_row():
     frame = pd.DataFrame({"format": ["f6", "f7"], "elapsed_s": [1.0, 0.0]})
     assert table_of(frame, FORMATS, FORMAT_ONLY).empty
+
+
+def test_on_a_noisy_machine_a_larger_difference_is_worth_noting(tmp_path):
+    frame = frame_of(tmp_path, noise=0.04, twins=1, factors={})
+    quiet, noisy, wide = (
+        make_tables(frame, {"t": FORMATS}, AXES, BLOCK, limits, scatter)["t"]
+        for limits, scatter in ((USUAL, 0.07), (USUAL, 0.09), (Limits(notable_pct=15), 0.09))
+    )
+    more = noisy[(noisy["call"] == NOT_SHOWN) & (quiet["call"] == TOO_NOISY)]
+    assert len(more) and more["within"].between(1.10, 1.15).all()
+    assert list(noisy["call"]) == list(wide["call"])

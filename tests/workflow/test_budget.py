@@ -32,7 +32,7 @@ COARSE, FINE = 1e9, 0.5
 
 def configure(project: Project, **keys: Any) -> None:
     base: dict[str, Any] = {"repositories": RUBY, "copies": 1, "twins": 1, "grid": GRID}
-    base |= {"rounds": None, "minutes": 0.01, "notable_pct": FINE}
+    base |= {"rounds": None, "minutes": 0.01, "notable_pct": FINE, "notable_noisy_pct": FINE}
     project.configure(**base | keys)
 
 

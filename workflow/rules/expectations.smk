@@ -25,6 +25,7 @@ rule baseline_table:
         "../../envs/python.yaml"
     params:
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
+        block=lambda wildcards: inputs.study_file(wildcards.study).block,
         tables=inputs.tables_of,
         caveats=inputs.caveats_of,
         limits=LIMITS,
@@ -47,6 +48,7 @@ rule history:
     params:
         names=lambda wildcards: EXPECTATIONS.saved(wildcards.study),
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
+        block=lambda wildcards: inputs.study_file(wildcards.study).block,
         limits=LIMITS,
     script:
         "../scripts/history.py"

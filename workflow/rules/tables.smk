@@ -2,11 +2,7 @@
 
 from vcsbench.config.mix import entries_of
 
-# From where on something is concluded (compare.decisions.Limits).
-LIMITS = {
-    "notable_pct": PLAN.config["notable_pct"],
-    "enough_rounds": PLAN.config["thresholds"]["enough_rounds"],
-}
+LIMITS = PLAN.config.limits
 
 
 rule noise:

@@ -1,5 +1,6 @@
 """Write what a study's minutes went to, what they have answered, and what more of them would."""
 
+from dataclasses import replace
 from typing import Any
 
 from vcsbench.compare import budget
@@ -23,12 +24,12 @@ def main() -> None:
     tables = [read_frame(path, NUMBERS) for path in snakemake.input.tables]
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
     costs = spent(frame, terms.block, params.prepared)
-    noise = of_runs(frame, terms.block)
-    found = budget.account(comparisons(tables, terms), costs, cell_rounds, noise)
+    scatter = of_runs(frame, terms.block)
+    here = replace(terms, limits=terms.limits.on_machine(scatter))
+    found = budget.account(comparisons(tables, here), costs, cell_rounds, terms.limits, scatter)
     decisions = [read_json(path) for path in params.decisions]
     why = next((d["why"] for d in reversed(decisions) if "why" in d), "")
     found |= {"minutes": params.minutes, "studies": params.studies, "why": why}
-    found |= {"notable_pct": terms.limits.notable_pct}
     write_json(snakemake.output[0], found)
 
 

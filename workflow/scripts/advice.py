@@ -10,6 +10,7 @@ from vcsbench.advice.recommend import tell
 from vcsbench.advice.work import Counted, add_less_work
 from vcsbench.compare.columns import NUMBERS
 from vcsbench.compare.decisions import Limits
+from vcsbench.compare.scatter import limits_here
 from vcsbench.evidence.frames import read_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.run.rulelog import logged
@@ -20,6 +21,8 @@ snakemake: Any
 with logged(snakemake.log[0]):
     frame = read_measurements(snakemake.input.measurements)
     params = snakemake.params
+    limits = Limits(**params.limits)
+    here = limits_here(limits, frame, params.block)
     for axis, values in params.no_choices.items():
         frame = frame[~frame[axis].isin(values)]
     terms = Terms(
@@ -27,7 +30,7 @@ with logged(snakemake.log[0]):
         given=params.given,
         block=params.block,
         caveats=params.caveats,
-        limits=Limits(**params.limits),
+        limits=here,
     )
     tables = [read_frame(path) for path in snakemake.input.tables]
     told = tell(frame, terms, tables)
@@ -43,7 +46,7 @@ with logged(snakemake.log[0]):
         Counted(definition, read_frame(path, NUMBERS).to_dict("records"))
         for path, definition in zip(snakemake.input.counted, params.counted, strict=True)
     ]
-    add_less_work(advice["recommendations"], counted, terms.order, terms.limits)
+    add_less_work(advice["recommendations"], counted, terms.order, limits)
     text = json.dumps(advice, indent=1, ensure_ascii=False, allow_nan=False)
     write_sealed(snakemake.output.data, text + "\n")
     write_sealed(snakemake.output.markdown, markdown_of(params.title, advice["cards"]))

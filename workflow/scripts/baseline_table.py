@@ -5,6 +5,7 @@ from typing import Any
 
 from vcsbench.compare import against, baselines
 from vcsbench.compare.decisions import Limits
+from vcsbench.compare.scatter import limits_here
 from vcsbench.evidence.frames import write_frame
 from vcsbench.report.markdown import to_markdown
 from vcsbench.run.rulelog import logged
@@ -21,7 +22,8 @@ def main() -> None:
     before = against.side_saved(baseline, study)
     order = params.order
     found = against.cells_of_both(before, now, list(order))
-    table = against.make_table(baseline, found, order, Limits(**params.limits))
+    limits = limits_here(Limits(**params.limits), now.frame, params.block)
+    table = against.make_table(baseline, found, order, limits)
     write_frame(table, snakemake.output.csv)
     notes = against.notes(baseline, before, now, found)
     write_json(snakemake.output.notes, notes)

@@ -3,13 +3,14 @@
 import gc
 import io
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from vcsbench.compare import budget
 from vcsbench.compare.answers import Terms, tables_of
 from vcsbench.compare.asked import asked
-from vcsbench.compare.scatter import of_runs
+from vcsbench.compare.scatter import limits_here
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.evidence.spent import spent
 from vcsbench.plan.passes import ask_for_decision
@@ -35,11 +36,11 @@ def main() -> None:
     text = io.StringIO(measurements(collected).to_csv(index=False))
     frame = read_measurements(text)
     terms = Terms.of(params.terms)
+    terms = replace(terms, limits=limits_here(terms.limits, frame, terms.block))
     costs = spent(frame, terms.block, given.prepared)
     left = budget.left_s(60 * params.minutes, costs, len(given.exports), set_up_s())
     steering = asked(params.findings, frame, terms, params.by)
-    noise = of_runs(frame, terms.block)
-    more, why = budget.decided(tables_of(frame, terms), terms, costs, left, steering, noise)
+    more, why = budget.decided(tables_of(frame, terms), terms, costs, left, steering)
     decision = {
         "gives": bool(more),
         "why": why,

@@ -12,5 +12,6 @@ snakemake: Any
 
 with logged(snakemake.log[0]):
     params, study = snakemake.params, snakemake.wildcards.study
-    found = history(params.names, study, Path("results"), params.order, Limits(**params.limits))
+    limits, results = Limits(**params.limits), Path("results")
+    found = history(params.names, study, results, params.order, params.block, limits)
     write_json(snakemake.output[0], found)

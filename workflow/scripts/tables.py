@@ -1,9 +1,11 @@
 """Write the tables of a study, from its measurements or from its published numbers."""
 
+import math
 from typing import Any
 
 from vcsbench.compare.decisions import Limits
 from vcsbench.compare.published import read_published
+from vcsbench.compare.scatter import of_runs
 from vcsbench.compare.tables import make_tables
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import read_measurements
@@ -17,12 +19,14 @@ snakemake: Any
 def main() -> None:
     """Read, compute, write both files of each."""
     given, params, output = snakemake.input, snakemake.params, snakemake.output
-    definitions, order = params.definitions, params.order
+    definitions, order, limits = params.definitions, params.order, Limits(**params.limits)
+    scatter = math.nan
     if params.published:
         frame = read_published(given.numbers, list(order), params.by, **params.said)
     else:
         frame = read_measurements(given.numbers[0])
-    tables = make_tables(frame, definitions, order, params.block, Limits(**params.limits))
+        scatter = of_runs(frame, params.block)
+    tables = make_tables(frame, definitions, order, params.block, limits, scatter)
     files = zip(tables.items(), output.csv, output.markdown, strict=True)
     for (name, table), csv, markdown in files:
         write_frame(table, csv)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -13,7 +12,16 @@ import pandas as pd
 from vcsbench.compare import answers
 from vcsbench.compare.allotment import allot, outlook
 from vcsbench.compare.answers import Comparison, Terms
-from vcsbench.compare.decisions import ANSWERED, NEVER, TIME_IS_UP, is_difference
+from vcsbench.compare.decisions import (
+    ANSWERED,
+    NEVER,
+    NOT_SHOWN,
+    TIME_IS_UP,
+    USUAL,
+    Limits,
+    is_difference,
+    scatter_pct,
+)
 from vcsbench.evidence.spent import Spent
 
 # A pass takes half of what is left, for the next one knows more; but no less than this, for each decision
@@ -23,10 +31,6 @@ SHORTEST_PASS_S = 60.0
 # and report.
 AROUND_S = 25.0
 AROUND_PER_CELL_ROUND_S = 0.01
-
-# Where single runs of a cell scatter by more than that, rounds go first where they answer most with a wider
-# margin, and it is said as well what is answered with it. In per cent.
-NOISY_PCT, WIDE_PCT = 8.0, 15.0
 
 
 def left_s(seconds: float, spent: Spent, cell_rounds: int, set_up_s: float = 0.0) -> float:
@@ -40,16 +44,10 @@ def decided(
     spent: Spent,
     left: float,
     steering: Sequence[Comparison] = (),
-    scatter: float = math.nan,
 ) -> tuple[Counter[str], str]:
-    """The same as given(), from the tables themselves: where runs scatter much (`scatter`, as scatter.of_runs
-    has it), to what only a wide margin answers first. What is `steering` (asked.asked) has a say in where
-    they go, as long as tables want any."""
+    """The same as given(), from the tables themselves. What is `steering` (asked.asked) has a say in where
+    rounds go, as long as tables want any."""
     found = answers.comparisons(tables, terms)
-    if _pct(scatter) > NOISY_PCT and terms.limits.notable_pct < WIDE_PCT:
-        wide = replace(terms, limits=replace(terms.limits, notable_pct=WIDE_PCT))
-        widely = answers.comparisons(tables, wide)
-        found = found if over(widely) == ANSWERED else widely
     return given(found if over(found) else [*found, *steering], spent, left)
 
 
@@ -71,10 +69,14 @@ def given(comparisons: Sequence[Comparison], spent: Spent, left: float) -> tuple
 
 
 def account(
-    comparisons: Sequence[Comparison], spent: Spent, cell_rounds: int, scatter: float = math.nan
+    comparisons: Sequence[Comparison],
+    spent: Spent,
+    cell_rounds: int,
+    limits: Limits = USUAL,
+    scatter: float = math.nan,
 ) -> dict[str, Any]:
-    """What the minutes went to, what they have answered, and what more of them would; `scatter` as decided()
-    has it."""
+    """What the minutes went to, what they have answered, and what more of them would. `limits` are those of
+    the configuration, `scatter` what runs scatter by here (scatter.of_runs)."""
     return {
         "spent_s": {
             "preparation": round(spent.preparation_s, 1),
@@ -82,7 +84,8 @@ def account(
             "waiting": round(spent.waiting_s, 1),
         },
         "around_s": AROUND_S + AROUND_PER_CELL_ROUND_S * cell_rounds,
-        "wide": _wide(comparisons, _pct(scatter)),
+        "notable_pct": limits.on_machine(scatter).notable_pct,
+        "noisy": _noisy(comparisons, limits, scatter),
         "blocks": [_of_block(name, comparisons, spent) for name in spent.blocks],
         "tables": {
             name: _counts([one for one in comparisons if one.table == name])
@@ -95,17 +98,21 @@ def account(
     }
 
 
-def _pct(scatter: float) -> float:
-    return 0.0 if math.isnan(scatter) else 100 * math.expm1(scatter)
-
-
-def _wide(comparisons: Sequence[Comparison], scatter_pct: float) -> dict[str, float] | None:
-    """How many comparisons are answered where only WIDE_PCT is worth noting; None where runs scatter
-    little."""
-    if scatter_pct <= NOISY_PCT:
+def _noisy(
+    comparisons: Sequence[Comparison], limits: Limits, scatter: float
+) -> dict[str, float] | None:
+    """What the machine's noise makes of what is worth noting, and how many comparisons show no difference of
+    what is worth noting elsewhere; None where it makes nothing of it."""
+    if limits.on_machine(scatter) == limits:
         return None
-    answered = sum(one.answered or one.within <= 1 + WIDE_PCT / 100 for one in comparisons)
-    return {"scatter_pct": scatter_pct, "pct": WIDE_PCT, "answered": answered}
+    closely = sum(
+        one.call == NOT_SHOWN and one.within <= 1 + limits.notable_pct / 100 for one in comparisons
+    )
+    return {
+        "scatter_pct": scatter_pct(scatter),
+        "elsewhere_pct": limits.notable_pct,
+        "alike": closely,
+    }
 
 
 def _of_block(name: str, comparisons: Sequence[Comparison], spent: Spent) -> dict[str, Any]:

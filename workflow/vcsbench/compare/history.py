@@ -14,6 +14,7 @@ from vcsbench.compare.against import SAME_RUNS, Side, ThenAndNow
 from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY, Limits, is_difference
 from vcsbench.compare.intervals import ratio_interval
 from vcsbench.compare.reduction import MEAN, by_round
+from vcsbench.compare.scatter import limits_here
 from vcsbench.errors import UserError
 from vcsbench.evidence.frames import grouped
 from vcsbench.metrics import DEFAULT
@@ -31,6 +32,7 @@ def history(
     study: str,
     results: Path,
     order: Mapping[str, list[str]],
+    block: Sequence[str],
     limits: Limits,
 ) -> dict[str, Any]:
     """The history of a study: `times`, `points` and `unread` (a sentence for each baseline that is not read).
@@ -43,6 +45,25 @@ def history(
 
     A call is that of the cell against the same cell the time before on that host, by the rule of every table.
     """
+    found, unread = _read(names, study, results)
+    axes = list(order)
+    times: list[dict[str, Any]] = []
+    points: list[dict[str, Any]] = []
+    lines: dict[tuple[str, ...], int] = {}
+    for number, saved in enumerate(found):
+        before = _before(saved, found[:number])
+        both = against.cells_of_both(before.side, saved.side, axes) if before else []
+        here = limits_here(limits, saved.side.frame, block)
+        calls = _calls(before.name, both, order, here) if before else {}
+        _draw_on(lines, both, axes)
+        points += _points(saved, axes, calls, lines)
+        times.append(_time(saved, before, list(calls.values())))
+    return {"times": times, "points": points if len(times) > 1 else [], "unread": unread}
+
+
+def _read(names: Sequence[str], study: str, results: Path) -> tuple[list[Saved], list[str]]:
+    """The saved baselines, the oldest first, and what is measured now if it is later; and why others are not
+    read."""
     found, unread = [], []
     for name in names:
         try:
@@ -53,18 +74,7 @@ def history(
     now = Saved(baselines.NOW, against.side_now(study, results))
     if not found or _is_later(found[-1], now):
         found.append(now)
-    axes = list(order)
-    times: list[dict[str, Any]] = []
-    points: list[dict[str, Any]] = []
-    lines: dict[tuple[str, ...], int] = {}
-    for number, saved in enumerate(found):
-        before = _before(saved, found[:number])
-        both = against.cells_of_both(before.side, saved.side, axes) if before else []
-        calls = _calls(before.name, both, order, limits) if before else {}
-        _draw_on(lines, both, axes)
-        points += _points(saved, axes, calls, lines)
-        times.append(_time(saved, before, list(calls.values())))
-    return {"times": times, "points": points if len(times) > 1 else [], "unread": unread}
+    return found, unread
 
 
 def _is_later(last: Saved, now: Saved) -> bool:

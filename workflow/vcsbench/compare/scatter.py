@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from vcsbench.compare.decisions import Limits
 from vcsbench.compare.reduction import that_count
 from vcsbench.metrics import DEFAULT
 
@@ -31,3 +32,9 @@ def of_runs(frame: pd.DataFrame, block: Sequence[str]) -> float:
     within = cells["var"].fillna(0) * (1 - 1 / cells["count"])
     known = (within + cells["means"]).dropna()
     return math.sqrt(float(known.median())) if len(known) else math.nan
+
+
+def limits_here(limits: Limits, frame: pd.DataFrame, block: Sequence[str]) -> Limits:
+    """From where on something is concluded of the measurements in a frame: on a noisy machine a larger
+    difference is worth noting."""
+    return limits.on_machine(of_runs(frame, block))

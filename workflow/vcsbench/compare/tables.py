@@ -44,6 +44,7 @@ def make_tables(
     order: Mapping[str, list[str]],
     block: Sequence[str],
     limits: Limits = USUAL,
+    scatter: float = math.nan,
 ) -> dict[str, pd.DataFrame]:
     """Tables of a study by name, each with the columns of columns.py: its keys are the axes but for the
     compared one, and what its `by` names; its cells are those that its `where` names.
@@ -51,10 +52,16 @@ def make_tables(
     `frame` has a column per axis and either the columns of the measurements or one per published
     metric; `order` has the study's axes and their values in order; rows are sorted by it. Cells that agree on
     the axes of `block` are measured side by side. A cell, or a pair of cells, with no number has no row.
+    `scatter` is what runs scatter by (scatter.of_runs): by it goes what is worth noting, of what has noise.
     """
     shared = Reductions(frame, order, block)
     return {
-        name: _made(name, definition, shared.of(definition), limits)
+        name: _made(
+            name,
+            definition,
+            shared.of(definition),
+            limits if metric_in(definition).exact else limits.on_machine(scatter),
+        )
         for name, definition in definitions.items()
     }
 

@@ -37,6 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "time_limit_s": 600,
     "twins": 1,
     "notable_pct": 10,
+    "notable_noisy_pct": 15,
     "thresholds": THRESHOLDS,
 }
 
@@ -61,6 +62,12 @@ class Config:
         """How long a run may take; None where its rounds are fixed."""
         each = [self.minutes_of(study) for study in self.studies]
         return None if self["rounds"] else sum(minutes or 0.0 for minutes in each)
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """From where on something is concluded (compare.decisions.Limits), as plain data."""
+        values = {key: self[key] for key in ("notable_pct", "notable_noisy_pct")}
+        return values | {"enough_rounds": self["thresholds"]["enough_rounds"]}
 
     def minutes_of(self, study: str) -> float | None:
         """What a study has of that: its own minutes, or an even share of the run's."""

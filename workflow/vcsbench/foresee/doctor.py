@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping
 
 from vcsbench import words
+from vcsbench.compare.decisions import Limits
 from vcsbench.foresee import power
 from vcsbench.foresee.abilities import BEWARE, HAS, LACKS, WITHOUT, Found, look
 from vcsbench.foresee.calibration import Say
@@ -58,11 +59,10 @@ def _noise(plan: Plan, shelf: Shelf, say: Say) -> Iterator[str]:
     there = {name: folder for name, folder in folders.items() if folder.is_dir()}
     on_devices = {n: f for n, f in there.items() if mount_of(f).filesystem not in IN_MEMORY}
     noise = listen(on_devices, say)
-    share, notable = scatter(noise.runs), plan.config["notable_pct"]
-    rounds = power.rounds_for(share, notable)
+    share = scatter(noise.runs)
     yield (
         f"runs of {statistics.median(noise.runs):.1f} s scatter by {100 * share:.0f} % here: "
-        f"{notable:g} % differences take some {rounds} rounds"
+        f"{power.rounds_said(share, Limits(**plan.config.limits))}"
     )
     for name, device in noise.devices.items():
         yield from _device(name, device)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from vcsbench import words
 from vcsbench.axes.values import found_out
+from vcsbench.compare.decisions import Limits
 from vcsbench.foresee import power
 from vcsbench.foresee.calibration import LIMIT_S, Say, calibrate
 from vcsbench.foresee.costs import Costs, seen_here
@@ -75,7 +76,6 @@ def _time(plan: Plan, told: Forecast) -> Iterator[str]:
 
 
 def _shown(plan: Plan, costs: Costs, number: int, say: Say) -> Iterator[str]:
-    notable = plan.config["notable_pct"]
     seen = _scatter_of_results(costs)
     if seen:
         share, whence = seen, "as earlier results do"
@@ -90,8 +90,7 @@ def _shown(plan: Plan, costs: Costs, number: int, say: Say) -> Iterator[str]:
         yield f"  {number} rounds show differences of {size} and more between two cells;"
     else:
         yield f"  nothing is concluded from fewer than {enough:g} rounds (`thresholds.enough_rounds`);"
-    needed = power.rounds_for(share, notable)
-    yield f"  differences of {notable:g} % (`notable_pct`) take some {needed} rounds."
+    yield f"  {power.rounds_said(share, Limits(**plan.config.limits))}."
 
 
 def _scatter_of_results(costs: Costs) -> float:

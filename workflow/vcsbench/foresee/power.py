@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 
+from vcsbench.compare.decisions import NOISY_PCT, Limits
 from vcsbench.compare.family import detectable
 
 # Errors are learned over the comparisons of a kind together, which are at least so many.
@@ -25,6 +26,18 @@ def shown_pct(scatter: float, rounds: int) -> float:
     error = math.log1p(scatter) * math.sqrt(2 / rounds)
     degrees = LEARNED_FROM * (rounds - 1)
     return 100 * math.expm1(min(float(detectable(error, degrees)), LARGEST))
+
+
+def rounds_said(scatter: float, limits: Limits) -> str:
+    """`10 % differences take some 40 rounds`, and on a noisy machine how many it takes to show what is worth
+    noting there."""
+    notable = dict.fromkeys(
+        [limits.notable_pct, limits.on_machine(math.log1p(scatter)).notable_pct]
+    )
+    first, *more = ((f"{pct:g} %", rounds_for(scatter, pct)) for pct in notable)
+    noisy = f" (what counts where runs scatter by more than {NOISY_PCT:g} %)"
+    also = "".join(f", {pct} ones{noisy} {rounds}" for pct, rounds in more)
+    return f"{first[0]} differences take some {first[1]} rounds{also}"
 
 
 def rounds_for(scatter: float, difference_pct: float) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from vcsbench import words
-from vcsbench.compare.decisions import ANSWERED, NEVER, TIME_IS_UP
+from vcsbench.compare.decisions import ANSWERED, NEVER, NOISY_PCT, TIME_IS_UP
 
 ENDED = {
     ANSWERED: "The run ended because no comparison needs more rounds.",
@@ -79,10 +79,11 @@ def _sentences(account: Mapping[str, Any], ahead: Sequence[Mark]) -> Iterator[st
         f"{different + alike} of {words.count_of(all_of, 'comparison')} are answered: {different} differ, "
         f"{alike} show no difference of {notable}; {all_of - different - alike} are too noisy to say."
     )
-    if wide := account.get("wide"):
+    if noisy := account.get("noisy"):
         yield (
-            f"Runs of a cell scatter by {wide['scatter_pct']:.0f} % here. Where only {wide['pct']:g} % is "
-            f"worth noting, {wide['answered']:g} are answered (notable_pct: {wide['pct']:g})."
+            f"Runs of a cell scatter by {noisy['scatter_pct']:.0f} % here, more than {NOISY_PCT:g} %: so "
+            f"{notable} is worth noting (`notable_noisy_pct`), and not {noisy['elsewhere_pct']:g} %; "
+            f"{noisy['alike']:g} of the {alike} show no difference of {noisy['elsewhere_pct']:g} % either."
         )
     if account["minutes"] is None:
         yield "All cells were measured in the same number of rounds, as the configuration says."
