@@ -21,7 +21,7 @@ def one(call: str, wanted: float, within: float = 2.0) -> Comparison:
 def told(*comparisons: Comparison, scatter: float = 0.05, **more: Any) -> dict[str, Any]:
     """What the rule `account` writes of comparisons in a block whose round takes a minute."""
     spent = Spent(30.0, 5.0, {"log/cold": OfBlock(rounds=5, seconds=295, waiting_s=1)})
-    about = {"minutes": 8, "studies": 1, "why": "time is up"}
+    about = {"minutes": 8, "studies": 1, "why": "time is up", "twins_sd": 0.0}
     return {**account(comparisons, spent, 100, USUAL, scatter), **about, **more}
 
 
@@ -51,13 +51,22 @@ def test_where_runs_scatter_much_it_says_what_is_worth_noting_here() -> None:
     found = bought(told(*noisy, scatter=0.12))
     assert found and found.sentences[:2] == [
         "4 of 5 comparisons are answered: 1 differ, 3 show no difference of 15 %; 1 are too noisy to say.",
-        "Runs of a cell scatter by 13 % here, more than 8 %: so 15 % is worth noting (`notable_noisy_pct`), "
+        "Runs of a cell scatter by 13 % here, more than 8 %: so 15 % is worth noting (notable_noisy_pct), "
         "and not 10 %; 1 of the 3 show no difference of 10 % either.",
     ]
     assert found.sentences[-1].endswith("would tell all of these at 15 %.")
     quiet = bought(told(*noisy, scatter=0.07))
     assert quiet and "no difference of 10 %" in quiet.sentences[0]
     assert not any("scatter" in sentence for sentence in quiet.sentences)
+
+
+def test_what_twins_differ_by_is_said_where_it_is_in_every_error() -> None:
+    found = bought(told(*SOME, twins_sd=0.036))
+    assert found and found.sentences[1].startswith(
+        "Twins, the same cell twice, differ by 3.7 % beyond"
+    )
+    quiet = bought(told(*SOME))
+    assert quiet and not any("Twins" in sentence for sentence in quiet.sentences)
 
 
 def test_what_no_number_of_rounds_tells_is_said() -> None:

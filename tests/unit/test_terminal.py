@@ -33,6 +33,7 @@ ACCOUNT: dict[str, Any] = {
     "notable_pct": 10,
     "minutes": 15,
     "why": "",
+    "twins_sd": 0.0,
     "studies": 1,
     "spent_s": {"preparation": 60, "measuring": 600, "waiting": 1},
     "blocks": [],

@@ -30,6 +30,9 @@ def main() -> None:
     decisions = [read_json(path) for path in params.decisions]
     why = next((d["why"] for d in reversed(decisions) if "why" in d), "")
     found |= {"minutes": params.minutes, "studies": params.studies, "why": why}
+    found["twins_sd"] = max(
+        (sd for table in tables for sd in table["twin_sd"].dropna()), default=0.0
+    )
     write_json(snakemake.output[0], found)
 
 
