@@ -7,6 +7,7 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from vcsbench.axes.config import to_type
 from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
 from vcsbench.compare.tables import make_table
 from vcsbench.metrics import DEFAULT, metric_of
+from vcsbench.run import inputs
 
 FASTER = "faster"
 PACK = {
@@ -280,6 +282,15 @@ def test_what_to_type_for_a_server_configuration_is_what_was_measured() -> None:
     assert to_type(root, "medium") == (
         "svnserve --threads --memory-cache-size 256. httpd SVNInMemoryCacheSize 262144"
     )
+
+
+@pytest.mark.parametrize("study", ["own-repository", "fsfs-san-2014"])
+def test_what_to_type_is_known_of_some_server_configurations_as_of_all(study: str) -> None:
+    root = Path(__file__).parents[2]
+    here: Any = SimpleNamespace(root=root, servers=["default", "tuned"])
+    typed = inputs.typed_of(SimpleNamespace(study=study), here)["config"]
+    assert list(typed) == ["default", "tuned"] and "--cache-revprops yes" in typed["tuned"]
+    assert inputs.typed_of(SimpleNamespace(study="tree-building-2007"), here) == {}
 
 
 def test_too_few_rounds_are_not_called_scatter() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.axes import values
+from vcsbench.axes.config import AXIS as SERVER_CONFIG
 from vcsbench.axes.config import to_type
 from vcsbench.axes.here import Here
 from vcsbench.compare.statistic import STATISTIC
@@ -153,10 +154,10 @@ def caveats_of(wildcards: Any) -> dict[str, str]:
 
 
 def typed_of(wildcards: Any, here: Here) -> dict[str, dict[str, str]]:
-    """What to type for each server configuration, of the axes that have some as their values."""
-    axes = study_file(wildcards.study).axes_of("servers")
-    typed = {name: to_type(here.root, name) for name in here.servers} if axes else {}
-    return dict.fromkeys(axes, typed)
+    """What to type for each server configuration, where a study has them as an axis, all or some."""
+    if SERVER_CONFIG.name not in study_file(wildcards.study).axes:
+        return {}
+    return {SERVER_CONFIG.name: {name: to_type(here.root, name) for name in here.servers}}
 
 
 def no_choices_of(wildcards: Any) -> dict[str, list[str]]:
