@@ -97,7 +97,11 @@ def test_columns_and_expectation():
         ([2.0, 2.01, 1.99, 2.0, 2.02], "reproduced", ""),
         ([1.0, 1.01, 0.99, 1.0, 1.02], "differs", ""),
         ([3.0, 3.01, 2.99, 3.0, 3.02], "differs", ""),
-        ([1.7, 1.9, 1.75, 1.85, 1.8], "inconclusive", "interval: it crosses a bound"),
+        (
+            [1.7, 1.9, 1.75, 1.85, 1.802],
+            "inconclusive",
+            "interval: it crosses a bound, on which the value lies",
+        ),
         ([1.0, 1.01, 0.99, 1.0], "inconclusive", "low n: 4 rounds"),
         ([2.0], "inconclusive", "low n: 1 round"),
     ],
@@ -105,6 +109,15 @@ def test_columns_and_expectation():
 def test_verdict(ratios, verdict, why):
     row = verdict_of(measured(ratios))
     assert (row["verdict"], row["why"]) == (verdict, why)
+
+
+def test_it_is_said_what_an_inconclusive_one_takes():
+    row = verdict_of(measured([1.75, 1.95, 1.8, 1.9, 1.85]))
+    half = math.log(row["high"] / row["measured"])
+    wanted = math.ceil(5 * (half / math.log(row["measured"] / 1.8)) ** 2)
+    assert 10 < wanted < 30
+    said = f"interval: it crosses a bound; some {wanted} rounds would tell, and it has 5"
+    assert (row["verdict"], row["why"]) == ("inconclusive", said)
 
 
 @pytest.mark.parametrize(

@@ -16,17 +16,13 @@ from typing import Any
 import pandas as pd
 
 from vcsbench.compare.answers import Comparison, Terms
-from vcsbench.compare.bounds import distance
+from vcsbench.compare.bounds import rounds_wanted
 from vcsbench.compare.evaluation import Basis, evaluate
 from vcsbench.compare.findings import rounds_of, without_statistic
-from vcsbench.compare.intervals import t_quantile
 from vcsbench.compare.noise import noise_of
 from vcsbench.compare.selection import involved
 from vcsbench.metrics import metric_of
 from vcsbench.plan.passes import block_name
-
-# Of an interval of 95 %.
-TAIL = 0.025
 
 
 def asked(
@@ -59,9 +55,7 @@ def _asked(
     found = evaluate(finding, rounds, keys, basis).estimate
     if not found.n > 1 or math.isnan(found.error) or "to" in finding.get("compare", {}):
         return
-    room = distance(finding, found.value)
-    half = t_quantile(found.degrees, 1 - TAIL) * found.error
-    wanted = math.ceil(found.n * (half / room) ** 2) if room else math.inf
+    wanted = rounds_wanted(finding, found)
     cells = involved(finding, rounds, keys)[[*keys]].drop_duplicates()
     names = [block_name(terms.block, dict(zip(keys, row, strict=True))) for row in cells.to_numpy()]
     for block, number in Counter(names).items():

@@ -8,12 +8,15 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.compare.decisions import Limits
-from vcsbench.compare.intervals import Estimate
+from vcsbench.compare.intervals import Estimate, t_quantile
 
 REPRODUCED, DIFFERS = "reproduced", "differs"
 INCONCLUSIVE, NOT_MEASURED = "inconclusive", "not measured"
 
 Finding = Mapping[str, Any]
+
+# A value that so many rounds would not tell from a bound lies on it.
+ROUNDS_AT_MOST = 1000
 
 
 def values_of(wanted: Any) -> list[str]:
@@ -47,6 +50,14 @@ def distance(finding: Finding, value: float) -> float:
     return min((abs(on(value) - on(bound)) for bound in bounds), default=math.inf)
 
 
+def rounds_wanted(finding: Finding, measured: Estimate) -> float:
+    """The rounds by which an interval would cross no bound, if value and scatter stay as they are; infinite
+    where the value lies on one."""
+    room = distance(finding, measured.value)
+    half = t_quantile(measured.degrees) * measured.error
+    return math.ceil(measured.n * (half / room) ** 2) if room else math.inf
+
+
 def verdict_of(finding: Finding, measured: Estimate, limits: Limits) -> tuple[str, tuple[str, ...]]:
     """The verdict on a measured value, by its interval alone, and what there is to say of it: why it is
     inconclusive, or that it is the other way round."""
@@ -58,9 +69,19 @@ def verdict_of(finding: Finding, measured: Estimate, limits: Limits) -> tuple[st
         return REPRODUCED, ()
     low, high = _bounds(finding)
     if not (measured.high < low or measured.low > high):
-        return INCONCLUSIVE, ("interval: it crosses a bound",)
+        return INCONCLUSIVE, (f"interval: it crosses a bound{_how_long(finding, measured)}",)
     reverse = measured.high < 1 < low or high < 1 < measured.low
     return DIFFERS, ("the other way round",) if "compare" in finding and reverse else ()
+
+
+def _how_long(finding: Finding, measured: Estimate) -> str:
+    """What it would take until an interval crosses no bound, as a clause."""
+    if not measured.error > 0:
+        return ""
+    wanted = rounds_wanted(finding, measured)
+    if wanted > ROUNDS_AT_MOST:
+        return ", on which the value lies"
+    return f"; some {wanted:.0f} rounds would tell, and it has {measured.n}"
 
 
 def _bounds(finding: Finding) -> tuple[float, float]:
