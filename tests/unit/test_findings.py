@@ -9,9 +9,12 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import WORK
+from vcsbench.compare import bounds
 from vcsbench.compare.bounds import holds
+from vcsbench.compare.decisions import USUAL
 from vcsbench.compare.evaluation import Basis
 from vcsbench.compare.findings import verdicts
+from vcsbench.compare.intervals import ratio
 from vcsbench.compare.noise import Noise
 from vcsbench.compare.published import read_published
 from vcsbench.compare.variances import Part
@@ -118,6 +121,12 @@ def test_it_is_said_what_an_inconclusive_one_takes():
     assert 10 < wanted < 30
     said = f"interval: it crosses a bound; some {wanted} rounds would tell, and it has 5"
     assert (row["verdict"], row["why"]) == ("inconclusive", said)
+
+
+def test_an_interval_of_which_hardly_anything_is_known_takes_rounds_without_end():
+    hardly = ratio(math.log(1.8001), 0.5, 0.001, 5)
+    word, (why,) = bounds.verdict_of(finding(), hardly, USUAL)
+    assert (word, why) == ("inconclusive", "interval: it crosses a bound, on which the value lies")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Write what a study's minutes went to, what they have answered, and what more of them would."""
 
-from dataclasses import replace
 from typing import Any
 
 from vcsbench.compare import budget
@@ -25,8 +24,8 @@ def main() -> None:
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
     costs = spent(frame, terms.block, params.prepared)
     scatter = of_runs(frame, terms.block)
-    here = replace(terms, limits=terms.limits.on_machine(scatter))
-    found = budget.account(comparisons(tables, here), costs, cell_rounds, terms.limits, scatter)
+    told = comparisons(tables, terms.on_machine(scatter))
+    found = budget.account(told, costs, cell_rounds, terms.limits, scatter)
     decisions = [read_json(path) for path in params.decisions]
     why = next((d["why"] for d in reversed(decisions) if "why" in d), "")
     found |= {"minutes": params.minutes, "studies": params.studies, "why": why}

@@ -3,14 +3,13 @@
 import gc
 import io
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from vcsbench.compare import budget
 from vcsbench.compare.answers import Terms, tables_of
 from vcsbench.compare.asked import asked
-from vcsbench.compare.scatter import limits_here
+from vcsbench.compare.scatter import of_runs
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.evidence.spent import spent
 from vcsbench.plan.passes import ask_for_decision
@@ -36,7 +35,7 @@ def main() -> None:
     text = io.StringIO(measurements(collected).to_csv(index=False))
     frame = read_measurements(text)
     terms = Terms.of(params.terms)
-    terms = replace(terms, limits=limits_here(terms.limits, frame, terms.block))
+    terms = terms.on_machine(of_runs(frame, terms.block))
     costs = spent(frame, terms.block, given.prepared)
     left = budget.left_s(60 * params.minutes, costs, len(given.exports), set_up_s())
     steering = asked(params.findings, frame, terms, params.by)

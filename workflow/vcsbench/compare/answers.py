@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -64,6 +64,10 @@ class Terms:
     def of(cls, given: Mapping[str, Any]) -> Terms:
         """From plain data, as a rule's params have it."""
         return cls(**{**given, "limits": Limits(**given["limits"])})
+
+    def on_machine(self, scatter: float) -> Terms:
+        """The same on a machine whose runs scatter so (Limits.on_machine)."""
+        return replace(self, limits=self.limits.on_machine(scatter))
 
 
 def tables_of(frame: pd.DataFrame, terms: Terms) -> list[pd.DataFrame]:

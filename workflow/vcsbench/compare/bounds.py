@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from vcsbench import words
 from vcsbench.compare.decisions import Limits
-from vcsbench.compare.intervals import Estimate, t_quantile
+from vcsbench.compare.intervals import Estimate
 
 REPRODUCED, DIFFERS = "reproduced", "differs"
 INCONCLUSIVE, NOT_MEASURED = "inconclusive", "not measured"
@@ -45,7 +45,7 @@ def holds(finding: Finding, value: float) -> bool:
 
 def distance(finding: Finding, value: float) -> float:
     """How far a value is from the nearest bound: of a comparison, as a difference of logarithms."""
-    on = math.log if "compare" in finding else float
+    on = _measured_on(finding)
     bounds = [bound for bound in _bounds(finding) if math.isfinite(bound) and bound > 0]
     return min((abs(on(value) - on(bound)) for bound in bounds), default=math.inf)
 
@@ -53,8 +53,8 @@ def distance(finding: Finding, value: float) -> float:
 def rounds_wanted(finding: Finding, measured: Estimate) -> float:
     """The rounds by which an interval would cross no bound, if value and scatter stay as they are; infinite
     where the value lies on one."""
-    room = distance(finding, measured.value)
-    half = t_quantile(measured.degrees) * measured.error
+    on, room = _measured_on(finding), distance(finding, measured.value)
+    half = (on(measured.high) - on(measured.low)) / 2
     return math.ceil(measured.n * (half / room) ** 2) if room else math.inf
 
 
@@ -82,6 +82,11 @@ def _how_long(finding: Finding, measured: Estimate) -> str:
     if wanted > ROUNDS_AT_MOST:
         return ", on which the value lies"
     return f"; some {wanted:.0f} rounds would tell, and it has {measured.n}"
+
+
+def _measured_on(finding: Finding) -> Callable[[float], float]:
+    """What a value is measured on: ratios have logarithms, by which their intervals are even, too."""
+    return math.log if "compare" in finding else float
 
 
 def _bounds(finding: Finding) -> tuple[float, float]:

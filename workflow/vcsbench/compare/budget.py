@@ -17,7 +17,6 @@ from vcsbench.compare.decisions import (
     NEVER,
     NOT_SHOWN,
     TIME_IS_UP,
-    USUAL,
     Limits,
     is_difference,
     scatter_pct,
@@ -72,8 +71,8 @@ def account(
     comparisons: Sequence[Comparison],
     spent: Spent,
     cell_rounds: int,
-    limits: Limits = USUAL,
-    scatter: float = math.nan,
+    limits: Limits,
+    scatter: float,
 ) -> dict[str, Any]:
     """What the minutes went to, what they have answered, and what more of them would. `limits` are those of
     the configuration, `scatter` what runs scatter by here (scatter.of_runs)."""

@@ -53,8 +53,10 @@ def history(
     for number, saved in enumerate(found):
         before = _before(saved, found[:number])
         both = against.cells_of_both(before.side, saved.side, axes) if before else []
-        here = limits_here(limits, saved.side.frame, block)
-        calls = _calls(before.name, both, order, here) if before else {}
+        calls = {}
+        if before:
+            here = limits_here(limits, saved.side.frame, block)
+            calls = _calls(before.name, both, order, here)
         _draw_on(lines, both, axes)
         points += _points(saved, axes, calls, lines)
         times.append(_time(saved, before, list(calls.values())))
