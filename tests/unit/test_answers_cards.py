@@ -145,6 +145,31 @@ def test_what_few_cases_tell_is_not_called_an_answer_to_all() -> None:
     assert found.costs == ["Not told, for runs scatter too much: http; file."]
 
 
+def test_what_is_best_elsewhere_is_no_answer_where_it_was_not_measured() -> None:
+    found = card(
+        case("slow", "fast", 1.2, command="log"),
+        case("fast", "medium", 3.0, command="export"),
+        given={},
+    )
+    assert found.answer == "it depends on command"
+    assert found.parts == ["log: slow, 1.20 times as fast", "export: fast, 3.00 times as fast"]
+    assert found.gain.startswith("slow: at the most 1.20 times as fast as fast")
+
+
+def test_what_is_best_of_three_wins_where_it_was_compared() -> None:
+    found = card(
+        case("f8", "f7", 1.2, command="log"),
+        case("f8", "f6", 1.5, command="log"),
+        case("f7", "f6", 1.3, command="log"),
+        given={},
+    )
+    assert (found.answer, found.said) == (
+        "f8",
+        "f8 is faster in 2 of 3 cases and slower in none.",
+    )
+    assert "the least of these 2: 1.20 times" in found.gain
+
+
 def test_several_values_at_one_place_are_told_apart() -> None:
     untold = [case(new, "f6", 1.02, TOO_NOISY, ra="svn") for new in ("f7", "f8")]
     found = card(case("f8", "f6", 2.0, ra="http"), *untold)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from vcsbench.advice.cases import Case, by_values, depends_on, sides_of
+from vcsbench.advice.cases import Case, by_values, depends_on, meet, sides_of
 from vcsbench.advice.sentences import NAMED, Sentences, factor
 from vcsbench.compare.bounds import NOT_MEASURED
 from vcsbench.compare.decisions import USUAL, Limits
@@ -118,27 +118,34 @@ class Teller:
             card = Card(question.axis, question.ask, kind, kind, self._nothing_clear())
             return self._with(card, [], self._quiet() if kind == UNTOLD else [])
         good = sides.good
-        if not good:
+        wins = [case for case in sides.clear if case.better in good]
+        if not good or any(self._is_elsewhere(case, good) for case in sides.clear):
             return self._depends()
-        others = [case.worse for case in sides.clear if case.worse not in good]
+        others = [case.worse for case in wins if case.worse not in good]
         kind, answer = question.answer(good)
-        said = f"{enumeration(good, 'or')} {self.words.is_better} in {self._of(sides.clear)}"
+        said = f"{enumeration(good, 'or')} {self.words.is_better} in {self._of(wins)}"
         said += f" and {self.words.worse} in none." if others else "."
-        if len(sides.clear) < MOST * len(self.cases):
+        if len(wins) < MOST * len(self.cases):
             kind = answer = DEPENDS
             said = f"Only in some cases: {said}"
-        card = Card(
-            question.axis, question.ask, kind, answer, said, capital(self._gain(sides.clear))
-        )
-        return replace(self._with(card, good, self._quiet()), parts=self._apart())
+        card = Card(question.axis, question.ask, kind, answer, said, capital(self._gain(wins)))
+        return replace(self._with(card, good, self._quiet()), parts=self._apart(wins))
 
-    def _apart(self) -> list[str]:
+    def _is_elsewhere(self, case: Case, good: Sequence[str]) -> bool:
+        """Whether a case was won by what is none of the best values where none of these was measured: what is
+        best elsewhere is nothing to choose there."""
+        return case.better not in good and not any(
+            {other.better, other.worse} & set(good) and meet(other, case, self.told)
+            for other in self.cases
+        )
+
+    def _apart(self, wins: Sequence[Case]) -> list[str]:
         """What a plain answer gains, for each value of the axis that the question names for that."""
         axis = self.question.given.get("apart", "")
         if axis not in self.told:
             return []
         whole = by_values(self.cases, [axis])
-        clear = by_values(self.sides.clear, [axis])
+        clear = by_values(wins, [axis])
         return [self._part({axis: v[0]}, clear[v], len(whole[v])) for v in whole if v in clear]
 
     def _with(self, card: Card, values: Sequence[str], costs: list[str]) -> Card:

@@ -113,7 +113,7 @@ def depends_on(clear: Sequence[Case], axes: Sequence[str]) -> tuple[str, ...]:
     against = list(_contrary(clear))
     for size in range(1, len(axes) + 1):
         for some in combinations(axes, size):
-            if not any(_meet(one, other, some) for one, other in against):
+            if not any(meet(one, other, some) for one, other in against):
                 return some
     return ()
 
@@ -137,7 +137,7 @@ def _contrary(clear: Sequence[Case]) -> Iterator[tuple[Case, Case]]:
             yield one, other
 
 
-def _meet(one: Case, other: Case, axes: Sequence[str]) -> bool:
+def meet(one: Case, other: Case, axes: Sequence[str]) -> bool:
     """Whether two cases may have the same values of these axes."""
     return all(
         axis not in one.where
