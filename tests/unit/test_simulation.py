@@ -44,7 +44,7 @@ def test_twins_that_differ_are_in_the_intervals(simulation):
     case = simulation.Case(10, 4, twins="differ")
     measured, _ = simulation.made(case, 0.0, np.random.default_rng(1))
     noise = simulation.learned(measured)
-    assert math.sqrt(noise.twins.variance) == pytest.approx(simulation.TWIN_SD, rel=0.6)
+    assert math.sqrt(noise.twins.variance) == pytest.approx(simulation.TWIN_SD["differ"], rel=0.6)
 
 
 def test_stopping_by_width_makes_no_more_false_calls(simulation):

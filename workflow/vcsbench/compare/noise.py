@@ -6,8 +6,8 @@ Three variances, each with its degrees of freedom, make the error of every compa
   cells make one another steadier (variances);
 - of averages over several pairs of cells, how much more or less they scatter than their cells by themselves
   would make them: what moves together in a round does not average out;
-- of twins, two cells that are the same thing: what their means differ by beyond what their rounds make it, by
-  the method of moments over all twins. No round reduces that.
+- of twins, two cells that are the same thing: what their means differ by beyond what their rounds make it,
+  over all twins (beyond). No round reduces that.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from vcsbench.compare.beyond import beyond
 from vcsbench.compare.intervals import Estimate, mean, ratio
 from vcsbench.compare.reduction import MEAN, by_round, twins_by_round
 from vcsbench.compare.variances import EXACT, Part, common_of, residual, squeezed, summed
@@ -28,8 +29,6 @@ from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.metrics.metric import Metric
 
 NOT_KNOWN = Part(math.nan)
-# Twins that chance would make differ by as much more often than that are taken not to differ.
-SHOWN = 0.1
 Key = tuple[str, ...]  # a cell's axis values
 Pairs = Sequence[tuple[Key, Key]]
 
@@ -192,7 +191,7 @@ def _numbered(things: Sequence[Any]) -> np.ndarray:
 
 
 def _twins(measured: Measured, parts: Sequence[Part]) -> Part:
-    """What twins differ by: the mean square of their means less what their rounds make of it, or 0."""
+    """What twins differ by beyond what their rounds make of it."""
     ends = list(zip(measured.keys, measured.hosts, strict=True))
     originals = {end: row for row, end in enumerate(ends) if not measured.twin[row]}
     found = []
@@ -206,21 +205,7 @@ def _twins(measured: Measured, parts: Sequence[Part]) -> Part:
             found.append((d.mean() ** 2, *by_rounds))
     if not found:
         return NOT_KNOWN
-    return _beyond(*np.array(found, float).T)
-
-
-def _beyond(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.ndarray) -> Part:
-    """By how much squares of means are larger than the variances that rounds make of them. Noisy twins count
-    for less (the moments of DerSimonian and Laird 1986)."""
-    from scipy.special import fdtrc
-
-    weights = 1 / np.maximum(by_rounds, EXACT)
-    excess = (squares * weights).mean()
-    variance = float((excess - 1) / weights.mean())
-    if not (variance > EXACT and fdtrc(len(squares), degrees.mean(), excess) < SHOWN):
-        return Part(0.0)
-    doubt = ((weights * (variance + by_rounds)) ** 2 + 1 / degrees).sum() / weights.sum() ** 2
-    return Part(variance, float(variance**2 / doubt))
+    return beyond(*np.array(found, float).T)
 
 
 def _averages(measured: Measured, parts: Sequence[Part], rows: Sequence[int]) -> Part | None:

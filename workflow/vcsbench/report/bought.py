@@ -88,8 +88,8 @@ def _sentences(account: Mapping[str, Any], ahead: Sequence[Mark]) -> Iterator[st
     if twins := account["twins_sd"]:
         yield (
             f"Twins, the same cell twice, differ by {100 * math.expm1(twins):.1f} % beyond what rounds "
-            "make of it. That is in every comparison's error, and no round reduces it. In 1 of 10 runs "
-            "chance alone shows as much: more minutes tell which it is."
+            "make of it, as far as these tell. That is in every comparison's error, and no round reduces it; "
+            "more minutes tell how much of it is chance."
         )
     if account["minutes"] is None:
         yield "All cells were measured in the same number of rounds, as the configuration says."
