@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from unit.test_findings import AXES, finding, measured
+from vcsbench.compare.allotment import chance
 from vcsbench.compare.answers import Comparison, Terms
 from vcsbench.compare.asked import asked
 from vcsbench.compare.decisions import Limits
@@ -31,6 +33,15 @@ def test_a_finding_wants_rounds_until_its_interval_crosses_no_bound() -> None:
     assert near.blocks == {"log"} and near.rounds == len(RATIOS)
     assert not near.settled and near.wanted / far.wanted == pytest.approx(4, rel=0.05)
     assert clear.settled and clear.wanted == 5
+
+
+def test_a_finding_that_is_nearly_told_is_worth_rounds() -> None:
+    """What lacks but few of its rounds is told less often than not, and not nearly always."""
+    mean = sum(map(math.log, RATIOS)) / len(RATIOS)
+    bounds = (math.exp(mean + away / 1000) for away in range(10, 100))
+    found = (wants(finding(expect={"over": "median", "at_most": bound}))[0] for bound in bounds)
+    nearly = [one for one in found if not one.settled][-1]
+    assert 0.3 < chance(np.array([nearly.rounds / nearly.wanted]))[0] < 0.5
 
 
 def test_it_counts_as_the_pairs_that_it_has_each_in_its_own_block() -> None:
