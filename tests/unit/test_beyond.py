@@ -20,6 +20,13 @@ def sd(excess: float, twins: int = TWINS, by_rounds: float = ROUNDS) -> float:
     return math.sqrt(found.variance)
 
 
+def found_in(studies, by_rounds, differ, seed):
+    """The variances that twins which differ by so much are taken for, in so many studies."""
+    variances, degrees = np.full(TWINS, by_rounds**2), np.full(TWINS, 40.0)
+    drawn = np.random.default_rng(seed).normal(0, math.hypot(by_rounds, differ), (studies, TWINS))
+    return np.array([beyond(one, variances, degrees).variance for one in drawn**2])
+
+
 def moments(excess: float, by_rounds: float = ROUNDS) -> float:
     return by_rounds * math.sqrt(excess - 1)
 
@@ -59,25 +66,15 @@ def test_a_guess_is_known_better_than_what_so_few_twins_tell_by_themselves():
 
 def test_unlucky_twins_of_one_run_do_not_take_its_answers():
     """Of runs in which twins do not differ, few are taken to have twins that differ by much."""
-    random = np.random.default_rng(1)
-    by_rounds, degrees = np.full(TWINS, ROUNDS**2), np.full(TWINS, 40.0)
-    drawn = random.normal(0, ROUNDS, (2000, TWINS)) ** 2
-    found = np.array([math.sqrt(beyond(one, by_rounds, degrees).variance) for one in drawn])
+    found = np.sqrt(found_in(2000, ROUNDS, 0.0, seed=1))
     assert np.mean(found > 0.02) < 2 * PLAIN
     assert 0.4 < np.mean(found == 0) < 0.65
 
 
-def found_of(differ):
-    """What twins that differ by so much are taken to differ by, over 500 studies."""
-    random = np.random.default_rng(2)
-    by_rounds, degrees = np.full(TWINS, 0.02**2), np.full(TWINS, 40.0)
-    drawn = random.normal(0, math.hypot(0.02, differ), (500, TWINS)) ** 2
-    return math.sqrt(np.mean([beyond(one, by_rounds, degrees).variance for one in drawn]))
-
-
 def test_what_twins_differ_by_is_found_on_the_average_where_it_shows():
-    assert found_of(0.03) == pytest.approx(0.03, rel=0.15)
-    assert 0.01 < found_of(0.015) < 0.015
+    much, little = (math.sqrt(found_in(500, 0.02, by, seed=2).mean()) for by in (0.03, 0.015))
+    assert much == pytest.approx(0.03, rel=0.15)
+    assert 0.01 < little < 0.015
 
 
 def test_twins_without_any_scatter_and_with_endless_degrees_are_no_fault():

@@ -121,10 +121,9 @@ class Teller:
         wins = [case for case in sides.clear if case.better in good]
         if not good or any(self._is_elsewhere(case, good) for case in sides.clear):
             return self._depends()
-        others = [case.worse for case in wins if case.worse not in good]
         kind, answer = question.answer(good)
         said = f"{enumeration(good, 'or')} {self.words.is_better} in {self._of(wins)}"
-        said += f" and {self.words.worse} in none." if others else "."
+        said += f" and {self.words.worse} in none."
         if len(wins) < MOST * len(self.cases):
             kind = answer = DEPENDS
             said = f"Only in some cases: {said}"

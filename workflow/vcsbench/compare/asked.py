@@ -1,8 +1,8 @@
 """What findings ask of a run's minutes: how many rounds each is from a verdict.
 
-A finding is settled when its interval is so narrow that it crosses no bound, if its value stays where it is.
-It steers where rounds go as so many comparisons as it has pairs of cells; it keeps no run going by itself,
-for what lies on a bound is never settled.
+A finding that has a verdict is settled; any other wants its interval so narrow that it crosses no bound, if
+its value stays where it is. It steers where rounds go as so many comparisons as it has pairs of cells; it
+keeps no run going by itself, for what lies on a bound is never settled.
 """
 
 from __future__ import annotations

@@ -10,15 +10,14 @@ twin does not cost a run its answers. docs/statistics.md shows what comes of it.
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 
-from vcsbench.compare.variances import EXACT, Part
+from vcsbench.compare.variances import EXACT, Part, chance
 
 PLAIN, DOUBTFUL = 0.01, 0.1
 # The scale of half of a normal distribution, that of twins' standard deviation (of logarithms) before any is
-# seen.
+# seen; and how many scales far it is looked at, in how many points.
 USUAL = 0.006
 FARTHEST, POINTS = 10, 400
 MANY = 1e6  # degrees of freedom, as good as endless ones
@@ -27,44 +26,39 @@ MANY = 1e6  # degrees of freedom, as good as endless ones
 def beyond(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.ndarray) -> Part:
     """The variance, 0 where twins show none. For each twin the square of the mean difference from its
     original, the variance that rounds make of that, and this one's degrees of freedom."""
-    from scipy.special import fdtrc
-
     weights, degrees = 1 / np.maximum(by_rounds, EXACT), np.minimum(degrees, MANY)
     excess = (squares * weights).mean()
     variance = float((excess - 1) / weights.mean())
     if variance <= EXACT:
         return Part(0.0)
-    guess = _likely(squares, 1 / weights, degrees)
-    share = _plain(fdtrc(len(squares), degrees.mean(), excess))
-    if not share:
-        return guess
     doubt = ((weights * (variance + by_rounds)) ** 2 + 1 / degrees).sum() / weights.sum() ** 2
-    mean = share * variance + (1 - share) * guess.variance
-    doubt = share * doubt + (1 - share) * guess.variance**2 / guess.degrees
-    return Part(mean, float(mean**2 / doubt))
+    seen = Part(variance, float(variance**2 / doubt))
+    share = _plain(float(chance(excess, len(squares), float(degrees.mean()))))
+    return seen if share == 1 else _between(share, seen, _likely(squares, 1 / weights, degrees))
 
 
-def _plain(chance: float) -> float:
+def _plain(shown_by_chance: float) -> float:
     """How much of what is seen counts as it is: from 0, where chance often shows as much, to 1, where it is
     plain."""
-    seen = np.clip(chance, PLAIN, DOUBTFUL)
+    seen = min(max(shown_by_chance, PLAIN), DOUBTFUL)
     return math.log(DOUBTFUL / seen) / math.log(DOUBTFUL / PLAIN)
+
+
+def _between(share: float, seen: Part, guess: Part) -> Part:
+    """Such a share of the one, and the rest of the other."""
+    parts = ((share, seen), (1 - share, guess))
+    mean = math.fsum(x * part.variance for x, part in parts)
+    return Part(mean, mean**2 / math.fsum(x * part.variance**2 / part.degrees for x, part in parts))
 
 
 def _likely(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.ndarray) -> Part:
     """The mean of the variance after what was seen, and as many degrees of freedom as it is known by."""
-    variances, usual = _before()
+    scales = np.linspace(0, FARTHEST, POINTS)
+    variances = (USUAL * scales) ** 2
     total = variances[:, None] + by_rounds
     spread = (degrees + 1) / 2 * np.log1p(squares / degrees / total) + np.log(total) / 2
-    logs = usual - spread.sum(axis=1)
-    chance = np.exp(logs - logs.max())
-    chance /= chance.sum()
-    mean = float((chance * variances).sum())
-    return Part(mean, 2 * mean**2 / float((chance * (variances - mean) ** 2).sum()))
-
-
-@cache
-def _before() -> tuple[np.ndarray, np.ndarray]:
-    """Variances, and the logarithm of how likely each is before any twin is seen."""
-    scaled = np.linspace(0, FARTHEST, POINTS)
-    return (USUAL * scaled) ** 2, -(scaled**2) / 2
+    logs = -(scales**2) / 2 - spread.sum(axis=1)
+    likely = np.exp(logs - logs.max())
+    likely /= likely.sum()
+    mean = float((likely * variances).sum())
+    return Part(mean, 2 * mean**2 / float((likely * (variances - mean) ** 2).sum()))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,7 +86,7 @@ def common_of(variances: np.ndarray, degrees: np.ndarray) -> tuple[Part | None, 
         return None, kept
     first = _common(variances[kept], degrees[kept])
     with np.errstate(invalid="ignore"):
-        kept &= ~(_chance(variances / first.variance, degrees, first.degrees) < OUTLIER)
+        kept &= ~(chance(variances / first.variance, degrees, first.degrees) < OUTLIER)
     if kept.sum() < ENOUGH:
         return None, kept
     found = _common(variances[kept], degrees[kept])
@@ -129,7 +129,7 @@ def trigamma_inverse(value: float) -> float:
     return x
 
 
-def _chance(quotient: np.ndarray, degrees: np.ndarray, prior: float) -> np.ndarray:
+def chance(quotient: Any, degrees: Any, prior: float) -> np.ndarray:
     """The chance of a quotient as large of a variance and the common one (Snedecor's F)."""
     from scipy.special import chdtrc, fdtrc
 
