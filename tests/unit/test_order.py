@@ -76,6 +76,24 @@ def test_each_block_stands_everywhere_within_a_round(seed: int) -> None:
     assert is_even(seen, len(BLOCKS), len(BLOCKS))
 
 
+def test_blocks_of_one_state_of_the_caches_stand_next_to_each_other_in_a_circle() -> None:
+    """A hot run after a cold one reads anew what was emptied: once a round is enough."""
+    for ranked in rounds(1):
+        states = [block_of(block[0]).rpartition("/")[2] for block in blocks(ranked)]
+        changes = sum(a != b for a, b in pairwise([*states, states[0]]))
+        assert changes == 3, states
+
+
+def test_a_state_of_the_caches_comes_after_each_of_the_others() -> None:
+    seen = Counter(
+        (a, b)
+        for ranked in rounds(1)
+        for a, b in pairwise(block_of(block[0]).rpartition("/")[2] for block in blocks(ranked))
+        if a != b
+    )
+    assert len(seen) == 3 * 2
+
+
 def test_every_pair_of_a_block_comes_in_both_orders() -> None:
     """A rotation, too, has each cell everywhere, and one always right after another."""
     seen = Counter(
@@ -95,6 +113,10 @@ def test_blocks_are_ordered_apart_from_each_other() -> None:
 
 def test_a_block_is_whole_in_every_round() -> None:
     assert all(len(blocks(ranked)) == len(BLOCKS) for ranked in rounds(1))
+
+
+def test_a_study_of_which_no_cell_can_be_measured_has_no_order() -> None:
+    assert run_order([], {STUDY: ["command"]}, 3, seed=1) == {}
 
 
 def test_studies_are_measured_one_after_another() -> None:

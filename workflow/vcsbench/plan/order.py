@@ -25,7 +25,7 @@ def run_order(
     by_block: bool = False,
 ) -> dict[tuple[str, str, int], int]:
     """The position of each cell-round, from 0: studies one after another, rounds one after another, blocks
-    within a round and cells within a block in a random order. In its study, a cell's place does not depend on
+    within a round and cells within a block in a random order (_at_random). In its study, a cell's place does not depend on
     how many rounds follow.
 
     `blocks` has for each study, in their order, the axes on which the cells of a block agree. With
@@ -56,9 +56,23 @@ def _apart(blocks: Blocks, seed: int) -> list[Blocks]:
 
 def _of_round(blocks: Blocks, number: int, seed: int) -> Iterator[Cell]:
     shuffler = random.Random(f"{seed}/{number}")
-    keys = sorted(blocks)
-    shuffler.shuffle(keys)
-    for key in keys:
+    for key in _at_random(blocks, shuffler):
         block = sorted(blocks[key], key=lambda cell: cell.path)
         shuffler.shuffle(block)
         yield from block
+
+
+def _at_random(blocks: Blocks, shuffler: random.Random) -> list[tuple[str, ...]]:
+    """The blocks in an order by lot in which each stands in each place as often, and those of one state of
+    the caches next to each other: what a cold run has emptied, the next hot one has to read before it is
+    timed. They stand in a circle, which begins anywhere."""
+    states: dict[str, list[tuple[str, ...]]] = {}
+    for key in sorted(blocks):
+        states.setdefault(blocks[key][0].axes.get("cache", ""), []).append(key)
+    together = list(states.values())
+    shuffler.shuffle(together)
+    for keys in together:
+        shuffler.shuffle(keys)
+    circle = [key for keys in together for key in keys]
+    first = shuffler.randrange(len(circle) or 1)
+    return circle[first:] + circle[:first]
