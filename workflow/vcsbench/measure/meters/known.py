@@ -31,6 +31,11 @@ class _How(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_uint64) for name in ("flags", "mode", "resolve"))
 
 
+# Made once: to make it takes as long as the call.
+_HOW = _How(os.O_RDONLY | os.O_CLOEXEC, 0, RESOLVE_CACHED)
+_WITH = (ctypes.byref(_HOW), ctypes.sizeof(_HOW))
+
+
 def can_ask(*paths: Path) -> bool:
     """Whether the kernel tells of what lies below these folders which names it knows. They are opened, after
     which it does know them."""
@@ -54,7 +59,7 @@ def ask(size: int, *paths: Path) -> Residency | None:
 
 def _is_known(path: Path) -> bool:
     os.close(os.open(path, os.O_RDONLY))
-    fd = _open(str(path), os.O_RDONLY)
+    fd = _open(str(path))
     if fd is not None:
         os.close(fd)
     return fd is not None
@@ -63,7 +68,7 @@ def _is_known(path: Path) -> bool:
 def _below(folder: str, pages: Pages) -> Iterator[tuple[int, int]]:
     """Of each file that is known below a folder, or of a file: its bytes that are cached, and those of
     their pages."""
-    at = _open(folder, os.O_RDONLY)
+    at = _open(folder)
     if at is None:
         return
     if not stat.S_ISDIR(os.fstat(at).st_mode):
@@ -75,7 +80,7 @@ def _below(folder: str, pages: Pages) -> Iterator[tuple[int, int]]:
                 if entry.is_dir(follow_symlinks=False):
                     yield from _below(entry.path, pages)
                 elif entry.is_file(follow_symlinks=False):
-                    fd = _open(entry.name, os.O_RDONLY, at)
+                    fd = _open(entry.name, at)
                     if fd is not None:
                         yield _of_file(fd, pages)
     finally:
@@ -91,10 +96,9 @@ def _of_file(fd: int, pages: Pages) -> tuple[int, int]:
     return min(held, length), held
 
 
-def _open(name: str, flags: int, at: int = -100) -> int | None:
+def _open(name: str, at: int = -100) -> int | None:
     """A descriptor of what is called so; None where the kernel would have to look for it."""
-    how = _How(flags | os.O_CLOEXEC, 0, RESOLVE_CACHED)
-    fd = _libc.syscall(OPENAT2, at, os.fsencode(name), ctypes.byref(how), ctypes.sizeof(how))
+    fd = _libc.syscall(OPENAT2, at, os.fsencode(name), *_WITH)
     if fd >= 0:
         return int(fd)
     number = ctypes.get_errno()
