@@ -25,8 +25,8 @@ def run_order(
     by_block: bool = False,
 ) -> dict[tuple[str, str, int], int]:
     """The position of each cell-round, from 0: studies one after another, rounds one after another, blocks
-    within a round and cells within a block in a random order (_at_random). In its study, a cell's place does not depend on
-    how many rounds follow.
+    within a round (_at_random) and cells within a block in a random order. In its study, a cell's place does
+    not depend on how many rounds follow.
 
     `blocks` has for each study, in their order, the axes on which the cells of a block agree. With
     `by_block`, all rounds of a block come before another block's: where a machine may be lost, whole blocks
