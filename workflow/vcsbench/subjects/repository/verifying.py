@@ -51,6 +51,15 @@ class _Stopped(Exception):
     pass
 
 
+class _Stop(threading.Event):
+    """Set where what was verified so far is wanted by nobody."""
+
+    def check(self) -> None:
+        """Raises _Stopped once it is set."""
+        if self.is_set():
+            raise _Stopped
+
+
 def all_in(into: Path) -> None:
     """Verify all repositories that were loaded into a folder. A DamagedError says which is damaged."""
     with beside([into]):
@@ -61,7 +70,7 @@ def all_in(into: Path) -> None:
 def beside(loaded: Sequence[Path]) -> Iterator[None]:
     """Verify the repositories in these folders beside what is done meanwhile, and wait for it behind that.
     A folder of which all was verified once is not verified again. A DamagedError where one is damaged."""
-    stop = threading.Event()
+    stop = _Stop()
     anew = [into for into in loaded if not (into / MARK).exists()]
     # svnadmin verify uses one core.
     with ThreadPoolExecutor(AT_ONCE) as pool, contextlib.ExitStack() as stages:
@@ -86,7 +95,7 @@ def _formats(into: Path) -> list[str]:
 
 
 def _works(
-    into: Path, fmt: str, stop: threading.Event, stages: contextlib.ExitStack
+    into: Path, fmt: str, stop: _Stop, stages: contextlib.ExitStack
 ) -> list[Callable[[], None]]:
     """All that verifies what was loaded in a format, in any order; how far it is, is a stage until `stages`
     end."""
@@ -128,7 +137,7 @@ def _damaged(into: Path, work: Callable[[], None]) -> None:
 
 def _whole(
     path: Path,
-    stop: threading.Event,
+    stop: _Stop,
     revisions: range,
     counts: Callable[[int], None],
     *options: str,
@@ -136,12 +145,10 @@ def _whole(
     """Verify these revisions of a repository by svnadmin, with these options of its own; `counts` is told
     which it has reached."""
     says = _METADATA if METADATA_ONLY in options else _VERIFIED
-    if stop.is_set():
-        raise _Stopped
+    stop.check()
 
     def hears(line: str) -> None:
-        if stop.is_set():
-            raise _Stopped
+        stop.check()
         if found := says.match(line):
             counts(int(found[1]))
 
@@ -149,7 +156,7 @@ def _whole(
     svnadmin.run("verify", *options, "-r", between, path, hears=hears)
 
 
-def _against(plain: Path, packed: Path, stop: threading.Event) -> None:
+def _against(plain: Path, packed: Path, stop: _Stop) -> None:
     """Hold a repository that is not packed against the packed one that was made from it."""
     shape = fsfs.shape(packed)
     if shape.is_logical:
@@ -176,12 +183,11 @@ def _log(path: Path) -> bytes:
     return svnadmin.reading(read, *options, f"file://{path.absolute()}", program="svn")
 
 
-def _same_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event) -> None:
+def _same_bytes(plain: Path, packed: Path, shards: int, stop: _Stop) -> None:
     size, last = fsfs.shard_size(plain), fsfs.youngest(plain)
     with progress.stage("comparing", last, "revisions") as at:
         for shard in range(shards):
-            if stop.is_set():
-                raise _Stopped
+            stop.check()
             at.done = first = shard * size
             parts = [_file(plain, revision, size) for revision in range(first, first + size)]
             _same(parts, packed / "db" / "revs" / f"{shard}.pack" / "pack")
