@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -189,6 +190,27 @@ def test_the_device_counts_what_is_written_to_it_and_its_flushes(folder: Path) -
     # A device without a cache of its own is told to flush nothing.
     assert seen["device_flushes"] >= 0
     assert before.device[3] > 0 or seen["device_flushes"] == 0
+
+
+def test_an_acknowledgement_that_is_delayed_shows(tmp_path: Path) -> None:
+    """Of what is answered, the answer acknowledges; of what is not, TCP waits for an answer for 40 ms."""
+    before = counters.count(tmp_path)
+    if before.delayed_acks is None:
+        pytest.skip("the kernel does not count delayed acknowledgements")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_connection(listening.getsockname()) as one,
+        listening.accept()[0] as other,
+    ):
+        for _ in range(3):
+            for _ in range(20):
+                one.sendall(b"?")
+                other.sendall(other.recv(1))
+                one.recv(1)
+            one.sendall(b"?")
+            other.recv(1)
+            time.sleep(0.1)
+    assert counters.between(before, counters.count(tmp_path))["delayed_acks"] >= 3
 
 
 def test_processor_time_that_is_taken_shows(tmp_path: Path) -> None:

@@ -83,6 +83,38 @@ def test_a_server_cache_that_does_not_help() -> None:
     assert found[0].found[0].says == "in 5 of 5 runs"
 
 
+def with_acks(times: list[float], acks: list[float | str], **seen: Any) -> Results:
+    """Runs of one cell that took so long, each with so many acknowledgements that were delayed."""
+    found = results({"hot-svn": times}, **seen)
+    rows = zip(found.measurements, acks, strict=True)
+    return replace(found, measurements=[dict(row) | {"delayed_acks": n} for row, n in rows])
+
+
+def test_runs_that_wait_for_a_delayed_acknowledgement() -> None:
+    times = [0.50, 0.46, 0.51, 0.45, 0.50, 0.46]
+    [kind] = odd_numbers(with_acks(times, [1, 0, 1, 0, 2, 0]))
+    assert kind.title == "Runs that wait for an acknowledgement"
+    [odd] = kind.found
+    assert odd.says == "in 3 of 6 runs"
+    assert odd.spent == [
+        ("delayed", ["0.500", "0.150", "0.250", "0.100"]),
+        ("not delayed", ["0.460", "0.150", "0.250", "0.060"]),
+    ]
+
+
+def test_where_all_runs_wait_the_waiting_shows_it() -> None:
+    [kind] = odd_numbers(with_acks([0.5] * 5, [1] * 5))
+    assert [of for of, _ in kind.found[0].spent] == ["delayed"]
+    assert titles(with_acks([0.41] * 5, [1] * 5)) == [], "they compute all the time"
+
+
+def test_an_acknowledgement_that_nobody_waited_for_is_not_odd() -> None:
+    times = [0.46, 0.46, 0.46, 0.45, 0.46, 0.46]
+    assert titles(with_acks(times, [1, 0, 1, 0, 2, 0])) == []
+    assert titles(with_acks([0.5, 0.5, 0.46, 0.46, 0.46], [1, 1, 0, 0, 0])) == [], "too few runs"
+    assert titles(with_acks([0.5] * 5, [""] * 5)) == [], "not counted"
+
+
 def test_a_round_that_disagrees_with_all_others() -> None:
     [kind] = odd_numbers(results({"cold": [0.5, 0.5, 0.9, 0.5, 0.55]}))
     [odd] = kind.found

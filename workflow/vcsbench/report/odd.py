@@ -1,5 +1,5 @@
 """Numbers that a reader would ask about: a hot cell that is slower than the cold one, server caches that do
-not help, rounds that disagree; and where the time went."""
+not help, runs that the network keeps waiting, rounds that disagree; and where the time went."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ SLOWER, MOST, ENOUGH_ROUNDS = 1.05, 0.8, 3
 # A round, and all others of its cell.
 DISAGREES = 1.5
 NO_HELP = "caches-no-help"
+# Linux delays an acknowledgement for 40 ms, of which a run may use some to compute.
+DELAY_S = 0.02
 SHOWN = 10
 
 
@@ -93,6 +95,12 @@ def odd_numbers(results: Results) -> list[OddKind]:
         "Server caches that do not help": (
             "In most runs the kept server read as much again as when it was new: its cache holds too little.",
             _helpless(of_cells, cells),
+        ),
+        "Runs that wait for an acknowledgement": (
+            "TCP delays one for 40 ms where nothing is to be sent back, and a server may wait for it with "
+            "the end of its answer. Whether it does is a matter of how the answer falls into pieces, not "
+            "of how much work it was: a ratio of such a cell and another may be that of waiting.",
+            _delayed(of_cells),
         ),
         "Rounds that disagree": (
             "One round is far from all others: see what disturbed it, or which copy it was on.",
@@ -191,6 +199,23 @@ def _helpless(of_cells: Mapping[str, Sequence[Record]], cells: Cells) -> Iterato
         if 2 * len(flagged) > len(rows):
             says = f"in {len(flagged)} of {len(rows)} runs"
             yield Odd(cell, says, {"all rounds": typical(cells[cell])})
+
+
+def _delayed(of_cells: Mapping[str, Sequence[Record]]) -> list[Odd]:
+    """The cells whose runs take longer where an acknowledgement was delayed, or nearly all wait for one."""
+    found = []
+    for cell, rows in of_cells.items():
+        sides = grouped_by(rows, lambda row: bool(_number(row, "delayed_acks")))
+        delayed, others = sides.get(True, []), sides.get(False, [])
+        if len(delayed) < ENOUGH_ROUNDS:
+            continue
+        spent = {"delayed": _spent(delayed)} | ({"not delayed": _spent(others)} if others else {})
+        longest, *other = spent.values()
+        waits_s = longest.elapsed_s - other[0].elapsed_s if other else longest.waiting_s or 0.0
+        if waits_s > DELAY_S:
+            says = f"in {len(delayed)} of {len(rows)} runs"
+            found.append((waits_s / longest.elapsed_s, Odd(cell, says, spent)))
+    return [odd for _, odd in sorted(found, key=lambda one: -one[0])]
 
 
 def _disagreeing(cells: Cells) -> list[Odd]:

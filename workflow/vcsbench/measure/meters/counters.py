@@ -1,4 +1,5 @@
-"""What the kernel counts for the whole machine: processors, swap, pressure, throttling, the device."""
+"""What the kernel counts for the whole machine: processors, swap, pressure, throttling, the device, the
+network's waiting."""
 
 from __future__ import annotations
 
@@ -20,6 +21,8 @@ STEAL = 7
 # Where a device's counters have its flushes, since Linux 5.5.
 FLUSHES = 15
 NFS_CLIENT = "/proc/net/rpc/nfs"
+# A line of names and a line of numbers for each part of TCP.
+TCP = "/proc/net/netstat"
 
 
 class Counters(NamedTuple):
@@ -28,7 +31,9 @@ class Counters(NamedTuple):
     `rpcs` are the calls of this machine's NFS client; `device` has what the storage's block device did for
     everybody (device_counts), `pressure` the
     microseconds in which something waited for cpu, memory, io, `throttled` how often a processor was
-    slowed down for its heat, `quota_us` how long this control group was held back by its quota.
+    slowed down for its heat, `quota_us` how long this control group was held back by its quota,
+    `delayed_acks` how often TCP acknowledged only when its time was up, which the other side may have
+    waited for (docs/odd-numbers.md).
     """
 
     moment_s: float
@@ -40,6 +45,7 @@ class Counters(NamedTuple):
     quota_us: int | None
     device: tuple[int, int, int, int | None] | None
     rpcs: int | None = None
+    delayed_acks: int | None = None
 
 
 def count(*paths: Path) -> Counters:
@@ -55,6 +61,7 @@ def count(*paths: Path) -> Counters:
         quota_us=_numbers(_own_group(), ("throttled_usec",)).get("throttled_usec"),
         device=device_counts(*paths),
         rpcs=_rpcs(),
+        delayed_acks=_delayed_acks(),
     )
 
 
@@ -77,6 +84,7 @@ def between(before: Counters, after: Counters) -> dict[str, Any]:
         "device_reads": device[2],
         "device_flushes": device[3],
         "rpcs": _difference(before.rpcs, after.rpcs),
+        "delayed_acks": _difference(before.delayed_acks, after.delayed_acks),
         "busy_s": round(sum(ticks[i] for i in BUSY) * TICK_S, 3),
         "steal_s": round(ticks[STEAL] * TICK_S, 3),
         "steal_pct": round(100 * ticks[STEAL] / (sum(ticks[: STEAL + 1]) or 1), 2),
@@ -126,6 +134,12 @@ def _rpcs() -> int | None:
     # rpc CALLS RETRANSMISSIONS REFRESHES
     found = next((line for line in read(NFS_CLIENT).splitlines() if line.startswith("rpc ")), "")
     return int(found.split()[1]) if found else None
+
+
+def _delayed_acks() -> int | None:
+    lines = [line.split() for line in read(TCP).splitlines()[:2]]
+    found = dict(zip(*lines, strict=True)) if len(lines) == 2 else {}
+    return int(found["DelayedACKs"]) if "DelayedACKs" in found else None
 
 
 def _fields(folder: str) -> list[int]:
