@@ -99,6 +99,15 @@ def test_a_certificate_is_said_in_words(results: Results) -> None:
     assert "same process" not in " ".join(certificate(changed))
 
 
+def test_a_certificate_says_how_many_runs_may_have_waited_for_the_network(results: Results) -> None:
+    rows = [{**row, "server_age_s": "0.5"} for row in results.measurements if row["cell"] == CELL]
+    late = [{**rows[0], "delayed_acks": 2.0}, *({**row, "delayed_acks": 0.0} for row in rows[1:])]
+    said = [sentence for sentence in certificate(late) if "40 ms" in sentence]
+    assert len(said) == 1 and said[0].startswith(f"In 1 of {len(rows)} runs TCP delayed")
+    unserved = [{**row, "server_age_s": ""} for row in late]
+    assert "40 ms" not in " ".join(certificate(rows) + certificate(unserved))
+
+
 def test_the_page_carries_it_packed(results: Results, known: dict[str, Any]) -> None:
     tree = parse(build_page(results))
     text = tree.by_id("details").text

@@ -18,7 +18,7 @@ def certificate(runs: Sequence[Record]) -> list[str]:
     said = [_cleared(runs), _resident(runs)]
     if read := _numbers(runs, "device_bytes"):
         said.append(f"Client and server read {_between(read, words.size)} from devices in a run.")
-    said.append(_server(runs))
+    said += [_server(runs), _waited(runs)]
     return [sentence for sentence in said if sentence] + flags_explained(runs)
 
 
@@ -56,6 +56,16 @@ def _server(runs: Sequence[Record]) -> str:
     same = {run.get("server_same") for run in runs}
     said = "; after each run it was the same process" if same == {"True"} else ""
     return f"The server was {_between(ages, words.significant)} s old when a run began{said}."
+
+
+def _waited(runs: Sequence[Record]) -> str:
+    late = sum(number > 0 for number in _numbers(runs, "delayed_acks"))
+    if not late or not _numbers(runs, "server_age_s"):
+        return ""
+    return (
+        f"In {late} of {words.count_of(len(runs), 'run')} TCP delayed an acknowledgement, by 40 ms, for "
+        "which the server may have waited (see Odd numbers)."
+    )
 
 
 def _numbers(runs: Sequence[Record], column: str) -> list[float]:
