@@ -76,6 +76,18 @@ def test_each_block_stands_everywhere_within_a_round(seed: int) -> None:
     assert is_even(seen, len(BLOCKS), len(BLOCKS))
 
 
+def test_so_it_does_where_states_of_the_caches_have_different_numbers_of_blocks() -> None:
+    fewer = [
+        cell for cell in CELLS if cell.axes["cache"] == "cold" or cell.axes["command"] == "log"
+    ]
+    seen = [
+        (block_of(block[0]), place)
+        for ranked in rounds(1, fewer)
+        for place, block in enumerate(blocks(ranked))
+    ]
+    assert is_even(seen, 4, 4)
+
+
 def test_blocks_of_one_state_of_the_caches_stand_next_to_each_other_in_a_circle() -> None:
     """A hot run after a cold one reads anew what was emptied: once a round is enough."""
     for ranked in rounds(1):
