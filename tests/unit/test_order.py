@@ -47,6 +47,20 @@ def blocks(ranked: list[str]) -> list[list[str]]:
     return [list(cells) for _, cells in groupby(ranked, key=block_of)]
 
 
+def places(ranked_rounds: Iterable[list[str]]) -> list[tuple[str, int]]:
+    """Each block of each round, with its place there."""
+    return [
+        (block_of(block[0]), place)
+        for ranked in ranked_rounds
+        for place, block in enumerate(blocks(ranked))
+    ]
+
+
+def states(ranked: list[str]) -> list[str]:
+    """The state of the caches of each block of a round, in their order."""
+    return [block_of(block[0]).rpartition("/")[2] for block in blocks(ranked)]
+
+
 def is_even(seen: Iterable[tuple[object, object]], things: int, places: int) -> bool:
     """Whether each of so many things stands in each of so many places about as often."""
     counts = Counter(seen)
@@ -68,41 +82,26 @@ def test_each_cell_stands_everywhere_within_its_block(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_each_block_stands_everywhere_within_a_round(seed: int) -> None:
-    seen = [
-        (block_of(block[0]), place)
-        for ranked in rounds(seed)
-        for place, block in enumerate(blocks(ranked))
-    ]
-    assert is_even(seen, len(BLOCKS), len(BLOCKS))
+    assert is_even(places(rounds(seed)), len(BLOCKS), len(BLOCKS))
 
 
 def test_so_it_does_where_states_of_the_caches_have_different_numbers_of_blocks() -> None:
     fewer = [
         cell for cell in CELLS if cell.axes["cache"] == "cold" or cell.axes["command"] == "log"
     ]
-    seen = [
-        (block_of(block[0]), place)
-        for ranked in rounds(1, fewer)
-        for place, block in enumerate(blocks(ranked))
-    ]
-    assert is_even(seen, 4, 4)
+    assert is_even(places(rounds(1, fewer)), 4, 4)
 
 
 def test_blocks_of_one_state_of_the_caches_stand_next_to_each_other_in_a_circle() -> None:
     """A hot run after a cold one reads anew what was emptied: once a round is enough."""
     for ranked in rounds(1):
-        states = [block_of(block[0]).rpartition("/")[2] for block in blocks(ranked)]
-        changes = sum(a != b for a, b in pairwise([*states, states[0]]))
-        assert changes == 3, states
+        found = states(ranked)
+        changes = sum(a != b for a, b in pairwise([*found, found[0]]))
+        assert changes == 3, found
 
 
 def test_a_state_of_the_caches_comes_after_each_of_the_others() -> None:
-    seen = Counter(
-        (a, b)
-        for ranked in rounds(1)
-        for a, b in pairwise(block_of(block[0]).rpartition("/")[2] for block in blocks(ranked))
-        if a != b
-    )
+    seen = {(a, b) for ranked in rounds(1) for a, b in pairwise(states(ranked)) if a != b}
     assert len(seen) == 3 * 2
 
 

@@ -175,7 +175,7 @@ def _slower(
             times = f"{words.significant(ratio)} times as long"
             says = f"{times}, and longer in {len(slower)} of {len(shared)} rounds"
             found.append((ratio, Odd(hot, says, sides)))
-    return [odd for _, odd in sorted(found, key=lambda one: -one[0])]
+    return _largest_first(found)
 
 
 def _apart(one: Mapping[str, str], other: Mapping[str, str]) -> str:
@@ -202,20 +202,22 @@ def _helpless(of_cells: Mapping[str, Sequence[Record]], cells: Cells) -> Iterato
 
 
 def _delayed(of_cells: Mapping[str, Sequence[Record]]) -> list[Odd]:
-    """The cells whose runs take longer where an acknowledgement was delayed, or nearly all wait for one."""
+    """The cells whose runs take longer where an acknowledgement was delayed, or all wait for one."""
     found = []
     for cell, rows in of_cells.items():
-        sides = grouped_by(rows, lambda row: bool(_number(row, "delayed_acks")))
-        delayed, others = sides.get(True, []), sides.get(False, [])
+        of_runs = grouped_by(rows, lambda row: bool(_number(row, "delayed_acks")))
+        delayed, others = of_runs.get(True, []), of_runs.get(False, [])
         if len(delayed) < ENOUGH_ROUNDS:
             continue
-        spent = {"delayed": _spent(delayed)} | ({"not delayed": _spent(others)} if others else {})
-        longest, *other = spent.values()
-        waits_s = longest.elapsed_s - other[0].elapsed_s if other else longest.waiting_s or 0.0
+        sides = {"delayed": _spent(delayed)}
+        waits_s = sides["delayed"].waiting_s or 0.0
+        if others:
+            sides["not delayed"] = _spent(others)
+            waits_s = sides["delayed"].elapsed_s - sides["not delayed"].elapsed_s
         if waits_s > DELAY_S:
             says = f"in {len(delayed)} of {len(rows)} runs"
-            found.append((waits_s / longest.elapsed_s, Odd(cell, says, spent)))
-    return [odd for _, odd in sorted(found, key=lambda one: -one[0])]
+            found.append((waits_s / sides["delayed"].elapsed_s, Odd(cell, says, sides)))
+    return _largest_first(found)
 
 
 def _disagreeing(cells: Cells) -> list[Odd]:
@@ -231,6 +233,10 @@ def _disagreeing(cells: Cells) -> list[Odd]:
             says = f"round {number} took {words.significant(ratio)} times as long as the slowest other one"
             sides = {f"round {number}": worst, "median": usual}
             found.append((ratio, Odd(cell, says, sides)))
+    return _largest_first(found)
+
+
+def _largest_first(found: Iterable[tuple[float, Odd]]) -> list[Odd]:
     return [odd for _, odd in sorted(found, key=lambda one: -one[0])]
 
 
