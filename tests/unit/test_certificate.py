@@ -100,7 +100,7 @@ def test_both_system_calls_see_the_same(folder: Path) -> None:
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # no reading ahead
     os.pread(fd, MIB, MIB)
     try:
-        by_cachestat = residency.by_cachestat(fd, length)
+        by_cachestat = residency.by_cachestat()(fd, length)
     except OSError:
         pytest.skip("this kernel has no cachestat")
     assert by_cachestat == residency.by_mincore(fd, length) == MIB // 4096

@@ -7,7 +7,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +36,9 @@ CLIENT_ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "HGRCPATH": "",
 }
+# Subversion's libraries, and what the name of a folder has that is an architecture's.
+LIBRARY = re.compile(r"libsvn_.*\.so")
+ARCHITECTURE = "-linux-"
 # What a template names in braces is one of these, of the client's build; all else comes from the cell.
 SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync")
 # What set-up has built; and where an interpreter has its modules.
@@ -141,12 +145,26 @@ class Programs(_Places):
         else:
             prefix = Path(self.find("svn")).resolve().parent.parent
             folders = [str(prefix / "lib"), str(prefix / "lib64")]
-        found = {
-            p
-            for f in folders
-            for p in (*Path(f).glob("libsvn_*.so*"), *Path(f).glob("*/libsvn_*.so*"))
-        }
-        return joined_digest(str(path) for path in found if not path.is_symlink())
+        return _libraries_below(folders)
+
+
+def _libraries_below(folders: Iterable[str]) -> str:
+    """A digest of Subversion's libraries in folders, and in those of an architecture (x86_64-linux-gnu) in
+    them; not in all others there: to look into each takes longer than all else that is checked."""
+    found: set[str] = set()
+    for folder in folders:
+        with suppress(OSError):
+            names = os.listdir(folder)
+            below = [os.path.join(folder, name) for name in names if ARCHITECTURE in name]
+            found.update(path for place in (folder, *below) for path in _libraries_in(place))
+    return joined_digest(found)
+
+
+def _libraries_in(folder: str) -> Iterator[str]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if LIBRARY.match(entry.name) and not entry.is_symlink():
+                yield entry.path
 
 
 def path_of(need: str) -> str:

@@ -109,6 +109,7 @@ class CellRound:
     def _hook(self, name: str) -> None:
         state = self.recipe["state"]
         if name == "setup":
+            _ = self.stage.versions  # what tells them has ended then
             for step in state["setup"]:
                 do(step, self.stage)
             if state["warmup"] or (self.discards and not self.discarded):

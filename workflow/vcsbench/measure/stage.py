@@ -13,6 +13,7 @@ import sys
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,13 @@ class Stage:
         self.argv: list[str] = []
         self.touch: list[str] = []
         self.stdin = ""
-        self.versions: dict[str, str] = {}
+        self.asked: dict[str, subprocess.Popen[str]] = {}
+
+    @cached_property
+    def versions(self) -> dict[str, str]:
+        """The versions of the programs, which were asked for them when the stage was opened and may still be
+        about to answer: to be heard before anything is timed."""
+        return versions.told(self.asked)
 
     def _subject(self, role: str, number: int) -> Subject | None:
         kind = self.recipe[role]
@@ -104,7 +111,6 @@ class Stage:
         for subject in self.subjects:
             subject.check()
             stack.callback(subject.discard)
-        asked: dict[str, subprocess.Popen[str]] = {}
 
         def look() -> None:
             server = self.server.programs if self.server else self.client
@@ -115,7 +121,7 @@ class Stage:
                     f"run it again"
                 )
             self.fill()
-            asked.update(versions.ask(self.command[0], self.server))
+            self.asked = versions.ask(self.command[0], self.server)
 
         if self.server:
             stack.callback(self.server.stop)
@@ -126,7 +132,6 @@ class Stage:
                 self.server.settle()
             look()
         self.fill()  # the port may have been taken
-        self.versions = versions.told(asked)
 
     def _is_started_later(self) -> bool:
         """Whether a step before the first run ends the server that was started before it."""

@@ -24,7 +24,7 @@ OPENAT2, RESOLVE_CACHED = 437, 0x20
 # File systems on which a name that is cached needs no look at anything else before it is believed.
 LOCAL = frozenset(["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs"])
 
-_libc = ctypes.CDLL(None, use_errno=True)
+_syscall = ctypes.CDLL(None, use_errno=True).syscall
 
 
 class _How(ctypes.Structure):
@@ -50,7 +50,7 @@ def ask(size: int, *paths: Path) -> Residency | None:
     not say."""
     try:
         pages = pages_function()
-        found = [one for path in paths for one in _below(str(path), pages)]
+        found = [one for path in paths for one in _below(os.fsencode(path), pages)]
     except OSError:
         return None
     resident, held = (sum(one[i] for one in found) for i in range(2))
@@ -59,13 +59,13 @@ def ask(size: int, *paths: Path) -> Residency | None:
 
 def _is_known(path: Path) -> bool:
     os.close(os.open(path, os.O_RDONLY))
-    fd = _open(str(path))
+    fd = _open(os.fsencode(path))
     if fd is not None:
         os.close(fd)
     return fd is not None
 
 
-def _below(folder: str, pages: Pages) -> Iterator[tuple[int, int]]:
+def _below(folder: bytes, pages: Pages) -> Iterator[tuple[int, int]]:
     """Of each file that is known below a folder, or of a file: its bytes that are cached, and those of
     their pages."""
     at = _open(folder)
@@ -96,12 +96,12 @@ def _of_file(fd: int, pages: Pages) -> tuple[int, int]:
     return min(held, length), held
 
 
-def _open(name: str, at: int = -100) -> int | None:
+def _open(name: bytes, at: int = -100) -> int | None:
     """A descriptor of what is called so; None where the kernel would have to look for it."""
-    fd = _libc.syscall(OPENAT2, at, os.fsencode(name), *_WITH)
+    fd: int = _syscall(OPENAT2, at, name, *_WITH)
     if fd >= 0:
-        return int(fd)
+        return fd
     number = ctypes.get_errno()
     if number == errno.EAGAIN:
         return None
-    raise OSError(number, os.strerror(number), name)
+    raise OSError(number, os.strerror(number), os.fsdecode(name))

@@ -13,9 +13,10 @@ from typing import NamedTuple
 # All files are asked up to this number (how long they take: benchmarks/residency.py); of more, every
 # second, third, ... one.
 FILES_AT_MOST = 50_000
-# Folders asked at the same time: most of a cold file's time is the device's, which reads its inode.
+# Folders asked at the same time: most of a cold file's time is the device's, which reads its inode. Of fewer
+# files nothing is won: what was just written is in memory, and to make threads takes longer than to ask.
 AT_ONCE = 4
-THREADS_FROM = 1_000
+THREADS_FROM = 5_000
 CACHESTAT = 451  # the same number on every architecture; Linux 6.5
 PAGE = mmap.PAGESIZE
 
@@ -79,9 +80,8 @@ def ask(*paths: Path, at_most: int = FILES_AT_MOST) -> Residency | None:
     for folder, names in folders:
         chosen.append((folder, names[start::step]))
         start = (start - len(names)) % step  # every step-th of all, not of each folder
-    pages = pages_function()
     try:
-        found = list(_mapped(lambda some: _of_folder(some[0], some[1], pages), chosen))
+        found = list(_mapped(chosen))
     except OSError:
         return None
     size, resident, held = (sum(one[i] for one in found) for i in range(3))
@@ -89,15 +89,15 @@ def ask(*paths: Path, at_most: int = FILES_AT_MOST) -> Residency | None:
     return Residency(resident / size, held * step, count, asked) if size else None
 
 
-def _mapped(ask: Callable[[_Files], _Found], folders: Sequence[_Files]) -> Iterator[_Found]:
+def _mapped(folders: Sequence[_Files]) -> Iterator[_Found]:
     if sum(len(names) for _, names in folders) < THREADS_FROM:
-        yield from map(ask, folders)
+        yield from map(_of_folder, folders)
         return
     # To import it takes as long as to ask a small repository.
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield from pool.map(ask, folders)
+        yield from pool.map(_of_folder, folders)
 
 
 def _folders(folder: str) -> Iterator[tuple[str, list[str]]]:
@@ -118,8 +118,10 @@ def _folders(folder: str) -> Iterator[tuple[str, list[str]]]:
         yield from _folders(path)
 
 
-def _of_folder(folder: str, names: Sequence[str], pages: Pages) -> tuple[int, int, int]:
+def _of_folder(files: _Files) -> _Found:
     """Of files in a folder: their bytes, how many of these are cached, the bytes of the cached pages."""
+    folder, names = files
+    pages = pages_function()
     size = resident = held = 0
     # Relative to their folder: the kernel need not walk the path anew for each.
     at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -140,18 +142,24 @@ def _of_folder(folder: str, names: Sequence[str], pages: Pages) -> tuple[int, in
 
 
 def pages_function() -> Pages:
-    """By which system call this kernel says it."""
+    """By which system call this kernel says it. Of each thread its own: what the kernel answers into is made
+    once, for to make it takes as long as the call."""
     # -1 is no file: a kernel that has the call, and may be asked, says so.
     _libc.syscall(CACHESTAT, -1, None, None, 0)
-    return by_mincore if ctypes.get_errno() in (errno.ENOSYS, errno.EPERM) else by_cachestat
+    return by_mincore if ctypes.get_errno() in (errno.ENOSYS, errno.EPERM) else by_cachestat()
 
 
-def by_cachestat(fd: int, _length: int) -> int:
-    """The cached pages of an open file, by cachestat(2)."""
+def by_cachestat() -> Pages:
+    """What says the cached pages of an open file by cachestat(2)."""
     found = _Cachestat()
-    if _libc.syscall(CACHESTAT, fd, _WHOLE, ctypes.byref(found), 0):
-        raise OSError(ctypes.get_errno(), "cachestat")
-    return int(found.cache)
+    into = ctypes.byref(found)
+
+    def pages(fd: int, _length: int) -> int:
+        if _libc.syscall(CACHESTAT, fd, _WHOLE, into, 0):
+            raise OSError(ctypes.get_errno(), "cachestat")
+        return int(found.cache)
+
+    return pages
 
 
 def by_mincore(fd: int, length: int) -> int:
