@@ -27,10 +27,12 @@ from vcsbench.run.console import take_over
 from vcsbench.run.demands import Expectations
 from vcsbench.run.dependencies import command_line, no_pipes, plain_params, signed_resources
 from vcsbench.run.house import House
+from vcsbench.run.job import STANDBY
 from vcsbench.run.lock import begin_here
 from vcsbench.run.partial import is_partial
 from vcsbench.run.provenance import note_command
 from vcsbench.run.recovery import mend, settle
+from vcsbench.storages.runfolder import standby_folder
 
 
 configfile: "config/config.yaml"
@@ -51,6 +53,7 @@ plain_params()
 signed_resources()
 no_pipes()
 EXECUTOR, ASKED_FOR = command_line()
+os.environ[STANDBY] = str(standby_folder(ROOT))
 
 try:
     # In the jobs of a cluster, Snakemake reads this file too.

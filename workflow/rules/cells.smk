@@ -35,7 +35,8 @@ rule cell:
         # Its bytecode is kept, apart from the sources, where the environment forbids it there: else each
         # cell-round compiles it anew. -S: it needs the standard library only.
         "PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=.snakemake/vcsbench-bytecode"
-        " python -S -m vcsbench.run.cell {params.recipe:q} {wildcards.round} {resources.order}"
+        " python -S -c 'from vcsbench.run import job; job.run()'"
+        " {params.recipe:q} {wildcards.round} {resources.order}"
         " {resources.seed} {resources.thresholds:q} {output:q} 2> {log:q}"
 
 

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ KINDS = {
     "program": "strategies",
     "within": "run.within",
 }
+# Those that run in an interpreter of their own, or elsewhere.
+APART = ("program", "within")
 # An import statement of ours: how far it is indented, the module, and the names in it, if any.
 _IMPORT = re.compile(
     r"^( *)(?:from (vcsbench[\w.]*) import (\([^)]*\)|[^\n(#]*)|import (vcsbench[\w.]*))",
@@ -34,6 +37,18 @@ _IMPORT = re.compile(
 _NAME = re.compile(r"(\w+)(?: as \w+)?")
 # What only a type checker reads.
 _TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULTILINE)
+
+
+def load() -> None:
+    """Import all that runs for some cell in this interpreter, and read what cell_code() is the digest of: a
+    process that does so knows what it has loaded, whatever becomes of the files."""
+    for key, folder in KINDS.items():
+        if key not in APART:
+            files = os.listdir(PACKAGE / folder.replace(".", "/"))
+            names = sorted(name.removesuffix(".py") for name in files if not name.startswith("_"))
+            for name in filter(lambda name: is_kind(folder, name), names):
+                import_module(f"{PACKAGE.name}.{folder}.{name}")
+                _digest_of((ENTRY, f"{folder}.{name}"))
 
 
 def closure(*files: str | Path, all_named: bool = False) -> list[Path]:
