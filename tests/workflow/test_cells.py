@@ -240,30 +240,58 @@ def test_cold_is_slower_than_hot_and_hot_server_caches_are_faster(project: Proje
     )
 
 
+# In the place of svn: notes what it sees of a process that is there beside it, and then is svn.
 WATCHER = """#!{python}
 import os, sys
-pid = os.getppid()
-while b"\\0snakemake\\0" not in open(f"/proc/{{pid}}/cmdline", "rb").read():
-    pid = int(open(f"/proc/{{pid}}/stat").read().rpartition(") ")[2].split()[1])
-with open(__file__ + ".threads", "a") as file:
-    file.write(f"{{len(os.listdir(f'/proc/{{pid}}/task'))}}\\n")
+{look}
+with open(__file__ + ".told", "a") as file:
+    file.write(f"{{seen}}\\n")
 os.execv({svn!r}, [{svn!r}, *sys.argv[1:]])
 """
+# The threads of the Snakemake whose process stands by.
+THREADS = """
+snakemake = os.environ["VCSBENCH_STANDBY"].split("-")[-2]
+seen = len(os.listdir(f"/proc/{snakemake}/task"))
+"""
+# Whose child the process is that measures.
+MEASURED_BY = """
+def parent(pid):
+    return int(open(f"/proc/{pid}/stat").read().rpartition(") ")[2].split()[1])
+measuring = os.getppid()
+while measuring > 1 and b"vcsbench.run" not in open(f"/proc/{measuring}/cmdline", "rb").read():
+    measuring = parent(measuring)
+seen = parent(measuring) if measuring > 1 else 0
+"""
+
+
+def seen_by_svn(project: Project, folder: Path, look: str) -> list[int]:
+    """What `look` sees in each run of svn of six cell-rounds."""
+    watcher = folder / "svn"
+    watcher.write_text(WATCHER.format(python=sys.executable, svn=shutil.which("svn"), look=look))
+    watcher.chmod(0o755)
+    project.configure(repositories=TINY, rounds=6, copies=1, grid={STUDY: {"include": [F8]}})
+    path = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    done = project.snakemake(measurements_of(STUDY), environment=path)
+    assert done.returncode == 0, done.stdout
+    return [int(line) for line in (folder / "svn.told").read_text().split()]
 
 
 def test_snakemake_starts_nothing_that_runs_beside_the_cells(
     project: Project, tmp_path: Path
 ) -> None:
-    watcher, told = tmp_path / "svn", tmp_path / "svn.threads"
-    watcher.write_text(WATCHER.format(python=sys.executable, svn=shutil.which("svn")))
-    watcher.chmod(0o755)
-    tiny = {"ruby": {**RUBY["ruby"], "scale": 0.0005}}
-    project.configure(repositories=tiny, rounds=6, copies=1, grid={STUDY: {"include": [F8]}})
-    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = project.snakemake(measurements_of(STUDY), environment=path)
-    assert done.returncode == 0, done.stdout
-    threads = [int(line) for line in told.read_text().split()]
+    threads = seen_by_svn(project, tmp_path, THREADS)
     assert len(threads) >= 12 and max(threads) == threads[0], "no more than in the first cell"
+
+
+def test_what_measured_first_leaves_a_process_that_measures_the_rest_and_ends_with_the_run(
+    project: Project, tmp_path: Path
+) -> None:
+    seen = {*seen_by_svn(project, tmp_path, MEASURED_BY)} - {0}
+    assert len(seen) == 2, "the first job's shell, and what stands by for all others"
+    deadline = time.monotonic() + 5
+    while any(Path(f"/proc/{pid}").exists() for pid in seen):
+        assert time.monotonic() < deadline, "it ends with the run"
+        time.sleep(0.01)
 
 
 def test_a_cell_that_fails_fails_alone_and_is_repeated(project: Project) -> None:
