@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from project import needs
+from vcsbench import processes
 from vcsbench.measure.meters import libraries
 from vcsbench.measure.meters.ending import Ending
 
@@ -71,3 +72,24 @@ def test_a_program_that_is_killed_is_let_go() -> None:
         process.kill()
         ending.join(20)
         assert not ending.is_alive() and process.wait() == -9
+
+
+def test_one_that_is_about_to_exit_when_it_is_to_be_followed_is_its_parents_to_wait_for() -> None:
+    # To give back so many small pages takes long enough to begin in the midst of it.
+    code = """
+import mmap, os
+held = mmap.mmap(-1, 400 << 20)
+held.madvise(mmap.MADV_NOHUGEPAGE)
+for at in range(0, len(held), mmap.PAGESIZE):
+    held[at] = 1
+os._exit(3)
+"""
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        while processes.maps(process.pid):
+            pass
+        ending = Ending(process.pid)
+        ending.join(20)
+        assert not ending.is_alive()
+        seen = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert seen and seen.si_status == 3
+        assert process.wait() == 3

@@ -43,6 +43,7 @@ def ask(folder: str, arguments: list[str]) -> int | None:
     connection.sendall(request[sent:])
     connection.shutdown(_socket.SHUT_WR)
     code = _number(connection)
+    connection.recv(1)  # its end: what measures looks whether this process has ended, and says so
     if code is None:
         print(f"process {measuring}, which measured, was killed", file=sys.stderr)
         return 1

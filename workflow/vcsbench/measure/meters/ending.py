@@ -20,6 +20,9 @@ TRACE_EXIT, TRACE_FORKS = 0x40, 0x02 | 0x04
 EXIT_EVENT = 6
 # Wait for what this thread traces, and for no child of another thread.
 WAIT_OWN = 0x40000000 | 0x20000000
+ENDED = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
+# To see what has happened, and leave it to be seen again.
+LOOK = os.WEXITED | os.WSTOPPED | os.WNOWAIT | WAIT_OWN
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
@@ -46,9 +49,14 @@ class Ending(threading.Thread):
         self.ready.set()
         while allowed:
             try:
-                pid, status = os.waitpid(-1, WAIT_OWN)
+                seen = os.waitid(os.P_ALL, 0, LOOK)
             except ChildProcessError:
                 return
+            assert seen  # nothing but WNOHANG makes it None
+            if seen.si_pid == self.pid and seen.si_code in ENDED:
+                # It was about to exit when it was to be followed. Its end, too, is its parent's to see.
+                return
+            pid, status = os.waitpid(seen.si_pid, WAIT_OWN)
             if os.WIFSTOPPED(status):
                 self._stopped(pid, status)
 
