@@ -48,6 +48,7 @@ delayed() {
 if ! delayed; then
     echo 'the delay could not be added in the guest'
 elif grep -q ' /mnt/nfs nfs4 ' /proc/mounts; then
+    : >/mnt/out/began
     sh -c "$COMMAND"
     echo $? >/mnt/out/code
 else
