@@ -44,10 +44,11 @@ def test_the_document_has_a_place_for_them(bench: ModuleType) -> None:
 
 
 def test_every_benchmark_is_run(bench: ModuleType) -> None:
-    """What prints a table of its own, or with rows.py."""
+    """What prints a table of its own, or with rows.py, and measures for it."""
     texts = {path.stem: path.read_text() for path in BENCHMARKS.glob("*.py")}
     found = {n for n, text in texts.items() if "| ---" in text or "Row(" in text} - {
         "rows",
+        "runs",
         "simulation",
     }
     assert "graph" in found

@@ -20,7 +20,8 @@ def one(call: str, wanted: float, within: float = 2.0) -> Comparison:
 
 def told(*comparisons: Comparison, scatter: float = 0.05, **more: Any) -> dict[str, Any]:
     """What the rule `account` writes of comparisons in a block whose round takes a minute."""
-    spent = Spent(30.0, 5.0, {"log/cold": OfBlock(rounds=5, seconds=295, waiting_s=1)})
+    blocks = {"log/cold": OfBlock(rounds=5, seconds=295, waiting_s=1)}
+    spent = Spent(30.0, 5.0, blocks, timed_s=159)
     about = {"minutes": 8, "studies": 1, "why": "time is up", "twins_sd": 0.0}
     return {**account(comparisons, spent, 100, USUAL, scatter), **about, **more}
 
@@ -40,6 +41,7 @@ def test_it_says_what_was_answered_and_what_more_minutes_would_tell() -> None:
     assert found.tables == [["f6-vs-f7", "6", "1", "1", "4", "1", "0"]]
     assert ("preparation", "", "30 s") in found.spent
     assert ("measuring log/cold", "5", "5 min") in found.spent
+    assert found.timed.startswith("Timed runs are 53 % of measuring and waiting.")
 
 
 def test_where_runs_scatter_much_it_says_what_is_worth_noting_here() -> None:

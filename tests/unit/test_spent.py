@@ -24,6 +24,7 @@ def frame(*rounds: tuple[float, str, int, float, float]) -> pd.DataFrame:
             "started_at": (BEGAN + timedelta(seconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "waited_s": waited,
             "cell_round_s": took,
+            "elapsed_s": 0.4 * took,
         }
         for at, command, number, took, waited in rounds
     ]
@@ -41,7 +42,8 @@ def test_cell_rounds_and_what_lies_between_them_are_counted() -> None:
 
 def test_several_runs_of_a_cell_round_are_counted_once() -> None:
     rows = frame((0, "log", 1, 10, 0))
-    assert spent(pd.concat([rows, rows]), ["command"], []).total_s == 10
+    found = spent(pd.concat([rows, rows]), ["command"], [])
+    assert found.total_s == 10 and found.timed_s == 8, "but each of them was timed"
 
 
 def test_a_pause_is_no_waiting_but_another_measurement_is() -> None:

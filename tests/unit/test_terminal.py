@@ -36,6 +36,7 @@ ACCOUNT: dict[str, Any] = {
     "twins_sd": 0.0,
     "studies": 1,
     "spent_s": {"preparation": 60, "measuring": 600, "waiting": 1},
+    "timed_s": 300,
     "blocks": [],
     "around_s": 40,
     "outlook": [

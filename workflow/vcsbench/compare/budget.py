@@ -82,6 +82,7 @@ def account(
             "measuring": round(spent.measuring_s, 1),
             "waiting": round(spent.waiting_s, 1),
         },
+        "timed_s": round(spent.timed_s, 1),
         "around_s": AROUND_S + AROUND_PER_CELL_ROUND_S * cell_rounds,
         "notable_pct": limits.on_machine(scatter).notable_pct,
         "noisy": _noisy(comparisons, limits, scatter),

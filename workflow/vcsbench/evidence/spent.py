@@ -39,11 +39,12 @@ class OfBlock:
 @dataclass(frozen=True)
 class Spent:
     """Seconds. `waiting_s` is what passed between cell-rounds: Snakemake's own part, the start of processes,
-    decisions, other measurements on the machine."""
+    decisions, other measurements on the machine; `timed_s` what timed runs took of the measuring."""
 
     preparation_s: float = 0.0
     waiting_s: float = 0.0
     blocks: Mapping[str, OfBlock] = field(default_factory=dict)
+    timed_s: float = 0.0
 
     @property
     def round_s(self) -> dict[str, float]:
@@ -65,7 +66,8 @@ def spent(frame: pd.DataFrame, block: Sequence[str], records: Iterable[str | Pat
     """What the measurements in a frame have cost; `block` has the axes of a block, `records` the records of
     what was prepared for them."""
     preparation_s = sum(float(read_json(path).get("seconds") or 0) for path in records)
-    told = frame.drop_duplicates(["cell", "round"]).dropna(subset=["cell_round_s"])
+    runs = frame.dropna(subset=["cell_round_s"])
+    told = runs.drop_duplicates(["cell", "round"])
     if told.empty:
         return Spent(preparation_s)
     cells: list[dict[Any, Any]] = told[list(block)].to_dict("records")
@@ -80,7 +82,7 @@ def spent(frame: pd.DataFrame, block: Sequence[str], records: Iterable[str | Pat
         rounds = rows["round"].nunique()
         waiting_s = each * len(rows) / rounds
         blocks[str(name)] = OfBlock(rounds, float(rows["cell_round_s"].sum()), waiting_s)
-    return Spent(preparation_s, float(waited.sum()), blocks)
+    return Spent(preparation_s, float(waited.sum()), blocks, float(runs["elapsed_s"].sum()))
 
 
 def _waited(told: pd.DataFrame) -> pd.Series:

@@ -37,12 +37,14 @@ class Mark(NamedTuple):
 @dataclass(frozen=True)
 class Bought:
     """The sentences that lead; the marks that lie ahead; a row per table (name, comparisons, different,
-    alike, too noisy to say, those left at each mark); and what the time went to (what, rounds, how long)."""
+    alike, too noisy to say, those left at each mark); what the time went to (what, rounds, how long); and how
+    much of the measuring was timed."""
 
     sentences: list[str]
     marks: list[Mark]
     tables: list[list[str]]
     spent: list[tuple[str, str, str]]
+    timed: str
 
 
 def bought(account: Mapping[str, Any]) -> Bought | None:
@@ -55,6 +57,7 @@ def bought(account: Mapping[str, Any]) -> Bought | None:
         ahead,
         [_row(name, counts, ahead) for name, counts in account["tables"].items()],
         list(_spent(account)),
+        _timed(account),
     )
 
 
@@ -121,3 +124,12 @@ def _spent(account: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for block in account["blocks"]:
         yield f"measuring {block['block']}", str(block["rounds"]), words.duration(block["seconds"])
     yield "waiting between cell-rounds", "", words.duration(spent["waiting"])
+
+
+def _timed(account: Mapping[str, Any]) -> str:
+    spent = account["spent_s"]
+    share = account["timed_s"] / (spent["measuring"] + spent["waiting"] or math.inf)
+    return (
+        f"Timed runs are {100 * share:.0f} % of measuring and waiting. The rest prepares them, warms caches up, "
+        "reads what the command prints, and certifies."
+    )
