@@ -31,7 +31,7 @@ setup := @envs/setup.sh
 setup_timed := @SECONDS=0; envs/setup.sh || exit; export VCSBENCH_SET_UP_S=$$SECONDS;
 run := @envs/run.sh
 workflow := $(run) workflow/scripts/run_snakemake.sh --cores $(CORES)
-vcsbench := $(run) env PYTHONPATH=workflow python -m vcsbench
+vcsbench := @./vcsbench
 pytest := $(run) python -m pytest
 
 .PHONY: help
@@ -115,7 +115,7 @@ lint: ## Check formatting, types, rules and shell scripts
 	$(run) snakefmt --check Snakefile workflow/rules
 	$(run) mypy workflow/vcsbench workflow/scripts
 	$(run) snakemake --lint
-	@if type -P shellcheck >/dev/null; then shellcheck -x .ci/run $$(find envs workflow -name '*.sh'); fi
+	@if type -P shellcheck >/dev/null; then shellcheck -x .ci/run vcsbench $$(find envs workflow -name '*.sh'); fi
 
 .PHONY: bench
 bench: ## Measure what vcsbench itself costs, in minutes; ARGS=--write: into docs/benchmarks.md

@@ -13,7 +13,7 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +21,12 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
 
+from stopping import by_minutes, by_width, judged
+
 from vcsbench.compare.decisions import NOT_SHOWN, USUAL
 from vcsbench.compare.family import EACH, TABLE, call_all, p_values
 from vcsbench.compare.intervals import Estimate, ratio_interval
-from vcsbench.compare.noise import Measured, Noise, learned
+from vcsbench.compare.noise import Measured, Noise
 from vcsbench.metrics import DEFAULT, metric_of
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "statistics.md"
@@ -35,7 +37,8 @@ SLOWDOWN = math.log(1.10)
 TWIN_SD = {"alike": 0.0, "differ": 0.03, "by 1.5 %": 0.015, "by 2 %": 0.02}
 # Of the noise, what runs of a cell-round do not share, where there are several.
 WITHIN = 0.8
-MOST_ROUNDS, HALF_WIDTH = 15, 0.03
+# What ends the rounds of a block that has no fixed number of them, and how many it may get.
+STOPS = {"by width": (by_width, 15), "by minutes": (by_minutes, 60)}
 
 # A block is as in the default grid: 12 cells, and a twin for each way of access.
 AXES = ["command", "ra", "packing", "format"]
@@ -62,11 +65,10 @@ class Case:
     of the comparisons have five times that of the others (`5 times`), or one cell ten times (`one 10 times`).
     `twins`: whether cells that are the same thing `differ`, by 3 % or by how much, or not. `runs`: the median
     of so many in a cell-round. `noise` is `normal` or `heavy-tailed` (Student's t with 3 degrees of freedom,
-    the same standard deviation). `rounds` 0: a block gets rounds, from 5 to 15, until all of its intervals
-    are narrow.
+    the same standard deviation). `rounds`: so many, or by which rule (STOPS) a block gets more than 5.
     """
 
-    rounds: int
+    rounds: int | str
     blocks: int = 8
     scatter: str = "equal"
     twins: str = "alike"
@@ -132,25 +134,21 @@ class Study:
 def study(case: Case, slowdown: float, random: np.random.Generator) -> Study:
     """Make a study and judge it; every other comparison's candidate is slower by `slowdown`."""
     measured, scatter = made(case, slowdown, random)
-    if not case.rounds:
-        measured = stopped(measured)
-    noise = learned(measured)
     pairs = list(pairs_of(case.blocks))
+    if isinstance(case.rounds, str):
+        measured = STOPS[case.rounds][0](measured, pairs)
+    noise, found = judged(measured, pairs)
     own = [ratio_interval(measured.logs[one] - measured.logs[other]) for one, other in pairs]
-    keys = [(measured.keys[one], measured.keys[other]) for one, other in pairs]
-    judged = [noise.judged(o, [key]) for o, key in zip(own, keys, strict=True)]
     truth = -slowdown * (np.arange(len(pairs)) % 2)
     words = metric_of(DEFAULT).calls
     rows = pd.DataFrame(
         {
             "truth": truth,
-            "holds": holding(judged, truth),
+            "holds": holding(found, truth),
             "noisy": [scatter[one] for one, _ in pairs],
-            "call": call_all(judged, noise.twins_known, words, USUAL),
+            "call": call_all(found, noise.twins_known, words, USUAL),
             "own": call_all(own, True, words, USUAL),
-            "alone": p_values(
-                *np.array([(math.log(e.value), e.error, e.degrees) for e in judged]).T
-            )
+            "alone": p_values(*np.array([(math.log(e.value), e.error, e.degrees) for e in found]).T)
             <= EACH,
         }
     )
@@ -179,32 +177,10 @@ def average(measured: Measured, noise: Noise, block: int) -> Estimate:
     return noise.judged(ratio_interval(d, PAIRS), keys)
 
 
-def stopped(measured: Measured) -> Measured:
-    """With rounds of a block left out once its intervals are narrow: the rule looks at nothing else."""
-    logs = measured.logs.copy()
-    blocks = np.arange(len(logs)) // SIZE
-    pairs = list(pairs_of(blocks[-1] + 1))
-    going = set(blocks.tolist())
-    for rounds in range(USUAL.enough_rounds, MOST_ROUNDS):
-        seen = replace(measured, logs=logs[:, :rounds])
-        noise = learned(seen)
-        wide = set()
-        for one, other in pairs:
-            if blocks[one] in going:
-                own = ratio_interval(seen.logs[one] - seen.logs[other])
-                found = noise.judged(own, [(measured.keys[one], measured.keys[other])])
-                if math.log(found.high / found.low) > 2 * HALF_WIDTH:
-                    wide.add(int(blocks[one]))
-        logs[[b in going - wide for b in blocks], rounds:] = math.nan
-        going = wide
-        if not going:
-            break
-    return replace(measured, logs=logs)
-
-
 def made(case: Case, slowdown: float, random: np.random.Generator) -> tuple[Measured, np.ndarray]:
     """A study as the workflow measures it, and how noisy each of its rows is."""
-    rounds, count = case.rounds or MOST_ROUNDS, case.blocks * SIZE
+    rounds = STOPS[case.rounds][1] if isinstance(case.rounds, str) else case.rounds
+    count = case.blocks * SIZE
     keys = [(f"c{b}", *CELLS[i]) for b in range(case.blocks) for i in [*range(len(CELLS)), *TWINS]]
     scatter = scatters(case, random)
     level = np.zeros((case.blocks, SIZE))
@@ -272,8 +248,10 @@ def cases() -> list[Case]:
     known += [Case(5, scatter="one 10 times")]
     known += [Case(rounds, twins="differ") for rounds in (5, 10)]
     known += [Case(5, blocks=4, twins=by) for by in ("by 1.5 %", "by 2 %")]
-    known += [Case(5, runs=4), Case(0, experiments=250)]
-    known += [Case(0, scatter="unequal", experiments=250)]
+    known += [Case(5, runs=4)]
+    known += [Case("by width", scatter=of, experiments=250) for of in ("equal", "unequal")]
+    known += [Case("by minutes", scatter=of) for of in ("equal", "unequal", "5 times")]
+    known += [Case("by minutes", twins="differ")]
     known += [Case(rounds, noise="heavy-tailed") for rounds in (5, 10)]
     return known
 
@@ -292,7 +270,7 @@ def broken(case: Case, found: Outcome) -> list[str]:
         "false_alike": found.false_alike <= FALSE_ALIKE,
         # Where twins differ, their own rounds alone call that a difference.
         "power": (case.twins == "differ" or found.power >= min(found.own_power, POWER) - SLACK)
-        and (case.rounds < POWER_ROUNDS or not usual(case) or found.power >= POWER),
+        and (case.rounds != POWER_ROUNDS or not usual(case) or found.power >= POWER),
     }
     return [
         f"{case}: {name} is {getattr(found, name):.2%}" for name, kept in limits.items() if not kept
@@ -341,9 +319,8 @@ def document(results: list[tuple[Case, Outcome]]) -> str:
     for case, found in results:
         values = [f"{getattr(found, field.name):.1%}" for field in fields(found)]
         values[3] = f"{found.false_calls:.2%}"
-        rounds = str(case.rounds or f"5 to {MOST_ROUNDS}")
         what = [
-            rounds,
+            str(case.rounds),
             str(case.blocks * PAIRS),
             case.scatter,
             case.twins,

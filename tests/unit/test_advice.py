@@ -11,6 +11,7 @@ import pytest
 
 from unit.synthetic import WORK
 from vcsbench.advice.blocks import Comparison, Terms, called
+from vcsbench.advice.cases import by_values, of_effects
 from vcsbench.advice.recommend import advise
 from vcsbench.advice.sentences import Sentences
 from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY, Limits
@@ -233,6 +234,47 @@ def test_what_a_table_compares_is_called_as_it_is_there():
     turned = pd.DataFrame([row | {"call": "slower"}])  # the candidate is f6
     (item,) = advise(frame, terms(ORDER), [turned])["recommendations"]
     assert item["choose"] == "f7"
+
+
+def test_a_mean_of_what_tables_call_differently_is_not_told():
+    """One of two is a difference there and the other is shown to be none: whoever has that one reads so."""
+    frame = measured(
+        lambda axes: {("f7", "fast"): 0.90, ("f7", "slow"): 0.97}.get(
+            (axes["format"], axes["config"]), 1.0
+        ),
+        noise=0.002,
+        **{**ONE, "config": ["slow", "fast"]},
+        ra=["svn"],
+    )
+    (effect,) = effects_of(only(frame), "format")
+    assert effect["pairs"] == 2 and effect["comparison"]["call"] == "faster"
+    row = {"command": "log", "ra": "svn", "repo": "ruby", "cache": "cold"}
+    row |= {"baseline": "f6", "candidate": "f7"}
+    calls = {"slow": NOT_SHOWN, "fast": "faster"}
+    table = pd.DataFrame([row | {"config": name, "call": call} for name, call in calls.items()])
+    (item,) = advise(frame, terms(ORDER), [table])["recommendations"]
+    told = {e["with"][0]["config"]: e["comparison"]["call"] for e in effects_of(item, "format")}
+    assert told == calls
+
+
+def test_what_was_measured_with_one_value_only_says_so_and_counts_nowhere_else():
+    """The fast configuration was measured over svn alone."""
+    frame = measured(
+        lambda axes: 0.5 if axes["format"] == "f7" and axes["config"] == "fast" else 1.0,
+        **{**ONE, "config": ["slow", "fast"]},
+        ra=["http", "svn"],
+    )
+    frame = frame[(frame["config"] == "slow") | (frame["ra"] == "svn")]
+    item = only(frame)
+    seen = {e["comparison"]["call"]: e["with"] for e in effects_of(item, "format")}
+    assert seen == {
+        "faster": [{"ra": "svn", "config": "fast"}],
+        NOT_SHOWN: [{"config": "slow"}],
+    }
+    assert {e["with"][0]["ra"] for e in effects_of(item, "config")} == {"svn"}
+    cases = by_values(of_effects([item], "format", ["command", "repo", "cache"]), ["ra"])
+    assert [case.call for case in cases["http",]] == [NOT_SHOWN]
+    assert sorted(case.call for case in cases["svn",]) == ["faster", NOT_SHOWN]
 
 
 @pytest.mark.parametrize(

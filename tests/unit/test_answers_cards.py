@@ -82,7 +82,7 @@ def test_what_a_plain_answer_gains_is_told_for_each_access_where_the_question_sa
     assert card(*cases).parts == []
     assert card(*cases, given={**PACK, "apart": "ra"}).parts == [
         "file: pack, 5.70 times as fast",
-        "svn: pack, 1.20 to 1.50 times as fast in 2 of 2 cases",
+        "svn: pack in 2 of 2 cases, 1.20 times as fast in the least of them, 1.50 in the most",
     ]
 
 
@@ -99,7 +99,7 @@ def test_what_is_worse_somewhere_depends_on_the_fewest_axes_that_part_it() -> No
     )
     assert (found.kind, found.answer) == ("it depends", "it depends on cache")
     assert found.parts == [
-        "cold: pack, 2.00 to 3.00 times as fast in 2 of 2 cases",
+        "cold: pack in 2 of 2 cases, 2.00 times as fast in the least of them, 3.00 in the most",
         "hot-os: nopack, 1.30 times as fast",
     ]
     assert "nopack is faster: hot-os over svn (1.30 times)." in found.costs

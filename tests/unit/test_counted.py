@@ -238,6 +238,16 @@ def test_advice_says_what_does_less_work(tmp_path: Path) -> None:
     ]
 
 
+def test_advice_says_of_what_a_range_is(tmp_path: Path) -> None:
+    def counts(axes: dict[str, str], number: int) -> dict[str, Any]:
+        fewer = {"f6": 2.0, "f7": 2.1}[axes["format"]] if axes["packing"] == "pack" else 1.0
+        return {"client_read_bytes": int(8 * MIB / fewer), "client_syscr": 7}
+
+    assert sentences(frame(tmp_path, counts), cache="cold") == [
+        "pack reads 2.0 to 2.1 times fewer bytes from the device than nopack (least and most of 4 pairs)."
+    ]
+
+
 def test_advice_names_for_what_it_is_the_other_way_round(tmp_path: Path) -> None:
     def counts(axes: dict[str, str], number: int) -> dict[str, Any]:
         factor = {"f6": 2, "f7": 0.5}[axes["format"]] if axes["packing"] == "pack" else 1

@@ -194,6 +194,27 @@ def test_counting_is_told_before_measuring() -> None:
     assert known.line(11) == "measuring: 1 of 6 cell-rounds"
 
 
+def test_a_run_that_has_minutes_says_how_long_it_takes_at_the_most() -> None:
+    known = Course(lambda study, cell: cell[0])
+    known.ends_at = 80.0
+    cells = [("cell", {"study": "s", "cell": cell, "round": "1"}) for cell in CELLS]
+    asked = known.expect([*cells, ("decide", {"study": "s", "number": "2"}), ("report", {})])
+    assert known.asked_for(asked) == "6 cell-rounds to measure, then more where they answer most"
+    for number, cell in enumerate(CELLS):
+        measure(known, number, cell, 10.0 * number, 9.0)
+        if cell == "a1":
+            assert known.line(20) == "measuring: 1 of 6 cell-rounds, at most 60 s left"
+    known.began(7, Job("decide", {"study": "s", "number": "2"}, "", 60.0))
+    assert known.line(61) == "deciding where more rounds answer most"
+    known.ended(7, False, 62.0)
+    more = [("cell", {"study": "s", "cell": cell, "round": "2"}) for cell in CELLS[:2]]
+    assert known.asked_for(known.expect([*more, ("report", {})])) == "2 more cell-rounds to measure"
+    measure(known, 8, "a1", 63.0, 9.0)
+    assert known.line(73) == "measuring: 7 of 8 cell-rounds, at most 8 s left", (
+        "what is given is measured"
+    )
+
+
 def test_time_left_is_told_by_what_those_of_a_kind_took() -> None:
     left = TimeLeft()
     left.expect("a" * 10 + "b" * 10)

@@ -89,7 +89,7 @@ def test_it_opens_with_what_became_of_the_findings_of_all_studies(tmp_path: Path
         "measured": 2.5,
         "low": 2.1,
     }
-    row |= {"high": 2.9, "unit": "times", "over": "", "why": ""}
+    row |= {"high": 2.9, "unit": "times", "over": "least of 8 cells", "why": ""}
     reported = replace(
         results(20),
         findings=[
@@ -108,6 +108,8 @@ def test_it_opens_with_what_became_of_the_findings_of_all_studies(tmp_path: Path
     assert "fsfs-san-2014.html#finding-two" in links
     assert "1 finding, not measured yet: make report STUDY=never-2001" in tree.text
     (first, *_) = tree.all("tbody")
-    expected, published, measured = first.all("tr")[0].all("td")[2:]
+    statement, expected, published, measured = first.all("tr")[0].all("td")[1:]
+    assert statement.text.endswith("In times; least of 8 cells")
+    assert "A number in grey is the 95 % interval" in tree.text.replace("\xa0", " ")
     assert (expected.text, published.text) == (">= 2", "3.00")
     assert measured.text.startswith("2.50") and measured.text.endswith("2.10 to 2.90")

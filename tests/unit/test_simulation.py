@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
+import importlib
 import math
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from vcsbench.compare.noise import learned
 from vcsbench.compare.tables import make_table
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "simulation.py"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture(scope="module")
 def simulation():
-    specification = importlib.util.spec_from_file_location("simulation", SCRIPT)
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["simulation"] = module
-    specification.loader.exec_module(module)
-    yield module
-    del sys.modules["simulation"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCHMARKS))
+        yield importlib.import_module("simulation")
 
 
 @pytest.mark.parametrize("scatter", ["equal", "unequal"])
@@ -43,28 +40,31 @@ def test_twins_that_differ_are_in_the_intervals(simulation):
     # Without that part they would not hold it.
     case = simulation.Case(10, 4, twins="differ")
     measured, _ = simulation.made(case, 0.0, np.random.default_rng(1))
-    noise = simulation.learned(measured)
+    noise = learned(measured)
     assert math.sqrt(noise.twins.variance) == pytest.approx(simulation.TWIN_SD["differ"], rel=0.6)
 
 
-def test_stopping_by_width_makes_no_more_false_calls(simulation):
-    found = simulation.outcome(simulation.Case(0, 2, experiments=20))
+@pytest.mark.parametrize(("rule", "studies"), [("by width", 20), ("by minutes", 12)])
+def test_stopping_makes_no_more_false_calls(simulation, rule, studies):
+    found = simulation.outcome(simulation.Case(rule, 2, "5 times", experiments=studies))
     assert found.false_calls <= 0.02
     assert 0.91 <= found.coverage <= 0.99
 
 
-def test_a_block_stops_when_its_intervals_are_narrow_and_not_before(simulation):
-    case = simulation.Case(0, 2)
+@pytest.mark.parametrize("rule", ["by width", "by minutes"])
+def test_rounds_go_to_a_block_that_is_noisy(simulation, rule):
+    case = simulation.Case(rule, 2)
     measured, _ = simulation.made(case, 0.0, np.random.default_rng(1))
     logs = measured.logs.copy()
     logs[: simulation.SIZE] *= 0.1  # the first block is quiet
-    logs[simulation.SIZE :] += np.random.default_rng(2).normal(
-        0, 0.1, logs[simulation.SIZE :].shape
-    )
-    seen = simulation.stopped(dataclasses.replace(measured, logs=logs))
+    noisy = logs[simulation.SIZE :]
+    noisy += np.random.default_rng(2).normal(0, 0.1, noisy.shape)
+    given, most = simulation.STOPS[rule]
+    seen = given(dataclasses.replace(measured, logs=logs), list(simulation.pairs_of(2)))
     rounds = np.isfinite(seen.logs).sum(axis=1)
     assert set(rounds[: simulation.SIZE]) == {5}
-    assert set(rounds[simulation.SIZE :]) == {simulation.MOST_ROUNDS}
+    # By minutes: all that two blocks have for five more each.
+    assert set(rounds[simulation.SIZE :]) == {most if rule == "by width" else 15}
 
 
 def test_what_it_judges_is_what_a_table_says(simulation):

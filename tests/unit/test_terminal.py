@@ -64,8 +64,8 @@ def test_each_question_has_a_line_with_its_answer_by_how_much_and_where() -> Non
     found["cards"].append({**mix, "parts": ["f7, 0.2 s a command."]})
     said = lines([Found("fsfs-san-2014", found, ACCOUNT, VERDICTS)])
     assert said == [
-        "Pack?                     yes: pack 7.10 times as fast as nopack (6.39 to 7.81; svn log cold, f7); "
-        "pack is faster in 2 of 3 cases and slower in none",
+        "Pack?                     yes: pack 7.10 times as fast as nopack "
+        "(95 %: 6.39 to 7.81; svn log cold, f7); pack is faster in 2 of 3 cases and slower in none",
         "A build?                  again: faster in 2 of 2",
         "For your mix: 100 % log?  f7, 0.2 s a command",
         "Not measured              which caches; which format",

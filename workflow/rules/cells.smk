@@ -48,7 +48,7 @@ onstart:
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
     if CONSOLE:
-        CONSOLE.begin(workflow.dag.needrun_jobs)
+        CONSOLE.begin(workflow.dag.needrun_jobs, WALK.seconds_left())
 
 
 # A report is made of what there is when something has failed: nothing is measured for it.

@@ -2,7 +2,6 @@
 
 import gc
 import io
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from vcsbench.compare.asked import asked
 from vcsbench.compare.scatter import of_runs
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.evidence.spent import spent
-from vcsbench.plan.passes import ask_for_decision
+from vcsbench.plan.passes import ask_for_decision, set_up_s
 from vcsbench.run.rulelog import logged
 from vcsbench.wholefile import write_json
 
@@ -20,11 +19,6 @@ snakemake: Any
 
 # A million objects are kept, and hardly any is garbage: to look for some takes a third of the reading.
 gc.disable()
-
-
-def set_up_s() -> float:
-    """What the set-up took before this run, as make_report.sh has it: some 40 s in a fresh clone."""
-    return float(os.environ.get("VCSBENCH_SET_UP_S") or 0)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""By hand: `python -m vcsbench plan` says what a run will take and do, `doctor` what this machine can
+"""By hand: `./vcsbench plan` says what a run will take and do, `doctor` what this machine can
 measure; `show CELL` prints what a cell does, `run CELL` does it, `clean` removes what vcsbench made."""
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _say(text: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m vcsbench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="vcsbench", description=__doc__)
     parser.add_argument("action", choices=ACTIONS, help="what to do")
     parser.add_argument(
         "cell",

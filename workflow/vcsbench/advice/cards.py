@@ -177,13 +177,14 @@ class Teller:
         return self._with(card, list(wins), [*self._losses(wins), *self._quiet()])
 
     def _part(self, values: Mapping[str, str], cases: Sequence[Case], whole: int) -> str:
-        """`pack: f7, 1.2 to 2.8 times as fast in 6 of 8 cases`: what the cases with some values tell."""
+        """`pack: f7 in 6 of 8 cases, 1.20 times as fast in the least of them, 2.80 in the most`: what the
+        cases with some values tell."""
         where = self.say.choice(values)
         good = sides_of(cases, self.words.better).good
         if not good:
             return f"{where}: one here, another there"
         often = f" in {len(cases)} of {whole} cases" if whole > 1 else ""
-        return f"{where}: {enumeration(good, 'or')}, {self._span(cases)}{often}"
+        return f"{where}: {enumeration(good, 'or')}{often}, {self._span(cases)}"
 
     def _losses(self, wins: Mapping[str, list[Case]]) -> list[str]:
         """Of each value but the one that is better most often, where it is better."""
@@ -245,10 +246,9 @@ class Teller:
         return f"{ratio} times {self.words.as_good} {case.worse} (95 %: {low} to {high})"
 
     def _span(self, cases: Sequence[Case]) -> str:
-        ratios = [factor(f(cases, key=_ratio).ratio) for f in (min, max)]
-        return (
-            f"{' to '.join(dict.fromkeys(ratios))} times {self.words.as_good.removesuffix(' as')}"
-        )
+        least, most = (factor(f(cases, key=_ratio).ratio) for f in (min, max))
+        said = f"{least} times {self.words.as_good.removesuffix(' as')}"
+        return said if least == most else f"{said} in the least of them, {most} in the most"
 
     def _at(self, case: Case) -> str:
         """`: log cold over svn, all with f7, config slow`."""

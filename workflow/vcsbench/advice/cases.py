@@ -20,9 +20,9 @@ Axes = Mapping[str, str]
 @dataclass(frozen=True)
 class Case:
     """One value of an axis against another, where that was measured: `better` is the one with the better
-    mean, `call` says whether it is. `where` has what it was measured with, of each axis the values that it is
-    about (an axis that is missing: all of its values); `fixed` what all cells there have; `rounds` how
-    many it was measured in."""
+    mean, `call` says whether it is. `where` has what it was measured with, of as few axes as tell it from
+    other cases, `over` the values of the others that it was measured with (an axis that is in neither: all of
+    its values); `fixed` what all cells there have; `rounds` how many it was measured in."""
 
     better: str
     worse: str
@@ -33,6 +33,11 @@ class Case:
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fixed: Axes = field(default_factory=dict)
     rounds: float = math.inf
+    over: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def values(self, axis: str) -> tuple[str, ...]:
+        """The values of an axis that it is about; () for all."""
+        return self.where.get(axis) or self.over.get(axis) or ()
 
 
 def of_effects(items: Iterable[Mapping[str, Any]], axis: str, given: Sequence[str]) -> list[Case]:
@@ -52,7 +57,8 @@ def _of_effect(item: Mapping[str, Any], effect: Mapping[str, Any], given: Sequen
     found = effect["comparison"]
     ratio, low, high = (found[key] for key in ("ratio", "low", "high"))
     sides, fixed = (effect["better"], effect["worse"]), item.get("fixed", {})
-    return Case(*sides, ratio, low, high, found["call"], where, fixed, found["n"])
+    over = {axis: tuple(values) for axis, values in effect["over"].items()}
+    return Case(*sides, ratio, low, high, found["call"], where, fixed, found["n"], over)
 
 
 def of_table(
@@ -121,10 +127,10 @@ def depends_on(clear: Sequence[Case], axes: Sequence[str]) -> tuple[str, ...]:
 def by_values(cases: Sequence[Case], axes: Sequence[str]) -> dict[tuple[str, ...], list[Case]]:
     """The cases by the values of these axes; one that is about several of them, or all, stands under each
     that occurs."""
-    seen = [tuple(dict.fromkeys(v for c in cases for v in c.where.get(a, ()))) for a in axes]
+    seen = [tuple(dict.fromkeys(v for c in cases for v in c.values(a))) for a in axes]
     found: dict[tuple[str, ...], list[Case]] = {}
     for case in cases:
-        of = [case.where.get(a) or all_ or ("",) for a, all_ in zip(axes, seen, strict=True)]
+        of = [case.values(a) or all_ or ("",) for a, all_ in zip(axes, seen, strict=True)]
         for values in product(*of):
             found.setdefault(values, []).append(case)
     return found
@@ -139,9 +145,5 @@ def _contrary(clear: Sequence[Case]) -> Iterator[tuple[Case, Case]]:
 
 def meet(one: Case, other: Case, axes: Sequence[str]) -> bool:
     """Whether two cases may have the same values of these axes."""
-    return all(
-        axis not in one.where
-        or axis not in other.where
-        or set(one.where[axis]) & set(other.where[axis])
-        for axis in axes
-    )
+    both = ((set(one.values(axis)), set(other.values(axis))) for axis in axes)
+    return all(not mine or not theirs or mine & theirs for mine, theirs in both)

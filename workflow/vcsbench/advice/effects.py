@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from vcsbench.advice.blocks import Block, Comparison, Pairs, Point, called
+from vcsbench.compare.decisions import NOT_SHOWN
 
 
 @dataclass(frozen=True)
@@ -73,17 +74,20 @@ def compared(block: Block) -> Compared:
 def _hides(
     block: Block, pairs: Pairs, mean_is_clear: bool, clear: set[tuple[Point, Point]]
 ) -> bool:
-    """Whether pairs say more by themselves than their mean: one is a difference where the mean is none; or
-    all of them are, in tables, and not of the same size. `clear` are pairs that are a difference."""
+    """Whether pairs say more by themselves than their mean: one is a difference where the mean is none; or,
+    in tables, one is a difference and another is shown to be none, or all are one, and not of the same size.
+    `clear` are pairs that are a difference."""
     if len(pairs) == 1:
         return False
     if not mean_is_clear:
         return bool(clear & set(pairs))
     found = [block.compare((pair,)) for pair in pairs]
+    calls, better = {one.call for one in found}, block.terms.metric.words.better
+    if {better, NOT_SHOWN} <= calls:
+        return True
     ratios = [one.ratio for one in found]
     notable = 1 + block.terms.limits.notable_pct / 100
-    all_clear = all(one.call == block.terms.metric.words.better for one in found)
-    return all_clear and max(ratios) > notable * min(ratios)
+    return calls == {better} and max(ratios) > notable * min(ratios)
 
 
 def _effects(block: Block) -> Iterator[Effect]:
@@ -147,26 +151,47 @@ def is_alike(block: Block, pairs: Pairs) -> bool:
 
 def contexts(block: Block, effect: Effect) -> list[dict[str, str]]:
     """With what an effect was seen, by as few axes as tell it from what else was compared: [{}] where that is
-    all of the axis."""
+    all of the axis. What all of it was measured with is said too, where the block has other values of it."""
     index = block.names.index(effect.axis)
     sides = {effect.better, effect.worse}
     everything = [p for p in block.numbers if p[index] in sides]
     mine = {point for pair in effect.pairs for point in pair}
     paired = [p for p in everything if _partner(p, index, sides) in block.numbers]
-    if set(paired) <= mine:
-        return [{}]
     rest = [i for i in range(len(block.names)) if i != index]
+    seen = {i: {point[i] for point in mine} for i in rest}
+    held = {i: next(iter(values)) for i, values in seen.items() if len(values) == 1}
+    if set(paired) <= mine:
+        return [_named(held, block.names)]
     for i in rest:
-        values = {point[i] for point in mine}
-        if all(point in mine for point in paired if point[i] in values):
-            name = block.names[i]
-            return [{name: value} for value in block.terms.order[name] if value in values]
+        if all(point in mine for point in paired if point[i] in seen[i]):
+            order = block.terms.order[block.names[i]]
+            values = [value for value in order if value in seen[i]]
+            return [_named({**held, i: value}, block.names) for value in values]
     return [_only(block.axes(good), rest, block.names) for good, _ in effect.pairs]
+
+
+def over(block: Block, effect: Effect) -> dict[str, list[str]]:
+    """The values of each other axis that an effect was seen with, in the axis's order."""
+    index = block.names.index(effect.axis)
+    found = {
+        name: {point[i] for pair in effect.pairs for point in pair}
+        for i, name in enumerate(block.names)
+        if i != index
+    }
+    return {
+        name: [value for value in block.terms.order[name] if value in values]
+        for name, values in found.items()
+    }
 
 
 def _partner(point: Point, index: int, sides: set[str]) -> Point:
     (other,) = sides - {point[index]}
     return (*point[:index], other, *point[index + 1 :])
+
+
+def _named(values: dict[int, str], names: list[str]) -> dict[str, str]:
+    """Values by the names of their axes, in the block's order; without those that do not apply."""
+    return {names[i]: values[i] for i in sorted(values) if values[i]}
 
 
 def _only(axes: dict[str, str], kept: Iterable[int], names: list[str]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from vcsbench.advice.blocks import Block, Point, Terms, calls_in
-from vcsbench.advice.effects import Effect, compared, contexts
+from vcsbench.advice.effects import Effect, compared, contexts, over
 from vcsbench.advice.sentences import Sentences, unknown_noise
 from vcsbench.compare.noise import Noise, noise_of
 from vcsbench.compare.reduction import MEAN, MEDIAN, by_round
@@ -121,6 +121,7 @@ def _told(effect: Effect, block: Block) -> Item:
         "better": effect.better,
         "worse": effect.worse,
         "with": contexts(block, effect),
+        "over": over(block, effect),
         "pairs": len(effect.pairs),
         "comparison": asdict(effect.comparison),
     }

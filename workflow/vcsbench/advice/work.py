@@ -134,6 +134,11 @@ def _told(way: int, parts: Sequence[Part], sides: tuple[str, str], metric: Metri
         return f"about as much for {'; '.join(contexts)}" if parts else ""
     more, less = sides if way > 0 else sides[::-1]
     told = [_times(part) for part in parts]
+    ranges = [
+        f"least and most of {len(part.logs)} pairs" if " to " in times else ""
+        for part, times in zip(parts, told, strict=True)
+    ]
+    contexts = ["; ".join(filter(None, both)) for both in zip(contexts, ranges, strict=True)]
     first = f"{less} {metric.fewer.format(told[0])} than {more}"
     clauses = [first, *told[1:]]
     named = zip(clauses, contexts, strict=True)

@@ -4,9 +4,10 @@ A comparison is settled when its interval is so narrow that it is answered on wh
 
     for a difference + for none <= ln(1 + notable),  or  for a difference <= half of the distance from none
 
-where each is half the width of an interval at the level that such a call is held to. That looks at widths and
-magnitudes, never at which side won or at the call: a run that stops by it makes no more false calls than one
-that does not (docs/budget.md).
+where each is half the width of an interval at the level that such a call is held to, which hangs on how many
+others of its table are called a difference. That looks at widths and magnitudes, never at which side won: a
+run that stops by it makes no more false calls than one that does not (benchmarks/simulation.py, rounds `by
+minutes`).
 """
 
 from __future__ import annotations

@@ -68,18 +68,21 @@ def _packages(root: Path) -> list[str]:
 def _caches(plan: Plan, others: Sequence[str]) -> list[str]:
     clearing = plan.here.machine.clearing(plan.config["clear_caches"])
     number = sum(n * _clearings(plan, *cell) for cell, n in cell_rounds(plan).items())
-    if not number:
+    each = sum(_clearings(plan, cell.study, cell.path) for cell in plan.cells)
+    told = [f"some {number} times"] * bool(number)
+    if plan.passes and each:  # a decision gives more rounds, of all cells or of some
+        told.append(f"up to {each} times in each round {'after these' if number else 'more'}")
+    if not told:
         return ["Clears no caches."]
+    times = ", and ".join(told)
     if clearing == "evict":
-        return [
-            f"Drops the repositories' files from the cache, some {number} times; no other file."
-        ]
-    told = (
-        f"Empties the kernel's caches for everybody on this machine, some {number} times: whatever else "
+        return [f"Drops the repositories' files from the cache, {times}; no other file."]
+    says = (
+        f"Empties the kernel's caches for everybody on this machine, {times}: whatever else "
         f"runs here reads from the device again."
     )
     at_work = f" {'; '.join(others)}: {EVICT}." if others else f" On a server at work, {EVICT}."
-    return [told + at_work]
+    return [says + at_work]
 
 
 def _clearings(plan: Plan, study: str, path: str) -> int:

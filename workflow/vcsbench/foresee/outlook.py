@@ -19,6 +19,7 @@ from vcsbench.foresee.noise import RUN_S, probe, scatter
 from vcsbench.foresee.others import at_work
 from vcsbench.foresee.skips import grouped_skips
 from vcsbench.plan.plan import Plan
+from vcsbench.plan.twins import is_twin
 from vcsbench.subjects.repository.shelf import Shelf
 
 
@@ -49,7 +50,9 @@ def _cells(plan: Plan) -> Iterator[str]:
     for study, grid in plan.grids.items():
         cells = [cell for cell in grid if not cell.skip]
         number, least = words.count_of(len(cells), "cell"), words.count_of(rounds(plan), "round")
-        yield f"  {study}: {number} in {least}, {len(grid) - len(cells)} skipped"
+        twins = sum(is_twin(cell.path) for cell in cells)
+        twice = f" ({len(cells) - twins}, and {twins} of them twice)" if twins else ""
+        yield f"  {study}: {number}{twice} in {least}, {len(grid) - len(cells)} skipped"
         for axis in plan.config.studies[study].block[:1]:
             counted = Counter(cell.axes[axis] for cell in cells)
             yield "    " + ", ".join(f"{value or '-'} {n}" for value, n in counted.items())

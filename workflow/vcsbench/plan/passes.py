@@ -37,6 +37,11 @@ def decision_of(study: str, number: int) -> str:
     return f"{FOLDER}/{study}/pass{number}.json"
 
 
+def set_up_s() -> float:
+    """What the set-up took before this run, as the Makefile has it: some 40 s in a fresh clone."""
+    return float(os.environ.get("VCSBENCH_SET_UP_S") or 0)
+
+
 def ask_for_decision(root: Path, study: str, number: int) -> None:
     """Have a decision made where there is none: put one there that says nothing and is older than all that
     it is made from. Snakemake does not miss a file as long as what is made from it is there."""

@@ -130,6 +130,6 @@ def _timed(account: Mapping[str, Any]) -> str:
     spent = account["spent_s"]
     share = account["timed_s"] / (spent["measuring"] + spent["waiting"] or math.inf)
     return (
-        f"Timed runs are {100 * share:.0f} % of measuring and waiting. The rest prepares them, warms caches up, "
-        "reads what the command prints, and certifies."
+        f"Timed runs are {100 * share:.0f} % of measuring and waiting. The rest prepares them, warms caches "
+        "up, reads what the command prints, and certifies."
     )

@@ -23,7 +23,7 @@ FINDINGS = "findings"
 NOT_MEASURED, DIFFERS = "not measured", "differs"
 # Of a finding that no report tells of.
 UNTOLD = {
-    **dict.fromkeys(("id", "expected", "published", "measured", "interval"), ""),
+    **dict.fromkeys(("id", "expected", "published", "measured", "interval", "of"), ""),
     "verdict": NOT_MEASURED,
 }
 # In the order in which they are told.

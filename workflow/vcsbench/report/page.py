@@ -43,7 +43,7 @@ from vcsbench.report.setting import Setting, nodes_of, summarise
 from vcsbench.report.verdicts import verdicts
 
 # What the index says of each finding.
-OF_FINDINGS = ("id", "statement", "verdict", "expected", "published", "measured", "interval")
+OF_FINDINGS = ("id", "statement", "verdict", "expected", "published", "measured", "interval", "of")
 
 
 def build_page(results: Results, assets: Path = ASSETS) -> str:

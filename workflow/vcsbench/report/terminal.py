@@ -69,15 +69,16 @@ def _answers(advice: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _answer(card: Mapping[str, Any]) -> str:
-    """`yes: pack 5.67 times as fast as nopack (4.30 to 7.46; log cold f7 over file); faster in 15 of 20
-    cases, slower in none`."""
+    """`yes: pack 5.67 times as fast as nopack (95 %: 4.30 to 7.46; log cold f7 over file); faster in 15 of
+    20 cases, slower in none`."""
     if card["gain"]:
         clear = [case for case in card["cases"] if is_difference(case["call"])]
         most = max(clear, key=lambda case: case["ratio"])
         ratio, low, high = (significant(most[key]) for key in ("ratio", "low", "high"))
         words = metric_of(DEFAULT).words
         where = "" if most["where"] == "all cells" else f"; {most['where']}"
-        told = f"{most['better']} {ratio} times {words.as_good} {most['worse']} ({low} to {high}{where})"
+        told = f"{most['better']} {ratio} times {words.as_good} {most['worse']}"
+        told += f" (95 %: {low} to {high}{where})"
         return f"{card['answer']}: {told}; {_small(card['said'].rstrip('.'))}"
     if not card["cases"] and card["parts"]:
         return str(card["parts"][0]).rstrip(".")

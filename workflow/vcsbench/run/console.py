@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from vcsbench.progress import cleared
-from vcsbench.run.course import PREPARING, Course, Job, cell_rounds
+from vcsbench.run.course import PREPARING, Course, Job
 
 # So often it is looked how far what prepares has come.
 LOOK_S = 1.0
@@ -64,9 +64,12 @@ class Console(logging.Handler):
         finally:
             self.release()
 
-    def begin(self, left: Callable[[], Iterable[Any]]) -> None:
-        """Jobs (Snakemake's) are about to run: those that are `left`, of which a decision makes more."""
+    def begin(self, left: Callable[[], Iterable[Any]], minutes_s: float | None) -> None:
+        """Jobs (Snakemake's) are about to run: those that are `left`, of which a decision makes more as long
+        as these seconds last; None where nothing is decided."""
         self._left = left
+        if minutes_s is not None:
+            self._course.ends_at = time.monotonic() + minutes_s
         self._expect()
 
     def _expect(self) -> None:
@@ -74,7 +77,7 @@ class Console(logging.Handler):
             self._grown, jobs = False, self._left()
             cells = self._course.expect([(job.rule.name, job.wildcards_dict) for job in jobs])
             if cells:
-                self._write(f"{cell_rounds(cells)} to measure")
+                self._write(self._course.asked_for(cells))
 
     def end(self) -> None:
         """No more is shown of how far the run is."""

@@ -22,6 +22,8 @@ PREPARING = {
 # The rule that counts system calls, and the one that measures.
 COUNTING = "calls"
 MEASURING = "cell"
+# The one that decides which cells get more rounds, in a run that has minutes.
+DECIDING = "decide"
 # Of a stage that has come less far, nobody can tell how long it takes.
 TOLD_S = 5.0
 TOLD_SHARE = 0.02
@@ -43,7 +45,8 @@ class Job:
 
 
 class Course:
-    """What a run is at. `kind_of` says of a cell, by study and path, which ones take about as long."""
+    """What a run is at. `kind_of` says of a cell, by study and path, which ones take about as long. `ends_at`
+    is the moment at which the minutes of a run are up that has some: until then more is decided."""
 
     def __init__(self, kind_of: Callable[[str, str], Hashable]) -> None:
         self._kind_of = kind_of
@@ -54,6 +57,7 @@ class Course:
         self._failed = 0
         self._left = TimeLeft()
         self._since: dict[str, float] = {}
+        self.ends_at: float | None = None
 
     def expect(self, jobs: Iterable[tuple[str, Mapping[str, str]]]) -> int:
         """The jobs that have yet to run, each by rule and wildcards; how many cell-rounds are among them."""
@@ -63,6 +67,13 @@ class Course:
         cells = (wildcards for rule, wildcards in jobs if rule == MEASURING)
         self._left.expect(self._kind_of(one["study"], one["cell"]) for one in cells)
         return coming[MEASURING]
+
+    def asked_for(self, number: int) -> str:
+        """What to say of so many cell-rounds that are to be measured."""
+        if self._ended[MEASURING]:
+            return f"{cell_rounds(number, ' more')} to measure"
+        more = "" if self.ends_at is None else ", then more where they answer most"
+        return f"{cell_rounds(number)} to measure{more}"
 
     def began(self, number: int, job: Job) -> None:
         """A job of this number begins."""
@@ -96,6 +107,13 @@ class Course:
         took = words.duration(now - self._since.get(MEASURING, now))
         return f"measured {cell_rounds(self._all[MEASURING])}{self._said_failed()} in {took}"
 
+    def _said_left(self, now: float) -> str:
+        """How long yet: of a run that has minutes, until these are up, if it is not answered before."""
+        left = self._left.seconds(now)
+        if self.ends_at is None:
+            return _left(left)
+        return _left(max(left or 0.0, self.ends_at - now), "at most ")
+
     def _said_failed(self) -> str:
         return f" ({self._failed:,} failed)" if self._failed else ""
 
@@ -106,6 +124,8 @@ class Course:
         rules = {job.rule for job in self._running.values()}
         if preparing := sorted(rules & PREPARING.keys()):
             return preparing[0]
+        if DECIDING in rules:
+            return DECIDING
         for stage in (COUNTING, MEASURING):
             if stage in rules or (self._ended[stage] and self._remain(stage)):
                 return stage
@@ -127,8 +147,9 @@ class Course:
             return f"counting the system calls of commands: {far}"
         if stage == MEASURING:
             far = f"{self._ended[MEASURING]:,} of {cell_rounds(self._all[MEASURING])}"
-            left = _left(self._left.seconds(now))
-            return f"measuring: {far}{self._said_failed()}{left}"
+            return f"measuring: {far}{self._said_failed()}{self._said_left(now)}"
+        if stage == DECIDING:
+            return "deciding where more rounds answer most"
         if stage == "report":
             ended, every = self._ended.total(), self._all.total()
             own = sum(self._ended[rule] for rule in (*PREPARING, COUNTING, MEASURING))
@@ -138,9 +159,9 @@ class Course:
         return "planning" if stage == "plan" else "preparing"
 
 
-def cell_rounds(number: int) -> str:
-    """So many cell-rounds."""
-    return f"{number:,} cell-round{'s' if number != 1 else ''}"
+def cell_rounds(number: int, more: str = "") -> str:
+    """So many cell-rounds, or so many more."""
+    return f"{number:,}{more} cell-round{'s' if number != 1 else ''}"
 
 
 def _parts(job: Job) -> Iterable[str]:
@@ -167,5 +188,5 @@ def _how_far(stage: Mapping[str, Any]) -> str:
     return f": {far}{_left(seconds * (total - done) / done if known and done else None)}"
 
 
-def _left(seconds: float | None) -> str:
-    return "" if seconds is None else f", {words.duration(seconds)} left"
+def _left(seconds: float | None, how: str = "") -> str:
+    return "" if seconds is None else f", {how}{words.duration(seconds)} left"

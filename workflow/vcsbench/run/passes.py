@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from vcsbench.plan.passes import decision_of
+from vcsbench.plan.passes import decision_of, set_up_s
 from vcsbench.run.house import House
 from vcsbench.run.partial import measures, only_tells
+from vcsbench.wholefile import read_json
 
 
 class Walk:
@@ -72,6 +73,20 @@ class Walk:
         """Whether this run has not come to the last decision."""
         files = (self.plan.root / file for study in self.plan.passes for file in self.last(study))
         return any(not path.exists() or path.stat().st_mtime < self.began for path in files)
+
+    def seconds_left(self) -> float | None:
+        """How long this run may take at the most, by its minutes and by what had been spent when the last
+        decision was made; None where its rounds are fixed."""
+        if not self.plan.passes:
+            return None
+        left = -set_up_s()
+        for study in self.plan.passes:
+            files = (self.plan.root / file for file in self.decisions(study))
+            spent_s = max(
+                (float(read_json(file).get("spent_s") or 0) for file in files), default=0.0
+            )
+            left += max(0.0, 60 * (self.plan.config.minutes_of(study) or 0.0) - spent_s)
+        return max(0.0, left)
 
     def rounds_before(self, study: str, number: int) -> dict[str, int]:
         """The rounds that each block has before a pass."""

@@ -62,8 +62,8 @@ def _reading(definition: Mapping[str, Any]) -> str:
     return (
         f"{metric.title} of {baseline} against that of {candidates}, in per cent, with its 95 % interval: "
         f"the numbers of the table, on a scale of factors. {side} of 0, {candidates} "
-        f"{metric.words.is_better}; grey where it is not called a difference: the interval, corrected for "
-        f"the number of comparisons, includes 0, or there are too few rounds."
+        f"{metric.words.is_better}; grey where it is not called a difference: among all comparisons of the "
+        f"table it is not told from 0, or there are too few rounds."
     )
 
 
