@@ -52,7 +52,8 @@ class Workflow:
         for script in (ROOT / "workflow/scripts").glob("*.sh"):
             shutil.copy2(script, scripts)
         shutil.copytree(ROOT / "workflow/vcsbench", self.folder / "workflow/vcsbench")
-        shutil.copy2(ROOT / "Makefile", self.folder)
+        for file in ("Makefile", "vcsbench"):
+            shutil.copy2(ROOT / file, self.folder)
         self.snakemake = self.fakes.bin / "snakemake"
         self.snakemake.write_text(
             SNAKEMAKE.format(python=sys.executable, record=str(self.fakes.record))
@@ -308,4 +309,12 @@ def test_a_cell_is_handed_over_as_one_word(workflow: Workflow) -> None:
 
     done = workflow.make("show", "CELL=log/http/my repo's/f6")
 
-    assert done.stdout == "workflow|-m|vcsbench|show|log/http/my repo's/f6|"
+    ours = workflow.folder / "workflow"
+    assert done.stdout == f"{ours}|-m|vcsbench|show|log/http/my repo's/f6|"
+
+
+def test_its_own_exit_code_reaches_who_does_without_make(workflow: Workflow) -> None:
+    workflow.fakes.add("python", "exit 1")
+
+    assert workflow.fakes.run(workflow.folder / "vcsbench", "doctor").returncode == 1
+    assert workflow.make("doctor").returncode == 2
