@@ -318,3 +318,12 @@ def test_its_own_exit_code_reaches_who_does_without_make(workflow: Workflow) -> 
 
     assert workflow.fakes.run(workflow.folder / "vcsbench", "doctor").returncode == 1
     assert workflow.make("doctor").returncode == 2
+
+
+def test_what_is_not_set_up_says_so(workflow: Workflow) -> None:
+    workflow.snakemake.unlink()
+
+    done = workflow.fakes.run(workflow.folder / "vcsbench", "plan")
+
+    assert done.returncode == 2
+    assert "is not set up yet: run `make setup` there first." in done.stderr + done.stdout
