@@ -12,6 +12,7 @@ gc.disable()
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -77,13 +78,26 @@ def measure(
             measure_there = measure_within(recipe["within"])
             exported, described = measure_there(recipe, number, thresholds, Path.cwd(), folder)
         else:
-            judge = judge_by(recipe, thresholds)
-            exported, described = CellRound(recipe, number, folder, judge).measure(lock)
+            exported, described = _measure_here(recipe, number, thresholds, folder, lock)
         described["took"] |= {
             "waited_s": round(began - asked, 3),
             "cell_round_s": round(time.monotonic() - began, 3),
         }
     return exported, described | {"thresholds": thresholds}
+
+
+def _measure_here(
+    recipe: dict[str, Any], number: int, thresholds: dict[str, float], folder: Path, lock: int
+) -> tuple[bytes, dict[str, Any]]:
+    """On this system, in a private folder. Of what fails because a file system was unmounted under it, that
+    is what is said."""
+    of_round = CellRound(recipe, number, folder, judge_by(recipe, thresholds))
+    try:
+        return of_round.measure(lock)
+    except (OSError, subprocess.CalledProcessError):
+        for subject in of_round.stage.subjects:
+            subject.check_place()
+        raise
 
 
 def writes_apart(recipe: dict[str, Any]) -> bool:

@@ -56,6 +56,9 @@ class Subject:
     def check(self) -> None:
         """Raise a UserError where it is not what the recipe says."""
 
+    def check_place(self) -> None:
+        """Raise a UserError where the file system that it lies on has gone since the run began."""
+
     def prepare(self) -> int:
         """Make, on this machine, what a guest only reads; returns the bytes that a file system has to have
         for the subject."""

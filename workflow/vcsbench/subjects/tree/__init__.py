@@ -72,6 +72,10 @@ class Tree(Subject):
         subprocess.run(["cp", "-a", "--reflink=never", template, path], check=True)
         return path
 
+    def check_place(self) -> None:
+        """Raise a UserError where a folder of the user's is on another file system now."""
+        self.room.check()
+
     def prepare(self) -> int:
         """Make it and its stores; returns the size of a file system for it and what is built of it."""
         if self.recipe.get("looked_at"):

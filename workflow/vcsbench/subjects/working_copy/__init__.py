@@ -46,6 +46,10 @@ class WorkingCopy(Subject):
         self.prepare()
         self.room.open(self.templates.bytes_of(self.revisions[1]))
 
+    def check_place(self) -> None:
+        """Raise a UserError where a folder of the user's is on another file system now."""
+        self.room.check()
+
     def prepare(self) -> int:
         """Make what it comes from, if that is not there yet; returns the size of a file system for it."""
         self.repository.check()
