@@ -3,10 +3,9 @@ it, else for each of them apart. No mean hides that something helps here and hur
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 from vcsbench.advice.blocks import Block, Comparison, Pairs, Point, called
 from vcsbench.compare.decisions import NOT_SHOWN
@@ -157,30 +156,34 @@ def contexts(block: Block, effect: Effect) -> list[dict[str, str]]:
     everything = [p for p in block.numbers if p[index] in sides]
     mine = {point for pair in effect.pairs for point in pair}
     paired = [p for p in everything if _partner(p, index, sides) in block.numbers]
-    rest = [i for i in range(len(block.names)) if i != index]
-    seen = {i: {point[i] for point in mine} for i in rest}
+    seen = _seen(block, effect)
     held = {i: next(iter(values)) for i, values in seen.items() if len(values) == 1}
     if set(paired) <= mine:
         return [_named(held, block.names)]
-    for i in rest:
+    for i in seen:
         if all(point in mine for point in paired if point[i] in seen[i]):
             order = block.terms.order[block.names[i]]
             values = [value for value in order if value in seen[i]]
             return [_named({**held, i: value}, block.names) for value in values]
-    return [_only(block.axes(good), rest, block.names) for good, _ in effect.pairs]
+    return [_named({i: good[i] for i in seen}, block.names) for good, _ in effect.pairs]
 
 
 def over(block: Block, effect: Effect) -> dict[str, list[str]]:
     """The values of each other axis that an effect was seen with, in the axis's order."""
-    index = block.names.index(effect.axis)
-    found = {
-        name: {point[i] for pair in effect.pairs for point in pair}
-        for i, name in enumerate(block.names)
-        if i != index
-    }
+    seen = {block.names[i]: values for i, values in _seen(block, effect).items()}
     return {
         name: [value for value in block.terms.order[name] if value in values]
-        for name, values in found.items()
+        for name, values in seen.items()
+    }
+
+
+def _seen(block: Block, effect: Effect) -> dict[int, set[str]]:
+    """The values of each other axis, by its place, that an effect was seen with."""
+    points = [point for pair in effect.pairs for point in pair]
+    return {
+        i: {point[i] for point in points}
+        for i, name in enumerate(block.names)
+        if name != effect.axis
     }
 
 
@@ -192,7 +195,3 @@ def _partner(point: Point, index: int, sides: set[str]) -> Point:
 def _named(values: dict[int, str], names: list[str]) -> dict[str, str]:
     """Values by the names of their axes, in the block's order; without those that do not apply."""
     return {names[i]: values[i] for i in sorted(values) if values[i]}
-
-
-def _only(axes: dict[str, str], kept: Iterable[int], names: list[str]) -> dict[str, Any]:
-    return {names[i]: axes[names[i]] for i in kept if names[i] in axes}
