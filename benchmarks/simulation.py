@@ -271,7 +271,7 @@ def broken(case: Case, found: Outcome) -> list[str]:
         "false_alike": found.false_alike <= FALSE_ALIKE,
         # Where twins differ, their own rounds alone call that a difference.
         "power": (case.twins == "differ" or found.power >= min(found.own_power, POWER) - SLACK)
-        and (case.rounds != POWER_ROUNDS or not usual(case) or found.power >= POWER),
+        and (not has_rounds(case) or not usual(case) or found.power >= POWER),
     }
     return [
         f"{case}: {name} is {getattr(found, name):.2%}" for name, kept in limits.items() if not kept
@@ -281,6 +281,11 @@ def broken(case: Case, found: Outcome) -> list[str]:
 def for_information(case: Case) -> bool:
     """Whether a case has to keep no limits: heavy tails, and what so few twins hardly show."""
     return case.noise != "normal" or case.twins.startswith("by")
+
+
+def has_rounds(case: Case) -> bool:
+    """Whether it has a fixed number of rounds with which slowdowns are to be called."""
+    return isinstance(case.rounds, int) and case.rounds >= POWER_ROUNDS
 
 
 def usual(case: Case) -> bool:

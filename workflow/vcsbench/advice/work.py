@@ -135,8 +135,8 @@ def _told(way: int, parts: Sequence[Part], sides: tuple[str, str], metric: Metri
     more, less = sides if way > 0 else sides[::-1]
     told = [_times(part) for part in parts]
     ranges = [
-        f"least and most of {len(part.logs)} pairs" if " to " in times else ""
-        for part, times in zip(parts, told, strict=True)
+        f"least and most of {len(part.logs)} pairs" if len(_extremes(part)) > 1 else ""
+        for part in parts
     ]
     contexts = ["; ".join(filter(None, both)) for both in zip(contexts, ranges, strict=True)]
     first = f"{less} {metric.fewer.format(told[0])} than {more}"
@@ -146,7 +146,10 @@ def _told(way: int, parts: Sequence[Part], sides: tuple[str, str], metric: Metri
 
 
 def _times(part: Part) -> str:
+    return f"{' to '.join(_extremes(part))} times"
+
+
+def _extremes(part: Part) -> list[str]:
+    """The least and the most of a part, as they are written; one where both are written alike."""
     times = [math.exp(abs(log)) for log in part.logs]
-    return (
-        f"{' to '.join(dict.fromkeys(significant(n, 2) for n in (min(times), max(times))))} times"
-    )
+    return list(dict.fromkeys(significant(n, 2) for n in (min(times), max(times))))
