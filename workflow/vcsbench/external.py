@@ -1,0 +1,61 @@
+"""Read input from outside with a type, a limit and a plain error.
+
+Every reader of a user's repository, dump, archive, bundle or configuration uses these functions.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from vcsbench.errors import UserError
+
+# C0 and C1 control characters, and the characters that reverse the direction of text.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def open_regular(path: str | Path, *, follow_links: bool = True, flags: int = os.O_RDONLY) -> int:
+    """Open a regular file and return its descriptor.
+
+    Raise UserError if the path is a pipe, a socket, a device or a folder. Raise OSError as os.open does.
+    O_NONBLOCK keeps a pipe from blocking the open.
+    """
+    extra = os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
+    descriptor = os.open(path, flags | extra)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UserError(f"{printable(os.fspath(path))}: this is not a regular file.")
+    return descriptor
+
+
+def read_bytes(path: str | Path, limit: int, *, follow_links: bool = True) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes. Raise UserError if it is larger."""
+    with open(open_regular(path, follow_links=follow_links), "rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise UserError(f"{printable(os.fspath(path))}: the file is larger than {limit} bytes.")
+    return content
+
+
+def parse_number(text: bytes | str, largest: int) -> int | None:
+    """Return a decimal number from 0 to `largest`, or None for anything else.
+
+    Digits are counted first, because int() refuses more than 4,300 digits.
+    """
+    if isinstance(text, str):
+        text = text.encode(errors="replace")
+    text = text.strip()
+    if not text.isdigit() or len(text.lstrip(b"0")) > len(str(largest)):
+        return None
+    number = int(text.lstrip(b"0") or b"0")
+    return number if number <= largest else None
+
+
+def printable(text: str | bytes) -> str:
+    """Return text that is safe to print on a terminal: control characters are shown as \\x1b."""
+    if isinstance(text, bytes):
+        text = text.decode(errors="backslashreplace")
+    text = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
