@@ -25,6 +25,7 @@ from vcsbench.subjects.repository.labels import EMPTY, FOLDER, Variant
 from vcsbench.subjects.repository.loader import at_once, load_source
 from vcsbench.subjects.repository.making import make_missing
 from vcsbench.subjects.repository.room import choose_place
+from vcsbench.urls import file_url, pegged
 from vcsbench.wholefile import write_json
 
 # Those of a sample: a shard, so that there is something to pack, and a few beyond.
@@ -130,7 +131,7 @@ class Sample:
 
     def idle_s(self, storage: str) -> float:
         """What a client takes that has nothing to do, from hot caches."""
-        url = f"file://{self.place(storage).path / FOLDER / EMPTY}"
+        url = pegged(file_url(self.place(storage).path / FOLDER / EMPTY))
         return statistics.median(_took_s(["svn", "info", url]) for _ in range(IDLE_RUNS))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from vcsbench.errors import UserError
+from vcsbench.urls import pegged
 
 Words = Mapping[str, Callable[[], "str | Sequence[str]"]]
 WORD = re.compile(r"\{(\w+)\}")
@@ -26,7 +27,8 @@ def fill(template: str, words: Words) -> list[str]:
             continue
         filled = WORD.sub(lambda match: str(_value(match[1], words)), part)
         # An export of the whole repository: {url}/{tree} with an empty tree.
-        argv.append(filled.rstrip("/") if part.endswith("}") and len(filled) > 1 else filled)
+        filled = filled.rstrip("/") if part.endswith("}") and len(filled) > 1 else filled
+        argv.append(pegged(filled))
     return argv
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, BinaryIO
 from vcsbench.formats import packed_of, read_format
 from vcsbench.sources.base import Estimate, Facts, Options, Source, Stored, digest_of
 from vcsbench.sources.process import output, stream
+from vcsbench.urls import file_url
 
 # A shard has a thousand files or, packed, two. Estimates are wanted at each start.
 SAMPLE = 8
@@ -89,7 +89,7 @@ class SvnSource(Source):
 
     def head(self) -> dict[str, Any]:
         """The youngest revision; `tree` is None where it is to be found out."""
-        url = f"file://{urllib.parse.quote(str(self._path.resolve()))}"
+        url = file_url(self._path.resolve())
         return {"kind": self.kind, "url": url, "revision": self._youngest(), "tree": self._tree}
 
     def check(self) -> None:

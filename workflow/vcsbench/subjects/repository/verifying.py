@@ -26,6 +26,7 @@ from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.subjects.repository import fsfs, svnadmin
 from vcsbench.subjects.repository.digests import CHUNK, chunks
+from vcsbench.urls import file_url, pegged
 
 # In a folder of which all was verified.
 MARK = "verified"
@@ -180,7 +181,7 @@ def _log(path: Path) -> bytes:
         return digest.digest()
 
     options = ("log", "--xml", "--quiet", "--with-all-revprops")
-    return svnadmin.reading(read, *options, f"file://{path.absolute()}", program="svn")
+    return svnadmin.reading(read, *options, pegged(file_url(path)), program="svn")
 
 
 def _same_bytes(plain: Path, packed: Path, shards: int, stop: _Stop) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from vcsbench.programs import CLIENT_ENVIRONMENT
 from vcsbench.subjects.tree.stores.store import copy
 from vcsbench.subjects.working_copy import client
 from vcsbench.treefiles import ADMINISTRATIVE
+from vcsbench.urls import pegged
 
 # Where the package lies.
 WORKFLOW = str(Path(__file__).parents[3])
@@ -48,9 +50,13 @@ def _svn(head: Mapping[str, Any], path: Path, _work_in: Path, svn: str) -> None:
     at = [f"-r{head['revision']}"] if head["revision"] else []
     tree = head["tree"]
     if tree is None:
-        tree = "trunk" if "trunk/" in client.run(svn, "list", *at, head["url"]).split("\n") else ""
-    url = f"{head['url']}/{tree}".rstrip("/")
-    client.run(svn, "export", "-q", "--ignore-externals", *at, url, path)
+        tree = (
+            "trunk"
+            if "trunk/" in client.run(svn, "list", *at, pegged(head["url"])).split("\n")
+            else ""
+        )
+    url = f"{head['url']}/{urllib.parse.quote(tree)}".rstrip("/")
+    client.run(svn, "export", "-q", "--ignore-externals", *at, pegged(url), path)
 
 
 KINDS = {"directory": _directory, "archive": _archive, "git": _git, "svn": _svn}

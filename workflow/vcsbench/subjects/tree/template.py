@@ -21,6 +21,7 @@ from vcsbench.subjects.tree.stores import store_of
 from vcsbench.subjects.tree.stores.store import Store, copy
 from vcsbench.subjects.working_copy import client
 from vcsbench.treefiles import entries
+from vcsbench.urls import file_url, pegged
 from vcsbench.wholefile import read_json, write_json
 
 FOLDER = "trees"
@@ -100,8 +101,8 @@ class Templates:
         """The youngest tree: of a repository that was loaded, or from where its source has it."""
         if self.repository:
             tree = self.repository.words()["tree"]()
-            url = f"file://{self.repository.path}/{tree}".rstrip("/")
-            client.run(self.svn, "export", "-q", "--ignore-externals", url, path)
+            url = file_url(self.repository.path, tree)
+            client.run(self.svn, "export", "-q", "--ignore-externals", pegged(url), path)
         else:
             heads.take(self.recipe["repository"]["head"], path, work_in, self.svn)
 

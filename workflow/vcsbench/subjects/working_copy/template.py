@@ -7,13 +7,13 @@ import hashlib
 import json
 import os
 import shutil
-import urllib.parse
 from pathlib import Path
 
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import Repository
 from vcsbench.subjects.subject import Recipe
 from vcsbench.subjects.working_copy import client
+from vcsbench.urls import file_url, pegged
 from vcsbench.wholefile import read_json, write_json
 
 FOLDER = "working-copies"
@@ -28,7 +28,7 @@ class Templates:
         self.place = Place(recipe["storage"]["path"], os.getcwd())
         self.svn = svn
         self.options = recipe.get("pristine_options", [])
-        self.url = f"file://{urllib.parse.quote(str(repository.path))}"
+        self.url = file_url(repository.path)
         self.tree = repository.words()["tree"]()
         what = [recipe["repository"]["identity"], self.tree, self.options, recipe["binaries"]]
         self.digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
@@ -57,7 +57,7 @@ class Templates:
             if path.exists():
                 shutil.rmtree(path)
             source = f"{self.url}/{self.tree}".rstrip("/")
-            client.run(self.svn, *words, "-q", "--ignore-externals", source, path)
+            client.run(self.svn, *words, "-q", "--ignore-externals", pegged(source), path)
             about = {"path": str(path), "url": self.url, "bytes": 2 * _bytes(path)}
             write_json(record, about)
         return path, str(read_json(record)["url"])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from pathlib import Path
 
 from vcsbench.subjects.tree.stores.store import WHAT, Store
+from vcsbench.urls import file_url, pegged
 
 CONTROL = {*range(32), 127}
 
@@ -24,7 +24,7 @@ class Svn(Store):
     def make(self, source: Path, path: Path, work_in: Path) -> None:
         """Import all."""
         self.run("svnadmin", "create", path, home=work_in)
-        url = f"file://{urllib.parse.quote(str(path))}"
+        url = pegged(file_url(path))
         options = ("--no-ignore", "--no-auto-props", "--non-interactive", "--config-dir", work_in)
         self.run("svn", "import", "-q", *options, "-m", WHAT, source, url, home=work_in)
 

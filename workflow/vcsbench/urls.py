@@ -1,0 +1,34 @@
+"""Write URLs for Subversion's clients, and remove passwords from URLs."""
+
+from __future__ import annotations
+
+import os
+import re
+import urllib.parse
+from pathlib import Path
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# A user and a password before the host. A password may hold an @ that nobody quoted: the last one counts.
+_USERINFO = re.compile(r"(?<=://)[^/\s\"'<>]*@")
+
+
+def file_url(path: str | Path, below: str = "") -> str:
+    """Return the file:// URL of a path; `below` is a quoted path inside the repository."""
+    url = f"file://{urllib.parse.quote(os.fsencode(os.path.abspath(path)))}"
+    return f"{url}/{below}".rstrip("/")
+
+
+def pegged(url: str) -> str:
+    """Return a URL as an argument of svn, which reads the text behind the last @ as a revision.
+
+    An @ at the end prevents that. svnrdump and svnmucc take none. Text that is no URL stays as it is.
+    """
+    if not _URL.match(url):
+        return url
+    _, _, path = url.partition("://")[2].partition("/")
+    return f"{url}@" if "@" in urllib.parse.unquote(path) else url
+
+
+def without_password(text: str) -> str:
+    """Return text with the user and the password of every URL replaced by three dots."""
+    return _USERINFO.sub("...@", text)
