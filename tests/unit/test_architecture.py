@@ -29,7 +29,6 @@ FOLDERS = (
     "subjects",
     "measure",
     "evidence",
-    "metrics",
     "compare",
     "advice",
     "report",

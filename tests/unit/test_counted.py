@@ -213,7 +213,7 @@ def test_markdown_says_what_is_exact_and_the_unit(tmp_path: Path) -> None:
     definition = {"metric": "device_mib", "rows": ["ra", "repo", "format"], "columns": ["packing"]}
     rows = table(measured, definition).to_dict("records")
     text = to_markdown("device-read", definition, rows, ORDER, {})
-    assert "MiB that client and server together read from devices" in text and "| 80 |" in text
+    assert "MiB that client and server read from devices" in text and "| 80 |" in text
     rows = table(measured, {"metric": "instructions_m"}).to_dict("records")
     text = to_markdown("t", {**definition, "metric": "instructions_m"}, rows, ORDER, {})
     assert text.endswith(f"\n\nNot measured: {NO_COUNTER}.\n")
@@ -298,7 +298,7 @@ def test_the_page_has_tables_of_counts_and_says_why_one_is_not_there(tmp_path: P
     tree = parse(build_page(results))
     levels = grids(tree, "device-read", "Measured")[0]
     assert [cell.text for cell in rows(levels)["svn f6"]] == ["80", "40"]
-    assert "MiB that client and server together read" in tree.by_id("table-device-read").text
+    assert "MiB that client and server read" in tree.by_id("table-device-read").text
     ratios = tree.by_id("table-by-packing")
     assert "nopack reads less" in ratios.text and "pack reads less" in ratios.text
     titles = [cell.attributes.get("title", "") for cell in ratios.all("td")]

@@ -62,7 +62,7 @@ def test_comparison():
 
 def test_level():
     text = markdown_of(ELAPSED, frame_of())
-    assert "Elapsed time in seconds, the median of the rounds." in text
+    assert "Elapsed seconds, median of the rounds." in text
     assert "| ra | format | cold slow | cold fast | hot-os slow | hot-os fast |" in text
     assert "| http | f6 | 3.0 | 3.0 | 0.250 | 0.250 |" in text
     assert "| svn | f7 | 1.5 | 1.5 | 0.125 | 0.125 |" in text

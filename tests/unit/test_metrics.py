@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,15 +12,24 @@ import pytest
 from unit.synthetic import WORK
 from vcsbench.advice.blocks import Terms
 from vcsbench.advice.recommend import advise
-from vcsbench.compare import reduction
 from vcsbench.compare.decisions import Limits
 from vcsbench.compare.evaluation import Basis
 from vcsbench.compare.findings import verdicts
 from vcsbench.compare.reduction import by_cell, by_round
 from vcsbench.compare.tables import make_table
 from vcsbench.errors import UserError
-from vcsbench.metrics import DEFAULT, metric_in, metric_of, names
-from vcsbench.metrics.metric import HIGH, LESS, LOW, MORE, Metric
+from vcsbench.metrics import (
+    DEFAULT,
+    HIGH,
+    LESS,
+    LOW,
+    METRICS,
+    MORE,
+    Metric,
+    metric_in,
+    metric_of,
+    names,
+)
 from vcsbench.run import inputs
 
 AXES = {"command": ["log"], "format": ["f6", "f7"], "cache": ["cold"]}
@@ -46,13 +53,8 @@ def rate(better: str) -> Metric:
 @pytest.fixture(params=[HIGH, LOW])
 def better(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A metric `rate` of which more, or less, is better."""
-    module = ModuleType("vcsbench.metrics.rate")
-    vars(module)["METRIC"] = rate(request.param)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(reduction, "names", lambda: [*names(), "rate"])
-    metric_of.cache_clear()
-    yield request.param
-    metric_of.cache_clear()
+    monkeypatch.setitem(METRICS, "rate", rate(request.param))
+    return str(request.param)
 
 
 def measured(f6: float = 1.0, f7: float = 2.0, runs: int = 1) -> pd.DataFrame:
@@ -69,7 +71,7 @@ def measured(f6: float = 1.0, f7: float = 2.0, runs: int = 1) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(**known, host="here", flags="", work=WORK)
 
 
-def test_each_metric_is_called_as_its_file_is_and_has_words_for_better_and_worse() -> None:
+def test_metrics_have_texts_and_words_for_better_and_worse() -> None:
     for name in names():
         metric = metric_of(name)
         assert metric.name == name and metric.title and metric.unit and metric.reading
@@ -186,5 +188,5 @@ def test_a_table_of_a_metric_that_is_none_is_refused_in_a_sentence(
             inputs.study_file(name)
         assert str(error.value) == (
             f"config/studies/{name}.yaml: `tables.a.{key}`: speed is no metric; say one of "
-            f"{', '.join(names())}, or add a file for it to workflow/vcsbench/metrics"
+            f"{', '.join(names())}, or add it to workflow/vcsbench/metrics.py"
         )

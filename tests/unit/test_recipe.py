@@ -78,7 +78,7 @@ def test_an_edit_makes_stale_what_it_runs_for(package: Path, file: str, stale: s
 
 
 @pytest.mark.parametrize(
-    "file", ["measure/work/new.py", "measure/meters/new.py", "subjects/new.py", "metrics/new.py"]
+    "file", ["measure/work/new.py", "measure/meters/new.py", "subjects/new.py"]
 )
 def test_what_is_new_makes_nothing_stale(package: Path, file: str) -> None:
     before = digests()
@@ -88,6 +88,6 @@ def test_what_is_new_makes_nothing_stale(package: Path, file: str) -> None:
 
 def test_a_rule_depends_on_all_that_its_script_may_import_by_name() -> None:
     files = code_of("report")
-    for needed in ("axes/ra.py", "metrics/elapsed_s.py", "compare/columns.py", "plan/twins.py"):
+    for needed in ("axes/ra.py", "metrics.py", "compare/columns.py", "plan/twins.py"):
         assert f"workflow/vcsbench/{needed}" in files
     assert not [file for file in files if "/sources/git/" in file]

@@ -306,20 +306,11 @@ def test_a_table(project: Extended) -> None:
 
 
 def test_a_metric(project: Extended) -> None:
-    (project.path / "workflow" / "vcsbench" / "metrics" / "server_cpu.py").write_text(
-        '''"""The CPU time of the server while a command runs."""
-
-from vcsbench.metrics.metric import Metric
-
-METRIC = Metric(
-    name="server_cpu",
-    title="Server CPU",
-    unit="s",
-    reading="The CPU time of the server in seconds, the median of the rounds.",
-    quantity="server CPU",
-    needs=("server_cpu_s",),
-)
-'''
+    edit(
+        project.path / "workflow" / "vcsbench" / "metrics.py",
+        "def _loads() -> Iterator[Metric]:\n",
+        "def _loads() -> Iterator[Metric]:\n"
+        '    yield Metric("server_cpu", "Server CPU", "s", "Seconds.", "CPU", needs=("server_cpu_s",))\n',
     )
     table = "rows: [ra, repo, packing, format], columns: [cache, config], published: false"
     compare = "{axis: format, baseline: f6, candidates: [f7], metric: server_cpu}"

@@ -14,8 +14,7 @@ from vcsbench.compare.intervals import Estimate, ratio_interval
 from vcsbench.compare.noise import Noise
 from vcsbench.compare.reduction import MEDIAN
 from vcsbench.evidence import samework
-from vcsbench.metrics import DEFAULT, metric_of
-from vcsbench.metrics.metric import Metric
+from vcsbench.metrics import DEFAULT, Metric, metric_of
 
 Point = tuple[str, ...]  # one value for each axis that there is a choice of
 Pairs = tuple[tuple[Point, Point], ...]  # each with what it is compared with

@@ -12,8 +12,7 @@ from vcsbench.advice.cases import Case, by_values, depends_on, meet, sides_of
 from vcsbench.advice.sentences import NAMED, Sentences, factor
 from vcsbench.compare.bounds import NOT_MEASURED
 from vcsbench.compare.decisions import USUAL, Limits
-from vcsbench.metrics import DEFAULT, metric_of
-from vcsbench.metrics.metric import Metric
+from vcsbench.metrics import DEFAULT, Metric, metric_of
 from vcsbench.words import capital, enumeration
 
 YES, NO, DEPENDS, ALIKE, UNTOLD = "yes", "no", "it depends", "no difference", "not told"

@@ -11,7 +11,7 @@ from itertools import combinations, product
 from typing import Any
 
 from vcsbench.compare.decisions import NOT_SHOWN
-from vcsbench.metrics.metric import Words
+from vcsbench.metrics import Words
 from vcsbench.words import is_number
 
 Axes = Mapping[str, str]

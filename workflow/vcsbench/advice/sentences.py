@@ -8,7 +8,7 @@ from typing import Any
 from vcsbench.axes import axis_of
 from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
 from vcsbench.compare.noise import Noise
-from vcsbench.metrics.metric import Metric
+from vcsbench.metrics import Metric
 from vcsbench.words import capital, enumeration, significant
 
 # So many are named; of more it is said how many they are.

@@ -9,8 +9,7 @@ from typing import Any
 
 from vcsbench.advice.sentences import Sentences
 from vcsbench.compare.decisions import NOT_SHOWN, USUAL, Limits, is_difference
-from vcsbench.metrics import metric_in
-from vcsbench.metrics.metric import Metric
+from vcsbench.metrics import Metric, metric_in
 from vcsbench.words import significant
 
 Row = Mapping[Any, Any]

@@ -18,7 +18,7 @@ from vcsbench.compare.columns import is_exact
 from vcsbench.compare.decisions import NOT_SHOWN, is_difference
 from vcsbench.compare.intervals import Estimate
 from vcsbench.evidence import flags
-from vcsbench.metrics.metric import Metric
+from vcsbench.metrics import Metric
 
 ENOUGH = 2
 SAME_WITHIN = 0.01

@@ -25,8 +25,7 @@ from vcsbench.compare.beyond import beyond
 from vcsbench.compare.intervals import Estimate, mean, ratio
 from vcsbench.compare.reduction import MEAN, by_round, twins_by_round
 from vcsbench.compare.variances import EXACT, Part, common_of, residual, squeezed, summed
-from vcsbench.metrics import DEFAULT, metric_of
-from vcsbench.metrics.metric import Metric
+from vcsbench.metrics import DEFAULT, Metric, metric_of
 
 NOT_KNOWN = Part(math.nan)
 Key = tuple[str, ...]  # a cell's axis values

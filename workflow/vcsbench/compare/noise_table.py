@@ -12,8 +12,7 @@ import pandas as pd
 from vcsbench.compare.noise import Noise
 from vcsbench.compare.reduction import MEAN, by_round, that_count, twins_by_round
 from vcsbench.evidence.frames import grouped
-from vcsbench.metrics import DEFAULT, metric_of
-from vcsbench.metrics.metric import Metric
+from vcsbench.metrics import DEFAULT, Metric, metric_of
 
 COLUMNS = ["twins", "rounds", "differed", "chance", "spread", "runs", "within", "twin_sd", "cells"]
 

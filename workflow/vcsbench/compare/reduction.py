@@ -14,9 +14,7 @@ import pandas as pd
 from vcsbench.compare.statistic import STATISTIC
 from vcsbench.evidence import counted, flags, samework
 from vcsbench.evidence.frames import grouped
-from vcsbench.metrics import metric_of, names
-from vcsbench.metrics.counts import COUNT
-from vcsbench.metrics.metric import LOW, Metric
+from vcsbench.metrics import COUNT, LOW, Metric, metric_of, names
 from vcsbench.plan import twins
 
 MEDIAN, BEST, WORST = "median", "best", "worst"

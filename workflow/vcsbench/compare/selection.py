@@ -11,7 +11,7 @@ from vcsbench import words
 from vcsbench.compare.bounds import Finding, matches, values_of
 from vcsbench.evidence import counted, samework
 from vcsbench.evidence.frames import grouped
-from vcsbench.metrics.metric import Metric
+from vcsbench.metrics import Metric
 
 
 def where(rounds: pd.DataFrame, wanted: Mapping[str, Any]) -> pd.DataFrame:

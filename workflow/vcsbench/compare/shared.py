@@ -23,8 +23,7 @@ from vcsbench.compare.reduction import (
     told_apart,
 )
 from vcsbench.compare.statistic import STATISTIC
-from vcsbench.metrics.counts import COUNT
-from vcsbench.metrics.metric import Metric
+from vcsbench.metrics import COUNT, Metric
 
 
 @dataclass(eq=False)

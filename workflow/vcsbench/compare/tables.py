@@ -19,8 +19,7 @@ from vcsbench.compare.reduction import MEAN, MEDIAN, is_measured, paired
 from vcsbench.compare.shared import Reduced, Reductions
 from vcsbench.evidence import buildlabels, counted, flags, samework
 from vcsbench.evidence.frames import grouped, in_order
-from vcsbench.metrics import metric_in
-from vcsbench.metrics.metric import Metric
+from vcsbench.metrics import Metric, metric_in
 
 NOTHING = ratio_interval([])
 SIDES = ("baseline", "candidate")

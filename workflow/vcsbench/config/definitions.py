@@ -51,8 +51,8 @@ def check_metric(metric: str | None, metrics: Collection[str], where: str) -> No
     """Raise a UserError for a metric that is none; `where` names the file and the key."""
     if metric is not None and metric not in metrics:
         raise UserError(
-            f"{where}: {metric} is no metric; say one of {', '.join(sorted(metrics))}, or add a file for it "
-            f"to workflow/vcsbench/metrics"
+            f"{where}: {metric} is no metric; say one of {', '.join(sorted(metrics))}, or add it "
+            f"to workflow/vcsbench/metrics.py"
         )
 
 

@@ -13,8 +13,7 @@ from typing import Any
 from vcsbench import words
 from vcsbench.compare.columns import is_exact
 from vcsbench.compare.decisions import TOO_NOISY
-from vcsbench.metrics import metric_in, metric_of, names
-from vcsbench.metrics.metric import Metric
+from vcsbench.metrics import Metric, metric_in, metric_of, names
 from vcsbench.plan.twins import originals
 from vcsbench.report.certificates import certificate
 from vcsbench.report.charts.panels import short, value_of

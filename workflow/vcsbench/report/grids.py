@@ -8,7 +8,7 @@ from itertools import groupby, product
 from typing import Any
 
 from vcsbench import words
-from vcsbench.metrics.counts import COUNT
+from vcsbench.metrics import COUNT
 from vcsbench.report.records import (
     Item,
     Record,

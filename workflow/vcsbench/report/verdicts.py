@@ -8,8 +8,7 @@ from typing import Any
 from vcsbench import words
 from vcsbench.compare.baselines import table_name
 from vcsbench.compare.bounds import values_of
-from vcsbench.metrics import metric_in
-from vcsbench.metrics.metric import Metric
+from vcsbench.metrics import Metric, metric_in
 from vcsbench.report.grids import Point
 from vcsbench.report.records import Record
 from vcsbench.report.sections import TableSection

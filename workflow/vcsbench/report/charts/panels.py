@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vcsbench import words
-from vcsbench.metrics.metric import Metric
+from vcsbench.metrics import Metric
 from vcsbench.report.grids import Layout
 from vcsbench.report.records import Record, distinct, values_of
 
