@@ -135,8 +135,6 @@ set_up() {
         ((${#missing_must[@]} == 0)) || die "the environment in .conda lacks ${missing_must[*]}."
     fi
     build_native
-    # The tests of NFS want it; without, they are skipped.
-    [[ -z ${with_guest-} ]] || envs/unpack_nfs_guest.sh || true
     finish "$environment"
     say "finished, in $environment"
 }
@@ -149,6 +147,9 @@ if ! is_finished; then
     find_missing must may
     is_finished || set_up
 fi
+# Its tests and its study's NFS rows are skipped without it.
+case " ${STUDY-} " in *working-copy-2012* | *[\ ,]all[\ ,]*) with_guest=yes ;; esac
+[[ -z ${with_guest-} || -e .tools/nfs-guest ]] || envs/unpack_nfs_guest.sh || true
 say_what_is_lost
 if [[ $(finished_environment) == .conda && " ${missing_may[*]} " == *" libapache2-mod-svn "* ]]; then
     say "conda-forge's Subversion has no mod_dav_svn; Debian's libapache2-mod-svn brings one."

@@ -51,6 +51,10 @@ FLAGS: dict[str, Flag] = {
         "Give the machine memory enough to hold the repository, or take a smaller scale.",
         false_label=True,
     ),
+    "server-disk-unknown": Flag(
+        "The server of the network file system is another machine: its disk reads are unknown.",
+        "Compare these runs only with runs on the same server, and look at its disk during a run.",
+    ),
     "restarted": Flag(
         "The server was not up before the run, or not the same one after it.",
         "Look for the server's last words in the cell's log, and for who ended it.",

@@ -17,7 +17,15 @@ MIB = 1 << 20
 # All that judge() can say: what a context says of these is said anew.
 JUDGED = (
     *("uncertified", "clock", "residency-unknown", "warm", "no-reads", "fewer-reads"),
-    *("read-by-others", "cold-reads", "restarted", "served-before", "not-warmed", "forked"),
+    *(
+        "read-by-others",
+        "cold-reads",
+        "server-disk-unknown",
+        "restarted",
+        "served-before",
+        "not-warmed",
+        "forked",
+    ),
     *("caches-no-help", "other-server", "swapped", "low-memory", "memory-pressure"),
     *("io-busy", "cpu-busy", "disturbed", "throttled"),
 )
@@ -122,9 +130,33 @@ def _discarded(evidence: Evidence) -> int:
 
 
 def _hot(evidence: Evidence, limits: Thresholds) -> Flags:
-    size = _size(evidence)
-    if reads(evidence) > max(limits["read_floor_mib"] * MIB, limits["hot_read_share"] * size):
+    most = max(limits["read_floor_mib"] * MIB, limits["hot_read_share"] * _size(evidence))
+    if _disk_reads(evidence, limits) > most:
         yield "cold-reads"
+    is_network = evidence.get("network_filesystem")
+    if is_network and evidence.get("network_storage_read_bytes") is None:
+        yield "server-disk-unknown"
+
+
+def _disk_reads(evidence: Evidence, limits: Thresholds) -> int:
+    """Return the bytes that a hot run read from disks, this machine's and that of its NFS server.
+
+    The kernel counts what a client reads from a network file system like reads of a device. A client reads
+    its own files again there whenever it takes a lock, and the server has them in memory.
+    """
+    if not evidence.get("network_filesystem"):
+        return reads(evidence)
+    hot = 1 - limits["hot_read_share"]
+    if evidence["network_input"] and (evidence.get("resident_after") or 0.0) < hot:
+        return reads(evidence)
+    client = evidence["client_read_bytes"]
+    network = evidence.get("network_read_bytes")
+    if network is None:
+        local = min(client, evidence.get("device_read_bytes") or 0)
+    else:
+        local = max(0, client - network)
+    served = evidence.get("server_read_bytes") or 0
+    return int(local + served + (evidence.get("network_storage_read_bytes") or 0))
 
 
 def _server(evidence: Evidence, promise: str, limits: Thresholds) -> Flags:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from vcsbench import processes
 from vcsbench.measure.meters import counters, instructions, known, residency, strangers, sync
 from vcsbench.measure.meters.counters import Counters
+from vcsbench.measure.meters.network import NetworkReads, network_output
 from vcsbench.measure.server import Server
 from vcsbench.processes import Usage
 from vcsbench.subjects.subject import Subject
@@ -47,6 +48,7 @@ class Snapshot(NamedTuple):
     client: Usage
     own_cpu_s: float
     server: Served
+    network: NetworkReads | None = None
 
 
 class Witness:
@@ -69,6 +71,9 @@ class Witness:
         self.clearing = clearing
         # Whether what is read can be asked without loading inodes.
         self.knows = bool(reads and reads.size and known.can_ask(*reads.folders))
+        self.network = network_output(
+            reads.folders if reads else (), writes.folders if writes else ()
+        )
         # Whether it is waited after each run until what was written is on the device.
         self.syncs = False
         self.certificates: list[dict[str, Any]] = []
@@ -120,6 +125,7 @@ class Witness:
             **_io("client", after.client - before.client),
             **(self._server(before.server, after.server) if self.server else {}),
             **counters.between(before.machine, after.machine),
+            **self._network(before, after),
             **{f"{side}_instructions": number for side, number in counted.items()},
             "instructions_why_not": instructions.why_not(),
         }
@@ -153,7 +159,13 @@ class Witness:
             client=processes.usage(clients),
             own_cpu_s=time.process_time(),
             server=_serving(self.server),
+            network=self.network.count() if self.network else None,
         )
+
+    def _network(self, before: Snapshot, after: Snapshot) -> dict[str, Any]:
+        if not self.network or before.network is None or after.network is None:
+            return {}
+        return self.network.between(before.network, after.network)
 
     def _residency(self, last: bool) -> dict[str, Any]:
         before, written, cleared = self.resident, self.resident_written, self.cleared
