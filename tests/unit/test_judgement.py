@@ -138,6 +138,69 @@ def test_what_means_nothing(cache: str, seen: dict[str, Any]) -> None:
     assert judged(cache, **seen) == []
 
 
+# Runs of working-copy-2012 in the guest, as their contexts have them: the client reads its own files again.
+ON_NFS: dict[str, Any] = {
+    **QUIET,
+    "subject_bytes": 1_185_662,
+    "resident_after": None,
+    "resident_after_bytes": None,
+    "client_write_bytes": 33_865_728,
+    "server_runs_before": 1,
+    "server_first_rchar": 2_867_710,
+    "server_rchar": 19_830,
+    "device_read_bytes": None,
+    "network_filesystem": "nfs4",
+    "network_input": False,
+    "network_storage_read_bytes": 0,
+}
+DEFAULT_CHECKOUT = {"client_read_bytes": 16_642_048, "network_read_bytes": 16_642_048}
+EXCLUSIVE_CHECKOUT = {"client_read_bytes": 2_650_112, "network_read_bytes": 2_650_112}
+UPDATE = {"client_read_bytes": 3_805_184, "network_read_bytes": 3_805_184}
+
+
+@pytest.mark.parametrize("reads", [DEFAULT_CHECKOUT, EXCLUSIVE_CHECKOUT, UPDATE])
+def test_judge_hot_run_on_nfs_that_read_no_disk_has_no_flag(reads: dict[str, int]) -> None:
+    promises = STATES["served"]["promises"]
+    assert judge({**ON_NFS, **reads}, 0.997, promises, {}) == []
+    local = {k: v for k, v in ON_NFS.items() if not k.startswith("network_")}
+    assert judge({**local, **reads}, 0.997, promises, {}) == ["cold-reads"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "found"),
+    [
+        ({"network_storage_read_bytes": 3 * MIB}, ["cold-reads"]),
+        ({"client_read_bytes": 20 * MIB}, ["cold-reads"]),  # 4 MiB of it from a local disk
+        ({"server_read_bytes": 3 * MIB}, ["cold-reads"]),
+        ({"network_storage_read_bytes": None}, ["server-disk-unknown"]),
+        # The repository lies there, too: the page cache has all of it, half of it, or is not known.
+        ({"network_input": True, "resident_after": 1.0}, []),
+        ({"network_input": True, "resident_after": 0.5}, ["cold-reads"]),
+        ({"network_input": True, "resident_after": None}, ["cold-reads"]),
+    ],
+)
+def test_judge_hot_run_on_nfs_by_disks_and_page_cache(
+    seen: dict[str, Any], found: list[str]
+) -> None:
+    evidence = {**ON_NFS, **DEFAULT_CHECKOUT, **seen}
+    assert judge(evidence, 0.997, STATES["served"]["promises"], {}) == found
+
+
+@pytest.mark.parametrize(
+    ("device", "found"),
+    [(0, []), (None, []), (3 * MIB, ["cold-reads", "io-busy"])],
+)
+def test_judge_hot_run_on_network_without_counters_by_local_devices(
+    device: int | None, found: list[str]
+) -> None:
+    seen = {"client_read_bytes": 16 * MIB, "network_read_bytes": None, "device_read_bytes": device}
+    evidence = {**ON_NFS, **seen, "network_filesystem": "cifs", "network_storage_read_bytes": None}
+    flagged = judge(evidence, 0.997, STATES["served"]["promises"], {})
+    assert sorted({*flagged} - {"server-disk-unknown"}) == [f for f in found if f in flagged]
+    assert ("cold-reads" in flagged) == ("cold-reads" in found)
+    assert "server-disk-unknown" in flagged
+
+
 def test_without_evidence_a_run_is_uncertified() -> None:
     assert judge({}, 1.0, STATES["cold"]["promises"], {}) == ["uncertified"]
 

@@ -72,6 +72,7 @@ def test_all_of_it_on_nfs_and_under_it(whole_project: Project) -> None:
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
     runs = rows(project)
+    assert not [r["flags"] for r in runs if has_false_label(r["flags"])]
     assert {(r["command"], r["filesystem"]) for r in runs} == {
         (command, filesystem)
         for command in ("checkout", "update-null", "update-1000")
@@ -106,6 +107,53 @@ def test_a_delay_is_in_the_times_and_not_in_the_calls(project: Project) -> None:
     # Each call waits for its way there and its way back; some are under way at the same time.
     waited = float(runs["1ms"]["elapsed_s"]) - float(runs["0"]["elapsed_s"])
     assert waited > 0.0005 * calls["1ms"]
+
+
+COUNTING = """
+import os, subprocess, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from vcsbench.measure.meters.network import network_output
+nfs, path = Path(sys.argv[1]), Path(sys.argv[1], "file")
+path.write_bytes(os.urandom(8 << 20))
+found = network_output([Path("/")], [nfs])
+print(found.mount.filesystem, found.has_input, *found.storage)
+def forget(file):
+    with open(file, "rb") as opened:
+        os.fsync(opened)
+        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+def read(case):
+    before = found.read_counters()
+    path.read_bytes()
+    seen = found.between(before, found.read_counters())
+    print(case, *(seen[f"network_{name}read_bytes"] for name in ("", "storage_")))
+path.read_bytes()  # a client reads again what it has written itself
+read("kept")
+forget(path)
+read("server hot")
+forget(path)
+forget("/mnt/exp/shared/file")
+read("server cold")
+"""
+
+
+@pytest.mark.slow
+def test_network_reads_tell_the_server_and_its_disk_apart(tmp_path: Path) -> None:
+    package = str(ROOT / "workflow")
+    command = [sys.executable, "-c", COUNTING, guest.FOLDERS["nfs"], package]
+    code = guest.run(ROOT, tmp_path, command, image(tmp_path), 120)
+    log = (tmp_path / "out/log").read_text()
+    assert code == 0, log
+    said = log.splitlines()
+    assert "nfs4 False /mnt/exp/shared" in said
+    counts = {
+        line.rpartition(" ")[0].rpartition(" ")[0]: [int(word) for word in line.split()[-2:]]
+        for line in said
+        if line.startswith(("kept", "server"))
+    }
+    assert counts["kept"] == [0, 0]
+    assert counts["server hot"] == [8 << 20, 0]
+    assert counts["server cold"][0] == 8 << 20 and counts["server cold"][1] >= 8 << 20
 
 
 # The same export mounted once more is another client's view of it.

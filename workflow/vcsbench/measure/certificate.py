@@ -159,7 +159,7 @@ class Witness:
             client=processes.usage(clients),
             own_cpu_s=time.process_time(),
             server=_serving(self.server),
-            network=self.network.count() if self.network else None,
+            network=self.network.read_counters() if self.network else None,
         )
 
     def _network(self, before: Snapshot, after: Snapshot) -> dict[str, Any]:

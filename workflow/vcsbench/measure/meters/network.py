@@ -40,7 +40,7 @@ class NetworkOutput(NamedTuple):
     storage: tuple[Path, ...]
     has_input: bool
 
-    def count(self) -> NetworkReads:
+    def read_counters(self) -> NetworkReads:
         """Read the counters now."""
         devices = device_counts(*self.storage) if self.storage else None
         return NetworkReads(_read_from_server(self.mount), devices[0] if devices else None)
