@@ -3,7 +3,8 @@
 # usage: list-missing.sh          a sentence about packages and Python tools, for people
 #        list-missing.sh --table  need, package and what it is for, with tabs between, for programs
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 die() {
     printf 'set-up: %s\n' "$*" >&2
@@ -12,6 +13,7 @@ die() {
 
 root=$PWD
 . envs/setup/path.sh
+check_path
 . envs/setup/missing.sh
 
 package_lists=(envs/debian-packages.txt)

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Runs a command with the tools that envs/setup.sh made on PATH. usage: envs/run.sh COMMAND...
 set -euo pipefail
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+unset CDPATH
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=setup/path.sh
 . "$root/envs/setup/path.sh"
 use_environment "$(finished_environment)"
+use_own_caches
 # Each cell starts a Python of its own: without bytecode it would compile our modules each time.
 unset PYTHONDONTWRITEBYTECODE
 exec "$@"

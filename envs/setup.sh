@@ -4,7 +4,8 @@
 # usage: envs/setup.sh [--test] [--cluster]    --test: what the tests need as well
 #                                               --cluster: what submits to a cluster's scheduler
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 root=$PWD
 
 say() { printf 'set-up: %s\n' "$*"; }
@@ -14,6 +15,8 @@ die() {
 }
 
 . envs/setup/path.sh
+check_path
+use_own_installer_caches
 . envs/setup/missing.sh
 . envs/setup/python.sh
 . envs/setup/conda.sh

@@ -60,7 +60,7 @@ Dir::State "$apt";
 Dir::State::lists "$apt/lists";
 Dir::State::status "/dev/null";
 Dir::Cache "$apt/cache";
-APT::Sandbox::User "$(id -un)";
+APT::Sandbox::User "root";
 APT::Install-Recommends "false";
 Acquire::Languages "none";
 CONF

@@ -3,7 +3,8 @@
 # services): a User Mode Linux kernel with its modules, and NFS's tools, from this machine's Debian archive.
 # usage: envs/unpack_nfs_guest.sh        into .tools/nfs-guest; needs no root
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 packages=(user-mode-linux nfs-common nfs-kernel-server libnfsidmap1 kmod libwrap0)
 folder=.tools/nfs-guest
@@ -29,7 +30,7 @@ trap 'rm -rf -- "$parts"' EXIT
 
 say "fetching ${packages[*]}"
 # apt's own user could not write into a folder of root's.
-(cd "$parts/packages" && apt-get -qq -o "APT::Sandbox::User=$(id -un)" download "${packages[@]}") ||
+(cd "$parts/packages" && apt-get -qq -o APT::Sandbox::User=root download "${packages[@]}") ||
     die "could not be fetched; the lines above say why (apt-get update may help)"
 for package in "$parts"/packages/*.deb; do
     dpkg-deb --extract "$package" "$parts/root"

@@ -375,3 +375,68 @@ def test_what_gcc_cannot_build_is_said_and_tried_once(machine: Machine) -> None:
     machine.has("gcc", "exit 1")
     assert "could not be built: cells that need it are skipped" in machine.set_up_well()
     assert not machine.library.exists() and "building" not in machine.set_up_well()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "my work",
+            "it's",
+            'q"q',
+            "d$HOME",
+            "[x]",
+            "{x}",
+            "a:b",
+            "b\\s",
+            "a;b",
+            "a&b",
+            "a|b",
+            "(p)",
+        ),
+        *("n\nl", "tail\n", "t\tb", "star*", "q?", "!x", "back`t`", "<x>", "\x1b[31m"),
+    ],
+)
+def test_setup_in_a_path_that_breaks_a_run_refuses_before_it_installs(
+    machine: Machine, name: str
+) -> None:
+    machine.checkout = machine.checkout.rename(machine.checkout.with_name(name))
+
+    done = machine.set_up()
+
+    assert done.returncode == 1
+    (sentence,) = done.stderr.splitlines()
+    assert "the path of the checkout has" in sentence and "Move the checkout" in sentence
+    assert "\x1b" not in sentence
+    assert machine.calls() == []
+    assert not (machine.checkout / ".venv").exists()
+
+
+@pytest.mark.parametrize("name", ["a=b", "-x", "ünïcode", "a,b@c%2Fd#~+", "-o=--x"])
+def test_setup_in_an_odd_path_that_works_calls_uv(machine: Machine, name: str) -> None:
+    machine.checkout = machine.checkout.rename(machine.checkout.with_name(name))
+    machine.set_up_well()
+    assert [call.split()[1] for call in machine.calls() if call.startswith("uv")] == ["venv", "pip"]
+    machine.set_up_well()
+    assert machine.calls() == []
+
+
+def test_setup_through_a_link_looks_at_the_folder_behind_it(machine: Machine) -> None:
+    target = machine.checkout.rename(machine.checkout.with_name("my work"))
+    machine.checkout.symlink_to(target)
+    assert machine.set_up().returncode == 1
+    assert machine.calls() == []
+
+
+@pytest.mark.parametrize("home", ["/nonexistent", "/proc", ""])
+def test_setup_without_a_home_keeps_caches_in_the_checkout(machine: Machine, home: str) -> None:
+    machine.fakes.add("uv", f"[[ $1 == --version ]] && exit\n{UV}echo cache=$UV_CACHE_DIR\nexit 1")
+    done = machine.set_up(HOME=home)
+    assert f"cache={machine.checkout}/.tools/caches/uv" in done.stderr
+
+
+@pytest.mark.parametrize("home", ["/nonexistent", "/proc", ""])
+def test_run_without_a_home_keeps_caches_in_the_checkout(machine: Machine, home: str) -> None:
+    run = machine.checkout / "envs/run.sh"
+    done = machine.fakes.run(run, "bash", "-c", 'echo "$XDG_CACHE_HOME"', HOME=home)
+    assert done.stdout == f"{machine.checkout}/.snakemake/caches\n"

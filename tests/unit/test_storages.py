@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from unit.report_files import default_study
+from vcsbench.cgroup import Memory
 from vcsbench.machine import Machine
 from vcsbench.report.setting import summarise
 from vcsbench.storages import describe, mounts
@@ -73,14 +75,34 @@ def test_a_storage_is_described_by_the_system(
     }
 
 
-def test_in_ram_no_more_is_free_than_there_is(
+def test_free_bytes_in_ram_leaves_memory_to_the_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(describe, "read", lambda path: "MemTotal: 9 kB\nMemAvailable:    1000 kB")
+    gib = 1 << 30
+    monkeypatch.setattr(describe.cgroup, "memory", lambda: Memory(8 * gib, gib, None))
     mounted(monkeypatch, Mount("disk", "/", "ext4"))
-    assert describe.free_bytes(tmp_path) > 1_024_000
+    assert describe.free_bytes(tmp_path) > gib
     mounted(monkeypatch, Mount("ram", "/", "tmpfs"))
-    assert describe.free_bytes(tmp_path) == 921_600
+    assert describe.free_bytes(tmp_path) == 768 << 20
+    monkeypatch.setattr(describe.cgroup, "memory", lambda: Memory(8 * gib, 100 << 20, None))
+    assert describe.free_bytes(tmp_path) == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+@pytest.mark.parametrize(
+    "name", ["back\\slash", "sp ace", "t\tab", "n\nl", "\\040", "l\u2028s", "ü"]
+)
+def test_mount_of_reads_a_mount_point_with_odd_characters(tmp_path: Path, name: str) -> None:
+    point = tmp_path / name
+    point.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "odd", point]).returncode:
+        pytest.skip("this container may not mount")
+    try:
+        mount = mount_of(point / "below")
+        assert mount.point == str(point)
+        assert (mount.device, mount.filesystem) == ("odd", "tmpfs")
+    finally:
+        subprocess.run(["umount", point], check=True)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -205,3 +209,38 @@ def test_a_guest_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyP
         guest.run(ROOT, tmp_path, ["sleep", "1000"], image(tmp_path), 0)
     done = subprocess.run(["pgrep", "-f", f"ubd0={tmp_path}"], capture_output=True)
     assert not done.stdout
+
+
+@pytest.fixture
+def covered_folders() -> Iterator[list[Path]]:
+    """Folders below each folder of the host that the guest covers."""
+    with ExitStack() as stack:
+        yield [
+            Path(stack.enter_context(TemporaryDirectory(dir=top, prefix="vcsbench-test-")))
+            for top in ("/tmp", "/run", "/var/lib", "/mnt", "/dev/shm")
+        ]
+
+
+@pytest.mark.slow
+def test_guest_run_with_folders_that_it_covers_reads_them(
+    tmp_path: Path, covered_folders: list[Path]
+) -> None:
+    files = [folder / "deep" / "file" for folder in covered_folders]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text("content\n")
+    folders = [file.parent for file in files]
+    code = guest.run(ROOT, tmp_path, ["cat", *map(str, files)], image(tmp_path), 60, reads=folders)
+    log = (tmp_path / "out/log").read_text()
+    assert code == 0, log
+    assert log.count("content\n") == len(files)
+
+
+@pytest.mark.slow
+def test_guest_run_of_a_checkout_below_tmp_mounts_nfs(covered_folders: list[Path]) -> None:
+    checkout = covered_folders[0] / "checkout"
+    shutil.copytree(ROOT / guest.TOOLS, checkout / guest.TOOLS, symlinks=True)
+    own = covered_folders[2]
+    command = ["sh", "-c", "touch /mnt/nfs/file && ls /mnt/exp/shared"]
+    assert guest.run(checkout, own, command, image(own), 60) == 0
+    assert "file\n" in (own / "out/log").read_text()

@@ -8,6 +8,7 @@ from typing import Any
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.run.rulelog import logged
+from vcsbench.storages import full
 from vcsbench.storages.place import Place
 from vcsbench.subjects.progress import say
 from vcsbench.subjects.repository import layout, nursery, verifying
@@ -46,7 +47,8 @@ def main() -> None:
         "repositories": labels,
         "seconds": round(time.monotonic() - began, 1),
     }
-    write_json(snakemake.output[0], record)
+    with full.told(Path(snakemake.output[0]).resolve().parent):
+        write_json(snakemake.output[0], record)
     for repo, facts in loaded.items():
         source = nursery.place_of(facts, params.root)
         if not still_wanted(repo):

@@ -1,6 +1,7 @@
 """Load a source into the scratch folder, in each format, and pack; the record says where."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 from vcsbench import progress, sources
@@ -38,17 +39,19 @@ def main() -> None:
         for place, variants in storages.items()
     }
     place = choose_place(source.estimate(), at_once(params.variants), scratch, wanted)
-    with nursery.kept_if_whole(place, repo) as into, full.told(place.path, OTHERWISE):
-        facts = load_source(source, params.variants, into)
-        if params.dump is not None:
-            # Nothing is dumped that is not verified; where no dump is read, it is done beside the copies.
-            verifying.all_in(into)
+    with nursery.kept_if_whole(place, repo) as into:
+        with full.told(place.path, OTHERWISE):
+            facts = load_source(source, params.variants, into)
+            if params.dump is not None:
+                # A dump is made of verified repositories only. Without a dump, the copies are verified.
+                verifying.all_in(into)
         record = {"repo": repo, "identity": params.identity, "path": str(into), "made": params.made}
         if params.dump is not None:
             first = into / ".".join(params.variants[0])
             with full.told(scratch.path, OTHERWISE):
                 facts["dump"] = dumps.make(first, params.dump, scratch, repo)
-        write_json(snakemake.output[0], {**record, **facts})
+        with full.told(Path(snakemake.output[0]).resolve().parent):
+            write_json(snakemake.output[0], {**record, **facts})
     if not storages:
         place.remove(nursery.FOLDER, repo)  # only its dump is read
 

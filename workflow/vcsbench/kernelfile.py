@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 
@@ -17,3 +18,8 @@ def read(path: str | Path) -> str:
 def words(path: str | Path) -> list[str]:
     """The words of such a file that has each end with a NUL: a command line, an environment."""
     return read(path).split("\0")[:-1]
+
+
+def unescaped(field: str) -> str:
+    r"""Return a field of a mount table without escapes: the kernel writes a space as \040."""
+    return re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found[1], 8)), field)

@@ -77,7 +77,9 @@ def told_beside(log: str | Path) -> Iterator[None]:
         ended.set()
         _new.set()
         teller.join()
-        path.unlink(missing_ok=True)
+        # Progress is no reason for a job to fail, for example in a folder that became read-only.
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def file_of(log: str | Path) -> Path:
@@ -86,8 +88,9 @@ def file_of(log: str | Path) -> Path:
 
 
 def forget(log: str | Path) -> None:
-    """What an earlier job of this log told, that was killed, is not to be taken for what one tells now."""
-    file_of(log).unlink(missing_ok=True)
+    """Remove the progress that a killed job of this log left."""
+    with contextlib.suppress(OSError):
+        file_of(log).unlink(missing_ok=True)
 
 
 def read(log: str | Path) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ is sealed instead: a digest lies beside it, and after a power cut the two do not
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -83,5 +84,7 @@ def _replace(path: Path, content: bytes, flush: bool) -> None:
                 os.fsync(file.fileno())
         new.replace(path)
     except OSError:
-        new.unlink(missing_ok=True)
+        # A folder that refuses the file may refuse its removal, too.
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
         raise

@@ -3,29 +3,69 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from vcsbench.errors import UserError
+from vcsbench.external import printable, read_bytes
 
+YAML_BYTES = 4 << 20
+YAML_DEPTH = 40
+YAML_NODES = 100_000
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 
 
 def read_yaml(path: Path) -> Any:
-    """The content of a YAML file; a UserError where it is missing or is not YAML."""
+    """Return the content of a YAML file. Raise UserError if it is missing, too large or not YAML."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path, YAML_BYTES).decode()
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file; {_siblings(path)}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
+    return parse_yaml(text, path)
+
+
+def parse_yaml(text: str, path: str | Path) -> Any:
+    """Return the content of a YAML text of limited depth and size. `path` names it in a UserError."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
+        _check_size(yaml.parse(text, Loader=loader), path)
+        return yaml.load(text, Loader=loader)
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        said = printable(" ".join(str(error).split()))
+        raise UserError(f"{path}: is not valid YAML: {said}") from None
+
+
+def _check_size(events: Iterable[yaml.Event], path: str | Path) -> None:
+    """Refuse a text whose content is too deep or too large. An alias counts as often as it is used."""
+    open_anchors: list[str | None] = []
+    counts = [0]
+    of_anchor: dict[str, int] = {}
+    for event in events:
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_anchors.append(event.anchor)
+            counts.append(1)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            count, anchor = counts.pop(), open_anchors.pop()
+            counts[-1] += count
+            if anchor:
+                of_anchor[anchor] = count
+        elif isinstance(event, yaml.AliasEvent):
+            if event.anchor in open_anchors:
+                raise UserError(f"{path}: `*{event.anchor}` contains itself. Remove the alias.")
+            counts[-1] += of_anchor.get(event.anchor or "", 1)
+        elif isinstance(event, yaml.ScalarEvent):
+            counts[-1] += 1
+        if len(counts) > YAML_DEPTH or sum(counts) > YAML_NODES:
+            raise UserError(
+                f"{path}: the YAML is too large: more than {YAML_DEPTH} levels or {YAML_NODES} values. "
+                f"Shorten it."
+            )
 
 
 def validate(content: Any, schema: str, where: Callable[[Sequence[Any]], str]) -> None:
@@ -35,11 +75,28 @@ def validate(content: Any, schema: str, where: Callable[[Sequence[Any]], str]) -
     """
     import jsonschema  # heavy: only where something is validated
 
+    _check_finite(content, where, [])
     rules = read_yaml(SCHEMAS / f"{schema}.schema.yaml")
     errors = jsonschema.Draft202012Validator(rules).iter_errors(content)
     error = jsonschema.exceptions.best_match(errors)
     if error is not None:
         raise UserError(_sentence(error, where))
+
+
+def _check_finite(content: Any, where: Callable[[Sequence[Any]], str], keys: list[Any]) -> None:
+    if isinstance(content, float) and not math.isfinite(content):
+        raise UserError(
+            f"{where(keys)}: `{dotted(keys)}`: '{content}' is no finite number. Give one."
+        )
+    items = (
+        content.items()
+        if isinstance(content, dict)
+        else enumerate(content)
+        if isinstance(content, list)
+        else ()
+    )
+    for key, value in items:
+        _check_finite(value, where, [*keys, key])
 
 
 def _sentence(error: Any, where: Callable[[Sequence[Any]], str]) -> str:

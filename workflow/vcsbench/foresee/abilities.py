@@ -7,11 +7,11 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from vcsbench import words
+from vcsbench import cgroup, words
 from vcsbench.errors import UserError
 from vcsbench.foresee.effects import EVICT, missing_packages
 from vcsbench.foresee.skips import grouped_skips
@@ -28,6 +28,8 @@ from vcsbench.storages.place import Place, resolve
 # less is told of what is measured (WITHOUT); or is a reason to distrust what is measured (BEWARE).
 HAS, LACKS, WITHOUT, BEWARE = "has", "lacks", "without", "beware"
 ENOUGH_CORES = 2
+ENOUGH_MEMORY = 1 << 30
+RAISE = "raise the limit to 1 GiB or more"
 STEADY_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
 SCHEMA_2 = 2
 
@@ -180,12 +182,27 @@ def _evidence() -> Iterator[Found]:
         yield Found(WITHOUT, "the kernel tells no pressure (/proc/pressure)", "boot it with psi=1")
 
 
+def _limits(seen: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield the limits that a container sets for memory and processor time."""
+    limit, quota = seen["memory_limit_bytes"], seen["quota_cores"]
+    if limit is not None:
+        free = words.size(cgroup.memory().available or 0)
+        says = f"memory is limited to {words.size(limit)} by a control group; {free} of it are available"
+        yield Found(BEWARE if limit < ENOUGH_MEMORY else HAS, says, RAISE * (limit < ENOUGH_MEMORY))
+    if quota is not None:
+        says = (
+            f"a control group limits processor time to {quota:.2g} cores; slowed runs are flagged"
+        )
+        yield Found(BEWARE, says, "remove the quota")
+
+
 def _machine() -> Iterator[Found]:
     seen, now = host(), counters.setting()
     memory = words.size(seen["memory_bytes"] or 0)
     guest = f", a guest ({seen['virtualized']})" if seen["virtualized"] else ""
     cores = words.count_of(seen["cores"], "core")
     yield Found(HAS, f"{seen['cpu']}, {cores}, {memory}, {seen['os']}, {seen['kernel']}{guest}")
+    yield from _limits(seen)
     if seen["cores"] < ENOUGH_CORES:
         says = "there is one core: client and server share it, and every run is saturated"
         yield Found(BEWARE, says, "a machine with two or more")

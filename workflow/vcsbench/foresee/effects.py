@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from vcsbench import words
+from vcsbench import cgroup, words
 from vcsbench.foresee.forecast import cell_rounds, to_load
 from vcsbench.measure.servers.kind import HOST
 from vcsbench.measure.template import read_arguments
@@ -132,14 +132,22 @@ def _filesystems(plan: Plan) -> list[str]:
 
 
 def _memory(plan: Plan) -> list[str]:
-    """What servers take for their caches, as their configurations say."""
-    told = []
+    """Return the memory limit of a container, and the memory that servers take for their caches."""
+    told, sentences = [], []
+    now = cgroup.memory()
+    if now.limit is not None:
+        sentences.append(
+            f"A control group limits memory to {words.size(now.limit)}, of which "
+            f"{words.size(now.available or 0)} are available."
+        )
     for folder in sorted({plan.parts(cell)["servers"] for cell in plan.cells} - {""}):
         arguments = read_arguments(plan.root / folder / "svnserve.args")
         for option, value in pairwise(arguments):
             if option in CACHE and value.isdigit():
                 told.append(f"{words.size(int(value) << 20)} ({folder})")
-    return [f"A server takes up to so much RAM for its cache: {', '.join(told)}."] if told else []
+    if told:
+        sentences.append(f"A server takes up to so much RAM for its cache: {', '.join(told)}.")
+    return sentences
 
 
 def _of(need: float, folder: Path) -> str:

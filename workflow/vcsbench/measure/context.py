@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vcsbench import cgroup
 from vcsbench.kernelfile import read
 from vcsbench.measure.environment import changing
 from vcsbench.measure.identity import identity
@@ -143,11 +144,13 @@ def _flags(stage: Stage) -> list[str]:
 
 
 def host() -> dict[str, Any]:
-    """The machine: name, identity, kernel, processor, cores, memory in bytes, hypervisor, clock source."""
+    """Return the machine: name, identity, kernel, processor, cores, memory, hypervisor, clock source.
+
+    `memory_limit_bytes` and `quota_cores` are a container's limits; None where there is none.
+    """
     # Slurm's nodes may share a host name.
     name = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
     cpu = read("/proc/cpuinfo")
-    memory = read("/proc/meminfo").split()
     return {
         "name": name,
         "id": identity(name, _field(cpu, "model name")),
@@ -155,7 +158,9 @@ def host() -> dict[str, Any]:
         "os": _os_name(),
         "cpu": _field(cpu, "model name"),
         "cores": len(os.sched_getaffinity(0)),
-        "memory_bytes": int(memory[1]) * 1024 if memory else None,
+        "memory_bytes": cgroup.machine_memory_bytes(),
+        "memory_limit_bytes": cgroup.memory().limit,
+        "quota_cores": cgroup.quota_cores(),
         "virtualized": _hypervisor(cpu),
         "clock_source": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),

@@ -8,11 +8,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vcsbench import cgroup
 from vcsbench.kernelfile import read
 from vcsbench.storages.mounts import IN_MEMORY, mount_of
 
 if TYPE_CHECKING:
     from vcsbench.machine import Machine
+
+# Memory that Snakemake and the programs that load take.
+LOADING_BYTES = 256 << 20
 
 
 def storage(name: str, path: Path) -> dict[str, Any]:
@@ -31,13 +35,13 @@ def storage(name: str, path: Path) -> dict[str, Any]:
 
 
 def free_bytes(folder: Path) -> int:
-    """What may be written to a folder: the file system's free bytes, in RAM no more than is available."""
+    """Return the bytes that may be written to a folder. In RAM, a container's memory limit counts."""
     there = os.statvfs(folder)
     free = there.f_bavail * there.f_frsize
-    available = re.search(r"^MemAvailable: +(\d+)", read("/proc/meminfo"), re.MULTILINE)
-    if available and mount_of(folder).filesystem in IN_MEMORY:
-        # A tenth is left to the programs that load.
-        free = min(free, int(int(available[1]) * 1024 * 0.9))
+    available = cgroup.memory().available
+    if available is not None and mount_of(folder).filesystem in IN_MEMORY:
+        # The programs that load need memory, too.
+        free = min(free, max(0, available - max(available // 10, LOADING_BYTES)))
     return free
 
 

@@ -32,18 +32,23 @@ def takes_no_more(folder: str | Path) -> bool:
 
 
 @contextlib.contextmanager
-def told(folder: Path, otherwise: str) -> Iterator[None]:
-    """Turn an OSError, above all that of a storage that takes no more, into a UserError that names it.
+def told(folder: Path, otherwise: str = "") -> Iterator[None]:
+    """Turn an OSError into a UserError that names the folder that refused a write.
 
-    `folder` is where was written to, `otherwise` what else may be done but to make room there.
+    `folder` is written to, `otherwise` is another remedy than to make room there.
     """
     try:
         yield
     except OSError as error:
+        name = error.filename if isinstance(error.filename, str) else ""
+        # A file elsewhere, for example in results/, has no remedy here.
+        if name and not Path(name).absolute().is_relative_to(folder):
+            folder, otherwise = Path(name).parent, ""
         if error.errno not in _SAYS:
             raise UserError(f"{folder}: failed: {error}") from None
         says, remedy = _SAYS[error.errno]
-        raise UserError(f"{folder}: {says}; {remedy}, or {otherwise}, and run again") from None
+        other = f", or {otherwise}," if otherwise else ""
+        raise UserError(f"{folder}: {says}; {remedy}{other} and run again") from None
 
 
 def raise_said(text: str, path: Path) -> None:

@@ -4,14 +4,19 @@ it exports a file system of its own to itself."""
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import signal
 import subprocess
+import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from vcsbench import cgroup
 from vcsbench.errors import UserError
+from vcsbench.external import printable
 from vcsbench.kernelfile import read
 from vcsbench.processes import last_lines, tied
 
@@ -28,6 +33,21 @@ BOOT_LIMIT_S = 60
 # A guest whose kernel gives up before it has run anything is booted once more: seen once in hundreds.
 BOOTS = 2
 PANIC = "Kernel panic"
+# The guest covers these folders of the host, and mounts needed folders below them again.
+COVERED = ("/tmp", "/run", "/var/run", "/var/lib", "/mnt", "/dev")
+# Folders that cannot be mounted again: the guest uses them itself.
+TAKEN = (
+    "/mnt/out",
+    "/mnt/exp",
+    "/mnt/nfs",
+    "/mnt/host",
+    "/run/modules",
+    "/var/lib/nfs",
+    "/proc",
+    "/sys",
+)
+# The kernel's command line ends a word at white space, hostfs an option at a comma, ubd a file at a colon.
+BREAKING = re.compile(r"[\s,:'\"\\\x00-\x1f]")
 
 
 def why_not(root: Path) -> str:
@@ -35,7 +55,34 @@ def why_not(root: Path) -> str:
     if not (root / TOOLS).exists():
         return "the guest's kernel and NFS tools are not here (envs/unpack_nfs_guest.sh gets them)"
     missing = [name for name in (f"mkfs.{KIND}", "ip", "flock") if not shutil.which(name)]
-    return f"the guest needs {', '.join(missing)}" if missing else ""
+    if missing:
+        return f"the guest needs {', '.join(missing)}"
+    if taken := _taken(root):
+        return (
+            f"the checkout is below {taken}, a folder that the guest uses itself; move it elsewhere"
+        )
+    limit = cgroup.memory().limit
+    if limit is not None and limit < MEMORY_MIB << 20:
+        return f"the guest needs {MEMORY_MIB} MiB of memory, and {limit >> 20} MiB are allowed"
+    return ""
+
+
+def covered(paths: Sequence[str | Path]) -> list[str]:
+    """Return those of the paths, and of the folders that they resolve to, that the guest covers."""
+    # Links last: they lead to the others.
+    real = sorted({os.path.realpath(path) for path in paths})
+    names = dict.fromkeys([*real, *map(os.path.abspath, paths)])
+    hidden = [name for name in names if _is_below(name, COVERED)]
+    # A folder brings the folders below it.
+    return [name for name in hidden if not any(_is_below(name, (o,)) for o in hidden if o != name)]
+
+
+def _taken(path: str | Path) -> str:
+    return next((t for t in TAKEN if _is_below(os.path.realpath(path), (t,))), "")
+
+
+def _is_below(path: str, folders: Sequence[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
 
 
 def why_no_delay(root: Path) -> str:
@@ -47,12 +94,34 @@ def why_no_delay(root: Path) -> str:
 
 
 def run(
-    root: Path, folder: Path, command: list[str], image: Path, limit_s: float, delay: str = ""
+    root: Path,
+    folder: Path,
+    command: list[str],
+    image: Path,
+    limit_s: float,
+    delay: str = "",
+    *,
+    reads: Sequence[str | Path] = (),
 ) -> int:
-    """Run a command in a guest that is made for it; returns its exit code. `folder` is a private one: its
-    `out` is /mnt/out there, which the guest may write; `image` is an empty file of the size of the file
-    system that is exported. A UserError where the guest does not come to run it."""
+    """Run a command in a new guest and return its exit code.
+
+    `folder` is a private one: the guest has its `out` as /mnt/out and may write it. `image` is an empty file
+    of the size of the exported file system. `reads` are folders of the host that the command reads.
+    Raise UserError if the guest cannot run the command.
+    """
     tools, out = (root / TOOLS).resolve(), folder / "out"
+    for path in (folder, image):
+        if found := BREAKING.search(str(path)):
+            raise UserError(
+                f"{printable(str(path))}: the NFS guest cannot use a path with {found[0]!r}. "
+                f"Set TMPDIR and `scratch` to folders of letters and digits."
+            )
+    for read_folder in (root, *reads):
+        if taken := _taken(read_folder):
+            raise UserError(
+                f"{read_folder}: the NFS guest cannot read below {taken}, which it uses itself. "
+                f"Move the folder elsewhere."
+            )
     out.mkdir(exist_ok=True)
     values = {
         "TOOLS": str(tools),
@@ -60,6 +129,7 @@ def run(
         "KIND": KIND,
         "NAME": f"{os.uname().nodename}-guest",
         "DELAY": delay,
+        "COVERED": "\n".join(covered((root, tools, sys.prefix, *reads))),
         "COMMAND": shlex.join(command),
     }
     said = "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())

@@ -2,7 +2,8 @@
 # The first process of the guest: mounts what it needs, exports a file system of its own over NFS to itself, runs one
 # command, and goes. Before it come lines that set TOOLS (the unpacked kernel and NFS tools), OUT (a folder of the
 # host's that the guest may write), KIND (of the exported file system), NAME (the guest's), DELAY (of loopback, "" for
-# none) and COMMAND. The guest's root is the host's, read-only.
+# none), COVERED (folders of the host that the mounts here cover, one a line) and COMMAND. The guest's root is the
+# host's, read-only.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/run
 libraries=$TOOLS/usr/lib/x86_64-linux-gnu:$TOOLS/lib/x86_64-linux-gnu
 
@@ -13,13 +14,17 @@ mount -t proc proc /proc
 mount -t sysfs sys /sys
 ln -s /proc/self/fd /dev/fd
 mount -t tmpfs t /mnt
-mkdir /mnt/out /mnt/exp /mnt/nfs
+mkdir /mnt/out /mnt/exp /mnt/nfs /mnt/host
 mount -t hostfs -o "$OUT" none /mnt/out
 exec >/mnt/out/log 2>&1 </dev/null
 echo "$NAME" >/proc/sys/kernel/hostname
 mount -t tmpfs -o mode=1777 t /tmp
 mount -t tmpfs t /run
 mount -t tmpfs t /var/lib
+mount -t hostfs -o ro,/ none /mnt/host
+printf '%s\n' "$COVERED" | while IFS= read -r folder; do
+    [ -z "$folder" ] || { mkdir -p "$folder" && mount --bind "/mnt/host$folder" "$folder"; }
+done
 mkdir -p /var/lib/nfs/v4recovery
 touch /var/lib/nfs/etab /var/lib/nfs/rmtab
 # The kernel asks for modules by itself, too.

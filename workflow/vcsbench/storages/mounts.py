@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import NamedTuple
 
-from vcsbench.kernelfile import read
+from vcsbench.kernelfile import unescaped
 
 # File systems whose files are in memory and nowhere else: they cannot be cold.
 IN_MEMORY = ("tmpfs", "ramfs")
+
+
+MOUNTS = Path("/proc/self/mounts")
 
 
 class Mount(NamedTuple):
@@ -21,12 +25,11 @@ class Mount(NamedTuple):
 
 
 def read_mounts() -> list[Mount]:
-    """All mounts of this process, later ones last."""
-    fields = [line.split()[:4] for line in read("/proc/self/mounts").splitlines()]
-    return [
-        Mount(device, point.replace("\\040", " "), kind, options)
-        for device, point, kind, options in fields
-    ]
+    """Return all mounts of this process, later ones last."""
+    # Only a newline ends a line, and only a space ends a field: a path may have any other white space.
+    table = os.fsdecode(MOUNTS.read_bytes()) if MOUNTS.exists() else ""
+    fields = [line.split(" ")[:4] for line in table.split("\n") if line]
+    return [Mount(*map(unescaped, four)) for four in fields]
 
 
 def mount_of(path: str | os.PathLike[str]) -> Mount:

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vcsbench import cgroup
 from vcsbench.kernelfile import read
 from vcsbench.storages.mounts import mount_of
 
@@ -31,7 +32,7 @@ class Counters(NamedTuple):
     `rpcs` are the calls of this machine's NFS client; `device` has what the storage's block device did for
     everybody (device_counts), `pressure` the
     microseconds in which something waited for cpu, memory, io, `throttled` how often a processor was
-    slowed down for its heat, `quota_us` how long this control group was held back by its quota,
+    slowed down for its heat, `quota_us` how long quotas held back this control group and its ancestors,
     `delayed_acks` how often TCP acknowledged only when its time was up, which the other side may have
     waited for (docs/odd-numbers.md).
     """
@@ -58,7 +59,7 @@ def count(*paths: Path) -> Counters:
         swapped_out=swapped.get("pswpout", 0),
         pressure={what: n for what in ("cpu", "memory", "io") if (n := _stalled(what)) is not None},
         throttled=_throttled(),
-        quota_us=_numbers(_own_group(), ("throttled_usec",)).get("throttled_usec"),
+        quota_us=cgroup.throttled_us(),
         device=device_counts(*paths),
         rpcs=_rpcs(),
         delayed_acks=_delayed_acks(),
@@ -97,11 +98,10 @@ def between(before: Counters, after: Counters) -> dict[str, Any]:
 
 
 def setting() -> dict[str, Any]:
-    """The machine's state before a run: load, memory that is available, governor, clock source."""
-    available = _numbers("/proc/meminfo", ("MemAvailable:",)).get("MemAvailable:")
+    """Return the machine's state before a run: load, memory available here, governor, clock source."""
     return {
         "load_before": os.getloadavg()[0],
-        "memory_available_bytes": None if available is None else available * 1024,
+        "memory_available_bytes": cgroup.memory().available,
         "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "clock_source": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     }
@@ -172,12 +172,6 @@ def _throttle_files() -> tuple[str, ...]:
 def _throttled() -> int | None:
     files = _throttle_files()
     return sum(int(read(file) or 0) for file in files) if files else None
-
-
-@cache
-def _own_group() -> str:
-    name = read("/proc/self/cgroup").rpartition("::")[2].split("\n", 1)[0]
-    return f"/sys/fs/cgroup{name}/cpu.stat"
 
 
 def _numbers(path: str, names: tuple[str, ...]) -> dict[str, int]:

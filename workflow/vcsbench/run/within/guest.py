@@ -43,11 +43,18 @@ def measure(
     limit_s = recipe["time_limit_s"]
     with _image(Place(recipe["filesystem"]["scratch"], root), image_bytes) as image:
         command, delay = [*environment, *python], recipe.get("delay", "")
-        guest.run(root, folder, command, image, GUEST_TIMES * limit_s, delay)
+        reads = [recipe["storage"]["path"], recipe["filesystem"]["scratch"], *_prefixes(recipe)]
+        guest.run(root, folder, command, image, GUEST_TIMES * limit_s, delay, reads=reads)
     said = json.loads((out / "said.json").read_text()) if (out / "said.json").exists() else {}
     if "context" not in said:
         raise UserError(said.get("why") or f"the guest says: {(out / 'log').read_text()[-400:]}")
     return (out / "export.json").read_bytes(), said["context"]
+
+
+def _prefixes(recipe: dict[str, Any]) -> list[str]:
+    """Return the folders of the build's programs, of both sides."""
+    sides = [recipe["build"].get(side) or {} for side in ("client", "server")]
+    return [side["prefix"] for side in sides if side.get("prefix")]
 
 
 @contextmanager

@@ -1,0 +1,60 @@
+"""Folders that refuse a write: each is named, and progress never fails a job."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from vcsbench import progress
+from vcsbench.errors import UserError
+from vcsbench.storages import full
+from vcsbench.wholefile import write_json
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a small file system of its own."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    if (
+        os.geteuid()
+        or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder]).returncode
+    ):
+        pytest.skip("this user may not mount")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def make_read_only(folder: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+
+
+def test_told_of_a_file_elsewhere_names_the_folder_that_refused(
+    tmp_path: Path, results: Path
+) -> None:
+    make_read_only(results)
+    with (
+        pytest.raises(UserError) as caught,
+        full.told(tmp_path / "scratch", "name another `scratch`"),
+    ):
+        write_json(results / "loaded.json", {})
+    assert str(caught.value).startswith(f"{results}: is read-only;")
+    assert "scratch" not in str(caught.value)
+
+
+def test_told_of_a_full_folder_names_it(results: Path) -> None:
+    with pytest.raises(UserError, match=f"^{results}: is full; "), full.told(results):
+        write_json(results / "loaded.json", "x" * (1 << 20))
+
+
+def test_told_beside_a_log_that_became_read_only_raises_nothing(results: Path) -> None:
+    log = results / "load.log"
+    with progress.told_beside(log), progress.stage("loading"):
+        while not progress.file_of(log).exists():
+            pass
+        make_read_only(results)
+    progress.forget(log)
