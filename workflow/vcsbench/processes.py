@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 import os
 import pwd
@@ -15,34 +16,68 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from vcsbench.errors import UserError
+from vcsbench.external import open_regular, printable
 from vcsbench.kernelfile import read, words
 
-# Servers need no rights: run by root, they run as this user.
+# Servers need no rights: started by root, they run as this user, in a group of their own. Other daemons run as
+# nobody too. The kernel lets none of them read a process or a file of another group. 65520 to 65533 are ids
+# that neither Debian nor systemd gives to anybody.
 UNPRIVILEGED = "nobody"
+SERVER_GROUP = 65531
 GRACE_S = 3.0
+LOG_TAIL = 1 << 16
+
+
+def server_ids() -> tuple[int, int] | None:
+    """Return the user and group ids of root's servers; None if this process is not root's.
+
+    In a container that has no such group id, the group is that of the user.
+    """
+    if os.geteuid() != 0:
+        return None
+    user = pwd.getpwnam(UNPRIVILEGED)
+    return user.pw_uid, SERVER_GROUP if _has_group(SERVER_GROUP) else user.pw_gid
+
+
+@functools.cache
+def _has_group(gid: int) -> bool:
+    rows = [[int(word) for word in line.split()] for line in read("/proc/self/gid_map").splitlines()]
+    return not rows or any(first <= gid < first + count for first, _, count in rows)
 
 
 def tied(argv: list[str], signal: str = "KILL", unprivileged: bool = False) -> list[str]:
     """The command line that runs `argv` so that the kernel sends it `signal` when its parent dies."""
-    as_user = []
-    if unprivileged and os.geteuid() == 0:
-        user = pwd.getpwnam(UNPRIVILEGED)
-        as_user = ["--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups"]
+    ids = server_ids() if unprivileged else None
+    as_user = ["--reuid", str(ids[0]), "--regid", str(ids[1]), "--clear-groups"] if ids else []
     return ["setpriv", "--pdeathsig", signal, *as_user, "--", *argv]
 
 
-def own(path: Path) -> None:
-    """Give a folder to the user whom the servers run as."""
-    if os.geteuid() == 0:
-        user = pwd.getpwnam(UNPRIVILEGED)
-        os.chown(path, user.pw_uid, user.pw_gid)
+def grant(path: Path | int, mode: int) -> None:
+    """Set the mode of a file or folder of ours, without its group's rights if the servers are the user's own.
+
+    The group becomes the servers'. The umask of the process does not matter. `path` may be a descriptor.
+    """
+    ids = server_ids()
+    if ids:
+        os.chown(path, -1, ids[1])
+    os.chmod(path, mode if ids else mode & 0o700)
 
 
 def closed(path: Path) -> Path | None:
-    """The folder, of a path and those above it, that the user whom root's servers run as cannot enter; None
-    where he can enter all. Servers of others run as themselves."""
-    folders = (path, *path.parents) if os.geteuid() == 0 else ()
-    return next((f for f in folders if f.exists() and not f.stat().st_mode & 0o001), None)
+    """Return the first folder, of a path and those above it, that the user of root's servers cannot enter.
+
+    Return None if the user can enter all of them. Servers of other users run as these users.
+    """
+    ids = server_ids()
+    folders = (path, *path.parents) if ids else ()
+    return next((f for f in folders if f.exists() and not _can_enter(f.stat(), *ids or (0, 0))), None)
+
+
+def _can_enter(folder: os.stat_result, uid: int, gid: int) -> bool:
+    if folder.st_uid == uid:
+        return bool(folder.st_mode & 0o100)
+    return bool(folder.st_mode & (0o010 if folder.st_gid == gid else 0o001))
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -239,5 +274,14 @@ def _stat(pid: int) -> list[str]:
 
 
 def last_lines(file: Path, count: int = 5) -> list[str]:
-    """The last lines of a log; [] where there is none."""
-    return [line for line in read(file).splitlines() if line.strip()][-count:]
+    """Return the last lines of a log, from at most its last 64 KiB; [] if there is no such regular file.
+
+    Control characters are escaped. A link is not followed.
+    """
+    try:
+        with open(open_regular(file, follow_links=False), "rb") as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - LOG_TAIL))
+            lines = printable(log.read(LOG_TAIL)).splitlines()
+    except (OSError, UserError):
+        return []
+    return [line for line in lines if line.strip()][-count:]

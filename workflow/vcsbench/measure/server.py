@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from vcsbench import processes
@@ -19,6 +20,12 @@ from vcsbench.programs import Programs
 ON_PATH = Programs()
 # A port may be taken between finding it free and listening on it.
 TRIES = 5
+# What a server takes from our environment: where programs and libraries are, what changes them without being a
+# secret, and the mark of the run, by which a later run finds a server that was left.
+INHERITED = re.compile(
+    r"PATH|TZ|LD_LIBRARY_PATH|LD_PRELOAD|LD_BIND_NOW|GLIBC_TUNABLES|MALLOC_\w+|VCSBENCH_RUN_IN"
+)
+_NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 START_LIMIT_S = 20.0
 
 
@@ -53,7 +60,8 @@ class Server:
         self.held: socket.socket | None = None
         self.listeners: list[int] = []
         self.output = run / "output"
-        processes.own(run)
+        # Opened by this process, and kept: the server reaches them by their numbers, from its first start on.
+        self.handed_over: dict[str, int] = {}
 
     @property
     def pid(self) -> int:
@@ -99,18 +107,65 @@ class Server:
 
     def _spawn(self) -> None:
         self.argv = self.of.command(self)
-        with self.output.open("ab") as log:
-            self.process = subprocess.Popen(
-                # SIGTERM: on it, httpd ends its children as well.
-                processes.tied(
-                    [*self.programs.as_words(), *self.argv], signal="TERM", unprivileged=True
-                ),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self.run,
-                env={**os.environ, MARKER: str(self.run)},
-            )
+        log = self._open_output()
+        self.process = subprocess.Popen(
+            # SIGTERM: on it, httpd ends its children as well.
+            processes.tied(
+                [*self.programs.as_words(), *self.argv], signal="TERM", unprivileged=True
+            ),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env={**server_environment(os.environ), MARKER: str(self.run)},
+            pass_fds=[*self.handed_over.values()],
+        )
+
+    def _open_output(self) -> int:
+        """Return a descriptor of the file of the server's output, which lies in our own folder."""
+        if "output" not in self.handed_over:
+            self._keep("output", os.open(self.output, _NEW | os.O_APPEND | os.O_RDWR, 0o600))
+            processes.grant(self.handed_over["output"], 0o660)
+        return self.handed_over["output"]
+
+    def writable_folder(self) -> str:
+        """Make the one folder that the server may write, and return its path for the server.
+
+        Nothing in it is opened by name: any process of the servers' user may change it.
+        """
+        if "writable" not in self.handed_over:
+            folder = self.run / "writable"
+            folder.mkdir(mode=0o700)
+            self._keep("writable", os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW))
+            processes.grant(folder, 0o770)
+        return f"/proc/self/fd/{self.handed_over['writable']}"
+
+    def hand_over(self, name: str, text: str) -> str:
+        """Write a file that the server may read, and return its path for the server."""
+        path = self.run / name
+        path.unlink(missing_ok=True)
+        with open(os.open(path, _NEW | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(os.fsencode(text))
+        processes.grant(path, 0o640)
+        self._keep(name, os.open(path, os.O_RDONLY | os.O_NOFOLLOW))
+        return f"/proc/self/fd/{self.handed_over[name]}"
+
+    def _keep(self, name: str, descriptor: int) -> None:
+        """Keep a descriptor under a name; a later one of the name gets the same number."""
+        if name in self.handed_over:
+            os.dup2(descriptor, self.handed_over[name], inheritable=False)
+            os.close(descriptor)
+        else:
+            self.handed_over[name] = descriptor
+
+    def close(self) -> None:
+        """End the server, and close all that was kept open for its next start."""
+        self.stop()
+        if self.held:
+            self.held.close()
+            self.held = None
+        while self.handed_over:
+            os.close(self.handed_over.popitem()[1])
 
     def stop(self) -> None:
         """End the server, if it runs."""
@@ -119,9 +174,12 @@ class Server:
             self.process = None
 
     def last_words(self) -> list[str]:
-        """The last lines of what the server printed and of its log."""
-        log = self.of.log(self)
-        return [*processes.last_lines(self.output), *(processes.last_lines(log) if log else [])]
+        """Return the last lines of the server's output, which has its log. Paths are those of the files."""
+        lines = processes.last_lines(self.output)
+        for name, number in self.handed_over.items():
+            path = self.files / "httpd.conf" if name == "directives.conf" else self.run / name
+            lines = [re.sub(rf"/proc/self/fd/{number}\b", lambda _, p=path: str(p), x) for x in lines]
+        return lines
 
     def greet(self) -> str:
         """The beginning of what the server answers to a greeting."""
@@ -152,6 +210,18 @@ class Server:
             raise UserError(
                 f"{self.kind} reports other options than it was given: {' '.join(reported)}"
             )
+
+
+def server_environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a server: of the inherited one, only the names that a server needs.
+
+    Users of the machine may read it.
+    """
+    return {
+        "LC_ALL": "C.UTF-8",
+        "PATH": os.defpath,
+        **{name: value for name, value in inherited.items() if INHERITED.fullmatch(name)},
+    }
 
 
 def free_port() -> int:

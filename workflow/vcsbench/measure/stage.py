@@ -6,7 +6,6 @@ between the runs.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -80,7 +79,6 @@ class Stage:
         workflow runs is for its next run."""
         frozen = self.run / "files"
         frozen.mkdir()
-        os.chmod(self.run, 0o711)  # the server's user has to reach them
         if not self.recipe["servers"]:
             return frozen
         names, folder = self.recipe["access"]["files"], Path(self.recipe["servers"])
@@ -124,7 +122,7 @@ class Stage:
             self.asked = versions.ask(self.command[0], self.server)
 
         if self.server:
-            stack.callback(self.server.stop)
+            stack.callback(self.server.close)
         if self.server and not self._is_started_later():
             self.server.start(meanwhile=look)
         else:

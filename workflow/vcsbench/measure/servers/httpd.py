@@ -9,43 +9,63 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vcsbench.errors import UserError
+from vcsbench.external import printable, read_bytes
 from vcsbench.measure.servers.kind import Kind, Server
 from vcsbench.programs import Programs
 
 CONF = Path(__file__).with_name("httpd.conf")
+DIRECTIVES_LIMIT = 1 << 20
 
 
 class Httpd(Kind):
-    """It is asked for its options, which touch no repository."""
+    """The greeting asks for the server's options, which read no repository."""
 
     greeting = b"OPTIONS * HTTP/1.0\r\n\r\n"
     asks_version = ("-v",)
 
     def command(self, server: Server) -> list[str]:
-        """In the foreground, with the directives of `httpd.conf` behind our own."""
+        """Return the argv: in the foreground, with the directives of `httpd.conf` after our own.
+
+        httpd reads both files through descriptors. So no folder above them has to be open to its user, and
+        no character of a path is part of a pattern.
+        """
         directives = server.files / "httpd.conf"
-        if not directives.exists():
-            raise UserError(f"{directives}: there is no such file; a server configuration has one")
-        conf = server.run / "httpd.conf"
-        conf.write_text(
-            string.Template(CONF.read_text()).substitute(
-                run=server.run,
-                port=server.port,
-                root=server.root,
-                modules="\n".join(_load_modules(server.programs)),
-                directives=directives,
-            )
+        try:
+            content = read_bytes(directives, DIRECTIVES_LIMIT)
+        except FileNotFoundError:
+            raise UserError(
+                f"{directives}: there is no such file; a server configuration has one"
+            ) from None
+        text = string.Template(CONF.read_text()).substitute(
+            run=server.writable_folder(),
+            port=server.port,
+            root=quoted(server.root),
+            utf8="" if str(server.root).isascii() else "SVNUseUTF8 on",
+            modules="\n".join(_load_modules(server.programs)),
+            directives=server.hand_over("directives.conf", os.fsdecode(content)),
         )
-        return [server.programs.httpd, "-DFOREGROUND", "-f", str(conf)]
+        return [server.programs.httpd, "-DFOREGROUND", "-f", server.hand_over("httpd.conf", text)]
 
     def version(self, server: Server, told: str) -> str:
-        """mod_dav_svn's, which it tells in its answers."""
+        """Return the version of mod_dav_svn, which is in the answers of httpd."""
         found = re.search(r"\bSVN/([\w.-]+)", server.greet())
         return found[1] if found else ""
 
-    def log(self, server: Server) -> Path:
-        """ErrorLog."""
-        return server.run / "httpd.log"
+
+def quoted(path: str | Path) -> str:
+    """Return a path for a place between double quotes in httpd's configuration.
+
+    `${name}` is a variable there, and cannot be escaped: `dollar` is defined as the variable of a dollar.
+    Raise UserError for a path with a control character, which no directive can have.
+    """
+    text = os.fspath(path)
+    if any(ord(character) < ord(" ") for character in text):
+        raise UserError(
+            f"{printable(ascii(text))}: httpd cannot serve a path with a control character. Rename the folder."
+        )
+    for character, escaped in (("\\", "\\\\"), ('"', '\\"'), ("$", "${dollar}")):
+        text = text.replace(character, escaped)
+    return text
 
 
 def _load_modules(programs: Programs) -> Iterator[str]:
@@ -53,8 +73,8 @@ def _load_modules(programs: Programs) -> Iterator[str]:
     for name in ("mpm_event", "unixd", "authz_core", "dav"):
         path = os.path.join(programs.httpd_modules, f"mod_{name}.so")
         if os.path.exists(path):
-            yield f'LoadModule {name}_module "{path}"'
-    yield f'LoadModule dav_svn_module "{programs.mod_dav_svn}"'
+            yield f'LoadModule {name}_module "{quoted(path)}"'
+    yield f'LoadModule dav_svn_module "{quoted(programs.mod_dav_svn)}"'
 
 
 KIND = Httpd()

@@ -1,4 +1,4 @@
-"""What tells one kind of server from another."""
+"""The interface of a kind of server."""
 
 from __future__ import annotations
 
@@ -12,39 +12,38 @@ HOST = "127.0.0.1"
 
 
 class Server(Protocol):
-    """What a kind knows of a server of its own: the folder that is served, those of its configuration and of
-    what it may write, its port and programs, options of the cell's own; and what it says when it is
-    greeted."""
+    """A server as its kind sees it: the served folder, the configuration's folder, port, programs, options."""
 
     root: Path
     files: Path
-    run: Path
     port: int
     programs: Programs
     options: Sequence[str]
 
     def greet(self) -> str:
-        """The beginning of what the server answers."""
+        """Return the beginning of the server's answer to a greeting."""
+
+    def writable_folder(self) -> str:
+        """Return the path, for the server, of the one folder that it may write."""
+
+    def hand_over(self, name: str, text: str) -> str:
+        """Write a file that the server may read, and return its path for the server."""
 
 
 class Kind:
-    """A kind of server. A file in here has its own as KIND.
+    """A kind of server. A file in this folder has its own as KIND.
 
-    `greeting` is sent to hear whether it answers, without touching what it serves; `asks_version` are the
-    options with which its program prints its version.
+    `greeting` is sent to see if the server answers; it reads nothing that is served. `asks_version` are the
+    options with which the program prints its version.
     """
 
     greeting = b""
     asks_version: tuple[str, ...] = ("--version", "--quiet")
 
     def command(self, server: Server) -> list[str]:
-        """The argv of a server; what it reads from may be written for that."""
+        """Return the argv of a server."""
         raise NotImplementedError
 
     def version(self, server: Server, told: str) -> str:
-        """The version of Subversion in a running server; `told` is what its program printed."""
+        """Return the version of Subversion in a running server; `told` is the output of its program."""
         return told
-
-    def log(self, server: Server) -> Path | None:
-        """The file of its own in which it complains, if there is one."""
-        return None
