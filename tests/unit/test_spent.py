@@ -46,11 +46,12 @@ def test_several_runs_of_a_cell_round_are_counted_once() -> None:
     assert found.total_s == 10 and found.timed_s == 8, "but each of them was timed"
 
 
-def test_a_pause_is_no_waiting_but_another_measurement_is() -> None:
+def test_spent_between_two_sessions_or_behind_another_measurement_counts_nothing() -> None:
     stopped = frame((0, "log", 1, 10, 0), (10 + PAUSE_S + 1, "log", 2, 10, 0))
     assert spent(stopped, ["command"], []).waiting_s == 0
     kept_out = frame((0, "log", 1, 10, 0), (310, "log", 2, 10, 299))
-    assert spent(kept_out, ["command"], []).waiting_s == pytest.approx(300)
+    assert spent(kept_out, ["command"], []).waiting_s == pytest.approx(1)
+    assert spent(kept_out, ["command"], []).total_s == pytest.approx(21)
 
 
 def test_the_preparation_is_what_its_records_say(tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ class OfBlock:
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds. `waiting_s` is what passed between cell-rounds: Snakemake's own part, the start of processes,
-    decisions, other measurements on the machine; `timed_s` what timed runs took of the measuring."""
+    """Seconds. `waiting_s` is the time between cell-rounds: Snakemake's part, the start of processes, decisions.
+    `timed_s` is the part of the measuring in which commands were timed."""
 
     preparation_s: float = 0.0
     waiting_s: float = 0.0
@@ -86,6 +86,10 @@ def spent(frame: pd.DataFrame, block: Sequence[str], records: Iterable[str | Pat
 
 
 def _waited(told: pd.DataFrame) -> pd.Series:
-    """The time between each cell-round's end and the next one's begin, where they were measured in one go."""
-    waited = (told["began"].shift(-1) - told["began"] - told["cell_round_s"]).clip(lower=0)
-    return waited[waited - told["waited_s"].shift(-1) <= PAUSE_S]
+    """Return the seconds between the end of each cell-round and the begin of the next one, in one session.
+
+    The time in which another measurement held the machine's lock is no part of them.
+    """
+    between = (told["began"].shift(-1) - told["began"] - told["cell_round_s"]).clip(lower=0)
+    waited = (between - told["waited_s"].shift(-1)).clip(lower=0)
+    return waited[waited <= PAUSE_S]

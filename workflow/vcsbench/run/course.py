@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from vcsbench import progress, words
+from vcsbench import processes, progress, words
+from vcsbench.measure.lock import Holder, lock_holder
+from vcsbench.run.lock import MARK
 from vcsbench.run.timeleft import TimeLeft
+from vcsbench.wholefile import read_json
 
 # The rules that prepare, or do all of it elsewhere: what they are at, and what they have done,
 # with the value of their wildcard.
@@ -55,6 +60,8 @@ class Course:
         self._all: Counter[str] = Counter()
         self._ended: Counter[str] = Counter()
         self._failed = 0
+        # While other measurements held the machine's lock.
+        self._waited_s = 0.0
         self._left = TimeLeft()
         self._since: dict[str, float] = {}
         self.ends_at: float | None = None
@@ -94,7 +101,9 @@ class Course:
         if job.rule == MEASURING:
             self._failed += failed
             kind = self._kind_of(job.wildcards["study"], job.wildcards["cell"])
-            self._left.end(kind, took, now)
+            waited_s = _waited_s(job)
+            self._waited_s += waited_s
+            self._left.end(kind, max(0.0, took - waited_s), now)
             return "" if self._remain(MEASURING) else self._measured(now)
         if job.rule in PREPARING and not failed:
             return f"{PREPARING[job.rule][1].format(of=job.of)} in {words.duration(took)}"
@@ -104,7 +113,7 @@ class Course:
         return self._all[rule] - self._ended[rule]
 
     def _measured(self, now: float) -> str:
-        took = words.duration(now - self._since.get(MEASURING, now))
+        took = words.duration(now - self._since.get(MEASURING, now) - self._waited_s)
         return f"measured {cell_rounds(self._all[MEASURING])}{self._said_failed()} in {took}"
 
     def _said_left(self, now: float) -> str:
@@ -147,6 +156,8 @@ class Course:
             return f"counting the system calls of commands: {far}"
         if stage == MEASURING:
             far = f"{self._ended[MEASURING]:,} of {cell_rounds(self._all[MEASURING])}"
+            if holder := other_holder():
+                return f"measuring: {far}; waiting for another measurement: {holder}"
             return f"measuring: {far}{self._said_failed()}{self._said_left(now)}"
         if stage == DECIDING:
             return "deciding where more rounds answer most"
@@ -157,6 +168,20 @@ class Course:
                 f"making tables and report: {ended - own} of {every - own}" if every > own else ""
             )
         return "planning" if stage == "plan" else "preparing"
+
+
+def other_holder() -> Holder | None:
+    """Return the holder of the machine's lock if it is not a process of this run."""
+    holder = lock_holder()
+    own = f"{MARK}={os.environ.get(MARK)}"
+    return None if holder and own in processes.environment(holder.pid) else holder
+
+
+def _waited_s(job: Job) -> float:
+    """Return the seconds for which a finished cell-round waited for other measurements on the machine."""
+    study, cell, number = (job.wildcards.get(key, "") for key in ("study", "cell", "round"))
+    context = read_json(Path("results", "cells", study, cell, f"round{number}.context.json"))
+    return float(context.get("took", {}).get("waited_s") or 0.0)
 
 
 def cell_rounds(number: int, more: str = "") -> str:

@@ -1,0 +1,154 @@
+"""The lock of all measurements on a machine, next to other users of the machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vcsbench.errors import UserError
+from vcsbench.measure import lock
+from vcsbench.measure.lock import Holder, lock_holder, machine_lock
+
+WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
+HOLD = """
+import sys, time
+sys.path.insert(0, {workflow!r})
+from vcsbench.measure import lock
+lock.PATH = {path!r}
+with lock.machine_lock():
+    print("held", flush=True)
+    time.sleep(float(sys.argv[1]))
+"""
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be another user")
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the lock is in a test: in a folder as /tmp is."""
+    tmp_path.chmod(0o1777)
+    monkeypatch.setattr(lock, "PATH", str(tmp_path / "lock"))
+    return tmp_path / "lock"
+
+
+def hold(path: Path, seconds: float) -> subprocess.Popen[str]:
+    program = HOLD.format(workflow=str(WORKFLOW), path=str(path))
+    argv = [sys.executable, "-c", program, str(seconds)]
+    process = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    return process
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+MADE_BEFORE = {
+    "pipe": os.mkfifo,
+    "socket": make_socket,
+    "folder": Path.mkdir,
+    "dangling link": lambda path: path.symlink_to(path.with_name("new")),
+    "loop": lambda path: path.symlink_to(path),
+    "link to a file": lambda path: path.symlink_to("/etc/hostname"),
+    "hard link": lambda path: (path.with_name("other").touch(), os.link(path.with_name("other"), path)),
+}
+
+
+@pytest.mark.parametrize("kind", MADE_BEFORE)
+def test_lock_made_before_as_something_else_is_refused(path: Path, kind: str) -> None:
+    MADE_BEFORE[kind](path)
+    with pytest.raises(UserError, match=rf"{path}: .*remove it") as refused, machine_lock():
+        pass
+    assert "\n" not in str(refused.value)
+    assert not path.with_name("new").exists()
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o000, 0o600])
+def test_lock_that_the_user_may_not_read_is_refused(path: Path, mode: int) -> None:
+    path.touch()
+    path.chmod(mode)
+    program = HOLD.format(workflow=str(WORKFLOW), path=str(path))
+    path.parent.parent.chmod(0o755)
+    as_user = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
+    done = subprocess.run(
+        [*as_user, "/usr/bin/python3", "-c", program, "0"], capture_output=True, text=True
+    )
+    if "Permission denied: '/work" in done.stderr or "No module" in done.stderr:
+        pytest.skip("that user cannot read this checkout")
+    assert f"{path}: cannot be the lock" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o000])
+def test_lock_created_under_any_umask_can_be_locked_by_all_and_written_by_its_owner(
+    path: Path, umask: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        with machine_lock():
+            assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    finally:
+        os.umask(before)
+
+
+def test_lock_of_an_earlier_release_with_a_private_mode_is_opened_to_all(path: Path) -> None:
+    path.touch(mode=0o600)
+    with machine_lock():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+def test_lock_holder_is_the_process_that_holds_it(path: Path) -> None:
+    assert lock_holder() is None
+    holding = hold(path, 30)
+    assert holding.stdout and holding.stdout.readline() == "held\n"
+    try:
+        holder = lock_holder()
+        assert holder and holder.pid == holding.pid
+        assert holder.user != "?" and sys.executable in holder.command and holder.started_at
+        waiting = hold(path, 0)
+        assert waiting.stderr and f"process {holding.pid} of " in waiting.stderr.readline()
+    finally:
+        holding.kill()
+        holding.wait()
+    assert waiting.communicate(timeout=10)[0] == "held\n"
+    assert lock_holder() is None
+
+
+def test_lock_file_that_was_replaced_while_waiting_is_taken_again(path: Path) -> None:
+    holding = hold(path, 1.0)
+    assert holding.stdout and holding.stdout.readline() == "held\n"
+    waiting = hold(path, 30)
+    assert waiting.stderr and "waiting" in waiting.stderr.readline()
+    path.unlink()
+    assert waiting.stdout and waiting.stdout.readline() == "held\n"
+    try:
+        assert (holder := lock_holder()) and holder.pid == waiting.pid
+    finally:
+        for process in (holding, waiting):
+            process.kill()
+            process.wait()
+
+
+def test_lock_holder_with_control_characters_in_its_command_is_printable() -> None:
+    argv = ["-c", "import time; time.sleep(9)", "\x1b]0;title\x07\n" + 400 * "x"]
+    process = subprocess.Popen([sys.executable, *argv])
+    try:
+        deadline = time.monotonic() + 5
+        while "title" not in (found := lock._describe(process.pid)).command:
+            assert time.monotonic() < deadline
+        assert "\x1b" not in str(found) and "\n" not in str(found) and len(found.command) == 120
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_lock_holder_that_has_ended_is_described_without_a_name() -> None:
+    assert lock._describe(0) == Holder(0, "?", "?", "")
