@@ -8,6 +8,8 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,8 @@ import pytest
 from vcsbench.errors import UserError
 from vcsbench.measure import lock
 from vcsbench.measure.lock import Holder, lock_holder, machine_lock
+from vcsbench.run.course import Course, Job, other_holder
+from vcsbench.run.lock import MARK
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
 HOLD = """
@@ -44,6 +48,15 @@ def hold(path: Path, seconds: float) -> subprocess.Popen[str]:
         argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     return process
+
+
+@contextmanager
+def closing(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def make_socket(path: Path) -> None:
@@ -152,3 +165,29 @@ def test_lock_holder_with_control_characters_in_its_command_is_printable() -> No
 
 def test_lock_holder_that_has_ended_is_described_without_a_name() -> None:
     assert lock._describe(0) == Holder(0, "?", "?", "")
+
+
+@pytest.mark.parametrize("run", ["/srv/another", "/srv/mine"])
+def test_course_behind_the_lock_of_another_run_names_its_holder(
+    path: Path, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MARK, run)
+    with closing(hold(path, 30)) as holding:
+        assert holding.stdout and holding.stdout.readline() == "held\n"
+        monkeypatch.setenv(MARK, "/srv/mine")
+        found = other_holder()
+        assert (found and found.pid) == (holding.pid if run != "/srv/mine" else None)
+
+
+def test_course_counts_no_waiting_as_measuring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wildcards = {"study": "s", "cell": "log/cold", "round": "1"}
+    context = tmp_path / "results" / "cells" / "s" / "log" / "cold" / "round1.context.json"
+    context.parent.mkdir(parents=True)
+    context.write_text('{"took": {"waited_s": 24.0}}')
+    course = Course(lambda study, cell: cell)
+    course.expect([("cell", wildcards)])
+    course.began(1, Job("cell", wildcards, "log", 0.0))
+    assert course.ended(1, False, 25.0) == "measured 1 cell-round in 1 s"

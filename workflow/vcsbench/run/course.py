@@ -172,9 +172,9 @@ class Course:
 
 def other_holder() -> Holder | None:
     """Return the holder of the machine's lock if it is not a process of this run."""
-    holder = lock_holder()
-    own = f"{MARK}={os.environ.get(MARK)}"
-    return None if holder and own in processes.environment(holder.pid) else holder
+    run = os.environ.get(MARK)
+    holder = lock_holder() if run else None
+    return None if holder and f"{MARK}={run}" in processes.environment(holder.pid) else holder
 
 
 def _waited_s(job: Job) -> float:
