@@ -44,9 +44,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def hold(path: Path, seconds: float) -> subprocess.Popen[str]:
     program = HOLD.format(workflow=str(WORKFLOW), path=str(path))
     argv = [sys.executable, "-c", program, str(seconds)]
-    process = subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     return process
 
 
@@ -71,7 +69,10 @@ MADE_BEFORE = {
     "dangling link": lambda path: path.symlink_to(path.with_name("new")),
     "loop": lambda path: path.symlink_to(path),
     "link to a file": lambda path: path.symlink_to("/etc/hostname"),
-    "hard link": lambda path: (path.with_name("other").touch(), os.link(path.with_name("other"), path)),
+    "hard link": lambda path: (
+        path.with_name("other").touch(),
+        os.link(path.with_name("other"), path),
+    ),
 }
 
 

@@ -28,7 +28,7 @@ KINDS = [
         "httpd", marks=pytest.mark.skipif(not Machine().httpd, reason="no httpd with mod_dav_svn")
     ),
 ]
-ODD = ["a b", "a%2Fb", "a@5", "gr\u00fcn", 'q"u\'o', "d${PATH}$x", "b[3]{4}*?", "b\\s", "#h"]
+ODD = ["a b", "a%2Fb", "a@5", "gr\u00fcn", "q\"u'o", "d${PATH}$x", "b[3]{4}*?", "b\\s", "#h"]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be another user")
 NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"]
 
@@ -139,7 +139,9 @@ def test_server_runs_in_a_group_that_other_daemons_are_not_in(server: Server) ->
     status = Path(f"/proc/{server.pid}/status").read_text()
     assert f"Gid:\t{SERVER_GROUP}\t" in status and "Groups:\t \n" in status
     for what in ("environ", "fd/2", "mem"):
-        done = subprocess.run([*NOBODY, "head", "-c1", f"/proc/{server.pid}/{what}"], capture_output=True)
+        done = subprocess.run(
+            [*NOBODY, "head", "-c1", f"/proc/{server.pid}/{what}"], capture_output=True
+        )
         assert done.returncode != 0 and done.stdout == b"", what
 
 

@@ -25,6 +25,9 @@ def main() -> None:
     params = snakemake.params
     loaded = {record["repo"]: record for record in map(read_json, snakemake.input.loaded)}
     place = Place(params.storage, params.root)
+    if any(record.get("private") for record in loaded.values()):
+        place.make()
+        place.check_protected()
     place.check_open()
     variants = [Variant(*row) for row in params.variants]
     try:
@@ -63,6 +66,6 @@ def still_wanted(repo: str) -> bool:
     return not all(record.exists() and record.stat().st_mtime_ns > loaded for record in records)
 
 
-os.umask(0o022)  # the servers run as another user
+os.umask(0o022)  # what is made is read by the servers, which run as another user
 with logged(snakemake.log[0]), progress.told_beside(snakemake.log[0]):
     main()

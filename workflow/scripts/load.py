@@ -6,6 +6,7 @@ from typing import Any
 
 from vcsbench import progress, sources
 from vcsbench.run.rulelog import logged
+from vcsbench.sources.privacy import is_private
 from vcsbench.storages import full
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import copies, dumps, nursery, verifying
@@ -38,7 +39,12 @@ def main() -> None:
         place: len(copies.missing(place.path, variants, params.copies, files=0))
         for place, variants in storages.items()
     }
+    is_closed = is_private(params.definition)
     place = choose_place(source.estimate(), at_once(params.variants), scratch, wanted)
+    if is_closed:
+        for one in (place, scratch):
+            one.make()
+            one.check_protected()
     with nursery.kept_if_whole(place, repo) as into:
         with full.told(place.path, OTHERWISE):
             facts = load_source(source, params.variants, into)
@@ -46,6 +52,7 @@ def main() -> None:
                 # A dump is made of verified repositories only. Without a dump, the copies are verified.
                 verifying.all_in(into)
         record = {"repo": repo, "identity": params.identity, "path": str(into), "made": params.made}
+        record["private"] = is_closed
         if params.dump is not None:
             first = into / ".".join(params.variants[0])
             with full.told(scratch.path, OTHERWISE):
@@ -56,6 +63,6 @@ def main() -> None:
         place.remove(nursery.FOLDER, repo)  # only its dump is read
 
 
-os.umask(0o022)  # the servers run as another user
+os.umask(0o022)  # what is made is read by the servers, which run as another user
 with logged(snakemake.log[0]), progress.told_beside(snakemake.log[0]):
     main()

@@ -20,9 +20,9 @@ from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.kernelfile import read, words
 
-# Servers need no rights: started by root, they run as this user, in a group of their own. Other daemons run as
-# nobody too. The kernel lets none of them read a process or a file of another group. 65520 to 65533 are ids
-# that neither Debian nor systemd gives to anybody.
+# Servers need no rights: started by root, they run as this user, in a group of their own. Other daemons run
+# as nobody too, and may read no process and no file of another group. 65520 to 65533 are ids that neither
+# Debian nor systemd gives to anybody.
 UNPRIVILEGED = "nobody"
 SERVER_GROUP = 65531
 GRACE_S = 3.0
@@ -42,7 +42,9 @@ def server_ids() -> tuple[int, int] | None:
 
 @functools.cache
 def _has_group(gid: int) -> bool:
-    rows = [[int(word) for word in line.split()] for line in read("/proc/self/gid_map").splitlines()]
+    rows = [
+        [int(word) for word in line.split()] for line in read("/proc/self/gid_map").splitlines()
+    ]
     return not rows or any(first <= gid < first + count for first, _, count in rows)
 
 
@@ -71,7 +73,9 @@ def closed(path: Path) -> Path | None:
     """
     ids = server_ids()
     folders = (path, *path.parents) if ids else ()
-    return next((f for f in folders if f.exists() and not _can_enter(f.stat(), *ids or (0, 0))), None)
+    return next(
+        (f for f in folders if f.exists() and not _can_enter(f.stat(), *ids or (0, 0))), None
+    )
 
 
 def _can_enter(folder: os.stat_result, uid: int, gid: int) -> bool:

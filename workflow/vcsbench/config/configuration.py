@@ -31,6 +31,7 @@ DEFAULTS: dict[str, Any] = {
     "spacer_kib": 0,
     "cold_client": False,
     "clear_caches": "auto",
+    "shared_servers": False,
     "targets": "auto",
     "minutes": None,
     "rounds": None,

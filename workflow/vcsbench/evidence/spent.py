@@ -38,7 +38,7 @@ class OfBlock:
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds. `waiting_s` is the time between cell-rounds: Snakemake's part, the start of processes, decisions.
+    """Seconds. `waiting_s` is the time between cell-rounds: Snakemake's part, process starts, decisions.
     `timed_s` is the part of the measuring in which commands were timed."""
 
     preparation_s: float = 0.0

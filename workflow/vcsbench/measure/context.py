@@ -48,6 +48,7 @@ def describe(stage: Stage, told: Told) -> dict[str, Any]:
         "hooks": {"setup": state["setup"], "prepare": state["prepare"], "cleanup": []},
         "warmup": state["warmup"],
         "promises": state["promises"],
+        "network": recipe.get("network"),
         "environment": changing(),
         "server": _server(stage, told.runs),
         "servers": recipe["servers"],

@@ -46,7 +46,7 @@ PATH = _path()
 
 
 class Holder(NamedTuple):
-    """The process that holds the lock. `started_at` is empty, and `user` and `command` are "?", if unknown."""
+    """The process that holds the lock. An unknown user or command is "?", an unknown time ""."""
 
     pid: int
     user: str
@@ -123,7 +123,7 @@ def _is_taken(fd: int) -> bool:
 
 
 def _open() -> int:
-    """Open the lock file, and create it if it is missing. Raise UserError if it is anything but a file of its own.
+    """Open the lock file, and create it if it is missing. Raise UserError if it is no plain file.
 
     Any user may have made something under its name: a link is not followed, and a pipe does not block.
     """
@@ -165,13 +165,11 @@ def _checked(fd: int) -> int:
     return fd
 
 
-def _refusal(why: str) -> UserError:
-    try:
-        uid = os.lstat(PATH).st_uid
-        owner = f" (user {uid})"
-    except OSError:
-        owner = ""
+def _refusal(why: str | None) -> UserError:
+    owner = ""
+    with suppress(OSError):
+        owner = f" (user {os.lstat(PATH).st_uid})"
     return UserError(
-        f"{PATH}: cannot be the lock of measurements on this machine: {why}. "
+        f"{PATH}: cannot be the lock of measurements on this machine: {why or 'it cannot be opened'}. "
         f"Have its owner{owner} or root remove it, and run again."
     )

@@ -14,17 +14,18 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.measure.meters.strangers import MARKER
 from vcsbench.measure.servers import kind_of
-from vcsbench.measure.servers.kind import HOST
+from vcsbench.measure.servers.kind import DIRECTIVES, HOST
 from vcsbench.programs import Programs
 
 ON_PATH = Programs()
 # A port may be taken between finding it free and listening on it.
 TRIES = 5
-# What a server takes from our environment: where programs and libraries are, what changes them without being a
-# secret, and the mark of the run, by which a later run finds a server that was left.
+# The names that a server takes from our environment: places of programs and libraries, settings of the C
+# library, and the mark of the run, by which a later run finds a server that was left.
 INHERITED = re.compile(
     r"PATH|TZ|LD_LIBRARY_PATH|LD_PRELOAD|LD_BIND_NOW|GLIBC_TUNABLES|MALLOC_\w+|VCSBENCH_RUN_IN"
 )
+_HANDED_OVER = re.compile(r"/proc/self/fd/\d+")
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 START_LIMIT_S = 20.0
 
@@ -175,11 +176,16 @@ class Server:
 
     def last_words(self) -> list[str]:
         """Return the last lines of the server's output, which has its log. Paths are those of the files."""
-        lines = processes.last_lines(self.output)
-        for name, number in self.handed_over.items():
-            path = self.files / "httpd.conf" if name == "directives.conf" else self.run / name
-            lines = [re.sub(rf"/proc/self/fd/{number}\b", lambda _, p=path: str(p), x) for x in lines]
-        return lines
+        paths = {
+            f"/proc/self/fd/{number}": self.files / "httpd.conf"
+            if name == DIRECTIVES
+            else self.run / name
+            for name, number in self.handed_over.items()
+        }
+        return [
+            _HANDED_OVER.sub(lambda found: str(paths.get(found[0], found[0])), line)
+            for line in processes.last_lines(self.output)
+        ]
 
     def greet(self) -> str:
         """The beginning of what the server answers to a greeting."""

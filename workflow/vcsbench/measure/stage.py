@@ -20,6 +20,7 @@ from vcsbench.contents import files_digest
 from vcsbench.errors import UserError
 from vcsbench.measure import launcher, versions
 from vcsbench.measure.environment import environment
+from vcsbench.measure.isolation import isolate
 from vcsbench.measure.server import Server
 from vcsbench.measure.servers.kind import HOST
 from vcsbench.measure.template import Words, fill, read_arguments
@@ -33,7 +34,7 @@ from vcsbench.subjects.subject import CLIENT, Subject
 PYTHON = [sys.executable, "-I"]
 STRATEGIES = str(PACKAGE / "strategies")
 # Subversion's clients that take the options of all clients.
-CLIENTS = ("svn", "svnbench")
+CLIENTS = ("svn", "svnbench", "svnrdump", "svnsync")
 
 
 class Stage:
@@ -106,6 +107,7 @@ class Stage:
     def open(self, stack: ExitStack) -> None:
         """Check the subjects, start the server (the command has to name its port), and fill in the command;
         `stack` takes what ends all that. The programs are looked at meanwhile."""
+        isolate(self.recipe, stack)
         for subject in self.subjects:
             subject.check()
             stack.callback(subject.discard)

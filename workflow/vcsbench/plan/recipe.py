@@ -17,6 +17,7 @@ from vcsbench.contents import files_digest
 from vcsbench.errors import UserError
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import Cell
+from vcsbench.plan.isolation import network_of, why_not_isolated
 from vcsbench.storages.describe import lacks_journal
 from vcsbench.storages.place import resolve
 
@@ -55,6 +56,7 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any
     if parts["runs"] == AUTO:
         parts["runs"] = usual
     parts["server"] = parts["access"]["server"]
+    parts["network"] = network_of(parts, here)
     if "remote" in parts:
         # Of a server that somebody else runs nothing can be promised.
         parts["state"] = {**parts["state"], "promises": _without_server(parts["state"]["promises"])}
@@ -71,7 +73,7 @@ def why_not(axes: Mapping[str, str], parts: Mapping[str, Any], here: Here) -> st
             )
         if reason := axis_of(name).why_not(axes.get(name, ""), parts, here):
             return reason
-    return ""
+    return why_not_isolated(parts, here)
 
 
 def recipe_of(cell: Cell, parts: Mapping[str, Any], here: Here) -> dict[str, Any]:

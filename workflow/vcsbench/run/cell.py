@@ -24,6 +24,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence import judgement
 from vcsbench.measure.cell import CellRound
 from vcsbench.measure.hooks import Abandoned
+from vcsbench.measure.isolation import begin
 from vcsbench.measure.lock import machine_lock
 from vcsbench.run.judging import judge_by
 from vcsbench.run.orphans import FULL, end_when_told, end_with_workflow, stop_workflow
@@ -42,9 +43,10 @@ def main(recipe: str, number: str, order: str, seed: str, thresholds: str, expor
     context = Path(export).with_suffix(".context.json")
     context.unlink(missing_ok=True)  # that of an earlier result
     end_when_told()
-    end_with_workflow()
     what = json.loads(recipe)
     try:
+        begin(what)
+        end_with_workflow()
         exported, described = measure(what, int(number), limits)
         described |= {"order": int(order), "seed": int(seed)}
         described |= {"export_sha256": hashlib.sha256(exported).hexdigest()}

@@ -7,6 +7,7 @@ import os
 import sys
 
 from vcsbench.measure.counting import count
+from vcsbench.measure.isolation import begin
 from vcsbench.measure.lock import machine_lock
 from vcsbench.plan.counted import digest_of
 from vcsbench.run.orphans import end_when_told, end_with_workflow
@@ -16,9 +17,10 @@ from vcsbench.wholefile import write_json
 
 def main(recipe: str, output: str) -> int:
     """Count and write; returns the exit code. What cannot be counted is written with the reason."""
-    end_when_told()
-    end_with_workflow()
     what = json.loads(recipe)
+    end_when_told()
+    begin(what)
+    end_with_workflow()
     with machine_lock(), run_folder(os.getcwd()) as folder:
         found = count(what, folder)
     if found["why_not"]:

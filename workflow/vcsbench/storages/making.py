@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.kernelfile import read
+from vcsbench.namespaces import can_own_mounts, own_mounts
 from vcsbench.storages.mounts import IN_MEMORY
 
-# linux/sched.h, sys/mount.h
-CLONE_NEWNS = 0x00020000
-MS_REC, MS_PRIVATE, MNT_DETACH = 0x4000, 1 << 18, 2
+# sys/mount.h
+MNT_DETACH = 2
 LOOP_CONTROL = "/dev/loop-control"
 
 
@@ -67,7 +67,7 @@ class Made:
     def fresh(self) -> None:
         """Make it anew, with nothing in it: what an earlier run has left has no bearing on the next one."""
         self._unmount()
-        _own_namespace()
+        own_mounts()
         self.point.mkdir(exist_ok=True)
         if self.kind in IN_MEMORY:
             _run("mount", "-t", self.kind, "-o", f"size={self.size}", "none", str(self.point))
@@ -127,7 +127,7 @@ def why_cannot_make(kind: str) -> str:
     """Why a kind of file system cannot be made here, in a clause; "" if it can."""
     if kind not in MADE:
         return f"vcsbench cannot make one of the kind {kind} here; it makes {', '.join(MADE)}"
-    if not _may_mount():
+    if not can_own_mounts():
         return "there is no right to mount here (root has it, outside of most containers)"
     if kind in IN_MEMORY:
         return ""
@@ -142,29 +142,6 @@ def why_cannot_make(kind: str) -> str:
 def _has_module(kind: str) -> bool:
     found = shutil.which("modprobe")
     return found is not None and subprocess.run([found, "-q", "-n", kind]).returncode == 0
-
-
-def _may_mount() -> bool:
-    """Tried out, in a process that ends with it."""
-    pid = os.fork()
-    if not pid:
-        code = 1
-        try:
-            _own_namespace.__wrapped__()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitpid(pid, 0)[1] == 0
-
-
-@cache
-def _own_namespace() -> None:
-    """Give this process mounts of its own; what it has started before keeps the others. OSError where it has
-    no right to."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS) or libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
 
 
 def _run(*argv: str) -> str:

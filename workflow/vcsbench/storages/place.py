@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
 import shutil
 import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from vcsbench import processes
 from vcsbench.errors import UserError
+from vcsbench.external import read_bytes
 from vcsbench.processes import closed
 from vcsbench.storages.mounts import read_mounts
-from vcsbench.wholefile import read_json, write_json
+from vcsbench.wholefile import write_json
 
 MARKER = ".vcsbench"
+MARKER_LIMIT = 1 << 16
+# For the owner and the servers' group.
+MODE = 0o750
 # All that vcsbench makes in its folder.
 OURS = (
     *("repositories", "loading", "making", "dumps", "targets", "discarded", "working-copies"),
@@ -22,6 +29,41 @@ OURS = (
 )
 # What is there when a run was ended while it wrote the marker.
 _BEGUN = {MARKER, f".{MARKER}.new"}
+
+
+def owner_of(place: Path) -> str:
+    """Return the checkout that made a folder on a storage; "" if it is not a folder of vcsbench's and of ours.
+
+    Another user may have put anything into a folder of his own: it is not opened.
+    """
+    try:
+        there = os.lstat(place)
+        if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.geteuid():
+            return ""
+        content = json.loads(_marker(place))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    owner = content.get("owner") if isinstance(content, dict) else ""
+    return owner if isinstance(owner, str) else ""
+
+
+def _marker(place: Path) -> bytes:
+    """Return the marker's content, or something that is no marker."""
+    try:
+        return read_bytes(place / MARKER, MARKER_LIMIT, follow_links=False)
+    except (OSError, UserError):
+        return b"?"
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder that all may enter who can enter the one above it, whatever the umask is."""
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
+    else:
+        folder.chmod(0o755)
 
 
 def resolve(folder: str | Path, root: str | Path) -> Path:
@@ -51,8 +93,11 @@ class Place:
         try:
             self._make()
             self._check(below)
-            folder = self.path.joinpath(*below)
-            folder.mkdir(parents=True, exist_ok=True)
+            self._protect()
+            folder = self.path
+            for name in below:
+                folder /= name
+                make_folder(folder)
         except OSError as error:
             raise UserError(
                 f"{self.path}: cannot be made: {error.strerror}; name another folder in `storages` "
@@ -62,11 +107,35 @@ class Place:
 
     def _make(self) -> None:
         try:
-            self.path.mkdir(mode=0o755)
+            self.path.mkdir(mode=0o700)
         except FileExistsError:
             if not self._is_begun():
                 return
         write_json(self.path / MARKER, {"owner": self.owner})
+
+    def _protect(self) -> None:
+        """Keep everybody out of the folder but its owner and, if that is root, the servers' group.
+
+        A file system without owners and modes refuses that, or ignores it: see is_protected().
+        """
+        ids = processes.server_ids()
+        there = os.stat(self.path, follow_symlinks=False)
+        has_group = not ids or there.st_gid == ids[1]
+        if not has_group or stat.S_IMODE(there.st_mode) != (MODE if ids else MODE & 0o700):
+            with contextlib.suppress(PermissionError):
+                processes.grant(self.path, MODE)
+
+    def is_protected(self) -> bool:
+        """Return True if other users of the machine cannot enter the folder. It has to be there."""
+        return not stat.S_IMODE(os.stat(self.path).st_mode) & 0o007
+
+    def check_protected(self) -> None:
+        """Raise UserError if other users can read in the folder, where a private repository would go."""
+        if not self.is_protected():
+            raise UserError(
+                f"{self.storage}: its file system keeps no modes, so all users would read the repository, "
+                f"which they cannot now. Name another folder in `storages` or `scratch`."
+            )
 
     def check_open(self) -> None:
         """A UserError where the user whom root's servers run as cannot enter the place."""
@@ -117,14 +186,12 @@ class Place:
         if not self._is_own_folder() or not set(os.listdir(self.path)) <= _BEGUN:
             return False
         marker = self.path / MARKER
-        return not os.path.lexists(marker) or (
-            marker.is_file() and not marker.read_bytes().strip(b"\0")
-        )
+        return not os.path.lexists(marker) or _marker(self.path).strip(b"\0") == b""
 
     def _check(self, below: Sequence[str] = ()) -> None:
         """A UserError where the place, or a folder on the way to what is in it, is not ours."""
-        owner = read_json(self.path / MARKER).get("owner")
-        if not self._is_own_folder() or (owner != self.owner and not self._is_begun()):
+        is_ours = self._is_own_folder() and (owner_of(self.path) == self.owner or self._is_begun())
+        if not is_ours:
             raise UserError(
                 f"{self.path}: is in the way: vcsbench did not make it, and will not touch it; "
                 f"move it elsewhere"

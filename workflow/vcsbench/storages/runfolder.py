@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vcsbench.processes import command_line
-from vcsbench.storages.place import MARKER, Place
-from vcsbench.wholefile import read_json
+from vcsbench.storages.place import Place, owner_of
 
 
 @contextmanager
@@ -57,7 +56,7 @@ def abandoned_places(storage: Path) -> list[Place]:
     """The places on a storage whose checkout is no more, as after it was moved."""
     found = []
     for path in storage.glob("vcsbench-*"):
-        owner = read_json(path / MARKER).get("owner")
+        owner = owner_of(path)
         if owner and Place(storage, owner).path == path and not os.path.lexists(owner):
             found.append(Place(storage, owner))
     return found

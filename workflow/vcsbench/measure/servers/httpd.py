@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vcsbench.errors import UserError
 from vcsbench.external import printable, read_bytes
-from vcsbench.measure.servers.kind import Kind, Server
+from vcsbench.measure.servers.kind import DIRECTIVES, Kind, Server
 from vcsbench.programs import Programs
 
 CONF = Path(__file__).with_name("httpd.conf")
@@ -42,7 +42,7 @@ class Httpd(Kind):
             root=quoted(server.root),
             utf8="" if str(server.root).isascii() else "SVNUseUTF8 on",
             modules="\n".join(_load_modules(server.programs)),
-            directives=server.hand_over("directives.conf", os.fsdecode(content)),
+            directives=server.hand_over(DIRECTIVES, os.fsdecode(content)),
         )
         return [server.programs.httpd, "-DFOREGROUND", "-f", server.hand_over("httpd.conf", text)]
 
@@ -61,7 +61,7 @@ def quoted(path: str | Path) -> str:
     text = os.fspath(path)
     if any(ord(character) < ord(" ") for character in text):
         raise UserError(
-            f"{printable(ascii(text))}: httpd cannot serve a path with a control character. Rename the folder."
+            f"{printable(ascii(text))}: httpd serves no path with a control character. Rename the folder."
         )
     for character, escaped in (("\\", "\\\\"), ('"', '\\"'), ("$", "${dollar}")):
         text = text.replace(character, escaped)

@@ -9,10 +9,12 @@ from typing import Protocol
 from vcsbench.programs import Programs
 
 HOST = "127.0.0.1"
+# The directives of a configuration's httpd.conf, as they are handed over.
+DIRECTIVES = "directives.conf"
 
 
 class Server(Protocol):
-    """A server as its kind sees it: the served folder, the configuration's folder, port, programs, options."""
+    """A server as its kind sees it: the folders that it serves and is configured in, and its options."""
 
     root: Path
     files: Path

@@ -18,6 +18,8 @@ from vcsbench.subjects.repository.fsfs import File
 # So large files are made in one folder for all copies, and moved: their bytes stay where they are.
 # (A server moves each revision into place from a folder of transactions, too.)
 LARGE_BYTES = 48 << 10
+# Copies are read by another user, the servers'. The folder of all copies keeps others out.
+UMASK, READABLE = 0o022, 0o044
 
 
 class Copying(NamedTuple):
@@ -36,7 +38,11 @@ def make_copies(
     `work` is a folder on the storage for what is not to stay: the caller removes it. Returns what was
     read of each copy.
     """
-    expected = interleave(copyings, work, spacer_kib, seed)
+    umask = os.umask(UMASK)
+    try:
+        expected = interleave(copyings, work, spacer_kib, seed)
+    finally:
+        os.umask(umask)
     with progress.stage("writing the copies to the device"):
         os.sync()
     read = digests.read_all([copying.destination for copying in copyings])
@@ -98,9 +104,9 @@ class _Source:
             read = self.total.added(file.name, read)
             self._kept[file.name] = b"".join(read) if file.size < LARGE_BYTES else b""
         if file.size < LARGE_BYTES:
-            _write(destination, [self._kept[file.name]], file.mode)
+            _write(destination, [self._kept[file.name]], file.mode | READABLE)
         else:
-            _write(f"{work}/large", read, file.mode)
+            _write(f"{work}/large", read, file.mode | READABLE)
             os.rename(f"{work}/large", destination)
 
 

@@ -83,6 +83,7 @@ class _Load:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=self._log,
+            umask=0o022,
         )
 
     def end(self) -> None:

@@ -40,6 +40,7 @@ def reading(read: Callable[[IO[bytes]], T], *arguments: str | Path, program: str
             stderr=errors,
             # Paths as they are, and messages that full.raise_said() knows.
             env={**os.environ, "LC_ALL": "C.UTF-8"},
+            umask=0o022,  # what it makes is served by another user
         ) as process,
     ):
         assert process.stdout

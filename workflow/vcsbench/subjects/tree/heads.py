@@ -52,11 +52,14 @@ def _svn(head: Mapping[str, Any], path: Path, _work_in: Path, svn: str) -> None:
     if tree is None:
         tree = (
             "trunk"
-            if "trunk/" in client.run(svn, "list", *at, pegged(head["url"])).split("\n")
+            if "trunk/"
+            in client.run(svn, "list", *at, pegged(head["url"]), user_settings=True).split("\n")
             else ""
         )
     url = f"{head['url']}/{urllib.parse.quote(tree)}".rstrip("/")
-    client.run(svn, "export", "-q", "--ignore-externals", *at, pegged(url), path)
+    client.run(
+        svn, "export", "-q", "--ignore-externals", *at, pegged(url), path, user_settings=True
+    )
 
 
 KINDS = {"directory": _directory, "archive": _archive, "git": _git, "svn": _svn}

@@ -9,13 +9,20 @@ from pathlib import Path
 from vcsbench.errors import UserError
 from vcsbench.programs import CLIENT_ENVIRONMENT
 
+# No folder of settings can be made there. With a `--config-dir`, the client reads neither the settings of the
+# user nor those in /etc/subversion.
+NO_SETTINGS = ("--config-dir", "/proc/self/no-settings")
 OPTIONS = ("--non-interactive", "--config-option", "config:working-copy:exclusive-locking=yes")
 
 
-def run(svn: str, *words: str | Path) -> str:
-    """What `svn` prints; a UserError with its last words where it fails."""
+def run(svn: str, *words: str | Path, user_settings: bool = False) -> str:
+    """Return the output of `svn`. Raise UserError with its last lines if it fails.
+
+    `user_settings`: with the user's own settings, which have the passwords and proxies of his repositories.
+    """
+    settings = () if user_settings else NO_SETTINGS
     done = subprocess.run(
-        [svn, *map(str, words), *OPTIONS],
+        [svn, *map(str, words), *OPTIONS, *settings],
         capture_output=True,
         text=True,
         errors="replace",

@@ -1,0 +1,225 @@
+"""Measurements apart from other users of the machine and from its settings, in real namespaces."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from vcsbench import namespaces
+from vcsbench.errors import UserError
+from vcsbench.measure.isolation import isolate
+from vcsbench.measure.stage import CLIENTS
+from vcsbench.plan import isolation
+from vcsbench.sources.privacy import is_private
+
+WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
+needs_root = pytest.mark.skipif(
+    not namespaces.can_own_network(), reason="takes root and namespaces"
+)
+AS_USER = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
+
+
+def can_connect(port: int, prefix: list[str]) -> bool:
+    """Whether a process, started by `prefix`, reaches a port of its loopback interface."""
+    program = f"import socket; socket.create_connection(('127.0.0.1', {port}), 5)"
+    argv = [*prefix, "/usr/bin/python3", "-c", program]
+    return subprocess.run(argv, stderr=subprocess.DEVNULL).returncode == 0
+
+
+@needs_root
+def test_own_network_is_reached_from_within_only_and_left_again() -> None:
+    outside = os.readlink("/proc/self/ns/net")
+    before = [f"--net=/proc/{os.getpid()}/ns/net"]
+    with namespaces.own_network():
+        listening = socket.create_server(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+        assert os.readlink("/proc/self/ns/net") != outside
+        assert can_connect(port, []) and can_connect(port, AS_USER)
+        assert not can_connect(port, ["nsenter", f"--net=/proc/{os.getppid()}/ns/net"])
+        assert not can_connect(port, ["nsenter", f"--net=/proc/{os.getppid()}/ns/net", *AS_USER])
+    assert os.readlink("/proc/self/ns/net") == outside, before
+    assert not can_connect(port, [])
+    listening.close()
+
+
+@needs_root
+def test_own_network_is_left_when_the_measurement_fails() -> None:
+    outside = os.readlink("/proc/self/ns/net")
+    with pytest.raises(UserError), namespaces.own_network():
+        raise UserError("x")
+    assert os.readlink("/proc/self/ns/net") == outside
+
+
+PROGRAM = """
+import os, socket, sys
+sys.path.insert(0, {workflow!r})
+from vcsbench import namespaces
+before = os.readlink("/proc/self/ns/net")
+namespaces.enter_user_namespace()
+assert os.readlink("/proc/self/ns/net") != before
+listening = socket.create_server(("127.0.0.1", 0))
+socket.create_connection(listening.getsockname(), 5)
+print(os.geteuid(), os.stat(".").st_uid == os.stat("/").st_uid, flush=True)
+"""
+
+
+@pytest.mark.skipif(
+    not namespaces.can_enter_user_namespace(), reason="this kernel allows no user namespace"
+)
+def test_user_namespace_of_a_plain_user_has_a_network_of_its_own(tmp_path: Path) -> None:
+    shutil.copytree(
+        WORKFLOW / "vcsbench", tmp_path / "vcsbench", ignore=shutil.ignore_patterns("report")
+    )
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.geteuid() and str(folder).startswith("/tmp/"):
+            folder.chmod(0o755)
+    program = PROGRAM.format(workflow=str(tmp_path))
+    prefix = AS_USER if os.geteuid() == 0 else []
+    done = subprocess.run(
+        [*prefix, "/usr/bin/python3", "-c", program], capture_output=True, text=True, cwd="/"
+    )
+    if "SyntaxError" in done.stderr:
+        pytest.skip("the system's Python is too old")
+    uid = "12345" if prefix else str(os.geteuid())
+    assert done.stdout == f"{uid} True\n", done.stderr
+
+
+def here(definition: dict[str, Any], shared: bool = False) -> Any:
+    return SimpleNamespace(repositories={"one": definition}, config={"shared_servers": shared})
+
+
+def parts(scheme: str = "svnserve", **more: Any) -> dict[str, Any]:
+    return {"access": {"server": scheme}, "repository": {"name": "one"}, **more}
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> dict[str, Any]:
+    (tmp_path / "closed" / "db").mkdir(parents=True)
+    (tmp_path / "closed").chmod(0o700)
+    return {"source": "svn", "path": str(tmp_path / "closed")}
+
+
+CASES = [
+    # root, user namespaces, private: network, and if the cell is skipped
+    (True, True, True, "own", False),
+    (True, True, False, "own", False),
+    (False, True, True, "user", False),
+    (False, True, False, "shared", False),
+    (False, False, True, "shared", True),
+    (False, False, False, "shared", False),
+]
+
+
+@pytest.mark.parametrize(("root", "user", "is_closed", "network", "is_skipped"), CASES)
+def test_isolation_of_a_server_cell_depends_on_rights_and_source(
+    private: dict[str, Any], monkeypatch: pytest.MonkeyPatch, root: bool, user: bool,
+    is_closed: bool, network: str, is_skipped: bool,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(namespaces, "can_own_network", lambda: root)
+    monkeypatch.setattr(namespaces, "can_enter_user_namespace", lambda: user)
+    found = parts()
+    where = here(private if is_closed else {"source": "generated"})
+    found["network"] = isolation.network_of(found, where)
+    assert found["network"] == network
+    assert bool(isolation.why_not_isolated(found, where)) == is_skipped
+    allowed = here(private, shared=True)
+    assert not isolation.why_not_isolated(found, allowed)
+
+
+def test_isolation_of_cells_without_a_server_of_ours_has_no_network() -> None:
+    assert isolation.network_of(parts(""), here({})) == ""
+    assert isolation.network_of(parts(within="guest"), here({})) == ""
+
+
+def make(path: Path, *files: str) -> dict[str, Any]:
+    for name in files:
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).touch()
+    return {"source": "any", "path": str(path)}
+
+
+@pytest.mark.parametrize(
+    ("closed", "mode", "expected"),
+    [
+        (".", 0o700, True), (".", 0o711, True), ("..", 0o710, True), ("db", 0o750, True),
+        ("db/revs", 0o700, True), ("db/current", 0o640, True), (".", 0o755, False),
+    ],
+)  # fmt: skip
+def test_source_is_private_if_one_folder_or_file_of_it_is(
+    tmp_path: Path, closed: str, mode: int, expected: bool
+) -> None:
+    root = tmp_path
+    while str(root).count("/") > 2:  # pytest's folders are its own
+        root.chmod(0o755)
+        root = root.parent
+    path = tmp_path / "above" / "one"
+    definition = make(path, "db/current", "db/revs/0/0", "format")
+    (path / closed).resolve().chmod(mode)
+    if os.stat(root).st_mode & 0o005 != 0o005:
+        pytest.skip("the tests' folder is private itself")
+    assert is_private(definition) == expected
+    assert is_private({"url": f"file://{path}"}) == expected
+
+
+def test_source_behind_a_server_is_private_and_a_generated_one_is_not() -> None:
+    assert is_private({"source": "svn", "url": "https://example.org/svn"})
+    assert not is_private({"source": "generated"})
+
+
+BROKEN = """
+import subprocess, sys
+sys.path.insert(0, {workflow!r})
+from pathlib import Path
+from vcsbench import namespaces
+from vcsbench.measure.stage import CLIENTS, Stage
+from vcsbench.programs import Programs
+from vcsbench.subjects.working_copy import client
+namespaces.own_mounts()
+namespaces._check(namespaces._libc().mount({there!r}, b"/etc/subversion", None, 0x1000, None))
+url, folder = {url!r}, Path({folder!r})
+client.run("svn", "checkout", url, folder / "wc")
+stage = object.__new__(Stage)
+stage.run, stage.files = folder, folder / "files"
+stage.recipe, stage.reads, stage.client = {{"axes": {{}}, "program": ""}}, None, Programs()
+commands = {{"svn": "ls", "svnbench": "null-list", "svnrdump": "dump", "svnsync": "info"}}
+for name in CLIENTS:
+    program, *options = stage._words([], "")[name]()
+    for given in ([], options):
+        argv = [program, commands[name], *given, url]
+        print(name, "Section header" in subprocess.run(argv, capture_output=True, text=True).stderr)
+"""
+
+
+@needs_root
+@pytest.mark.skipif(not Path("/etc/subversion").is_dir(), reason="there is no /etc/subversion")
+def test_clients_read_no_settings_of_the_machine(tmp_path: Path) -> None:
+    """A file that no client can parse makes each fail that reads it."""
+    there, folder = tmp_path / "there", tmp_path / "run"
+    folder.mkdir()
+    there.mkdir()
+    (there / "config").write_text("[miscellany\n")
+    (there / "servers").write_text("[global\n")
+    subprocess.run(["svnadmin", "create", tmp_path / "r"], check=True)
+    program = BROKEN.format(
+        workflow=str(WORKFLOW), there=bytes(there), folder=str(folder), url=f"file://{tmp_path}/r"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    expected = [f"{name} {fails}" for name in CLIENTS for fails in (True, False)]
+    assert done.stdout.split("\n")[:-1] == expected, done.stderr
+
+
+@pytest.mark.parametrize("network", ["own", "user"])
+def test_isolate_in_a_guest_does_nothing(network: str) -> None:
+    before = os.readlink("/proc/self/ns/net")
+    with ExitStack() as stack:
+        isolate({"network": network, "looked_at": True}, stack)
+        assert os.readlink("/proc/self/ns/net") == before
