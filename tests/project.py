@@ -137,11 +137,10 @@ def servers_of(project: Project) -> list[str]:
         if entry.name.isdigit():
             try:
                 words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                told = [Path(word).read_text() for word in words if word.endswith("/httpd.conf")]
             except OSError:
                 continue
-            if any(str(project.path) in text for text in [*told, *words]) and (
-                told or words[0].endswith("svnserve")
+            if any(str(project.path) in word for word in words) and (
+                words[0].endswith(("svnserve", "apache2", "httpd"))
             ):
                 found.append(" ".join(words))
     return found

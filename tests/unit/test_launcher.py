@@ -55,14 +55,20 @@ def test_each_clients_processor_time_is_its_own(tmp_path: Path) -> None:
 def test_one_that_fails_fails_all_and_ends_the_others(tmp_path: Path) -> None:
     began = time.monotonic()
     done, report = launch(tmp_path, 3, "/bin/sh", "-c", f"[ {MARK} = 2 ] && exit 7; exec sleep 30")
-    assert done.returncode == 1 and report == {}
+    assert done.returncode == 7 and report == {}
     assert "client 2 of 3 failed" in done.stderr
     assert time.monotonic() - began < 10
 
 
+def test_launcher_of_a_client_that_a_signal_ends_names_it(tmp_path: Path) -> None:
+    done, report = launch(tmp_path, 2, "/bin/sh", "-c", "[ @N@ = 2 ] && kill -9 $$; exec sleep 30")
+    assert done.returncode == 128 + 9 and report == {}
+    assert done.stderr == "client 2 of 2 was ended by SIGKILL\n"
+
+
 def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     done, _ = launch(tmp_path, 2, "/nowhere/svn")
-    assert done.returncode == 1
+    assert done.returncode == 127
     assert "/nowhere/svn: No such file or directory" in done.stderr
 
 

@@ -277,6 +277,25 @@ def _stat(pid: int) -> list[str]:
     return read(f"/proc/{pid}/stat").rpartition(") ")[2].split() or ["0"] * 50
 
 
+def signal_of(code: int | None) -> str:
+    """Return the name of the signal that ended a process; "" for another exit code.
+
+    `code` is subprocess's, or 128 and the number of the signal, as a shell has it; None is any signal.
+    """
+    if code is None:
+        return "a signal"
+    try:
+        return signals.Signals(-code if code < 0 else code - 128).name
+    except ValueError:
+        return ""
+
+
+def how_it_ended(code: int | None) -> str:
+    """Describe an exit code (signal_of)."""
+    name = signal_of(code)
+    return f"was ended by {name}" if name else f"exits with {code}"
+
+
 def last_lines(file: Path, count: int = 5) -> list[str]:
     """Return the last lines of a log, from at most its last 64 KiB; [] if there is no such regular file.
 

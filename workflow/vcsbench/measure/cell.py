@@ -12,7 +12,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from vcsbench import processes
 from vcsbench.errors import UserError
+from vcsbench.external import printable
 from vcsbench.measure.certificate import Witness
 from vcsbench.measure.context import Told, describe
 from vcsbench.measure.discarded import Discarded
@@ -54,6 +56,7 @@ class CellRound:
         self.warmup = max(0, state["warmup"] - 1)
         self.discards = bool(state.get("discard"))
         self.runs: list[Run] = []
+        self.unread: Exception | None = None
         self.set_aside: list[Run] = []
 
     def measure(self, lock: int) -> tuple[bytes, dict[str, Any]]:
@@ -71,6 +74,8 @@ class CellRound:
                 self._time(lock)
             took_s = self.hyperfine.took_s, self.hooks.took_s
             self._compare()
+            for subject in self.stage.subjects:
+                subject.check_unchanged()
             told = Told(self.number, began, self.captured, self.runs, self.set_aside, *took_s)
             described = describe(self.stage, told) | self._probe()
         return self.hyperfine.export.read_bytes(), described
@@ -91,8 +96,23 @@ class CellRound:
         limit = self.recipe["time_limit_s"]
         said = self.hyperfine.time(stage.environment, limit, lock)
         if said:
-            raise UserError(f"{self._why()} ({said})")
+            raise UserError(f"{printable(said)}; run again, {self._why()}{self._also_said()}")
+        self._check_codes()
+        if self.unread:
+            raise self.unread
         self.judge(self.hyperfine.export, self.runs)
+
+    def _check_codes(self) -> None:
+        """Raise UserError if a timed run failed."""
+        codes = self.hyperfine.exit_codes()
+        number = next((number for number, code in enumerate(codes, 1) if code != 0), 0)
+        if number:
+            ended = processes.how_it_ended(codes[number - 1])
+            name = os.path.basename(self.stage.argv[0])
+            why = "" if processes.signal_of(codes[number - 1]) else f"; run again, {self._why()}"
+            raise UserError(
+                f"{name} {ended} in timed run {number} of {len(codes)}{why}{self._also_said()}"
+            )
 
     def _is_passing(self) -> bool:
         return any(PASSING.intersection(run["flags"]) for run in self.runs)
@@ -205,8 +225,14 @@ class CellRound:
             # Of the run that was our own: hyperfine tells that of the timed one since 1.21 only.
             certificate["client_peak_memory_bytes"] = self.captured and self.captured.peak_bytes
             certificate |= {f"discarded_{name}": seen for name, seen in self.discarded.items()}
-            run = {"run": number, "certificate": certificate, "work": self._did()}
-            self.runs.append(run | self._launched())
+            run: Run = {"run": number, "certificate": certificate, "work": {}}
+            self.runs.append(run)
+            try:
+                run["work"] = self._did()
+                run |= self._launched()
+            except (OSError, UserError, ValueError) as error:
+                # A run that failed may have left nothing to read, and then has a better reason.
+                self.unread = self.unread or error
 
     def _launched(self) -> dict[str, Any]:
         """What the launcher of several clients tells of the run that has just ended."""
@@ -215,7 +241,7 @@ class CellRound:
         return {"launched": json.loads(self.stage.launched.read_text())}
 
     def _why(self) -> str:
-        """Why hyperfine failed: the command is run once more, untimed, to hear what it says."""
+        """Return the command's own words: it is run once more, untimed."""
         restore(self.stage)
         argv, limit = self.stage.argv, self.recipe["time_limit_s"]
         try:
@@ -229,9 +255,11 @@ class CellRound:
                 )
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"{argv[0]} failed: {error}"
-        said = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
-        text = f"{os.path.basename(argv[0])} exits with {done.returncode}: {' '.join(said)}"
-        return f"{text}{self._also_said()}"
+        name = os.path.basename(argv[0])
+        if done.returncode == 0:
+            return f"{name} succeeds"
+        said = printable(done.stderr).strip().splitlines()[-3:]
+        return f"{name} {processes.how_it_ended(done.returncode)}: {' '.join(said)}"
 
     def _also_said(self) -> str:
         """What else there is to say of a run that failed: that there was no room, and the server's words."""

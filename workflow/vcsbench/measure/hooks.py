@@ -29,22 +29,25 @@ def too_long(limit_s: float) -> UserError:
 
 
 class Hooks:
-    """Named pipes in `folder`; `answer_to(name)` is called for each hook that hyperfine runs, which takes
-    `took_s` in all.
+    """Named pipes in a folder of their own below `folder`.
+
+    `answer_to(name)` is called for each hook that hyperfine runs; `took_s` is the time of all of them.
 
     The watched ancestors (the rule's shell, and Snakemake) end the cell when they end, kill -9 included.
     """
 
     def __init__(self, folder: Path, answer_to: Callable[[str], None]) -> None:
-        self.folder = folder
+        self.folder = folder / "hooks"
         self.answer_to = answer_to
         self.error: BaseException | None = None
         self.took_s = 0.0
+        # Another user who may open a pipe takes the answers, and the run waits for ever.
+        self.folder.mkdir(mode=0o700)
         for name in ("ask", "answer"):
-            os.mkfifo(folder / name)
+            os.mkfifo(self.folder / name, 0o600)
         # Read and write: opening never blocks, and the pipe never ends.
-        self.ask = os.open(folder / "ask", os.O_RDWR)
-        self.answer = os.open(folder / "answer", os.O_RDWR)
+        self.ask = os.open(self.folder / "ask", os.O_RDWR | os.O_NOFOLLOW)
+        self.answer = os.open(self.folder / "answer", os.O_RDWR | os.O_NOFOLLOW)
         self.watched = [os.pidfd_open(pid) for pid in processes.wanting(2)]
 
     def command(self, name: str) -> str:

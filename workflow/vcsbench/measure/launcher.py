@@ -17,7 +17,10 @@ NS = 10**9
 
 
 def main(report: str, number: int, mark: str, argv: list[str]) -> int:
-    """Run them and write the report; returns 0, or 1 where one of them failed: then all are ended."""
+    """Run them and write the report. If one of them fails, end all, and return its exit code.
+
+    The code of one that a signal ended is 128 and the number of the signal, as a shell has it.
+    """
     marks = mmap(-1, 8 * number)  # shared with what is forked: when each of them went
     wait_at, let_go = os.pipe()
     began = _now()
@@ -35,8 +38,10 @@ def main(report: str, number: int, mark: str, argv: list[str]) -> int:
             for other in clients:
                 if clients[other] not in ended and other != pid:
                     os.kill(other, signal.SIGKILL)
-            print(f"client {clients[pid] + 1} of {number} failed", file=sys.stderr)
-            return 1
+            code = os.waitstatus_to_exitcode(status)
+            how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exits with {code}"
+            print(f"client {clients[pid] + 1} of {number} {how}", file=sys.stderr)
+            return code if code > 0 else 128 - code
         ended[clients[pid]] = (_now(), used.ru_utime, used.ru_stime)
     went = [int.from_bytes(marks[8 * n : 8 * n + 8], "little") for n in range(number)]
     told = [

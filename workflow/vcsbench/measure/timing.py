@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -38,6 +39,9 @@ class Hyperfine:
         self.command = [
             hyperfine,
             "-N",
+            # The export then has the signal that ended a timed run. It has nothing of a warm-up run: with
+            # these, hyperfine has to end at a failure.
+            *([] if warmup else ["--ignore-failure"]),
             *("--style", "basic"),
             *("--warmup", str(warmup)),
             *("--runs", str(runs)),
@@ -47,6 +51,13 @@ class Hyperfine:
             *("--export-json", str(self.export)),
             *_with_input(hyperfine, argv, stdin),
         ]
+
+    def exit_codes(self) -> list[int | None]:
+        """Return the exit codes of the timed runs from the export (processes.signal_of)."""
+        result = json.loads(self.export.read_bytes())["results"][0]
+        if "measurements" in result:  # since hyperfine 2
+            return [run.get("exit_code") for run in result["measurements"]]
+        return list(result.get("exit_codes", []))
 
     def time(self, environment: Mapping[str, str], limit_s: float, lock: int) -> str:
         """Run it, and answer its hooks; no run may take longer than `limit_s`. Returns "", or what it said
@@ -69,6 +80,8 @@ class Hyperfine:
         self.took_s = time.monotonic() - began
         if process.returncode == 0:
             return ""
+        if process.returncode < 0:
+            return f"hyperfine {processes.how_it_ended(process.returncode)}"
         return " | ".join(processes.last_lines(self.log, 2)) or "hyperfine said nothing"
 
 

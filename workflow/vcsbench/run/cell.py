@@ -22,10 +22,12 @@ from typing import Any
 
 from vcsbench.errors import UserError
 from vcsbench.evidence import judgement
+from vcsbench.external import printable
 from vcsbench.measure.cell import CellRound
 from vcsbench.measure.hooks import Abandoned
 from vcsbench.measure.isolation import begin
 from vcsbench.measure.lock import machine_lock
+from vcsbench.processes import how_it_ended
 from vcsbench.run.judging import judge_by
 from vcsbench.run.orphans import FULL, end_when_told, end_with_workflow, stop_workflow
 from vcsbench.run.within import measure_within
@@ -39,6 +41,7 @@ def main(recipe: str, number: str, order: str, seed: str, thresholds: str, expor
     exit code."""
     gc.freeze()
     gc.enable()
+    os.umask(0o022)  # what is made for the servers is read by another user
     limits = judgement.unpack(thresholds)
     context = Path(export).with_suffix(".context.json")
     context.unlink(missing_ok=True)  # that of an earlier result
@@ -56,11 +59,15 @@ def main(recipe: str, number: str, order: str, seed: str, thresholds: str, expor
         return fail(str(error), others=not writes_apart(what))
     except Abandoned:
         return fail("the workflow has ended, and this measurement with it")
+    except subprocess.CalledProcessError as error:
+        return fail(f"{printable(error.cmd[0])} {how_it_ended(error.returncode)}.")
     except OSError as error:
         # shutil's says it in words only.
         why = [os.strerror(number) for number in FULL if os.strerror(number) in str(error)]
         if not why:
-            raise
+            return fail(
+                f"{printable(error.filename or 'the measurement')}: {error.strerror or error}."
+            )
         apart = writes_apart(what) and str(error.filename).startswith(what["targets"])
         return fail(f"{error.filename or tempfile.gettempdir()}: {why[0]}", others=not apart)
     return 0
@@ -91,14 +98,17 @@ def measure(
 def _measure_here(
     recipe: dict[str, Any], number: int, thresholds: dict[str, float], folder: Path, lock: int
 ) -> tuple[bytes, dict[str, Any]]:
-    """On this system, in a private folder. Of what fails because a file system was unmounted under it, that
-    is what is said."""
+    """Measure on this system, in a private folder.
+
+    The cause of a failure goes first: a file system that was unmounted, or a copy that was changed.
+    """
     of_round = CellRound(recipe, number, folder, judge_by(recipe, thresholds))
     try:
         return of_round.measure(lock)
-    except (OSError, subprocess.CalledProcessError):
+    except (UserError, OSError, subprocess.CalledProcessError):
         for subject in of_round.stage.subjects:
             subject.check_place()
+            subject.check_unchanged(closely=True)
         raise
 
 

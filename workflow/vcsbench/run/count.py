@@ -17,6 +17,7 @@ from vcsbench.wholefile import write_json
 
 def main(recipe: str, output: str) -> int:
     """Count and write; returns the exit code. What cannot be counted is written with the reason."""
+    os.umask(0o022)  # what is made for the servers is read by another user
     what = json.loads(recipe)
     end_when_told()
     begin(what)

@@ -32,7 +32,7 @@ _BEGUN = {MARKER, f".{MARKER}.new"}
 
 
 def owner_of(place: Path) -> str:
-    """Return the checkout that made a folder on a storage; "" if it is not a folder of vcsbench's and of ours.
+    """Return the checkout that made a folder on a storage; "" if the folder is not its and ours.
 
     Another user may have put anything into a folder of his own: it is not opened.
     """

@@ -35,6 +35,10 @@ class Dump(Subject):
         if dumps.state(self.path) != self.record.get("state"):
             raise UserError(f"{self.path}: is gone, or was changed; the next run makes it anew")
 
+    def check_unchanged(self, closely: bool = False) -> None:
+        """The same after the runs."""
+        self.check()
+
     def words(self) -> Words:
         """{dump}."""
         return {"dump": lambda: str(self.path)}

@@ -56,6 +56,9 @@ class Subject:
     def check(self) -> None:
         """Raise a UserError where it is not what the recipe says."""
 
+    def check_unchanged(self, closely: bool = False) -> None:
+        """Raise a UserError where it was changed since check(). `closely` looks at every file."""
+
     def check_place(self) -> None:
         """Raise a UserError where the file system that it lies on has gone since the run began."""
 

@@ -44,7 +44,9 @@ class Httpd(Kind):
             modules="\n".join(_load_modules(server.programs)),
             directives=server.hand_over(DIRECTIVES, os.fsdecode(content)),
         )
-        return [server.programs.httpd, "-DFOREGROUND", "-f", server.hand_over("httpd.conf", text)]
+        conf = server.hand_over("httpd.conf", text)
+        # The second definition is for whoever looks at the list of processes, such as meters.strangers.
+        return [server.programs.httpd, "-DFOREGROUND", f"-Dserving={server.root}", "-f", conf]
 
     def version(self, server: Server, told: str) -> str:
         """Return the version of mod_dav_svn, which is in the answers of httpd."""

@@ -89,7 +89,7 @@ def _check(watchdog: _Watchdog, code: int, program: str, log: Path) -> None:
         raise too_long(watchdog.limit_s)
     if code != 0:
         said = " ".join(processes.last_lines(log, 3)) or "it said nothing"
-        raise UserError(f"{os.path.basename(program)} exits with {code}: {said}")
+        raise UserError(f"{os.path.basename(program)} {processes.how_it_ended(code)}: {said}")
 
 
 class _Watchdog(threading.Thread):

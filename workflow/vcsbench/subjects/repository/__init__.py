@@ -62,6 +62,11 @@ class Repository(Subject):
         )
         self.size = self.label["bytes"]
 
+    def check_unchanged(self, closely: bool = False) -> None:
+        """The copy has to be as it was: by its folders, or by all of its files."""
+        if not self.recipe.get("looked_at"):
+            check_copy(self.place, self.variant, self.copy, None if closely else 0)
+
     def words(self) -> Words:
         """{repository}, {tree}, {folder} and {last}."""
         return {

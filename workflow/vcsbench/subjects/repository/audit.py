@@ -14,14 +14,16 @@ from vcsbench.subjects.repository.labels import Variant
 SHARDS = 2
 
 
-def check_copy(place: Path, variant: Variant, number: int) -> dict[str, Any]:
-    """The label of a copy that is to be measured; a UserError where it is not the copy that it should be.
+def check_copy(
+    place: Path, variant: Variant, number: int, shards: int | None = SHARDS
+) -> dict[str, Any]:
+    """Return the label of a copy that is measured. Raise UserError if it is not the copy that it should be.
 
     Little is read: caches that are to be cold are cleared after it, and hot ones are warm.
     """
     copy = labels.copy_of(place, variant.name, number)
     label = labels.said_of(copy)
-    wrong = wrong_with(copy, label, variant, number, SHARDS)
+    wrong = wrong_with(copy, label, variant, number, shards)
     if wrong:
         if label.get("identity") == variant.identity:
             labels.withdraw(copy)
