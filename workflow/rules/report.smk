@@ -51,7 +51,7 @@ rule report:
         expectations=lambda wildcards: EXPECTATIONS.of(wildcards.study),
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
-        own=PLAN.config["repository"] or "",
+        own=lambda wildcards: PLAN.config["repository"] or "",
         found=lambda wildcards: inputs.found_of(wildcards, HOUSE.here),
     script:
         "../scripts/report.py"

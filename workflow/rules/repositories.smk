@@ -19,10 +19,10 @@ rule load:
         # How many revisions a dump file of it is to have, if cells read one.
         dump=lambda wildcards: HOUSE.shelf.dumps.get(wildcards.repo),
         copies=PLAN.config["copies"],
-        scratch=PLAN.config["scratch"],
-        # All that get copies of it.
+        scratch=lambda wildcards: PLAN.config["scratch"],
+        # By functions: Snakemake takes braces in a text for wildcards. All that get copies of it.
         storages=lambda wildcards: HOUSE.shelf.takers(wildcards.repo),
-        root=str(ROOT),
+        root=lambda wildcards: str(ROOT),
     script:
         "../scripts/load.py"
 
@@ -49,6 +49,6 @@ rule copies:
         # What was loaded is kept for these.
         others=lambda wildcards: HOUSE.shelf.others(wildcards.storage),
         storage=lambda wildcards: PLAN.config["storages"][wildcards.storage],
-        root=str(ROOT),
+        root=lambda wildcards: str(ROOT),
     script:
         "../scripts/copies.py"
