@@ -72,9 +72,49 @@ def digests() -> dict[str, str]:
 def test_an_edit_makes_stale_what_it_runs_for(package: Path, file: str, stale: set[str]) -> None:
     before = digests()
     with (package / file).open("a") as edited:
-        edited.write("\n# edited\n")
+        edited.write("\nEDITED = 1\n" if file.endswith(".py") else "\n# edited\n")
     after = digests()
     assert {name for name in CELLS if after[name] != before[name]} == stale
+
+
+def test_cell_code_comment_or_docstring_edited_keeps_digest(package: Path) -> None:
+    before = digests()
+    for path in package.rglob("*.py"):
+        text = path.read_text()
+        path.write_text("# A comment.\n" + text.replace('"""', '"""Edited. ', 1) + "\n\n")
+    assert digests() == before
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        (b"x = 1\n", b"# why\nx = 1  # because\n", True),
+        (b"def f():\n    return 1\n", b'def f():\n    """Return one."""\n\n    return 1\n', True),
+        (b"x = f(1, 2)\n", b"x = f(\n    1,\n    2,\n)\n", True),
+        (b"x = 1\n", b"x = 2\n", False),
+        (b"x = 'a'\n", b"x = 'b'\n", False),
+        (b"def f(a): ...\n", b"def f(a=1): ...\n", False),
+        (b"if x:\n    y()\nz()\n", b"if x:\n    y()\n    z()\n", False),
+        # A string that is no docstring is code.
+        (b"def f():\n    x = 1\n    'a'\n", b"def f():\n    x = 1\n    'b'\n", False),
+    ],
+)
+def test_syntax_digest_changes_with_code_only(before: bytes, after: bytes, same: bool) -> None:
+    assert (modules.syntax_digest(before) == modules.syntax_digest(after)) is same
+
+
+def test_code_digest_damaged_cache_is_ignored(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = digests()
+    for content in ("", "[1]", '{"a": 1}', "{"):
+        cache = tmp_path / "cache.json"
+        cache.write_text(content)
+        monkeypatch.setattr(modules, "CACHE", cache)
+        monkeypatch.setattr(modules, "_state", {"read": False, "changed": False})
+        modules._digests.clear()
+        assert digests() == before
+        assert cache.read_text().count(":") > 50
 
 
 @pytest.mark.parametrize(
