@@ -7,6 +7,7 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # REPO=/path/to/repository  measure this Subversion or git repository instead of a generated one
+# TREE=project/trunk        the folder of that repository to export; TREE=/ is its root (default: trunk, or the root)
 # MINUTES=30                how long the run may take; with more of them it goes on where it stopped
 # CORES=all                 how many cores the preparation may use
 # ARGS="--configfile ..."   more for Snakemake, or for pytest
@@ -19,12 +20,13 @@ ARGS ?=
 # $(value) leaves dollar signs alone. The recipes take these from their environment, where quotes
 # and spaces are safe.
 override REPO := $(value REPO)
+override TREE := $(value TREE)
 override MINUTES := $(value MINUTES)
 override CELL := $(value CELL)
 override NAME := $(value NAME)
 override STUDY := $(value STUDY)
 override BUNDLE := $(value BUNDLE)
-export REPO MINUTES CELL NAME STUDY BUNDLE
+export REPO TREE MINUTES CELL NAME STUDY BUNDLE
 
 setup := @envs/setup.sh
 # Before what has minutes: its time is theirs, too.
@@ -50,13 +52,13 @@ report: ## Measure for MINUTES=15, and write the report; REPO=/path/to/repositor
 plan: ## Say what a run does and how long it takes, from a short calibration; REPO= as above
 	@envs/list-missing.sh
 	$(setup)
-	$(vcsbench) plan $${REPO:+--repository="$$REPO"} $${STUDY:+--study="$$STUDY"} $(ARGS)
+	$(vcsbench) plan $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${STUDY:+--study="$$STUDY"} $(ARGS)
 
 .PHONY: doctor
 doctor: ## Say what this machine can measure, what it lacks, and how much it scatters
 	@envs/list-missing.sh
 	$(setup)
-	$(vcsbench) doctor $${REPO:+--repository="$$REPO"} $${STUDY:+--study="$$STUDY"} $(ARGS)
+	$(vcsbench) doctor $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${STUDY:+--study="$$STUDY"} $(ARGS)
 
 .PHONY: check
 check: ## Measure, report, and fail unless all your expectations hold; REPO= as above
@@ -85,12 +87,12 @@ published: ## Compute the published studies' tables from their published numbers
 .PHONY: show
 show: ## Print what a cell does; CELL=log/http/..., REPO= as above
 	$(setup)
-	$(vcsbench) show "$$CELL" $${REPO:+--repository="$$REPO"} $${STUDY:+--study="$$STUDY"} $(ARGS)
+	$(vcsbench) show "$$CELL" $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${STUDY:+--study="$$STUDY"} $(ARGS)
 
 .PHONY: run-cell
 run-cell: ## Run one cell by hand; CELL=log/http/..., REPO= as above
 	$(setup)
-	$(vcsbench) run "$$CELL" $${REPO:+--repository="$$REPO"} $${STUDY:+--study="$$STUDY"} $(ARGS)
+	$(vcsbench) run "$$CELL" $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${STUDY:+--study="$$STUDY"} $(ARGS)
 
 .PHONY: clean
 clean: ## Remove results/ and what vcsbench made on the storages for this checkout

@@ -16,7 +16,7 @@ from rows import ROOT, Row, seconds, show
 sys.path.insert(0, str(ROOT / "workflow"))
 
 from vcsbench import sources
-from vcsbench.sources.dump.walk import Walk
+from vcsbench.sources.dump.reader import DumpReader
 
 LOAD = ["svnadmin", "load", "-q", "--no-flush-to-disk"]
 
@@ -39,7 +39,7 @@ def main(scale: float) -> None:
             argv = ["svnadmin", "dump", "-q", "-M", "256", str(Path(folder, "first"))]
             subprocess.run(argv, stdout=file, check=True)
         with dump.open("rb") as file:
-            walking = seconds(Walk(str(dump), file).run)
+            walking = seconds(DumpReader(str(dump), file).run)
         with dump.open("rb") as file:
             loading = seconds(lambda: load(Path(folder, "second"), file).communicate())
         megabytes = dump.stat().st_size / 1e6

@@ -111,7 +111,7 @@ def test_what_is_no_history_is_refused(repository: Path, tmp_path: Path) -> None
 def test_a_damaged_repository_is_refused(tmp_path: Path) -> None:
     path = make_repository(tmp_path / "damaged")
     (path / "db/current").write_text("not a number\n")
-    assert "db/current cannot be read as a revision" in refusal(path)
+    assert "db/current: 'not' is no number from 0" in refusal(path)
     (path / "db/current").write_text("4\n")
     victim = path / "db/revs/0/2"
     victim.chmod(0o644)
@@ -123,7 +123,7 @@ def test_a_damaged_repository_is_refused(tmp_path: Path) -> None:
 def test_a_tree_that_is_not_there_is_refused(repository: Path) -> None:
     assert ".tree: " in refusal(repository, tree="branches")
     assert "has no folder 'branches'" in refusal(repository, tree="branches")
-    assert "'trunk/one' is a file" in refusal(repository, tree="trunk/one")
+    assert "has no folder 'trunk/one'" in refusal(repository, tree="trunk/one")
     with pytest.raises(UserError, match=r"repositories\.mine\.tree: must be a path"):
         sources.open_source("mine", {"source": "svn", "path": str(repository), "tree": 3})
     with pytest.raises(UserError, match=r"repositories\.mine\.branch: is no key"):

@@ -11,7 +11,8 @@ rule load:
         "../../envs/subversion.yaml"
     threads: 2
     params:
-        definition=lambda wildcards: HOUSE.here.repositories[wildcards.repo],
+        # Snakemake stores parameters: no password is among them.
+        definition=lambda wildcards: HOUSE.here.definition(wildcards.repo),
         identity=lambda wildcards: HOUSE.here.sources[wildcards.repo].identity(),
         variants=lambda wildcards: HOUSE.shelf.formats(wildcards.repo),
         # Another moment where there is nothing left that copies could be made from.

@@ -23,7 +23,10 @@ OTHERWISE = "lower the scale, or name another folder in `scratch`"
 def main() -> None:
     """Load, and write the record. What a load that fails made is removed."""
     params, repo = snakemake.params, snakemake.wildcards.repo
-    source = sources.open_source(repo, params.definition)
+    definition = dict(params.definition)
+    if "url" in definition:
+        definition["url"] = snakemake.config["repositories"][repo]["url"]
+    source = sources.open_source(repo, definition)
     source.check()
     scratch = Place(params.scratch, params.root)
     storages = {

@@ -31,6 +31,7 @@ find_report() {
 }
 
 arguments=("$@")
+[[ -z ${TREE-} ]] || export VCSBENCH_TREE=$TREE
 # It reads the value as YAML, where single quotes make a string of anything.
 [[ -z ${REPO-} ]] || with_config "repository='${REPO//\'/\'\'}'"
 if [[ ${STUDY-} ]]; then

@@ -16,7 +16,7 @@ from vcsbench.foresee.doctor import doctor
 from vcsbench.foresee.outlook import outlook
 from vcsbench.plan.fresh import recall
 from vcsbench.run import byhand
-from vcsbench.run.house import House
+from vcsbench.run.house import TREE, House
 from vcsbench.run.orphans import end_when_told
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -30,6 +30,8 @@ def main(arguments: list[str]) -> int:
     """Run the command line; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
+        if options.tree:
+            os.environ[TREE] = options.tree
         house = _house(options.configfile, options.repository, options.study)
         if options.action in ("plan", "doctor"):
             return _foresee(options.action, house)
@@ -83,6 +85,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--repository", help="a repository of your own, as in `make report REPO=...`"
+    )
+    parser.add_argument(
+        "--tree",
+        help="the folder of that repository that is exported, as in `make report TREE=...`",
     )
     parser.add_argument("--study", help="what to run, as in `make report STUDY=...`")
     return parser

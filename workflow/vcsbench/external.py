@@ -13,6 +13,8 @@ from pathlib import Path
 from vcsbench.errors import UserError
 
 # C0 and C1 control characters, and the characters that reverse the direction of text.
+# More than any file of a repository has that holds a few words.
+SMALL_FILE = 1 << 16
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -37,6 +39,18 @@ def read_bytes(path: str | Path, limit: int, *, follow_links: bool = True) -> by
     if len(content) > limit:
         raise UserError(f"{printable(os.fspath(path))}: the file is larger than {limit} bytes.")
     return content
+
+
+def read_number(path: str | Path, largest: int) -> int:
+    """Return the number that a small file begins with. Raise UserError if it is none."""
+    words = read_bytes(path, SMALL_FILE).split()
+    number = parse_number(words[0], largest) if words else None
+    if number is None:
+        shown = printable(words[0][:40]) if words else ""
+        raise UserError(
+            f"{printable(os.fspath(path))}: {shown!r} is no number from 0 to {largest}."
+        )
+    return number
 
 
 def parse_number(text: bytes | str, largest: int) -> int | None:

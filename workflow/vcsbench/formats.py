@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from vcsbench.external import SMALL_FILE, parse_number, printable, read_bytes, read_number
+
 # The axis value of a format, and the release for which `svnadmin create --compatible-version` makes it. No f5
 # was ever released.
 RELEASES = {
@@ -18,6 +20,8 @@ RELEASES = {
     "f8": "1.10",
 }
 NEWEST = "f8"
+# The largest number in a repository's own files.
+LARGEST = 2**40
 # From these on: shards, packing, and revisions that are addressed logically.
 SHARDED, PACKABLE, LOGICAL = 3, 4, 7
 _VALUE = re.compile(r"(f\d)(?:-to-(f\d))?")
@@ -83,15 +87,21 @@ def number_of(fmt: str) -> int:
 
 
 def read_format(path: Path) -> Said:
-    """What a repository's db/format says. OSError or ValueError where it is none of FSFS."""
-    first, *lines = (path / "db" / "format").read_text().splitlines() or [""]
+    """Return the content of a repository's db/format. Raise OSError, ValueError or UserError without one."""
+    text = read_bytes(path / "db" / "format", SMALL_FILE).decode("ascii")
+    first, *lines = text.splitlines() or [""]
     said = dict(line.split(" ", 1) for line in lines if " " in line)
     layout = said.get("layout", "linear").split()
-    shard = int(layout[1]) if layout[0] == "sharded" else 0
-    return Said(int(first), shard, said.get("addressing", "").startswith("logical"))
+    shard = parse_number(layout[1], LARGEST) or 0 if layout[0] == "sharded" else 0
+    number = parse_number(first, LARGEST)
+    if number is None:
+        raise ValueError(
+            f"{path}/db/format begins with {printable(first[:40])!r}, which is no number"
+        )
+    return Said(number, shard, said.get("addressing", "").startswith("logical"))
 
 
 def packed_of(path: Path, shard: int) -> int:
     """How many shards of a repository are packed, whose shards hold so many revisions."""
     unpacked = path / "db" / "min-unpacked-rev"
-    return int(unpacked.read_text()) // shard if shard and unpacked.exists() else 0
+    return read_number(unpacked, LARGEST) // shard if shard and unpacked.exists() else 0

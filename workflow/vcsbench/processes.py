@@ -110,6 +110,19 @@ def end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
+def ended_by(code: int) -> str:
+    """Return how a process ended, by its return code. A negative one is a signal."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signals.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    if -code == signals.SIGKILL:
+        return f"killed by {name}, as the kernel does when memory runs out: free some memory, and run again"
+    return f"killed by {name}"
+
+
 def send(pids: Iterable[int], signal: int) -> None:
     """Send a signal to those of the processes that are still there."""
     for pid in pids:

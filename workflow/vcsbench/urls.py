@@ -29,6 +29,22 @@ def pegged(url: str) -> str:
     return f"{url}@" if "@" in urllib.parse.unquote(path) else url
 
 
+def split_credentials(url: str) -> tuple[str, str, str]:
+    """Return a URL without its user and password, the user, and the password, "" for what there is not.
+
+    The user of svn+ssh:// stays in the URL: ssh reads the name there.
+    """
+    scheme, mark, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    userinfo, at, host = authority.rpartition("@")
+    if not mark or not at:
+        return url, "", ""
+    user, _, password = map(urllib.parse.unquote, userinfo.partition(":"))
+    if scheme == "svn+ssh":
+        return f"{scheme}://{urllib.parse.quote(user)}@{host}{slash}{path}", "", ""
+    return f"{scheme}://{host}{slash}{path}", user, password
+
+
 def without_password(text: str) -> str:
     """Return text with the user and the password of every URL replaced by three dots."""
     return _USERINFO.sub("...@", text)

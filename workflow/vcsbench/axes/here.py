@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vcsbench.config.builds import Build
 from vcsbench.config.configuration import Config
 from vcsbench.machine import Machine
+from vcsbench.urls import without_password
 
 if TYPE_CHECKING:
     from vcsbench.sources.base import Source, Stored
@@ -33,6 +34,11 @@ class Here:
         """How many revisions a repository has or will have. May take seconds."""
         self.sources[repo].check()
         return self.sources[repo].estimate().revisions
+
+    def definition(self, repo: str) -> dict[str, Any]:
+        """Return a repository's definition as it may be stored: without user and password in its URL."""
+        definition = self.repositories[repo]
+        return {k: without_password(v) if k == "url" else v for k, v in definition.items()}
 
     @cache  # noqa: B019 - there is one of it
     def head(self, repo: str) -> dict[str, Any]:

@@ -6,14 +6,18 @@ import re
 import time
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from vcsbench.sources import Estimate, Facts, Source
 from vcsbench.sources.dump.records import REVISION
+from vcsbench.sources.trees import has_folder
 
-_NUMBER = re.compile(REVISION + rb": (\d+)")
-_LENGTH = re.compile(rb"^Content-length: (\d+)$", re.MULTILINE)
+_NUMBER = re.compile(rb"^" + REVISION + rb": *(\d+)", re.MULTILINE)
+_LENGTH = re.compile(rb"^(Content|Prop-content|Text-content)-length: *(\d+)", re.MULTILINE)
 _END = b"\n\n"
+# Lines between records that begin so are comments.
+_BLANK = (b"\n", b" ", b"\t", b"\r")
 
 
 class Beginning(Source):
@@ -51,9 +55,10 @@ class Beginning(Source):
         finally:
             self.written_s, self.waited_s = time.monotonic() - began, cut.waited_s
 
-    def tree(self) -> str:
-        """Where the whole history has it."""
-        return self.source.tree()
+    def tree(self, loaded: Path | None = None) -> str:
+        """Return the whole history's tree if its beginning has it, otherwise the root."""
+        tree = self.source.tree()
+        return tree if loaded is None or has_folder(loaded, tree) else ""
 
 
 class _Enough(Exception):
@@ -69,6 +74,7 @@ class _Cut:
         self._last = last
         self._kept = b""  # the beginning of a record's headers
         self._content = 0  # what is left of a record's content
+        self._revisions = 0
 
     def write(self, data: bytes) -> int:
         held = self._kept + data
@@ -77,18 +83,21 @@ class _Cut:
             passed = min(self._content, len(held) - at)
             at, self._content = at + passed, self._content - passed
             start = at
-            while held[start : start + 1] == b"\n":
-                start += 1
+            while held.startswith(_BLANK, start) and (line := held.find(b"\n", start)) >= 0:
+                start = line + 1
             end = held.find(_END, start)
             if self._content or end < 0:
                 break
             headers = held[start:end]
-            number = _NUMBER.match(headers)
-            if number and int(number[1]) > self._last:
+            # A history may begin with any number: its revisions are counted.
+            number = _NUMBER.search(headers)
+            self._revisions += bool(number and int(number[1]))
+            if number and self._revisions > self._last:
                 self._pass_on(held[:at])
                 raise _Enough
-            length = _LENGTH.search(headers)
-            self._content = int(length[1]) if length else 0
+            lengths = {name: int(length) for name, length in _LENGTH.findall(headers)}
+            whole = lengths.pop(b"Content", 0)
+            self._content = whole or sum(lengths.values())
             at = end + len(_END)
         self._kept = held[at:]
         self._pass_on(held[:at])

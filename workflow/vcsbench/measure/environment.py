@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from vcsbench.programs import CLIENT_ENVIRONMENT, Programs
+from vcsbench.urls import without_password
 
 # Loaders, C libraries, Subversion and its libraries take these; so does whoever goes through a proxy.
 CHANGING = re.compile(
@@ -14,8 +15,7 @@ CHANGING = re.compile(
     r"(http|https|ftp|all|no)_proxy",
     re.IGNORECASE,
 )
-# What stands before a host in a proxy's URL.
-SECRET = re.compile(r"//[^/@]*@")
+_WITHOUT_SCHEME = re.compile(r"^[^/\s]*@")
 
 
 def environment(client: Programs, own: Mapping[str, str]) -> dict[str, str]:
@@ -27,4 +27,8 @@ def changing() -> dict[str, str]:
     """The variables of our own environment that reach client and server and change programs, secrets left
     out."""
     found = {name: value for name, value in os.environ.items() if CHANGING.fullmatch(name)}
-    return {name: SECRET.sub("//...@", value) for name, value in sorted(found.items())}
+    # A proxy may be given without a scheme: user:password@host:port.
+    return {
+        name: _WITHOUT_SCHEME.sub("...@", without_password(value))
+        for name, value in sorted(found.items())
+    }

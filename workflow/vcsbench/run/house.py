@@ -27,9 +27,12 @@ from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import variant_of
 from vcsbench.subjects.repository.labels import Variant, last_of
 from vcsbench.subjects.repository.shelf import Shelf
+from vcsbench.urls import split_credentials
 
 # Set on a node of a cluster: the blocks that are measured there, each with its study in front.
 BLOCKS = "VCSBENCH_BLOCKS"
+# The folder of the user's own repository that is exported.
+TREE = "VCSBENCH_TREE"
 
 
 class House:
@@ -134,10 +137,21 @@ def open_here(
     config = load_config(raw, root, files, elsewhere)
     for study in config.studies.values():
         _check_kinds(study)
+    if (server := config["server"]) and split_credentials(server["url"])[2]:
+        raise UserError(
+            f"{config.where(['server'])}: server.url: this holds a password. Let the server be read "
+            f"without one, and leave it out."
+        )
     where = config.where(["repositories"])
     definitions = config["repositories"]
     if config["repository"] is not None:
-        definitions = sources.own_repository(config["repository"], definitions)
+        definitions = sources.own_repository(
+            config["repository"], definitions, os.environ.get(TREE) or None
+        )
+    elif os.environ.get(TREE):
+        raise UserError(
+            "TREE=: this goes with REPO=; a repository of the configuration has a key `tree`"
+        )
     return Here(
         config=config,
         machine=Machine(deployed=deployed),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench import __version__
-from vcsbench.measure.environment import SECRET
+from vcsbench.urls import without_password
 
 # The command of the run that is at work, or was last.
 COMMAND = ".snakemake/vcsbench.command"
@@ -27,7 +27,8 @@ PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
 def note_command(root: Path, arguments: Sequence[str]) -> None:
     """Keep the arguments that Snakemake was started with, for the jobs that say by which command they run."""
     with suppress(OSError):  # without it the command is not said
-        (root / COMMAND).write_text(shlex.join(["snakemake", *arguments]), encoding="utf-8")
+        command = without_password(shlex.join(["snakemake", *arguments]))
+        (root / COMMAND).write_text(command, encoding="utf-8")
 
 
 def provenance(root: Path, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def provenance(root: Path, config: Mapping[str, Any]) -> dict[str, Any]:
         "vcsbench": __version__,
         "commit": commit,
         "changed": changed,
-        "command": SECRET.sub("//...@", command),
+        "command": without_password(command),
         "config_digest": digest_of(config),
         "config": config,
     }
@@ -57,7 +58,7 @@ def digest_of(config: Mapping[str, Any]) -> str:
 
 def _without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
     text = json.dumps(config, ensure_ascii=False, default=str)
-    found: dict[str, Any] = json.loads(SECRET.sub("//...@", text))
+    found: dict[str, Any] = json.loads(without_password(text))
     return found
 
 

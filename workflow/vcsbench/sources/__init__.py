@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
+from vcsbench.external import printable
 from vcsbench.sources import dump, git, svn
 from vcsbench.sources.base import UNREACHABLE, Estimate, Facts, Source, local_path, unreachable
 from vcsbench.sources.dump import DumpSource
@@ -33,8 +34,11 @@ KINDS: dict[str, Callable[[str, Mapping[str, Any], str], Source]] = {
     "archive": ArchiveSource,
 }
 
+# Kinds of sources whose definitions have a key `tree`.
+WITH_TREE = ("svn", "dump")
 # What a definition says of the repository's copies and their use, and not of its history.
 OF_COPIES = ("packing", "studies")
+
 
 __all__ = ["KINDS", "Estimate", "Facts", "Source", "detect", "open_source"]
 
@@ -66,10 +70,11 @@ def detect(path: str) -> dict[str, Any]:
         )
     if not path:
         raise UserError("the path of the repository is empty")
+    shown = printable(path)
     try:
         place = local_path(path)
         if not place.exists():
-            raise UserError(f"{path}: there is no such file or folder")
+            raise UserError(f"{shown}: there is no such file or folder")
         absolute = str(place.resolve())
         if svn.is_repository(place):
             return {"source": "svn", "path": absolute}
@@ -77,16 +82,42 @@ def detect(path: str) -> dict[str, Any]:
             return {"source": "git", "path": absolute, "history": "first-parent"}
         if place.is_file() and dump.is_dump(place):
             return {"source": "dump", "path": absolute}
+        why = _why_unknown(place)
     except UNREACHABLE as error:
         raise UserError(unreachable(path, error)) from error
-    raise UserError(
-        f"{path}: is neither a Subversion repository, nor a git repository, nor a dump file"
-    )
+    neither = "is neither a Subversion repository, nor a git repository, nor a dump file"
+    raise UserError(f"{shown}: {why or neither}")
 
 
-def own_repository(path: str, configured: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The user's repository as the only one, named after its folder."""
+def _why_unknown(place: Path) -> str:
+    """Return why nothing at a path can be measured, as a clause with a remedy; "" if that is not known."""
+    if place.is_file():
+        return dump.why_no_dump(place)
+    if not place.is_dir():
+        return "is neither a file nor a folder"
+    if (place / ".svn").is_dir():
+        return (
+            "is a working copy of Subversion, not a repository; "
+            "`svn info --show-item repos-root-url` in it prints the repository's URL"
+        )
+    for folder in place.resolve().parents:
+        if svn.is_repository(folder):
+            return f"lies in the Subversion repository {folder}; give that"
+    return ""
+
+
+def own_repository(
+    path: str, configured: Mapping[str, Any], tree: str | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return the definition of the user's repository as the only one, named after its folder. `tree` is the
+    folder in it that is exported."""
     definition = detect(path)
+    if tree is not None:
+        if definition["source"] not in WITH_TREE:
+            raise UserError(
+                f"TREE={printable(tree)}: a source of kind {definition['source']} has one; leave it out"
+            )
+        definition["tree"] = tree
     stem = Path(definition["path"]).name.removesuffix(".git") or Path(path).resolve().parent.name
     name = re.sub("[^A-Za-z0-9._-]", "-", stem).lstrip("._-") or "repository"
     if name in configured:  # never mistaken for a published repository

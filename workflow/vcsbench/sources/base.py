@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
+import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,11 +31,12 @@ class Estimate:
 
 @dataclass
 class Facts:
-    """What was written: the youngest revision, and a sentence for each thing that was changed
-    or left out on the way, with how often."""
+    """The youngest revision that was written, a sentence for each change or omission with its count, and the
+    options without which `svnadmin load` refuses the history."""
 
     revisions: int = 0
     notes: list[str] = field(default_factory=list)
+    load_options: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,9 @@ class Source(Protocol):
     def write(self, out: BinaryIO) -> Facts:
         """Write the dump stream to `out`. UserError when the source turns out to be broken."""
 
-    def tree(self) -> str:
-        """The path below the repository's root that export exports; "" is the root."""
+    def tree(self, loaded: Path | None = None) -> str:
+        """Return the path in the repository that export exports; "" is the root. `loaded` is a Subversion
+        repository with this history, where there is one. Raise UserError if the path is not in it."""
 
     def head(self) -> dict[str, Any]:
         """Where the youngest tree is to be had without the history, as plain data with its `kind`; {} where
@@ -126,7 +130,12 @@ def local_path(text: str) -> Path:
     It need not exist. One of UNREACHABLE where this cannot even be asked: no right to, no such
     user, no possible name.
     """
-    path = Path(text.removeprefix("file://")).expanduser()
+    if text.startswith("file://"):
+        # Plain text is allowed there, too: a path that exists as it is written is that path.
+        plain = Path(text.removeprefix("file://").removeprefix("localhost"))
+        path = plain if plain.exists() else Path(urllib.parse.unquote(os.fspath(plain)))
+    else:
+        path = Path(text).expanduser()
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         path.stat()
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -11,8 +12,16 @@ from io import BufferedReader
 from typing import IO, Any, BinaryIO, cast
 
 from vcsbench.errors import UserError
+from vcsbench.external import printable
+from vcsbench.processes import ended_by
+from vcsbench.urls import without_password
 
 CHUNK = 1 << 20
+# Paths as they are, and messages in English.
+UTF8 = {"LC_ALL": "C.UTF-8"}
+# The end of what a program writes about its failure.
+ERROR_BYTES = 4096
+ERROR_LINES = 3
 
 
 class Program:
@@ -24,18 +33,30 @@ class Program:
         failure: str,
         env: Mapping[str, str] | None = None,
         stdin: int | IO[Any] = subprocess.DEVNULL,
+        secret: str = "",
     ) -> None:
-        """`failure` begins the sentence about it failing, e.g. "/srv/x: svnadmin dump failed"."""
+        """`failure` begins the error, for example "/srv/x: svnadmin dump failed". `secret` is a line that the
+        program reads from its standard input."""
+        if secret:
+            stdin = subprocess.PIPE
         self._failure = failure
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
         try:
             self.process = subprocess.Popen(
-                argv, stdin=stdin, stdout=subprocess.PIPE, stderr=self._errors, env=env
+                argv,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=env or {**os.environ, **UTF8},
             )
         except OSError as error:
             self._errors.close()
             raise UserError(f"{failure}: {argv[0]} cannot be run: {error.strerror}") from error
         self.stdout = cast(BufferedReader, self.process.stdout)
+        if secret and self.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.write(secret.encode(errors="surrogateescape") + b"\n")
+                self.process.stdin.close()
 
     def __enter__(self) -> Program:
         return self
@@ -62,11 +83,13 @@ class Program:
         return text
 
     def failed(self) -> UserError:
-        """The error that says how it failed."""
+        """Return the error with the end of the program's own message."""
         code = self.process.wait()
-        self._errors.seek(0)
+        end = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, end - ERROR_BYTES))
         lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        return UserError(f"{self._failure}: {lines[-1] if lines else f'exit code {code}'}")
+        said = " ".join(lines[-ERROR_LINES:]) or ended_by(code)
+        return UserError(without_password(printable(f"{self._failure}: {said}")))
 
 
 def stream(argv: Sequence[str], out: BinaryIO, failure: str) -> None:

@@ -2,31 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import os
+import stat
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from vcsbench.errors import UserError
+from vcsbench.external import SMALL_FILE, printable, read_bytes, read_number
 from vcsbench.formats import packed_of, read_format
 from vcsbench.sources.base import Estimate, Facts, Options, Source, Stored, digest_of
-from vcsbench.sources.process import output, stream
+from vcsbench.sources.dump.reader import DumpReader
+from vcsbench.sources.process import Program
+from vcsbench.sources.trees import check_tree, default_tree
 from vcsbench.urls import file_url
 
 # A shard has a thousand files or, packed, two. Estimates are wanted at each start.
 SAMPLE = 8
+LARGEST_REVISION = 2**40
 
 
 def is_repository(path: Path) -> bool:
-    """Whether a Subversion repository lies at `path` (not merely below or above it)."""
-    return (path / "format").is_file() and (path / "db" / "fs-type").is_file()
+    """Return True if a Subversion repository lies at `path`, not merely below or above it."""
+    return (path / "format").exists() and (path / "db" / "fs-type").exists()
 
 
 def revision_bytes(folder: Path) -> int:
-    """The bytes below a repository's db/revs, from a sample of its shards where it has many."""
+    """Return the bytes below a repository's db/revs, from a sample of its shards if it has many."""
     shards = sorted(folder.iterdir())
     sample = shards[:: 1 + len(shards) // SAMPLE]
     files = (file for shard in sample for file in (shard, *shard.glob("*")) if file.is_file())
     return sum(file.stat().st_size for file in files) * len(shards) // max(1, len(sample))
+
+
+def _check_files(repository: Path) -> None:
+    """Raise UserError if a file of a repository is a pipe or a device, which would block svnlook."""
+    for folder in (repository, repository / "db"):
+        for entry in os.scandir(folder):
+            mode = entry.stat().st_mode if entry.name != "locks" else stat.S_IFDIR
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise UserError(f"{printable(entry.path)}: this is not a regular file.")
+
+
+def content_digest(repository: Path) -> str:
+    """Return a digest of the names, sizes and times of all files of revisions and revision properties.
+
+    Neither reading a repository nor `rsync -a` changes any of these; commits, filtering, packing and edits of
+    revision properties do. A repository of 100,000 revisions takes less than a second.
+    """
+    digest = hashlib.sha256()
+    folders = [os.path.join(repository, "db", name) for name in ("revs", "revprops")]
+    while folders:
+        folder = folders.pop()
+        digest.update(os.fsencode(os.path.relpath(folder, repository)) + b"\0")
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+            else:
+                state = entry.stat()
+                facts = f"\0{state.st_size} {state.st_mtime_ns}\n"
+                digest.update(os.fsencode(entry.name) + facts.encode())
+    return digest.hexdigest()
 
 
 class SvnSource(Source):
@@ -37,25 +77,35 @@ class SvnSource(Source):
     def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
         self._options = Options(name, definition, where)
         self._options.allow("path", "tree")
-        self._path = self._options.path("path")
+        self._path = Path(os.path.abspath(self._options.path("path")))
         self._tree = self._options.tree()
 
     def _youngest(self) -> int:
         try:
-            return int((self._path / "db" / "current").read_text().split()[0])
-        except (OSError, ValueError, IndexError) as error:
+            return read_number(self._path / "db" / "current", LARGEST_REVISION)
+        except (OSError, UserError) as error:
             raise self._options.error(
-                "path", f"{self._path}/db/current cannot be read as a revision: {error}"
+                "path", f"{_clause(error)} It has no youngest revision."
             ) from error
 
     def identity(self) -> str:
-        """From the repository's UUID and youngest revision."""
+        """Return a digest of the repository's UUID, youngest revision, and files (content_digest)."""
         self._check_place()
+        return self._identity
+
+    @cached_property
+    def _identity(self) -> str:
         try:
-            identity = (self._path / "db" / "uuid").read_text()
-        except OSError as error:
-            raise self._options.error("path", f"{error.filename}: {error.strerror}") from error
-        return digest_of("svn", identity, self._youngest())
+            db = self._path / "db"
+            words = [
+                read_bytes(db / name, SMALL_FILE).decode(errors="replace")
+                for name in ("uuid", "format")
+            ]
+            content = content_digest(self._path)
+        except (OSError, UserError) as error:
+            raise self._options.error("path", _clause(error)) from error
+        tree = [] if self._tree is None else [self._tree]
+        return digest_of("svn", *words, self._youngest(), content, *tree)
 
     def _check_place(self) -> None:
         try:
@@ -63,27 +113,37 @@ class SvnSource(Source):
                 raise self._options.error("path", f"{self._path} does not exist")
             if not is_repository(self._path):
                 raise self._options.error("path", f"{self._path} is not a Subversion repository")
-            if self._kind() == "bdb":
-                raise self._options.error(
-                    "path",
-                    f"{self._path} is kept in Berkeley DB, which today's Subversion does not read; dump it "
-                    f"with the svnadmin that serves it, and give the dump file",
-                )
-        except OSError as error:
-            raise self._options.error("path", f"{error.filename}: {error.strerror}") from error
+            kind = self._kind()
+            _check_files(self._path)
+        except (OSError, UserError) as error:
+            if isinstance(error, UserError) and str(error).startswith(self._options.where):
+                raise
+            raise self._options.error("path", _clause(error)) from error
+        if kind == "bdb":
+            raise self._options.error(
+                "path",
+                f"{self._path} is kept in Berkeley DB, which today's Subversion does not read; dump it "
+                f"with the svnadmin that serves it, and give the dump file",
+            )
 
     def _kind(self) -> str:
-        return (self._path / "db" / "fs-type").read_text().strip()
+        file = self._path / "db" / "fs-type"
+        try:
+            return read_bytes(file, SMALL_FILE).decode("ascii").strip()
+        except (UnicodeDecodeError, UserError) as error:
+            raise self._options.error(
+                "path", f"{file} does not name a file system: {error}"
+            ) from error
 
     def stored(self) -> Stored | str:
         """As its own files say."""
         try:
             if (kind := self._kind()) != "fsfs":
-                return f"its file system is {kind}, not FSFS"
+                return f"its file system is {printable(kind)}, not FSFS"
             said = read_format(self._path)
             full = (self._youngest() + 1) // said.shard if said.shard else 0
             packed = packed_of(self._path, said.shard)
-        except (OSError, ValueError, IndexError) as error:
+        except (OSError, ValueError, IndexError, UserError) as error:
             return f"its files do not say it: {error}"
         return Stored(said.number, said.shard, said.is_logical, full, packed)
 
@@ -93,23 +153,16 @@ class SvnSource(Source):
         return {"kind": self.kind, "url": url, "revision": self._youngest(), "tree": self._tree}
 
     def check(self) -> None:
-        """The repository is one, can be read, and is not empty."""
+        """Check that the repository can be read, is not empty, and has the folder `tree`."""
         self._check_place()
         if self._youngest() == 0:
             raise self._options.error("path", f"{self._path} is empty: it has no revision 1")
-        if tree := self.tree():
-            self._check_tree(tree)
-
-    def _check_tree(self, tree: str) -> None:
-        failure = f"{self._options.where}.tree: {self._path} has no folder {tree!r}"
-        # The slash in its words tells a folder from a file.
-        said = output(["svnlook", "tree", "-N", "--", str(self._path), tree], failure)
-        if not said.split(b"\n")[0].endswith(b"/"):
-            raise self._options.error("tree", f"{tree!r} is a file in {self._path}, no folder")
+        self.tree()
 
     def describe(self) -> str:
-        """One line for reports."""
-        return f"Subversion repository {self._path}, {self._youngest():,} revisions"
+        """Return one line for reports."""
+        path = printable(os.fspath(self._path))
+        return f"Subversion repository {path}, {self._youngest():,} revisions"
 
     @cached_property
     def _estimate(self) -> Estimate:
@@ -117,20 +170,51 @@ class SvnSource(Source):
         return Estimate(self._youngest(), revision_bytes(self._path / "db" / "revs"))
 
     def write(self, out: BinaryIO) -> Facts:
-        """What `svnadmin dump` writes."""
-        # Commits that arrive meanwhile are left for the next time.
+        """Write what `svnadmin dump` writes."""
+        # Commits that arrive in the meantime are left for the next time.
         youngest = self._youngest()
         # A larger cache than svnadmin's default halves the time that full texts take.
         argv = ["svnadmin", "dump", "-q", "-M", "256", "-r", f"0:{youngest}", str(self._path)]
-        stream(argv, out, f"{self._path}: svnadmin dump failed")
-        return Facts(revisions=youngest)
+        return pass_on(argv, out, str(self._path), f"{self._path}: svnadmin dump failed")
 
-    def tree(self) -> str:
-        """The definition's `tree`, or trunk where there is one, or else the root."""
-        if self._tree is not None:
-            return self._tree
-        top = output(
-            ["svnlook", "tree", "-N", "--full-paths", str(self._path)],
-            f"{self._path}: svnlook tree failed",
+    def tree(self, loaded: Path | None = None) -> str:
+        """Return the definition's `tree`, or trunk if there is one, or the root."""
+        if self._tree is None:
+            return default_tree(self._path)
+        if self._tree:
+            check_tree(self._path, self._tree, self._no_tree)
+        return self._tree
+
+    def _no_tree(self) -> UserError:
+        return self._options.error(
+            "tree",
+            f"{self._path} has no folder {self._tree!r} at its youngest revision; name another by TREE=, "
+            f"or TREE=/ for the root",
         )
-        return "trunk" if b"trunk/" in top.split(b"\n") else ""
+
+
+def pass_on(argv: Sequence[str], out: BinaryIO, name: str, failure: str, secret: str = "") -> Facts:
+    """Write the dump stream that a program prints to `out`, and return what there is to note of it."""
+    with Program(argv, failure, secret=secret) as program:
+        reader = DumpReader(
+            name,
+            program.stdout,
+            out=out,
+            checks_texts=False,
+            remedy="check it with svnadmin verify",
+        )
+        try:
+            reader.run()
+        except UserError:
+            if reader.is_at_end and program.process.wait() != 0:
+                raise program.failed() from None
+            raise
+        program.finish()
+    out.flush()
+    return reader.facts()
+
+
+def _clause(error: OSError | UserError) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}."
+    return str(error)

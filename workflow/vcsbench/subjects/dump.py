@@ -20,7 +20,9 @@ class Dump(Subject):
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
         super().__init__(recipe, number, run)
         (record,) = self.records(recipe)
-        self.record: Mapping[str, Any] = json.loads(Path(record).read_text()).get("dump") or {}
+        loaded = json.loads(Path(record).read_text())
+        self.load_options: list[str] = loaded.get("load_options", [])
+        self.record: Mapping[str, Any] = loaded.get("dump") or {}
         self.path = Path(self.record.get("path", ""))
         self.folders = [self.path]
         self.size = self.record.get("bytes", 0)
@@ -40,8 +42,9 @@ class Dump(Subject):
         self.check()
 
     def words(self) -> Words:
-        """{dump}."""
-        return {"dump": lambda: str(self.path)}
+        """Return {dump}, and {load_options}: the options without which svnadmin load refuses the file."""
+        options: Any = self.load_options  # a list, which a template expands to its words
+        return {"dump": lambda: str(self.path), "load_options": lambda: options}
 
     def facts(self) -> dict[str, Any]:
         """The repository that it is of, and its size, revisions and digest."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import os
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 def _zstd(path: Path) -> Program:
     try:
-        return Program(["zstd", "-dcq", str(path)], f"{path}: zstd failed")
+        return Program(["zstd", "-dcq", os.path.abspath(path)], f"{path}: zstd failed")
     except UserError as error:
         raise UserError(
             f"{path}: the program zstd is needed to read it: install the package zstd, or "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import os
 import shutil
 from collections.abc import Mapping
 from functools import cached_property
@@ -10,35 +10,71 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from vcsbench import progress
-from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of_file
+from vcsbench.errors import UserError
+from vcsbench.external import printable
+from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of, digest_of_file
 from vcsbench.sources.dump.compressed import DAMAGED, compression, opened
+from vcsbench.sources.dump.estimate import read_sample
+from vcsbench.sources.dump.reader import DumpReader
 from vcsbench.sources.dump.records import FORMAT
-from vcsbench.sources.dump.walk import Walk
 from vcsbench.sources.process import CHUNK
+from vcsbench.sources.trees import check_tree, default_tree
 
 # Rough ratios for the estimate: compressed text, and full texts against a repository's deltas.
 COMPRESSED_FACTOR = 6
 REPOSITORY_FACTOR = 1 / 4
-REVISION_BYTES = 100_000
-# Where no revision number can be read off the end of the file, it is taken to fill a shard.
-SHARD = 1000
-TAIL_BYTES = 64 << 20
-BLOCK_BYTES = 1 << 20
-HEAD_BYTES = 4 << 20
-_REVISION = re.compile(rb"^Revision-number: ([0-9]+)\n", re.MULTILINE)
+# So much of a compressed file is decompressed for the estimate.
+SAMPLE_BYTES = 64 << 20
+# Files that hold a dump stream as another program stores it, by their first bytes, and the remedy.
+OTHER_FORMS = {
+    b"BZh": ("is compressed with bzip2", "decompress it with bunzip2"),
+    b"\x1f\x9d": ("is compressed with compress (.Z)", "decompress it with gzip -d"),
+    b"\x04\x22\x4d\x18": ("is compressed with lz4", "decompress it with unlz4"),
+    b"LZIP": ("is compressed with lzip", "decompress it with lzip -d"),
+    b"\x5d\x00\x00": ("is compressed with lzma", "decompress it with unlzma"),
+    b"PK\x03\x04": ("is a .zip archive", "unpack it, and give the dump file in it"),
+    b"7z\xbc\xaf\x27\x1c": ("is a .7z archive", "unpack it, and give the dump file in it"),
+    b"Rar!": ("is a .rar archive", "unpack it, and give the dump file in it"),
+    b"\xff\xfe": ("is UTF-16", "make the dump again without a redirection of PowerShell"),
+    b"\xfe\xff": ("is UTF-16", "make the dump again without a redirection of PowerShell"),
+    b"\xef\xbb\xbf": ("begins with a byte order mark", "remove its first three bytes"),
+    b"\n": ("begins with a blank line", "remove it"),
+    b"\r\n": ("begins with a blank line", "remove it"),
+}
+_TAR_AT, _TAR = 257, b"ustar"
 
 
 def is_dump(path: Path) -> bool:
-    """Whether the file's content begins as a dump stream does."""
+    """Return True if a file's content begins as a dump stream does."""
     try:
-        with opened(path) as file:
-            return file.read(len(FORMAT)) == FORMAT
-    except (OSError, *DAMAGED):
+        return _begin(path, len(FORMAT)) == FORMAT
+    except (OSError, UserError, *DAMAGED):
         return False
 
 
+def why_no_dump(path: Path) -> str:
+    """Return why a file is no dump that can be read, as a clause with a remedy; "" if that is not known."""
+    try:
+        begin = _begin(path, 1024)
+    except UserError as error:
+        return str(error).removeprefix(f"{path}: ")
+    except (OSError, *DAMAGED) as error:
+        return f"cannot be decompressed: {error}"
+    for magic, (what, remedy) in OTHER_FORMS.items():
+        if begin.startswith(magic):
+            return f"{what}: {remedy}"
+    if begin[_TAR_AT:].startswith(_TAR):
+        return "is a .tar archive: unpack it, and give the dump file in it"
+    return "" if begin else "is empty"
+
+
+def _begin(path: Path, length: int) -> bytes:
+    with opened(path) as file:
+        return file.read(length)
+
+
 class DumpSource(Source):
-    """A dump file, plain or compressed, of format 2 or 3, with deltas or without."""
+    """A dump file, plain or compressed, of format 1 to 3, with deltas or without."""
 
     kind = "dump"
 
@@ -47,87 +83,101 @@ class DumpSource(Source):
         self._options.allow("path", "tree")
         self._path = self._options.path("path")
         self._tree = self._options.tree()
-        self._walked: Walk | None = None
+        self._read: DumpReader | None = None
 
     def identity(self) -> str:
-        """From the file's path, size and time."""
+        """Return a digest of the file's path, size and time, and of `tree`."""
         self._options.check_file("path", self._path)
-        return digest_of_file(self.kind, self._path)
+        identity = digest_of_file(self.kind, self._path)
+        return digest_of(identity, self._tree) if self._tree is not None else identity
 
     def check(self) -> None:
-        """The file begins as a dump stream does. Its whole content is checked by write()."""
+        """Check that the file begins as a dump stream. write() checks all of it."""
         self._options.check_file("path", self._path)
         if not is_dump(self._path):
-            raise self._options.error(
-                "path", f"{self._path} is not a Subversion dump file (plain, .gz, .xz or .zst)"
+            why = (
+                why_no_dump(self._path) or "is not a Subversion dump file (plain, .gz, .xz or .zst)"
             )
+            raise self._options.error("path", f"{self._path} {why}")
 
     def describe(self) -> str:
-        """One line for reports."""
-        return f"Subversion dump file {self._path}"
+        """Return one line for reports."""
+        return f"Subversion dump file {printable(os.fspath(self._path))}"
 
     @cached_property
     def _estimate(self) -> Estimate:
-        """From the file's size, and the last revision number in a plain one."""
-        size = self._path.stat().st_size
-        last = 0
-        if compression(self._path):
+        """From the revisions at the beginning of the file: all of them where it is small."""
+        size, can_seek = self._path.stat().st_size, not compression(self._path)
+        if not can_seek:
             size *= COMPRESSED_FACTOR
-        else:
-            last = last_revision(self._path)
-        return Estimate(last or max(SHARD, size // REVISION_BYTES), int(size * REPOSITORY_FACTOR))
+        try:
+            with opened(self._path) as file:
+                sample = read_sample(file, can_seek, size if can_seek else SAMPLE_BYTES)
+        except (OSError, UserError, *DAMAGED):  # write() reports it
+            return Estimate(1, int(size * REPOSITORY_FACTOR))
+        revisions = sample.revisions
+        if sample.is_all:
+            size = size if can_seek else sample.bytes
+        elif sample.bytes:
+            revisions = revisions * max(size, sample.bytes) // sample.bytes
+        return Estimate(max(1, revisions), int(size * REPOSITORY_FACTOR))
 
     def write(self, out: BinaryIO) -> Facts:
-        """The file's content; UserError, saying where, when it is truncated or corrupt.
+        """Write the file's content. Raise UserError with the place where it is truncated or corrupt.
 
-        It is read twice: nothing is written before all of it was found to be whole. That costs
-        little beside loading it.
+        The file is read twice: nothing is written before all of it was checked. That costs little next to
+        loading it.
         """
-        # How long a compressed one is, nobody knows yet.
+        # The size of a compressed one is not known.
         size = 0 if compression(self._path) else self._path.stat().st_size
         with opened(self._path) as file:
-            walk = Walk(str(self._path), file)
-            with progress.stage("checking", unit="bytes", look=lambda: (walk.offset, size)):
-                self._walk(walk)
-        self._walked = walk
+            reader = DumpReader(str(self._path), file, tree=self._tree or "trunk")
+            with progress.stage("checking", unit="bytes", look=lambda: (reader.offset, size)):
+                _run(reader)
+        self._read = reader
+        if self._tree and reader.folder.exists is False:
+            raise self._no_tree()
         with opened(self._path) as file:
-            shutil.copyfileobj(file, out, CHUNK)
+            if reader.bogus_dates:
+                _run(DumpReader(str(self._path), file, out=out, checks_texts=False))
+            else:
+                shutil.copyfileobj(file, out, CHUNK)
         out.flush()
-        return Facts(revisions=walk.revisions)
+        return reader.facts()
 
-    @staticmethod
-    def _walk(walk: Walk) -> None:
-        try:
-            walk.run()
-        except (OSError, *DAMAGED) as error:
-            raise walk.wrong(f"it cannot be read on: {error}") from error
+    def _no_tree(self) -> UserError:
+        return self._options.error(
+            "tree",
+            f"{self._path} has no folder {self._tree!r} at its youngest revision; name another by TREE=, "
+            f"or TREE=/ for the root",
+        )
 
     def coming(self) -> int:
-        """Known for sure when the file was checked."""
-        return self._walked.revisions if self._walked else 0
+        """Return the number of revisions once the file was checked, or 0."""
+        return self._read.revisions if self._read else 0
 
     def place(self, revision: int) -> str:
-        """The revision's own number and the byte at which it begins; svnadmin load numbers anew."""
-        if not self._walked or not 0 < revision <= self._walked.revisions:
+        """Return the revision's own number and the byte at which it begins: svnadmin load renumbers."""
+        if not self._read or not 0 < revision <= self._read.revisions:
             return ""
-        number, offset = (a[revision - 1] for a in (self._walked.numbers, self._walked.offsets))
+        number, offset = (a[revision - 1] for a in (self._read.numbers, self._read.offsets))
         return f"revision {number} of {self._path}, at byte {offset:,} of the stream"
 
-    def tree(self) -> str:
-        """The definition's `tree`, or trunk where the stream soon makes one, or else the root."""
-        if self._tree is None:
-            with opened(self._path) as file:
-                makes_trunk = b"\nNode-path: trunk\n" in file.read(HEAD_BYTES)
-            self._tree = "trunk" if makes_trunk else ""
-        return self._tree
+    def tree(self, loaded: Path | None = None) -> str:
+        """Return the definition's `tree`, or trunk if the youngest revision has one, or the root."""
+        if self._tree is not None:
+            if loaded and self._tree:
+                check_tree(loaded, self._tree, self._no_tree)
+            return self._tree
+        if loaded:
+            return default_tree(loaded)
+        return "trunk" if self._read and self._read.folder.exists else ""
 
 
-def last_revision(path: Path) -> int:
-    """The last revision number in a plain dump file; 0 when it is not near its end."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        for end in range(size, max(0, size - TAIL_BYTES), -BLOCK_BYTES):
-            start = file.seek(max(0, end - BLOCK_BYTES))
-            if found := _REVISION.findall(file.read(end - start + 100)):
-                return int(found[-1])
-    return 0
+def _run(reader: DumpReader) -> None:
+    try:
+        reader.run()
+    except (OSError, *DAMAGED) as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise reader.wrong(f"it cannot be read on: {error}") from error

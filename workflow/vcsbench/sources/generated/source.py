@@ -88,6 +88,6 @@ class GeneratedSource(Source):
         out.flush()
         return Facts(revisions=self._youngest)
 
-    def tree(self) -> str:
+    def tree(self, loaded: Path | None = None) -> str:
         """Trunk by the name that the profile's layout has for it."""
         return self._profile.layout.trunk.decode("ascii")

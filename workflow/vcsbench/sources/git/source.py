@@ -199,6 +199,6 @@ class GitSource(Source):
         except FileNotFoundError:
             return b""
 
-    def tree(self) -> str:
+    def tree(self, loaded: Path | None = None) -> str:
         """The branch is trunk."""
         return "trunk"

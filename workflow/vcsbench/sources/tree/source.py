@@ -44,7 +44,7 @@ class _Tree(Source):
         """The one revision."""
         return REVISIONS
 
-    def tree(self) -> str:
+    def tree(self, loaded: Path | None = None) -> str:
         """Trunk."""
         return TRUNK
 

@@ -17,6 +17,7 @@ from typing import Any
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.formats import made_of
+from vcsbench.processes import ended_by
 from vcsbench.sources import Source
 from vcsbench.storages import full
 from vcsbench.subjects.progress import say
@@ -31,7 +32,7 @@ def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -
     """Load `source` into `into`/<format>.<packing> for each (format, packing) of `variants`. Nothing of it is
     verified yet (subjects.repository.verifying).
 
-    Returns what is to be said of it: revisions, notes, tree, folder (folders.largest), seconds.
+    Return its revisions, notes, load_options, tree, folder (folders.largest) and seconds.
     """
     begun = time.monotonic()
     created = {made_of(fmt).created for fmt, _ in variants}
@@ -47,11 +48,14 @@ def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -
         path = into / f"{fmt}.{packing}"
         if unlike := fsfs.unlike(path, fmt, packing):
             raise UserError(f"{path} was loaded, but {unlike}: look after svnadmin")
+    loaded = into / ".".join(variants[0])
+    tree = source.tree(loaded)
     return {
         "revisions": facts.revisions,
         "notes": list(facts.notes),
-        "tree": source.tree(),
-        "folder": folders.largest(into / ".".join(variants[0]), source.tree()),
+        "load_options": list(facts.load_options),
+        "tree": tree,
+        "folder": folders.largest(loaded, tree),
         "seconds": round(time.monotonic() - begun, 1),
     }
 
@@ -92,7 +96,8 @@ class _Load:
         with self._log as file:
             file.seek(0)
             said = file.read().decode(errors="replace").strip().splitlines()
-        self.said = said or ["it said nothing"]
+        ended = ended_by(self.process.returncode)
+        self.said = [*said, ended] if self.process.returncode < 0 or not said else said
 
 
 class _Tee:

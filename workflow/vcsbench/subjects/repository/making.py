@@ -149,7 +149,8 @@ def _copy(
         for copying, found in zip(made, read, strict=True):
             _check_source(copying.source, found)
         for (variant, copy), found in zip(copyings, read, strict=True):
-            facts = {key: loaded[variant.repo][key] for key in ("tree", "folder", "notes")}
+            keys = ("tree", "folder", "notes", "load_options")
+            facts = {key: loaded[variant.repo].get(key, []) for key in keys}
             _label(copyings[variant, copy], variant, copy, {**facts, **found._asdict()})
     except BaseException:
         for copying in made:

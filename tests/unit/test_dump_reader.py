@@ -1,0 +1,324 @@
+"""The verdicts of the dump reader next to those of `svnadmin load`, for oddities of old and damaged dumps."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from dump_streams import (
+    BASE,
+    DATE,
+    HEAD,
+    UUID,
+    VERSION,
+    block,
+    copied,
+    deleted,
+    file,
+    folder,
+    lengths,
+    revision,
+)
+from project import needs
+from vcsbench.errors import UserError
+from vcsbench.sources.dump.reader import BYPASS, LARGEST_GAP, DumpReader
+
+pytestmark = needs("svnadmin")
+
+# An empty repository.
+EMPTY: list[Path] = []
+
+DELTA = block({b"c": b"3"}, (b"a",))
+CHANGE = b"Node-path: trunk/f\nNode-kind: file\nNode-action: change\n"
+# Loaded by svnadmin and by us, with the number of revisions.
+LOADED = {
+    "as svnadmin writes it": (BASE + file(b"trunk/f"), 1),
+    "comments between records": (
+        b"SVN-fs-dump-format-version: 2\n ## a comment: x\n\t# y\n\n"
+        + UUID + revision(0) + b" ## z\n" + revision(1) + folder(b"trunk") + b" end\n",
+        1,
+    ),
+    "a comment as a header": (BASE + b"Node-path: a\n## x: y\nNode-kind: dir\nNode-action: add\n\n\n", 1),
+    "an unknown header": (BASE + folder(b"a", b"Svn-extension: 1\n"), 1),
+    "an unknown header without a value": (BASE + folder(b"a", b"X-foo: \n"), 1),
+    "many blank lines": (VERSION + b"\n\n" + UUID + b"\n\n" + revision(0) + b"\n" + revision(1) + b"\n", 1),
+    "no blank line after the version": (BASE.replace(b"version: 2\n\n", b"version: 2\n"), 1),
+    "no line end after a text": (BASE + file(b"trunk/f")[:-2], 1),
+    "no blank line at the end": (BASE[:-2], 1),
+    "no UUID": (VERSION + revision(0) + revision(1) + folder(b"a"), 1),
+    "no revision 0": (VERSION + UUID + revision(1) + folder(b"a"), 1),
+    "revisions from 5 on": (VERSION + revision(5) + folder(b"a") + revision(6) + file(b"a/f"), 2),
+    "a gap": (BASE + revision(9) + file(b"trunk/f"), 2),
+    "two dumps in one file": (BASE + VERSION + UUID + revision(0) + revision(1) + folder(b"b"), 2),
+    "revisions without properties": (VERSION + b"Revision-number: 0\n\nRevision-number: 1\n\n", 1),
+    "leading zeros": (HEAD + revision(1).replace(b"number: 1", b"number: " + b"0" * 5000 + b"1"), 1),
+    "a blank behind a length": (BASE + file(b"a").replace(b"length: 5\n", b"length: 5 \n", 1), 1),
+    "no date": (HEAD + revision(1, {b"svn:log": b"a"}), 1),
+    "format 1": (BASE.replace(b"version: 2", b"version: 1") + file(b"trunk/f"), 1),
+    "format 1 without lengths of parts": (
+        (BASE + file(b"trunk/f", properties={b"a": b"b"}))
+        .replace(b"version: 2", b"version: 1")
+        .replace(b"Prop-content-length: 23\nText-content-length: 5\n", b""),
+        1,
+    ),
+    "deltas of properties": (
+        (BASE + file(b"trunk/f", properties={b"a": b"1", b"b": b"2"}) + revision(2) + CHANGE)
+        .replace(b"version: 2", b"version: 3")
+        + b"Prop-delta: true\n" + lengths(DELTA) + b"\n" + DELTA + b"\n\n",
+        2,
+    ),
+    "a deleted property without a delta": (
+        BASE + file(b"trunk/f", properties={b"a": b"1"}) + revision(2)
+        + CHANGE + lengths(DELTA) + b"\n" + DELTA,
+        2,
+    ),
+    "paths with slashes": (BASE + folder(b"/trunk//a/"), 1),
+    "names with a minus or an at sign": (BASE + folder(b"-r") + folder(b"a@2"), 1),
+    "binary names and values of properties": (BASE + file(b"a", properties={b"\xe9\n": b"\0\xff\r"}), 1),
+    "mergeinfo with CR": (BASE + file(b"a", properties={b"svn:mergeinfo": b"/a:1\r\n/b:2-7*,9\r\n"}), 1),
+    "the old form of a date": (
+        HEAD + revision(1, {b"svn:date": b"Tue 3 Oct 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)"}), 1,
+    ),
+}  # fmt: skip
+# Properties of a revision or a file that svnadmin load refuses without the option.
+BYPASSED = {
+    "CR LF in a message": {b"svn:log": b"a\r\nb"},
+    "a message in Latin-1": {b"svn:log": b"caf\xe9"},
+    "an author in Latin-1": {b"svn:author": b"Andr\xe9"},
+    "an author with CR": {b"svn:author": b"a\r\n"},
+}
+BYPASSED_OF_FILES = {
+    "svn:ignore with CR LF": {b"svn:ignore": b"a\r\nb"},
+    "svn:ignore in Latin-1": {b"svn:ignore": b"a\xe9"},
+    "mergeinfo that is none": {b"svn:mergeinfo": b"garbage"},
+    "mergeinfo of revision 0": {b"svn:mergeinfo": b"/a:0-1"},
+    "mergeinfo that is reversed": {b"svn:mergeinfo": b"/a:5-2"},
+    "a property of working copies": {b"svn:wc:ra_dav:version-url": b"x"},
+    "a property of entries": {b"svn:entry:committed-rev": b"5"},
+}
+BOGUS_DATES = [
+    b"",
+    b"first monday",
+    b"1969-12-31T00:00:00.000000Z",
+    b"0000-00-00T00:00:00.000000Z",
+    b"2005-05-05T05:05:05Z",
+    b"2005-13-05T05:05:05.000000Z",
+    b"2005-05-05T05:05:05.000000+02:00",
+    b"\xff",
+]
+# Refused by both.
+REFUSED = {
+    "a comment without a space": VERSION + b"# comment\n" + UUID + revision(0) + revision(1),
+    "a comment in a record": BASE + b"Node-path: a\n## x\nNode-kind: dir\nNode-action: add\n\n\n",
+    "a header without a value": BASE + folder(b"a", b"X-foo:\n"),
+    "a byte order mark": b"\xef\xbb\xbf" + BASE,
+    "a blank line first": b"\n" + BASE,
+    "CR LF everywhere": BASE.replace(b"\n", b"\r\n"),
+    "version 4": BASE.replace(b"version: 2", b"version: 4"),
+    "a bad UUID": VERSION + b"UUID: foo\n\n" + revision(0) + revision(1),
+    "a path that is not UTF-8": BASE + folder(b"trunk/a\xe9"),
+    "a path with two dots": BASE + folder(b"trunk/../a"),
+    "an action that is none": BASE + folder(b"a").replace(b": add", b": frob"),
+    "no action": BASE + b"Node-path: a\nNode-kind: dir\n\n\n",
+    "junk at the end": BASE + b"junk\n",
+    "an unknown record": BASE + b"Foo: bar\n\n",
+    "a truncated text": (BASE + file(b"trunk/f"))[:-4],
+    "a truncated header": BASE[:-3],
+    "a copy of a later revision": BASE + revision(2) + copied(b"b", b"trunk", 7),
+    "a checksum that is none": BASE + file(b"a", more=b"Text-content-md5: zzz\n"),
+    "properties that do not end": BASE
+    + folder(b"a", b"Prop-content-length: 4\nContent-length: 4\n\nK 1\n"),
+    "a deleted property of a revision": HEAD
+    + b"Revision-number: 1\n"
+    + lengths(DELTA)
+    + b"\n"
+    + DELTA,
+    "a node before the first revision": VERSION + folder(b"a"),
+    "a node of revision 0": HEAD + folder(b"a"),
+}
+# Damage that svnadmin load does not notice, and limits: refused by us alone.
+REFUSED_BY_US = {
+    "revision 0 only": HEAD,
+    "a NUL in a path": BASE + folder(b"trunk/a\0b"),
+    "a NUL in the name of a property": BASE + file(b"a", properties={b"a\0b": b"1"}),
+    "revisions out of order": BASE + revision(5) + revision(3),
+    "a wrong checksum": BASE + file(b"a", more=b"Text-content-md5: " + b"0" * 32 + b"\n"),
+    "a known header behind a blank": BASE
+    + b" Node-path: a\nNode-path: b\nNode-kind: dir\nNode-action: add\n\n",
+    "a text without its length": BASE
+    + b"Node-path: a\nNode-kind: file\nNode-action: add\nContent-length: 5\n\nhello\n",
+    "a header twice": BASE + folder(b"a", b"Node-kind: dir\n"),
+    "a number with junk": HEAD + revision(1).replace(b"number: 1", b"number: 1x"),
+}
+NINES = b"9" * 5000
+PROPERTIES = b"Prop-content-length: %d\nContent-length: %d\n\n"
+HOSTILE = {
+    "a length of 5,000 digits": BASE + folder(b"a", b"Text-content-length: %s\n" % NINES),
+    "revision 2^64": BASE + b"Revision-number: 18446744073709551616\n\n",
+    "a revision of 5,000 digits": BASE + b"Revision-number: %s\n\n" % NINES,
+    "a copy of 5,000 digits": BASE + copied(b"a", b"b", 1).replace(b"rev: 1", b"rev: " + NINES),
+    "a name of 5,000 digits": BASE + folder(b"a", PROPERTIES % (9, 9) + b"K %s\n" % NINES),
+    "a version of 5,000 digits": b"SVN-fs-dump-format-version: %s\n\n" % NINES,
+    "a gap of millions": BASE + revision(LARGEST_GAP + 3),
+    "gaps of millions in sum": BASE + revision(LARGEST_GAP // 2 + 2) + revision(LARGEST_GAP + 5),
+    "a header without an end": BASE + b"Node-path: " + b"a" * (1 << 20),
+    "a million headers": BASE + b"".join(b"X-%d: %s\n" % (n, b"x" * 1000) for n in range(3000)),
+}  # fmt: skip
+
+
+def read(stream: bytes, out: io.BytesIO | None = None) -> DumpReader:
+    reader = DumpReader("it", io.BytesIO(stream), out=out)
+    reader.run()
+    return reader
+
+
+@pytest.fixture(scope="module", autouse=True)
+def empty(tmp_path_factory: pytest.TempPathFactory) -> None:
+    EMPTY.append(tmp_path_factory.mktemp("reader") / "empty")
+    subprocess.run(["svnadmin", "create", EMPTY[-1]], check=True)
+
+
+def load(stream: bytes, path: Path, *options: str) -> int:
+    """The exit code of svnadmin load into a new repository."""
+    shutil.copytree(EMPTY[-1], path)
+    argv = ["svnadmin", "load", "-q", *options, path]
+    return subprocess.run(argv, input=stream, capture_output=True).returncode
+
+
+@pytest.mark.parametrize("name", LOADED)
+def test_reader_loads_what_svnadmin_loads(tmp_path: Path, name: str) -> None:
+    stream, revisions = LOADED[name]
+    out = io.BytesIO()
+    reader = read(stream, out)
+    assert (reader.revisions, reader.facts().notes, out.getvalue()) == (revisions, [], stream)
+    assert load(stream, tmp_path / "it") == 0
+    youngest = subprocess.check_output(["svnlook", "youngest", tmp_path / "it"])
+    assert int(youngest) == revisions
+
+
+@pytest.mark.parametrize("name", [*BYPASSED, *BYPASSED_OF_FILES])
+def test_reader_notes_properties_that_need_the_bypass(tmp_path: Path, name: str) -> None:
+    if name in BYPASSED:
+        stream = HEAD + revision(1, {**BYPASSED[name], b"svn:date": DATE}) + folder(b"trunk")
+    else:
+        stream = BASE + file(b"trunk/f", properties=BYPASSED_OF_FILES[name])
+    facts = read(stream).facts()
+    assert (facts.revisions, len(facts.notes), facts.load_options) == (1, 1, [BYPASS])
+    assert load(stream, tmp_path / "without") != 0
+    assert load(stream, tmp_path / "with", *facts.load_options) == 0
+
+
+@pytest.mark.parametrize("date", BOGUS_DATES)
+def test_reader_leaves_out_dates_that_svnadmin_verify_refuses(tmp_path: Path, date: bytes) -> None:
+    properties = {b"svn:log": b"a", b"svn:date": date, b"svn:author": b"b"}
+    stream = HEAD + revision(1, properties) + folder(b"trunk")
+    assert load(stream, tmp_path / "without") != 0
+    out = io.BytesIO()
+    facts = read(stream, out).facts()
+    assert (len(facts.notes), facts.load_options) == (1, [BYPASS])
+    assert "revision 1" in facts.notes[0]
+    assert load(out.getvalue(), tmp_path / "copy") == 0
+    subprocess.run(["svnadmin", "verify", "-q", tmp_path / "copy"], check=True)
+    argv = ["svnlook", "log", tmp_path / "copy"]
+    assert subprocess.check_output(argv) == b"a\n"
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_reader_refuses_what_svnadmin_refuses(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match=r"^it: .* of the stream\); make the dump again$"):
+        read(REFUSED[name])
+    assert load(REFUSED[name], tmp_path / "it", BYPASS) != 0
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_US)
+def test_reader_refuses_damage_that_svnadmin_loads(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match=r"^it: .* of the stream\); make the dump again$"):
+        read(REFUSED_BY_US[name])
+    assert load(REFUSED_BY_US[name], tmp_path / "it", BYPASS) == 0
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_reader_refuses_hostile_streams_in_one_sentence(name: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read(HOSTILE[name])
+    assert len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value)
+
+
+class Large(io.RawIOBase):
+    """A head, and then zeros."""
+
+    def __init__(self, head: bytes, zeros: int) -> None:
+        self._head, self._zeros = io.BytesIO(head), zeros
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        data = self._head.read(len(buffer)) or bytes(min(len(buffer), self._zeros))
+        self._zeros -= 0 if any(data[:1]) else len(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        BASE + folder(b"a", PROPERTIES % (3 << 30, 3 << 30) + b"K 1\na\nV 2400000000\n"),
+        BASE + folder(b"a", PROPERTIES % (1 << 30, 1 << 30) + b"K 1\na\nV 200000000\n"),
+        BASE + b"Revision-number: 2\n" + PROPERTIES % (1 << 30, 1 << 30) + b"K 7\nsvn:log\nV 99999999\n",
+        BASE + b"Node-path: ",
+        BASE + b" ",
+    ],
+)  # fmt: skip
+def test_reader_holds_little_memory(begin: bytes) -> None:
+    with open(os.devnull, "wb") as out:
+        reader = DumpReader("it", io.BufferedReader(Large(begin, 64 << 20)), out=out)
+        assert peak_memory(reader) < 4 << 20
+
+
+def peak_memory(reader: DumpReader) -> int:
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError):
+            reader.run()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("records", "exists"),
+    [
+        (folder(b"trunk"), True),
+        (file(b"trunk"), False),
+        (folder(b"trunk") + revision(2) + deleted(b"trunk"), False),
+        (folder(b"trunk") + revision(2) + deleted(b"/trunk/"), False),
+        (folder(b"a") + revision(2) + copied(b"trunk", b"a", 1), True),
+        (folder(b"trunk2") + folder(b"a") + folder(b"a/trunk"), False),
+        (file(b"f", b"\n\nNode-path: trunk\nNode-kind: dir\nNode-action: add\n\n"), False),
+    ],
+)
+def test_reader_follows_trunk_to_the_youngest_revision(records: bytes, exists: bool) -> None:
+    assert read(HEAD + revision(1) + records).folder.exists is exists
+
+
+@pytest.mark.parametrize(
+    ("records", "exists"),
+    [
+        (folder(b"p") + folder(b"p/trunk"), True),
+        (folder(b"p") + folder(b"p/trunk") + revision(2) + deleted(b"p"), False),
+        (folder(b"q") + folder(b"q/trunk") + revision(2) + copied(b"p", b"q", 1), None),
+        (folder(b"p"), False),
+    ],
+)
+def test_reader_follows_a_tree_below_copied_folders(records: bytes, exists: bool | None) -> None:
+    reader = DumpReader("it", io.BytesIO(HEAD + revision(1) + records), tree="p/trunk")
+    reader.run()
+    assert reader.folder.exists is exists
