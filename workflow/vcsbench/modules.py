@@ -1,6 +1,7 @@
 """Find the files of vcsbench that run with a module, and compute a digest of their code.
 
-Snakemake does not see an edit of an imported module. So rules have this digest as a param, and recipes contain it.
+Snakemake does not see an edit of an imported module. So rules have this digest as a param, and recipes
+contain it.
 The digest covers the syntax tree without comments and docstrings: a corrected comment makes no result stale.
 """
 
@@ -19,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parent
-# The digest of each file's code, by the digest of its bytes. To parse 100 files takes 0.3 s, which a cell-round has
-# to spend before it measures; to look them up takes 5 ms.
+# The digest of each file's code, by the digest of its bytes. To parse 100 files takes 0.3 s, which a cell-round
+# has to spend before it measures; to look them up takes 5 ms.
 CACHE = PACKAGE.parent.parent / ".vcsbench" / "code-digests.json"
 # What runs for every cell; and what runs for some, by the key of the recipe that names it.
 ENTRY = "run.cell"
