@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parent
-# The digest of each file's code, by the digest of its bytes. To parse 100 files takes 0.3 s, which a cell-round
-# has to spend before it measures; to look them up takes 5 ms.
+# The digest of each file's code, by the digest of its bytes. To parse 100 files takes 0.3 s, which a
+# cell-round has to spend before it measures; to look them up takes 5 ms.
 CACHE = PACKAGE.parent.parent / ".vcsbench" / "code-digests.json"
 # What runs for every cell; and what runs for some, by the key of the recipe that names it.
 ENTRY = "run.cell"

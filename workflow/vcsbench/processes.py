@@ -114,13 +114,9 @@ def ended_by(code: int) -> str:
     """Return how a process ended, by its return code. A negative one is a signal."""
     if code >= 0:
         return f"exit code {code}"
-    try:
-        name = signals.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    if -code == signals.SIGKILL:
-        return f"killed by {name}, as the kernel does when memory runs out: free some memory, and run again"
-    return f"killed by {name}"
+    name = signal_of(code) or f"signal {-code}"
+    memory = ", as the kernel does when memory runs out: free some memory, and run again"
+    return f"killed by {name}{memory if -code == signals.SIGKILL else ''}"
 
 
 def send(pids: Iterable[int], signal: int) -> None:
