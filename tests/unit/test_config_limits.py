@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from vcsbench.config import validation
+from vcsbench.config.models import Settings
 from vcsbench.config.validation import parse_yaml, read_yaml, validate
 from vcsbench.errors import UserError
 
@@ -18,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 def refusal(**changes: Any) -> str:
     content = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     with pytest.raises(UserError) as caught:
-        validate({**content, **changes}, "config", lambda keys: "my.yaml")
+        validate({**content, **changes}, Settings, lambda keys: "my.yaml")
     return str(caught.value)
 
 

@@ -26,6 +26,7 @@ CONDA_HAS = {
     "pytest": "9.1.1",
     "hypothesis": "6.165.10",
     "breezy": "3.3.17",
+    "pydantic": "2.13.0",
 }
 
 

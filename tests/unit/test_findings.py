@@ -331,11 +331,11 @@ def test_rounds_of_several_hosts_make_no_value_of_a_finding():
     ("text", "says"),
     [
         ("a: [{id: x, statement: y}]", "`a[0].expect` is missing"),
-        ("a: [{id: x, statement: y, expct: {}}]", "`a[0].expct` is not a key here; did you mean"),
+        ("a: [{id: x, statement: y, expct: {}}]", "`a[0].expct` is not a key here. Did you mean"),
         ("a: [{id: x, statement: y, expect: {over: min, at_most: 2}}]", "needs either"),
         (
             "a: [{id: x, statement: y, level: elapsed_s, expect: {over: mean, at_most: 2}}]",
-            "`a[0].expect.over`: 'mean' is not one of ['median', 'min', 'max']",
+            "`a[0].expect.over`: 'mean' must be one of 'median', 'min' or 'max'",
         ),
         (
             "a: [{id: x, statement: y, level: elapsed_s, expect: {over: min}}]",
@@ -369,7 +369,7 @@ def test_rounds_of_several_hosts_make_no_value_of_a_finding():
             " expect: {over: min, at_most: 2}}]",
             "`a[0]`: `compare.metric`: mb_s is no metric; say one of all_calls, bytes_read, bytes_written,",
         ),
-        ("[]", "is not of type 'object'"),
+        ("[]", "'[]' must be a mapping"),
     ],
 )
 def test_a_bad_finding_is_refused_in_a_sentence(tmp_path, text, says):

@@ -61,7 +61,7 @@ def test_a_word_carries_its_meaning_where_it_is_first_met_and_text_stays_text() 
 def test_a_file_of_words_that_is_wrong_is_named(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "words.yaml").write_text("axes: {ra: {svn: 5}}\nothers: {}\n")
-    with pytest.raises(UserError, match=r"words\.yaml: `axes\.ra\.svn`: 5 is not of type 'string'"):
+    with pytest.raises(UserError, match=r"words\.yaml: `axes\.ra\.svn`: '5' must be text"):
         load_glossary(tmp_path)
 
 

@@ -279,8 +279,8 @@ class HalvedSource(GeneratedSource):
         "from vcsbench.sources.generated import",
         "from vcsbench.sources.halved import HalvedSource\nfrom vcsbench.sources.generated import",
     )
-    schema = project.path / "workflow" / "schemas" / "config.schema.yaml"
-    edit(schema, "enum: [generated, git,", "enum: [halved, generated, git,")
+    models = project.path / "workflow" / "vcsbench" / "config" / "models.py"
+    edit(models, 'Literal["generated", "git",', 'Literal["halved", "generated", "git",')
     definition = {"source": "halved", "profile": "ruby", "scale": 0.001, "seed": 1}
     project.repositories["half"] = definition
     assert project.measure({"repo": "half"}) == [f"{STUDY}/log/svn/half/f7/nopack/slow/hot-os"]

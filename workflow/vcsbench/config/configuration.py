@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.config.mix import check_mix
+from vcsbench.config.models import Settings
 from vcsbench.config.study import Study, load_study
-from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
@@ -19,28 +19,6 @@ ALL = "all"
 OTHERWISE = "otherwise"
 # Of `studies`: where there is one.
 OF_REPOSITORY = "repository"
-DEFAULTS: dict[str, Any] = {
-    "repository": None,
-    "expectations": [],
-    "builds": {},
-    "filesystems": {},
-    "server": None,
-    "baselines": [],
-    "mix": None,
-    "cluster": {},
-    "spacer_kib": 0,
-    "cold_client": False,
-    "clear_caches": "auto",
-    "shared_servers": False,
-    "targets": "auto",
-    "minutes": None,
-    "rounds": None,
-    "time_limit_s": 600,
-    "twins": 1,
-    "notable_pct": 10,
-    "notable_noisy_pct": 15,
-    "thresholds": THRESHOLDS,
-}
 
 
 @dataclass(frozen=True)
@@ -97,9 +75,9 @@ def load_config(
 
     Raises a UserError that names the file and the key.
     """
-    validate(dict(raw), "config", lambda keys: where(files, keys))
-    values = {**DEFAULTS, **raw}
-    values["thresholds"] = {**THRESHOLDS, **values["thresholds"]}
+    settings = validate(dict(raw), Settings, lambda keys: where(files, keys))
+    defaults = {name: getattr(settings, name) for name in Settings.model_fields}
+    values = {**defaults, "cluster": {}, **raw, "thresholds": settings.thresholds.model_dump()}
     studies = _studies(values, root / "config" / "studies")
     values["studies"] = list(studies)
     config = Config(root, tuple(files), values, studies)

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from vcsbench.config.study_models import Finding
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
@@ -14,7 +15,7 @@ from vcsbench.errors import UserError
 def read_findings(
     path: str | Path, study: str, axes: Sequence[str], metrics: Collection[str]
 ) -> list[dict[str, Any]]:
-    """The findings of a study, as workflow/schemas/findings.schema.yaml defines them; none if it has
+    """The findings of a study, as config.study_models.Finding defines them; none if it has
     none. `axes` are all that its cells are told apart by, `metrics` the names of all metrics.
 
     Raises a UserError where a key is missing or unknown, one names an axis that the study does not
@@ -83,7 +84,7 @@ def _read(
 def _content(path: str) -> dict[str, Any]:
     content: Any = read_yaml(Path(path))
     checked: dict[str, Any] = {} if content is None else content
-    validate(checked, "findings", lambda _keys: path)
+    validate(checked, dict[str, list[Finding]], lambda _keys: path)
     return checked
 
 

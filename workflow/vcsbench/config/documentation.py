@@ -1,14 +1,16 @@
-"""config/README.md from the schemas: `python -m vcsbench.config.documentation > config/README.md`."""
+"""Generate config/README.md from the models: `python -m vcsbench.config.documentation > config/README.md`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, get_args, get_origin
 
-from vcsbench.config.configuration import DEFAULTS
-from vcsbench.config.validation import SCHEMAS, read_yaml
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from vcsbench.config.models import Settings
+from vcsbench.config.study_models import Finding, StudyFile
 
 HEAD = """\
 # The configuration
@@ -17,7 +19,8 @@ HEAD = """\
 key, everything else is replaced), and `--config key=value` lays single keys over both. An unknown key
 or a value of the wrong type is an error that names the file and the key.
 
-Made from `workflow/schemas` by `python -m vcsbench.config.documentation`; a test holds it to them.
+Generated from `workflow/vcsbench/config/models.py` and `study_models.py` by
+`python -m vcsbench.config.documentation`; a test compares it.
 """
 
 EXAMPLE = """\
@@ -90,53 +93,65 @@ but one is inconclusive or was not measured; 1, something went wrong, or there i
 
 
 def document() -> str:
-    """The text of config/README.md."""
-    config, study, findings = (
-        read_yaml(SCHEMAS / f"{name}.schema.yaml") for name in ("config", "study", "findings")
-    )
-    parts = [HEAD, "## Keys of config.yaml\n", _rows(config, DEFAULTS), EXAMPLE, SERVERS, FORMATS]
-    parts += ["## Keys of a study: `config/studies/<name>.yaml`\n", _rows(study)]
-    return "\n".join([*parts, CHECKS, _rows(findings["$defs"]["finding"])])
+    """Return the text of config/README.md."""
+    parts = [HEAD, "## Keys of config.yaml\n", _rows(Settings), EXAMPLE, SERVERS, FORMATS]
+    parts += ["## Keys of a study: `config/studies/<name>.yaml`\n", _rows(StudyFile)]
+    return "\n".join([*parts, CHECKS, _rows(Finding)])
 
 
-def _rows(content: Any, defaults: Mapping[str, Any] = MappingProxyType({})) -> str:
+def _rows(model: type[BaseModel]) -> str:
     lines = ["| key | type | default | meaning |", "| --- | --- | --- | --- |"]
-    for key, rule, needed in _keys(content, ""):
-        default = "needed" if needed else _default(defaults, key)
-        lines.append(f"| `{key}` | {_type(rule)} | {default} | {_meaning(rule)} |")
+    for name, field in _keys(model, ""):
+        meaning = (field.description or "").replace("|", "\\|")
+        lines.append(f"| `{name}` | {_type(field.annotation)} | {_default(field)} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 
-def _default(defaults: Mapping[str, Any], key: str) -> str:
-    """The default of a dotted key, "" without; that of a mapping is told key by key, unless it is empty."""
-    value: Any = defaults
-    for name in key.split("."):
-        if not isinstance(value, Mapping) or name not in value:
-            return ""
-        value = value[name]
-    return "" if isinstance(value, Mapping) and value else f"`{json.dumps(value)}`"
+def _keys(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        key = f"{prefix}{field.alias or name}"
+        yield key, field
+        yield from _below(field.annotation, key)
 
 
-def _keys(content: Any, prefix: str) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
-    for key, rule in content.get("properties", {}).items():
-        yield f"{prefix}{key}", rule, key in content.get("required", [])
-        yield from _keys(rule, f"{prefix}{key}.")
-        below = rule.get("additionalProperties")
-        if isinstance(below, Mapping) and "properties" in below:
-            yield from _keys(below, f"{prefix}{key}.<name>.")
+def _below(kind: Any, key: str) -> Iterator[tuple[str, FieldInfo]]:
+    """Yield the keys of the models below a key: of a mapping, `<name>` stands for each name."""
+    origin = get_origin(kind)
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        yield from _keys(kind, f"{key}.")
+    elif origin is dict:
+        yield from _below(get_args(kind)[1], f"{key}.<name>")
+    elif origin is list:
+        yield from _below(get_args(kind)[0], f"{key}[]")
+    else:
+        for one in get_args(kind):
+            yield from _below(one, key)
 
 
-def _type(rule: Mapping[str, Any]) -> str:
-    if "enum" in rule:
-        return "one of " + ", ".join(f"`{value}`" for value in rule["enum"])
-    kind = rule.get("type", "")
-    names = {"array": "list", "object": "mapping", "string": "text", "null": "nothing"}
-    kinds = kind if isinstance(kind, list) else [kind]
-    return " or ".join(names.get(str(k), str(k)) for k in kinds)
+def _default(field: FieldInfo) -> str:
+    """Return the default of a key; "" if its absence means that it is not set."""
+    if field.is_required():
+        return "needed"
+    if isinstance(field.default, BaseModel) or field.default is None:
+        return ""
+    return f"`{json.dumps(field.default)}`"
 
 
-def _meaning(rule: Mapping[str, Any]) -> str:
-    return " ".join(str(rule.get("description", "")).split()).replace("|", "\\|")
+def _type(kind: Any) -> str:
+    names = {str: "text", int: "integer", float: "number", bool: "boolean"}
+    origin = get_origin(kind)
+    if kind in names:
+        return names[kind]
+    if origin is Literal:
+        return "one of " + ", ".join(f"`{value}`" for value in get_args(kind))
+    if origin is list:
+        return "list"
+    if origin is dict or (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return "mapping"
+    if origin is Annotated:
+        return _type(get_args(kind)[0])
+    members = [one for one in get_args(kind) if one is not type(None)]
+    return " or ".join(dict.fromkeys(map(_type, members)))
 
 
 if __name__ == "__main__":

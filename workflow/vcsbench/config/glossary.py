@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vcsbench.config.study_models import Words
 from vcsbench.config.validation import read_yaml, validate
 
 FILE = Path("config", "words.yaml")
@@ -27,5 +28,5 @@ def load_glossary(root: Path) -> Glossary:
     """The glossary of a checkout; a UserError names what is wrong with its file."""
     path = root / FILE
     raw = read_yaml(path)
-    validate(raw, "words", lambda _keys: str(path))
+    validate(raw, Words, lambda _keys: str(path))
     return Glossary(**raw)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vcsbench.config.study_models import StudyFile
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
@@ -95,7 +96,8 @@ def load_study(path: str | Path) -> Study:
     """Read and check a study's file; a UserError names the file and the key."""
     path = Path(path)
     raw = read_yaml(path)
-    validate(raw, "study", lambda _key: str(path))
+    checked = validate(raw, StudyFile, lambda _keys: str(path))
+    _check_tables(path, checked)
     for key, axes in _axes_named(raw):
         for axis in axes:
             if axis not in raw["axes"]:
@@ -109,6 +111,15 @@ def load_study(path: str | Path) -> Study:
             )
     _check_questions(path, raw)
     return Study(name=path.stem, **raw)
+
+
+def _check_tables(path: Path, study: StudyFile) -> None:
+    """Each table has either a metric or a comparison."""
+    for name, table in study.tables.items():
+        if (table.metric is None) == (table.compare is None):
+            raise UserError(
+                f"{path}: `tables.{name}`: it needs either `metric` or `compare`. Give one of them."
+            )
 
 
 def _check_questions(path: Path, raw: Mapping[str, Any]) -> None:

@@ -1,12 +1,11 @@
-"""Checks a YAML file's content against a JSON Schema and says what is wrong in one sentence."""
+"""Read YAML files with limits, and check their content against models with an error in one sentence."""
 
 from __future__ import annotations
 
 import difflib
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import yaml
 
@@ -16,7 +15,6 @@ from vcsbench.external import printable, read_bytes
 YAML_BYTES = 4 << 20
 YAML_DEPTH = 40
 YAML_NODES = 100_000
-SCHEMAS = Path(__file__).parents[2] / "schemas"
 
 
 def read_yaml(path: Path) -> Any:
@@ -68,68 +66,136 @@ def _check_size(events: Iterable[yaml.Event], path: str | Path) -> None:
             )
 
 
-def validate(content: Any, schema: str, where: Callable[[Sequence[Any]], str]) -> None:
-    """Raise a UserError for the first key of `content` that workflow/schemas/<schema>.schema.yaml refuses.
+def validate(content: Any, model: type[Any], where: Callable[[Sequence[Any]], str]) -> Any:
+    """Return the content as an instance of a pydantic model.
 
-    `where` tells the file that a path of keys comes from.
+    Raise UserError for the first key that the model refuses. `where` returns the file of a path of keys.
     """
-    import jsonschema  # heavy: only where something is validated
+    import pydantic
 
-    _check_finite(content, where, [])
-    rules = read_yaml(SCHEMAS / f"{schema}.schema.yaml")
-    errors = jsonschema.Draft202012Validator(rules).iter_errors(content)
-    error = jsonschema.exceptions.best_match(errors)
-    if error is not None:
-        raise UserError(_sentence(error, where))
+    try:
+        return pydantic.TypeAdapter(model).validate_python(content)
+    except pydantic.ValidationError as error:
+        raise UserError(_sentence(error.errors(include_url=False), content, model, where)) from None
 
 
-def _check_finite(content: Any, where: Callable[[Sequence[Any]], str], keys: list[Any]) -> None:
-    if isinstance(content, float) and not math.isfinite(content):
-        raise UserError(
-            f"{where(keys)}: `{dotted(keys)}`: '{content}' is no finite number. Give one."
-        )
-    items = (
-        content.items()
-        if isinstance(content, dict)
-        else enumerate(content)
-        if isinstance(content, list)
-        else ()
-    )
-    for key, value in items:
-        _check_finite(value, where, [*keys, key])
+# By the type of pydantic's error: the fault, with the values of its context.
+_FAULTS = {
+    "missing": "is missing",
+    "greater_than": "must be more than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than": "must be less than {lt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "finite_number": "must be a finite number",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "string_type": "must be text (numbers and words like `on` need quotation marks)",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "literal_error": "must be one of {expected}",
+    "string_too_short": "must not be empty",
+    "string_too_long": "is too long",
+    "string_pattern_mismatch": "must match {pattern}",
+    "too_short": "needs at least {min_length}",
+    "value_error": "{error}",
+}
+_OF_TYPE = ("model_type", "literal_error")
+_SHOWN = 80
 
 
-def _sentence(error: Any, where: Callable[[Sequence[Any]], str]) -> str:
-    keys = list(error.absolute_path)
-    if error.validator == "additionalProperties":
-        known = sorted(error.schema.get("properties", {}))
-        unknown = next(key for key in error.instance if key not in known)
-        hint = difflib.get_close_matches(str(unknown), known, 1)
-        advice = f"did you mean `{hint[0]}`?" if hint else f"the keys are {', '.join(known)}"
-        return (
-            f"{where([*keys, unknown])}: `{dotted([*keys, unknown])}` is not a key here; {advice}"
-        )
-    if error.validator == "required":
-        missing = next(key for key in error.validator_value if key not in error.instance)
-        return f"{where(keys)}: `{dotted([*keys, missing])}` is missing; {_about(error, missing)}"
-    if error.validator == "pattern":
-        what = "letters, digits, `.`, `_` and `-`, beginning with a letter or digit"
-        return f"{where(keys)}: `{dotted(keys)}`: {error.instance!r} may only have {what}"
-    return f"{where(keys)}: `{dotted(keys) or 'the file'}`: {error.message}; {_expected(error)}"
+def _sentence(
+    errors: Sequence[Any], content: Any, model: type[Any], where: Callable[[Sequence[Any]], str]
+) -> str:
+    """Return the sentence for the error that is deepest, and not only another type of a union."""
+    paths = [_keys_in(content, error["loc"]) for error in errors]
+    unions = [error["type"].endswith("_type") or error["type"] in _OF_TYPE for error in errors]
+    unknown = [error["type"] != "extra_forbidden" for error in errors]
+    order = sorted(range(len(errors)), key=lambda n: (-len(paths[n]), unions[n], unknown[n], n))
+    keys, error = paths[order[0]], errors[order[0]]
+    if error["type"] == "extra_forbidden":
+        return f"{where(keys)}: `{dotted(keys)}` is not a key here. {_similar(keys, model)}"
+    if error["type"] == "missing":
+        return f"{where(keys[:-1])}: `{dotted(keys)}` is missing. {_advice(keys, model)}"
+    same = [errors[n] for n in order if paths[n] == keys and unions[n] == unions[order[0]]]
+    faults = dict.fromkeys(_fault(one) for one in same)
+    name = f"`{dotted(keys)}`" if keys else "the file"
+    return f"{where(keys)}: {name}: {_quoted(error['input'])} {' or '.join(faults)}. {_advice(keys, model)}"
 
 
-def _about(error: Any, key: str) -> str:
-    text = error.schema.get("properties", {}).get(key, {}).get("description", "add it")
-    return " ".join(text.split()).rstrip(".")
+def _fault(error: Any) -> str:
+    context = error.get("ctx", {})
+    if error["type"] == "string_pattern_mismatch" and context["pattern"].startswith("^[A-Za-z0-9]"):
+        return "may only have letters, digits, `.`, `_` and `-`, and begins with a letter or digit"
+    return _FAULTS.get(error["type"], error["msg"]).format(**context)
 
 
-def _expected(error: Any) -> str:
-    description = error.schema.get("description") if isinstance(error.schema, dict) else None
-    return " ".join(description.split()).rstrip(".") if description else "see config/README.md"
+def _quoted(value: Any) -> str:
+    text = printable(value if isinstance(value, str) else str(value))
+    return f"'{text if len(text) <= _SHOWN else text[:_SHOWN] + '...'}'"
+
+
+def _keys_in(content: Any, location: Sequence[Any]) -> list[Any]:
+    """Return the keys of a location without the names that pydantic adds for the members of a union."""
+    keys: list[Any] = []
+    for number, part in enumerate(location):
+        if (isinstance(content, Mapping) and part in content) or (
+            isinstance(content, list) and isinstance(part, int) and part < len(content)
+        ):
+            content = content[part]
+        elif number + 1 < len(location) or part == "[key]" or not isinstance(content, Mapping):
+            continue
+        keys.append(part)
+    return keys
+
+
+def _models(kind: Any) -> list[Any]:
+    """Return the models and mappings that an annotation allows."""
+    if hasattr(kind, "model_fields") or get_origin(kind) in (dict, list):
+        return [kind]
+    return [found for one in get_args(kind) for found in _models(one)]
+
+
+def _fields_at(keys: Sequence[Any], model: Any) -> dict[str, Any]:
+    """Return the fields of the models that a path of keys leads to, by the names in a file."""
+    kinds = _models(model)
+    for part in keys:
+        below: list[Any] = []
+        for kind in kinds:
+            if hasattr(kind, "model_fields"):
+                field = _by_name(kind).get(part)
+                below += _models(field.annotation) if field else []
+            else:
+                below += _models(get_args(kind)[-1])
+        kinds = below
+    found: dict[str, Any] = {}
+    for kind in kinds:
+        found |= _by_name(kind) if hasattr(kind, "model_fields") else {}
+    return found
+
+
+def _by_name(model: Any) -> dict[str, Any]:
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _similar(keys: Sequence[Any], model: Any) -> str:
+    known = sorted(_fields_at(keys[:-1], model))
+    close = difflib.get_close_matches(str(keys[-1]), known, 1)
+    return f"Did you mean `{close[0]}`?" if close else f"The keys are {', '.join(known)}."
+
+
+def _advice(keys: Sequence[Any], model: Any) -> str:
+    """Return the documentation of a key, or of the nearest key above it that has some."""
+    for length in range(len(keys), 0, -1):
+        field = _fields_at(keys[: length - 1], model).get(keys[length - 1])
+        if field is not None and field.description:
+            return str(field.description)
+    return "See config/README.md."
 
 
 def dotted(keys: Sequence[Any]) -> str:
-    """A path of keys as people write it: `grid.fsfs-san-2014.include[0].cache`."""
+    """Return a path of keys as people write it: `grid.fsfs-san-2014.include[0].cache`."""
     text = ""
     for key in keys:
         text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else str(key)

@@ -1,0 +1,387 @@
+"""Define the keys of a study's file, of findings and of expectations, with their documentation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from vcsbench.config.models import (
+    MISSING,
+    NAME,
+    Model,
+    Name,
+    Part,
+    Text,
+    Value,
+    Where,
+    _unique,
+    key,
+)
+
+AxisName = Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$", max_length=100)]
+AxisValue = Annotated[
+    str,
+    StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*( [A-Za-z0-9._-]+)*$", max_length=200),
+]
+AxisValues = Annotated[list[AxisValue], Field(min_length=1), AfterValidator(_unique)]
+UniqueTexts = Annotated[list[Text], AfterValidator(_unique)]
+Scalar = str | int | float
+
+
+class Steps(Model):
+    """Steps of a command, after those of the cache state."""
+
+    setup: list[Text] = key([], "Before the first run.")
+    prepare: list[Text] = key([], "Before each run.")
+
+
+class Command(Model):
+    """One command of a study."""
+
+    argv: Text = key(MISSING, "The timed command; its {words} are filled in when the cell runs.")
+    stdin: Text | None = key(
+        None, "A file for the command's standard input; its {words} are filled in."
+    )
+    environment: dict[str, str] | None = key(
+        None, "Variables that the command gets in addition to those of vcsbench's environment."
+    )
+    reads: Text | None = key(
+        None,
+        "The kind of subject that the command reads, a file in workflow/vcsbench/subjects. repository: a "
+        "copy of a Subversion repository ({repository}, {url}, {tree}, {last}). dump: a dump file of it "
+        "in the scratch folder ({dump}). tree: its youngest tree, or the directory or archive that it is, "
+        "as files ({source}) or in the command's `store` ({store}, {store_url}), on the cell's "
+        "`filesystem`.",
+    )
+    writes: Text | None = key(
+        None,
+        "The kind of subject that it writes. target: {target}, which is removed before each run, outside "
+        "the timed region. fresh_repository: an empty repository of the cell's format ({fresh}), new for "
+        "each run. working_copy: {working_copy}, on the cell's `filesystem`, in the state of `behind`. "
+        "built_tree: {target}, next to the tree that the command reads.",
+    )
+    targets: Literal["auto", "storage", "scratch"] | None = key(
+        None, "The place that it writes to, instead of the configuration's."
+    )
+    revisions: int | None = key(
+        None,
+        "The last revision of a dump ({last}), of the whole repository; a scaled repository has as much "
+        "less. At most the youngest.",
+        ge=0,
+        lt=1 << 31,
+    )
+    behind: int | None = key(
+        None,
+        "A clean working copy exists before each run, this many revisions behind the youngest; a scaled "
+        "repository has as much less. Default: no working copy.",
+        ge=0,
+        lt=1 << 31,
+    )
+    store: Text | None = key(
+        None,
+        "For `reads: tree`, the store that holds the tree: a file in "
+        "workflow/vcsbench/subjects/tree/stores (git, hg, svn, brz, fossil, pack). Default: a folder of "
+        "files.",
+    )
+    program: Text | None = key(
+        None,
+        "A file in workflow/vcsbench/strategies, which {program} runs with the Python of vcsbench "
+        "({python}).",
+    )
+    needs: list[Text] | None = key(
+        None,
+        "Further requirements: programs, those that set-up builds ({built} is their folder), or Python "
+        "modules, `python3:NAME`. A cell that lacks one is skipped.",
+    )
+    clones: bool | None = key(
+        None, "The command clones files; where the file system cannot, the cell is skipped."
+    )
+    choice: bool | None = key(
+        None, "false for a command that is there to be compared with; advice leaves it out."
+    )
+    until_written: bool | None = key(
+        None,
+        "After each timed run, the duration of a sync of the file system is measured (on_device_s).",
+    )
+    steps: Steps | None = key(None, "Steps of the command, after those of the cache state.")
+    warmup: int | None = key(
+        None, "How many runs do not count, instead of the cache state's number.", ge=0, le=1000
+    )
+    runs: int | None = key(
+        None, "Timed runs per cell and round, instead of the configuration's.", ge=1, le=1000
+    )
+    work: Text = key(
+        MISSING,
+        "How the work of the command is compared; only cells that did the same work are compared. log: "
+        "the revisions and changed paths that svn log prints, and its text. counts: the numbers that "
+        "svnbench prints. tree: the files that the command wrote. dump: the stream that svnadmin dump "
+        "prints, without its UUID. loaded: that of the repository that the command filled. text: any "
+        "other output, equal for all formats and accesses. built: the files and links that the command "
+        "wrote. apart: the files that it wrote, which differ by design; compared where a table names it. "
+        "none: unknown, so no ratio is shown.",
+    )
+    without: list[Text] | None = key(None, "The axes that do not apply to the command.")
+    only: dict[str, Annotated[list[Value], Field(min_length=1)]] | None = key(
+        None, "The values of axes that it is measured with; with others there is no cell of it."
+    )
+    held: dict[str, str] | None = key(
+        None,
+        "As the study's `held`, for this command. `cache: series` runs it several times in a row against "
+        "one server, starting with cold caches (for a command without the axis `cache`).",
+    )
+    caveat: Text | None = key(None, "A sentence that the tables and the report carry.")
+
+
+class Measure(Model):
+    """The command that measures a question."""
+
+    type: Text = key(MISSING, "The command to type.")
+    says: Text = key(MISSING, "Its effect.")
+
+
+class Action(Model):
+    """The command that applies a value."""
+
+    type: Text | None = key(None, "The command to type.")
+    says: Text | None = key(None, "Its effect, and what it does not do.")
+
+
+class Question(Model):
+    """One question of a study's readers."""
+
+    ask: Text = key(MISSING, "The question, in the reader's words.")
+    yes: Text | None = key(
+        None, 'The value of the answer "yes". Without it, the answer is the name of a value.'
+    )
+    between: Annotated[list[Text], Field(min_length=2), AfterValidator(_unique)] | None = key(
+        None, "The values to choose from (default: all)."
+    )
+    against_baseline: bool | None = key(
+        None,
+        "Compare each value only with the baseline of the tables; otherwise with the best value.",
+    )
+    apart: Text | None = key(
+        None,
+        "Print the gain of a plain answer for each value of this axis, for example the access.",
+    )
+    overall: bool | None = key(
+        None,
+        "Answer over all cells: in how many a value is better, and the geometric mean. For a choice that "
+        "covers all cells, for example a build.",
+    )
+    measure: Measure | None = key(
+        None, "The command to type if the grid compares no two of its values."
+    )
+    do: Annotated[dict[str, Action], Field(min_length=1)] | None = key(
+        None, "By value: the command that applies it, and its effect."
+    )
+
+
+class Published(Model):
+    """The published numbers of a study."""
+
+    numbers: Text | Annotated[list[Text], Field(min_length=1)] | dict[str, dict[str, str]] = key(
+        MISSING,
+        "A file in config/published with the axes, and metrics by their names, as columns; or a list of "
+        "files; or, by file, the values of axes that it has no column for.",
+    )
+    findings: list[Text] | None = key(
+        None, "The names of the study's findings in findings.yaml (default: its own).", min_length=1
+    )
+    scale: float = key(
+        MISSING, "The share of the named repositories that the study measured (1: all).", gt=0, le=1
+    )
+    machine: Text = key(MISSING, "The machine of the study, in a line.")
+    rounds: int = key(MISSING, "How often it repeated each measurement.", ge=1, le=10_000)
+
+
+class Compare(Model):
+    """Two values of an axis that a table compares."""
+
+    axis: Text = key(MISSING, "The compared axis.")
+    baseline: Text = key(
+        MISSING,
+        "The value in the numerator; on an axis with `builds`, `formats` or the like, `first` is the "
+        "first of them.",
+    )
+    candidates: Annotated[list[Text], Field(min_length=1)] | Literal["rest"] = key(
+        MISSING, "The values in the denominator, one row each. `rest` is all but the first."
+    )
+    metric: Text | None = key(
+        None,
+        "The metric that is divided (default: elapsed_s). Metrics that count work (device_mib, call_mib, "
+        "read_calls, instructions_m) have no noise if all rounds count the same.",
+    )
+
+
+class Table(Model):
+    """One table of a study."""
+
+    metric: Text | None = key(
+        None, "The metric of the table, by its name in workflow/vcsbench/metrics.py."
+    )
+    reduce: Literal["median", "best", "worst"] | None = key(
+        None,
+        "How the runs of a cell are aggregated, within each round and then over the rounds (default: "
+        "median). The metric defines which of two values is better.",
+    )
+    where: Annotated[Part, Field(min_length=1)] | None = key(
+        None, "The cells of the table: axes with a value or a list of values (default: all)."
+    )
+    over: Text | None = key(
+        None, "An axis whose values are numbers; the table's chart has the metric over them."
+    )
+    each: list[Text] | None = key(
+        None,
+        "For the metric `counts`: the metrics that stand side by side, as `count` in the table's rows or "
+        "columns.",
+        min_length=1,
+    )
+    by: list[Text] | None = key(
+        None,
+        "Columns of the measurements (`run`) or of the published numbers that distinguish rows of the "
+        "table as axes do, and stand in its `rows` or `columns`. Rows that differ in other columns are "
+        "aggregated.",
+    )
+    compare: Compare | None = key(
+        None, "The compared axis: value = 100 * (metric(baseline) / metric(candidate) - 1)."
+    )
+    rows: list[Text] = key(MISSING, "The axes (or `candidate`) down the side of the report's grid.")
+    columns: list[Text] = key(MISSING, "The axes across its top.")
+    published: bool | None = key(None, "false if the published numbers have nothing for the table.")
+
+
+class StudyFile(Model):
+    """The keys of config/studies/<name>.yaml."""
+
+    title: Text = key(MISSING, "The heading of the study's report.")
+    source: Text = key(MISSING, "Where the study comes from and what it ran on.")
+    authors: list[Text] = key([], "Its authors, as they are cited; leave it out if unknown.")
+    date: str = key(
+        "",
+        "When it was published: a year, a month or a day, in quotation marks.",
+        pattern="^[0-9]{4}(-[0-9]{2}){0,2}$",
+    )
+    url: str = key("", "Where it was published.", pattern="^https?://")
+    axes: dict[AxisName, AxisValues | Text] = key(
+        MISSING,
+        "The dimensions of the grid, in the order of a cell's path. Each has its values, or a word for "
+        "names that are defined elsewhere: `repositories`, `servers`, `builds`, `storages`, `filesystems` "
+        "(configuration and config/servers), `storage and filesystems` (with the storage as it is), "
+        "`formats`, `packings` (of the user's repository and others), `commands` (the study's; only such "
+        "an axis, or the axis `command`, selects commands).",
+        min_length=1,
+    )
+    commands: dict[str, Command] = key(
+        {}, "The commands; a study without any has published numbers only."
+    )
+    held: dict[str, str] = key(
+        {},
+        "The value of axes that the study does not have: a format, a packing (unless the repository's "
+        "definition has one), a server configuration.",
+    )
+    block: list[Text] = key(
+        [], "The cells of a round that agree on these axes run next to each other."
+    )
+    noise_class: list[Text] = key(
+        [],
+        "Cells that agree on these axes scatter alike; some of each class are measured twice (`twins`).",
+    )
+    given: UniqueTexts = key(
+        [],
+        "The axes that the reader cannot choose: what is run, on what, by which access. Advice is given "
+        "for each of their values, in this order, and chooses among the values of all other axes.",
+    )
+    questions: Annotated[dict[str, Question], Field(min_length=1)] = key(
+        {},
+        "What readers have to decide, by axis: each is a card at the head of the report, in this order. "
+        "Other choices have a card after them.",
+        validate_default=False,
+    )
+    count_calls: dict[str, Annotated[list[Value], Field(min_length=1)]] | None = key(
+        None,
+        "The cells whose system calls are counted, in a run of their own under strace, by the values of "
+        "axes (`{}`: all). Cells that differ only in the state of caches are counted once.",
+    )
+    ceiling: str = key(
+        "",
+        "An axis with numbers of clients. The throughput of memory copies and of this many sockets on "
+        "this machine is then measured and drawn with the throughput of the study.",
+    )
+    lead: UniqueTexts = key(
+        [],
+        "The tables that come first on the study's page, with their charts; the others follow in their "
+        "order here.",
+    )
+    published: Published | None = key(None, "The published numbers and what they were measured on.")
+    tables: dict[str, Table] = key(
+        MISSING,
+        "The tables, by name; each has a `metric` or compares two values of an axis.",
+        min_length=1,
+    )
+
+
+class Comparison(Model):
+    """The compared sides of a finding."""
+
+    axis: Text | None = key(None, "The compared axis.")
+    baseline: Scalar | None = key(None, "Its value in the numerator.")
+    candidate: Scalar | None = key(None, "Its value in the denominator.")
+    metric: Text | None = key(None, "The metric (default: elapsed_s).")
+    to: Name | None = key(
+        None,
+        "A saved baseline to compare with: elapsed(saved) / elapsed(now); 0.952 is 5 % slower.",
+    )
+
+
+class Expected(Model):
+    """The bounds of a finding."""
+
+    over: Literal["median", "min", "max"] = key(
+        MISSING, "How the values of all cells, or pairs of cells, are aggregated."
+    )
+    at_least: float | None = key(None, "The lower bound.", ge=-1e12, le=1e12)
+    at_most: float | None = key(None, "The upper bound.", ge=-1e12, le=1e12)
+
+
+class Finding(Model):
+    """One finding or expectation."""
+
+    id: str = key(MISSING, "A short name, once in a study.", pattern=NAME)
+    statement: Text = key(MISSING, "The statement, in a sentence.")
+    where: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]] | None = key(
+        None,
+        "The cells of the finding: axes of the study, each with a value or a list of values. An axis that "
+        "is left out (for example the repository) takes all that are measured.",
+    )
+    level: Text | None = key(
+        None,
+        "The metric whose own values are checked, by its name in workflow/vcsbench/metrics.py: elapsed_s "
+        "(seconds), client_cpu_pct (the client's CPU time in per cent of the elapsed), ...",
+    )
+    compare: Comparison | None = key(
+        None,
+        "Instead of `level`: the compared sides. The value is metric(baseline) / metric(candidate): above "
+        "1 the candidate is faster. Needs `axis`, `baseline` and `candidate`, or `to`.",
+    )
+    expect: Expected = key(MISSING, "The bounds: `at_least`, `at_most` or both.")
+    allow_inconclusive: bool | None = key(
+        None, "An expectation only: `check` accepts an inconclusive result."
+    )
+    allow_not_measured: bool | None = key(
+        None, "An expectation only: `check` accepts that nothing of it was measured."
+    )
+
+
+Meanings = dict[str, dict[str, Text]]
+
+
+class Words(Model):
+    """The keys of config/words.yaml."""
+
+    axes: Meanings = key(MISSING, "The meanings of values, by axis.")
+    others: dict[str, Text] = key(MISSING, "The meanings of other words of the reports.")
+
+
+__all__ = ["Finding", "StudyFile", "Where", "Words"]
