@@ -45,9 +45,9 @@ def test_a_number_opens_what_stands_behind_it(page: Path, tmp_path: Path) -> Non
         "Waiting",
         "make show CELL=log/http/ruby/f6/nopack/slow/cold STUDY=fsfs-san-2014",
         "make run-cell CELL=log/http/ruby/f6/pack/slow/cold",
-        'make report STUDY=fsfs-san-2014 ARGS="--forcerun '
+        "make report STUDY=fsfs-san-2014 ARGS='--forcerun "
         "results/cells/fsfs-san-2014/log/http/ruby/f6/nopack/slow/cold/round1.json ",
-        'results/cells/fsfs-san-2014/log/http/ruby/f6/pack/slow/cold/round5.json"',
+        "results/cells/fsfs-san-2014/log/http/ruby/f6/pack/slow/cold/round5.json'",
         "The caches were cleared before a run, by drop_caches.",
         "Measured: +26 %. Published: +306 %, on another machine.",
     ):

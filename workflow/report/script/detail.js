@@ -9,7 +9,7 @@ const COMMANDS = [
 
 // What a run of this study is given.
 function given({ own, study }) {
-  return `${own && `REPO=${quoted(own)} `}STUDY=${study}`;
+  return `${own && `REPO=${quoted(own)} `}STUDY=${quoted(study)}`;
 }
 
 // The rounds of a number's cells, and no others: Snakemake takes the files that are to be made again.
@@ -18,7 +18,8 @@ function anew(known, cells) {
     const rounds = new Set(runsOf(known, cell, "round").map(({ round }) => round));
     return [...rounds].map((round) => quoted(`results/cells/${known.study}/${cell}/round${round}.json`));
   });
-  return `make report ${given(known)} ARGS="--forcerun ${files.join(" ")}"`;
+  // make expands dollar signs in ARGS, and its own shell splits the words.
+  return `make report ${given(known)} ARGS=${quoted(`--forcerun ${files.join(" ")}`.replaceAll("$", "$$$$"))}`;
 }
 
 // As a shell takes it.

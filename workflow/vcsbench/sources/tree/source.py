@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from vcsbench.errors import UserError
 from vcsbench.sources import dumpstream
 from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of, digest_of_file
 from vcsbench.sources.tree import unpack
 from vcsbench.sources.tree.nodes import Nodes
+from vcsbench.sources.tree.unpack import shown_path
 from vcsbench.treefiles import entries
 
 TRUNK = "trunk"
@@ -24,6 +28,25 @@ REVISIONS = 1
 DATE = b"2000-01-01T00:00:00.000000Z"
 # Of a repository's size against its tree's, and of an unpacked archive against a packed one.
 REPOSITORY_FACTOR, PACKED_FACTOR = 0.5, 4
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn the system's errors about files below a path into UserError; those of writing pass."""
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
+        raise _unreadable(path, error) from error
+    except OSError as error:
+        if error.errno not in (errno.ENAMETOOLONG, errno.ELOOP, errno.EIO, errno.ESTALE):
+            raise
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> UserError:
+    name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(path)
+    name = name if len(name) <= 200 else f"{name[:197]}..."
+    return UserError(f"{shown_path(Path(name))}: cannot be read: {error.strerror}.")
 
 
 class _Tree(Source):
@@ -49,13 +72,16 @@ class _Tree(Source):
         return TRUNK
 
     @contextmanager
-    def _open(self) -> Iterator[Path]:
+    def _open(self, counts: Counter[str]) -> Iterator[Path]:
+        """Yield the folder of the tree; add to `counts` what it lacks."""
         yield self._path
 
     def write(self, out: BinaryIO) -> Facts:
-        """The tree as revision 1."""
-        with self._open() as root:
+        """Write the tree as revision 1."""
+        counts = Counter[str]()
+        with _readable(self._path), self._open(counts) as root:
             nodes = Nodes(root, TRUNK.encode())
+            nodes.changed = counts
             identity = str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))
             out.write(dumpstream.header(identity))
             for number in range(REVISIONS + 1):
@@ -72,12 +98,13 @@ class DirectorySource(_Tree):
     kind = "directory"
 
     def identity(self) -> str:
-        """From the name, size, mode and time of all that is in it."""
+        """Return a digest of the names, sizes, modes and times of everything in it."""
         self.check()
-        said = [
-            (os.path.relpath(path, self._path), s.st_mode, s.st_size, s.st_mtime_ns)
-            for path, s in entries(self._path)
-        ]
+        with _readable(self._path):
+            said = [
+                (os.path.relpath(path, self._path), s.st_mode, s.st_size, s.st_mtime_ns)
+                for path, s in entries(self._path)
+            ]
         return digest_of("directory", self._path.resolve(), said)
 
     def check(self) -> None:
@@ -90,15 +117,18 @@ class DirectorySource(_Tree):
 
     @cached_property
     def _estimate(self) -> Estimate:
-        """From what is in it."""
-        found = [s.st_size for _, s in entries(self._path)]
+        """Estimate from the sizes of its files."""
+        with _readable(self._path):
+            found = [s.st_size for _, s in entries(self._path)]
         total = sum(found)
         return Estimate(REVISIONS, int(total * REPOSITORY_FACTOR), len(found), total)
 
 
 class ArchiveSource(_Tree):
-    """An archive: .tar, .tar.gz, .tar.xz, .tar.zst or .zip, told by its first bytes. A folder in which all of
-    it lies is left out."""
+    """An archive: .tar, .tar.gz, .tar.xz, .tar.zst or .zip, recognised by its first bytes.
+
+    A single folder at its top is left out.
+    """
 
     kind = "archive"
 
@@ -122,6 +152,6 @@ class ArchiveSource(_Tree):
         return Estimate(REVISIONS, int(total * REPOSITORY_FACTOR), tree_bytes=total)
 
     @contextmanager
-    def _open(self) -> Iterator[Path]:
+    def _open(self, counts: Counter[str]) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="vcsbench-archive-") as folder:
-            yield unpack.unpack(self._path, Path(folder))
+            yield unpack.unpack(self._path, Path(folder), counts)

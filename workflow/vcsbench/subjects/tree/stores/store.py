@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -60,7 +61,10 @@ class Store:
 
 
 def copy(source: Path, path: Path, without: Collection[str] = ()) -> None:
-    """Copy a tree: contents, modes, times, links of both kinds; at its top without some names."""
+    """Copy a tree: contents, modes, times, links of both kinds; at its top without some names.
+
+    Pipes, devices and sockets are left out.
+    """
     seen: Tracked = {}
 
     def of_file(one: str, other: str) -> str:
@@ -72,6 +76,14 @@ def copy(source: Path, path: Path, without: Collection[str] = ()) -> None:
         return other
 
     def left(folder: str, names: list[str]) -> list[str]:
-        return [name for name in names if Path(folder) == source and name in without]
+        at_top = Path(folder) == source
+        return [
+            name
+            for name in names
+            if (at_top and name in without) or is_special(os.path.join(folder, name))
+        ]
+
+    def is_special(file: str) -> bool:
+        return stat.S_IFMT(os.lstat(file).st_mode) not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
 
     shutil.copytree(source, path, symlinks=True, copy_function=of_file, ignore=left)
