@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
+import os
 import shutil
+import subprocess
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -221,10 +224,10 @@ def test_what_is_no_archive_or_is_not_there_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("here", "said"),
     [
-        ({**HERE, "commit": "b" * 40}, "is of vcsbench 0.1.0, commit bbbbbbbbbbbb,"),
-        ({**HERE, "vcsbench": "0.2.0"}, "is of vcsbench 0.2.0, commit aaaaaaaaaaaa,"),
-        ({**HERE, "changed": ["Snakefile"]}, "commit aaaaaaaaaaaa with changes,"),
-        ({**HERE, "commit": ""}, "is of vcsbench 0.1.0, of no commit that is known,"),
+        ({**HERE, "commit": "b" * 40}, "is of vcsbench 0.1.0, commit bbbbbbbbbbbb"),
+        ({**HERE, "vcsbench": "0.2.0"}, "is of vcsbench 0.2.0, commit aaaaaaaaaaaa"),
+        ({**HERE, "changed": ["Snakefile"]}, "commit aaaaaaaaaaaa with changes"),
+        ({**HERE, "commit": ""}, "is of vcsbench 0.1.0, of no commit that is known"),
     ],
 )
 def test_another_vcsbench_is_said(
@@ -247,3 +250,130 @@ def test_what_a_checkout_of_another_layout_packed_is_no_traceback(
     monkeypatch.chdir(tmp_path)
     assert opening.main([str(archive)]) == 1
     assert "this vcsbench cannot show what is in it" in capsys.readouterr().err
+
+
+def packed_again(members: dict[str, bytes], path: Path, **more: Any) -> Path:
+    """A bundle of other files, with a manifest that fits them."""
+    prefix = f"{bundle.INSIDE}/"
+    manifest = json.loads(members.pop(bundle.MANIFEST)) | more
+    manifest["files"] = {
+        name.removeprefix(prefix): {"bytes": len(c), "sha256": hashlib.sha256(c).hexdigest()}
+        for name, c in members.items()
+    }
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in {bundle.MANIFEST: json.dumps(manifest).encode(), **members}.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def members_of(packed: Path) -> dict[str, bytes]:
+    with tarfile.open(packed) as archive:
+        return {m.name: archive.extractfile(m).read() for m in archive}  # type: ignore[union-attr]
+
+
+def at(name: str) -> str:
+    return f"{bundle.INSIDE}/{name}"
+
+
+LAUGHS = b"a: &a [x, x]\n" + b"".join(
+    b"%c: &%c [*%c, *%c]\n" % (n + 1, n + 1, n, n) for n in range(97, 122)
+)
+STRANGE: dict[str, tuple[dict[str, bytes], dict[str, Any]]] = {
+    "deep page": ({f"results/page/{STUDY}.json": b"[" * 100_000}, {}),
+    "deep manifest": ({}, {"vcsbench": "x"}),
+    "aliases": ({f"config/studies/{STUDY}.yaml": LAUGHS}, {}),
+    "deep yaml": ({f"config/studies/{STUDY}.yaml": b"[" * 1000}, {}),
+    "large yaml": ({"config/published/findings.yaml": b"# " + bytes(2**20)}, {}),
+    "wide csv": ({"results/grid/x.csv": b"," * 50_000 + b"\n" * 50_000}, {}),
+    "cell with a command": ({"results/grid/x.csv": b"cell\nlog/svn/x$(touch RAN)/f7\n"}, {}),
+    "cell that leaves": ({f"results/measurements/{STUDY}.csv": b"cell,round\n../../x,1\n"}, {}),
+    "baseline that leaves": (
+        {f"results/page/{STUDY}.json": b'{"order": {}, "baselines": ["../../x"]}'},
+        {},
+    ),
+    "no studies": ({}, {"studies": []}),
+    "study that leaves": ({}, {"studies": ["../x"]}),
+    "control characters": ({}, {"layout": 2, "vcsbench": "\x1b]0;title\x07\x1b[2J"}),
+    "name with control characters": ({"results/\x1b[2J.csv": b"x"}, {}),
+    "name in another folder": ({"again/x.html": b"x"}, {}),
+    "name with a dot": ({"results/.hidden": b"x"}, {}),
+    "large": ({"results/grid/x.txt": bytes(70 * 2**20)}, {}),
+}
+
+
+@pytest.mark.parametrize("case", STRANGE)
+def test_opening_strange_bundle_is_one_sentence_and_leaves_nothing(
+    case: str,
+    packed: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    files, more = STRANGE[case]
+    members = members_of(packed) | {at(name): content for name, content in files.items()}
+    if case == "deep manifest":
+        archive = changed(
+            packed,
+            tmp_path / "a.tar.gz",
+            lambda m: m.update({bundle.MANIFEST: b'{"files":' * 50_000}),
+        )
+    else:
+        archive = packed_again(members, tmp_path / "a.tar.gz", **more)
+    monkeypatch.chdir(tmp_path)
+    assert opening.main([archive.name]) == 1
+    said = capsys.readouterr()
+    assert not said.out and said.err.count("\n") == 1 and said.err.strip().isprintable()
+    assert os.listdir(tmp_path) == ["a.tar.gz"]
+
+
+def test_opening_sparse_member_is_refused(packed: Path, tmp_path: Path) -> None:
+    plain = bytearray(gzip.decompress(packed.read_bytes()))
+    second = plain.index(b"vcsbench-bundle/", 512)
+    plain[second + 156 : second + 157] = b"S"
+    plain[second + 148 : second + 156] = b" " * 8
+    plain[second + 148 : second + 155] = b"%06o\0" % sum(plain[second : second + 512])
+    archive = tmp_path / "a.tar.gz"
+    archive.write_bytes(gzip.compress(bytes(plain)))
+    assert "sparse" in refusal(archive, tmp_path)
+
+
+def test_opening_pages_of_a_stranger_have_another_ending(
+    packed: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    members = members_of(packed)
+    page, provenance = f"reports/{STUDY}.html", f"results/provenance/{STUDY}.json"
+    members[at(page)] = b"<script>alert(1)</script>"
+    members[at(provenance)] = json.dumps(
+        {**HERE, "vcsbench": "\x1b[2J\n9", "commit": "\x9b2J"}
+    ).encode()
+    archive = packed_again(members, tmp_path / "a.tar.gz")
+    monkeypatch.chdir(tmp_path)
+    assert opening.main([archive.name]) == 0
+    said = capsys.readouterr().out
+    assert said.replace("\n", "").isprintable()
+    assert f"{page}.theirs is a stranger's page" in said
+    pages = {str(path.relative_to("opened/a")) for path in Path("opened/a").rglob("*.html")}
+    assert pages == {f"again/{STUDY}.html", "again/index.html"}
+    for made in pages:
+        assert b"Content-Security-Policy" in (Path("opened/a") / made).read_bytes()
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="no node here (Debian: nodejs)")
+def test_page_command_pasted_into_a_shell_runs_nothing_of_a_cell_name(tmp_path: Path) -> None:
+    script = (Path(opening.__file__).parents[2] / "report/script/detail.js").read_text()
+    functions = script[script.index("// What a run of") : script.index("async function unpacked")]
+    cells = ["x$(touch A)", "x'$(touch B)'", "x`touch C`", "x\ntouch D\n", 'x"; touch E; "']
+    cells.append("x$(shell touch F)")
+    node = (
+        f"const runsOf = () => [{{ round: 1 }}];\n{functions}\n"
+        f"console.log(anew({{ own: '$(touch G)', study: 's' }}, {json.dumps(cells)}));"
+    )
+    line = subprocess.run(["node", "-e", node], capture_output=True, text=True, check=True).stdout
+    (tmp_path / "Makefile").write_text("report:\n\t@printf '%s\\0' $(subst $(nl), ,$(ARGS))\n")
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path)
+    assert os.listdir(tmp_path) == ["Makefile"], done.stderr

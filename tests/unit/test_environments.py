@@ -17,7 +17,7 @@ ENVIRONMENTS = sorted(path.name for path in (ROOT / "envs").glob("*.yaml"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 # The names that differ.
-CONDA_NAMES = {"snakemake": "snakemake-minimal", "backports-tarfile": "backports.tarfile"}
+CONDA_NAMES = {"snakemake": "snakemake-minimal"}
 # Where conda has another version than pyproject.toml: the newest that its public recipes show.
 CONDA_HAS = {
     "snakemake": "9.27.0",

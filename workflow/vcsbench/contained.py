@@ -91,7 +91,7 @@ class ContainedFolder:
         with self._open(parts):
             pass
 
-    def add_file(self, parts: Parts, chunks: Iterable[bytes], *, executable: bool = False) -> None:
+    def add_file(self, parts: Parts, chunks: Iterable[bytes], *, mode: int = 0o644) -> None:
         """Create a file from its chunks. A file of the same name is replaced, as tar does."""
         self._count(MEMBER_BYTES, 1)
         if not parts or parts in self._links:
@@ -104,7 +104,7 @@ class ContainedFolder:
                     self._count(len(chunk), 0)
                     out.write(chunk)
                 # The umask of the caller and the set-uid bits of the archive take no part.
-                os.fchmod(out.fileno(), 0o755 if executable else 0o644)
+                os.fchmod(out.fileno(), mode)
 
     def add_link(self, parts: Parts, target: bytes) -> None:
         """Remember a symbolic link, which close() creates."""

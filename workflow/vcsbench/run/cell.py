@@ -131,7 +131,7 @@ def fail(sentence: str, others: bool = True) -> int:
     # The log may lie on the disk that is full.
     for file in (sys.stderr, *[sys.stdout] * ends):
         with suppress(OSError):
-            print(sentence, file=file, flush=True)
+            print(printable(sentence), file=file, flush=True)
     if ends:
         stop_workflow()
     return 1

@@ -94,7 +94,7 @@ def _untar(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None
     with opened(path) as file:
         for member in tarstream.read_members(file):
             parts = split_name(member.name)
-            executable = bool(member.mode & stat.S_IXUSR)
+            mode = _mode(member.mode)
             if member.kind == tarstream.SPECIAL:
                 contained.count_left_out()
                 special.add(parts)
@@ -104,7 +104,7 @@ def _untar(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None
             elif member.kind == tarstream.LINK:
                 contained.add_link(parts, member.target)
             elif member.kind == tarstream.FILE:
-                contained.add_file(parts, member.content, executable=executable)
+                contained.add_file(parts, member.content, mode=mode)
             elif (first := split_name(member.target)) in special:
                 counts[LEFT_OUT] += 1
             else:
@@ -130,7 +130,12 @@ def _unzip(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None
                 contained.add_link(parts, _target(archive, member))
             else:
                 chunks = _chunks(archive, member)
-                contained.add_file(parts, chunks, executable=bool(mode & stat.S_IXUSR))
+                contained.add_file(parts, chunks, mode=_mode(mode))
+
+
+def _mode(mode: int) -> int:
+    """Return the mode of a file: only the right to execute is kept."""
+    return 0o755 if mode & stat.S_IXUSR else 0o644
 
 
 def _target(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
