@@ -68,3 +68,7 @@ def test_parse_number_accepts_only_decimals_up_to_limit(text, number):
 )
 def test_printable_escapes_control_characters(text, shown):
     assert printable(text) == shown
+
+
+def test_printable_half_a_character_is_escaped() -> None:
+    assert printable("a\ud800b") == "a\\ud800b"

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from vcsbench.errors import UserError
+from vcsbench.external import printable
 from vcsbench.run import bundle, opening
 from vcsbench.sources.tree import unpack
 
@@ -148,7 +149,7 @@ def run_fuzz(count: int, folder: Path) -> Counter[str]:
             except UserError as error:
                 message = str(error)
                 counts[f"{reader} refused"] += 1
-                if not message.isprintable() or (reader == "bundle" and os.listdir(target)):
+                if printable(message) != message or (reader == "bundle" and os.listdir(target)):
                     pytest.fail(f"{reader} {number}: {message!r}")
             shutil.rmtree(target)
             assert os.listdir(folder / "outside") == []

@@ -17,6 +17,9 @@ from vcsbench.errors import UserError
 SMALL_FILE = 1 << 16
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
+# Half of a character, as JSON can have it. U+DC80 to U+DCFF stand for bytes that are not UTF-8.
+_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+
 
 def open_regular(path: str | Path, *, follow_links: bool = True, flags: int = os.O_RDONLY) -> int:
     """Open a regular file and return its descriptor.
@@ -71,5 +74,6 @@ def printable(text: str | bytes) -> str:
     """Return text that is safe to print on a terminal: control characters are shown as \\x1b."""
     if isinstance(text, bytes):
         text = text.decode(errors="backslashreplace")
+    text = _SURROGATE.sub(lambda found: ascii(found[0])[1:-1], text)
     text = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
     return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
