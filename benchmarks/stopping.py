@@ -30,7 +30,7 @@ def by_width(measured: Measured, pairs: Pairs) -> Measured:
     """With rounds of a block left out once its intervals are narrow: the rule looks at nothing else."""
     rounds = first_rounds(measured)
     going = set(rounds)
-    for number in range(USUAL.enough_rounds, measured.logs.shape[1]):
+    for number in range(USUAL.min_rounds, measured.logs.shape[1]):
         wide = set()
         for (one, _), found in zip(pairs, judged(so_far(measured, rounds), pairs)[1], strict=True):
             if math.log(found.high / found.low) > 2 * HALF_WIDTH:
@@ -60,7 +60,7 @@ def by_minutes(measured: Measured, pairs: Pairs) -> Measured:
 
 def first_rounds(measured: Measured) -> dict[str, int]:
     """What each block has before anything is decided."""
-    return dict.fromkeys((key[0] for key in measured.keys), USUAL.enough_rounds)
+    return dict.fromkeys((key[0] for key in measured.keys), USUAL.min_rounds)
 
 
 def so_far(measured: Measured, rounds: Mapping[str, int]) -> Measured:

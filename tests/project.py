@@ -51,7 +51,7 @@ class Project:
             "studies": ["fsfs-san-2014"],
             "storages": {"disk": str(self.path / "storage")},
             "scratch": str(self.path / "scratch"),
-            "twins": 0,
+            "duplicates": 0,
             "runs": 1,
         }
         self.config.write_text(yaml.safe_dump({**base, **keys}, sort_keys=False))

@@ -18,6 +18,6 @@ DEFAULT = ROOT / "config" / "config.yaml"
 def study_grid(study: str, *include: dict[str, Any], **over: Any) -> tuple[Here, list[Cell]]:
     """What there is here, and the cells, none of them skipped."""
     grid = {"grid": {study: {"include": list(include)}}} if include else {}
-    raw = merge(read_yaml(DEFAULT), {"studies": [study], "twins": 0, **grid, **over})
+    raw = merge(read_yaml(DEFAULT), {"studies": [study], "duplicates": 0, **grid, **over})
     here = open_here(raw, ROOT, [DEFAULT])
     return here, make_grid(here, here.config.studies[study], lambda axes: "")

@@ -37,7 +37,7 @@ def jobs(part: dict[str, Any], rounds: int = 2) -> Jobs:
         "studies": [STUDY],
         "grid": {STUDY: {"include": [copy.deepcopy(part)]}},
         "rounds": rounds,
-        "twins": 0,
+        "duplicates": 0,
         "minutes": None,
     }
     house = House(merge(read_yaml(DEFAULT), over), ROOT, [DEFAULT])

@@ -336,7 +336,9 @@ def test_what_twins_differ_by_is_a_part_of_the_error():
 def test_what_is_worth_noting_decides_between_none_shown_and_noise():
     frame = measured(factors(), noise=0.02, **ONE, ra=["svn"])
     for notable, call in ((10, NOT_SHOWN), (1, TOO_NOISY)):
-        (item,) = advise(frame, terms(ORDER, limits=Limits(notable_pct=notable)))["recommendations"]
+        (item,) = advise(frame, terms(ORDER, limits=Limits(min_effect_pct=notable)))[
+            "recommendations"
+        ]
         assert item["choose"] == call
     assert said_of(item, "format") == "format: too noisy to tell f6 from f7."
 
@@ -359,7 +361,7 @@ def test_comparisons_of_a_block_are_one_family():
         ([comparison(1.0) for _ in range(30)], TOO_NOISY),
         ([comparison(1.0, NOT_SHOWN) for _ in range(30)], "faster"),  # called by tables
     ):
-        made = called([one, *others], noise, terms(ORDER, limits=Limits(notable_pct=5)))
+        made = called([one, *others], noise, terms(ORDER, limits=Limits(min_effect_pct=5)))
         assert made[0].call == call
 
 

@@ -96,7 +96,7 @@ def test_where_runs_scatter_much_a_larger_difference_is_worth_rounds(
     row = {"command": "log", "baseline": "f6", "candidate": "f7", "ratio": 1.0, "call": TOO_NOISY}
     row |= {"n": 5, "error": 0.06, "degrees": 60, "twin_sd": 0.0, "within": 1.2}
     compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
-    limits = Limits(notable_pct=10, notable_noisy_pct=wide).on_machine(scatter)
+    limits = Limits(min_effect_pct=10, min_effect_pct_if_noisy=wide).on_machine(scatter)
     terms = Terms({"t": {"compare": compare}}, {}, ["command"], limits)
     spent = Spent(blocks={"log": OfBlock(rounds=5, seconds=5, waiting_s=0)})
     narrow = math.log1p(pct / 100) / (t_quantile(60, 1 - EACH) + t_quantile(60, 1 - 2 * ALIKE))
@@ -111,7 +111,7 @@ def test_findings_steer_where_rounds_go_and_keep_no_run_going() -> None:
         for name in ("log", "export")
     ]
     compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
-    terms = Terms({"t": {"compare": compare}}, {}, ["command"], Limits(notable_pct=10))
+    terms = Terms({"t": {"compare": compare}}, {}, ["command"], Limits(min_effect_pct=10))
     blocks = {name: OfBlock(rounds=5, seconds=50, waiting_s=0) for name in ("log", "export")}
     steering = [one("export", 9, "")] * 4
     table = pd.DataFrame(rows)

@@ -11,7 +11,7 @@ from vcsbench.compare.decisions import Limits
 from vcsbench.compare.family import ALIKE, EACH
 from vcsbench.compare.intervals import t_quantile
 
-LIMITS = Limits(notable_pct=10)
+LIMITS = Limits(min_effect_pct=10)
 DEGREES = 60
 
 
@@ -43,6 +43,6 @@ def test_four_times_the_rounds_halve_the_error() -> None:
 
 
 def test_fewer_than_enough_rounds_settle_nothing_and_unknown_noise_never_does() -> None:
-    assert wanted(3.0, 0.001, n=2) == LIMITS.enough_rounds
-    assert wanted(3.0, math.nan, n=1) == LIMITS.enough_rounds
+    assert wanted(3.0, 0.001, n=2) == LIMITS.min_rounds
+    assert wanted(3.0, math.nan, n=1) == LIMITS.min_rounds
     assert wanted(3.0, 0.001, twin_sd=math.nan) == math.inf

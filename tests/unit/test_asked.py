@@ -20,7 +20,7 @@ RATIOS = [2.0, 2.1, 1.9, 2.05, 1.95, 2.0]
 def wants(*findings: dict[str, Any], commands: tuple[str, ...] = ("log",)) -> list[Comparison]:
     frame = measured(RATIOS, commands)
     order = {axis: sorted(set(frame[axis])) for axis in AXES}
-    return asked(findings, frame, Terms({}, order, ["command"], Limits(enough_rounds=5)))
+    return asked(findings, frame, Terms({}, order, ["command"], Limits(min_rounds=5)))
 
 
 def test_a_finding_wants_rounds_until_its_interval_crosses_no_bound() -> None:

@@ -53,8 +53,8 @@ def test_where_runs_scatter_much_it_says_what_is_worth_noting_here() -> None:
     found = bought(told(*noisy, scatter=0.12))
     assert found and found.sentences[:2] == [
         "4 of 5 comparisons are answered: 1 differ, 3 show no difference of 15 %; 1 are too noisy to say.",
-        "Runs of a cell scatter by 13 % here, more than 8 %: so 15 % is worth noting (notable_noisy_pct), "
-        "and not 10 %; 1 of the 3 show no difference of 10 % either.",
+        "Runs of a cell scatter by 13 % here, more than 8 %: so 15 % is worth noting "
+        "(min_effect_pct_if_noisy), and not 10 %; 1 of the 3 show no difference of 10 % either.",
     ]
     assert found.sentences[-1].endswith("would tell all of these at 15 %.")
     quiet = bought(told(*noisy, scatter=0.07))

@@ -243,10 +243,10 @@ def test_servers_of_vcsbench_are_known_by_their_marker_or_their_place(tmp_path: 
 
 
 def test_published_cold_runs_do_not_touch_the_client() -> None:
-    for cold_client in (False, True):
-        here: Any = SimpleNamespace(config={"cold_client": cold_client})
+    for skip_client_warmup in (False, True):
+        here: Any = SimpleNamespace(config={"skip_client_warmup": skip_client_warmup})
         steps = AXIS.part("cold", here)["state"]["prepare"]
-        assert ("touch-client" in steps) is not cold_client
+        assert ("touch-client" in steps) is not skip_client_warmup
 
 
 def test_each_cold_run_clears_caches_with_the_server_ended() -> None:

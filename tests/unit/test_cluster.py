@@ -92,7 +92,7 @@ def test_another_cell_of_one_share_is_nothing_to_the_other(tmp_path: Path) -> No
     before = [run.digest(number) for number in (1, 2)]
     blocks = {block: share for (_, block), share in run.shares.items()}
     more = {**PART, "command": "null-export", "cache": "hot-os"}
-    after = cluster(tmp_path, grid={STUDY: {"include": [PART, more]}}, twins=1)
+    after = cluster(tmp_path, grid={STUDY: {"include": [PART, more]}}, duplicates=1)
     changed = {share for (_, b), share in after.shares.items() if b not in blocks}
     assert len(changed) == 1
     for number in (1, 2):

@@ -66,12 +66,12 @@ def test_all_studies_are_the_published_ones_with_a_grid(tmp_path: Path) -> None:
 
 
 def test_studies_may_be_named_for_a_repository_and_otherwise(tmp_path: Path) -> None:
-    both = {"repository": ["own-repository"], "otherwise": ["fsfs-ssd-2014"]}
+    both = {"repository": ["own-repository"], "default": ["fsfs-ssd-2014"]}
     assert list(configured(tmp_path, studies=both).studies) == ["fsfs-ssd-2014"]
     own = configured(tmp_path, studies=both, repository="/srv/svn")
     assert own["studies"] == list(own.studies) == ["own-repository"] and own.minutes == 15
     one = {**read_yaml(DEFAULT), "studies": {"repository": ["own-repository"]}}
-    with pytest.raises(UserError, match=r"`studies.*otherwise"):
+    with pytest.raises(UserError, match=r"`studies.*default"):
         load_config(one, ROOT, [DEFAULT])
     assert "`studies" in sentence(tmp_path, studies={"own": ["builds"]})
 

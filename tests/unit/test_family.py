@@ -67,7 +67,7 @@ def test_what_the_two_differ_by_at_most_is_what_would_be_no_difference():
     found = estimate(0.02, 0.05, 9)
     within = table_of(found)["within"][0]
     for factor, word in ((1.001, "no difference shown"), (0.999, "too noisy to say")):
-        limits = Limits(notable_pct=100 * (1 + (within - 1) * factor - 1))
+        limits = Limits(min_effect_pct=100 * (1 + (within - 1) * factor - 1))
         assert call_all([found], True, WORDS, limits) == [word]
 
 
@@ -124,8 +124,8 @@ def test_ratios_without_any_spread():
 def test_how_many_rounds_are_enough_is_a_limit():
     three = [estimate(0.2, n=3)]
     assert call_all(three, True, WORDS, USUAL) == ["too noisy to say"]
-    assert call_all(three, True, WORDS, Limits(enough_rounds=3)) == ["faster"]
-    assert call_all([estimate(0.2, n=5)], True, WORDS, Limits(enough_rounds=6)) != ["faster"]
+    assert call_all(three, True, WORDS, Limits(min_rounds=3)) == ["faster"]
+    assert call_all([estimate(0.2, n=5)], True, WORDS, Limits(min_rounds=6)) != ["faster"]
 
 
 def test_the_words_are_the_metrics():

@@ -108,7 +108,7 @@ def test_what_noise_hides() -> None:
 
 
 def test_on_a_noisy_machine_it_is_said_what_is_worth_noting_there() -> None:
-    limits = Limits(notable_pct=10, notable_noisy_pct=15)
+    limits = Limits(min_effect_pct=10, min_effect_pct_if_noisy=15)
     few, many = power.rounds_for(0.11, 15), power.rounds_for(0.11, 10)
     assert power.rounds_said(0.11, limits) == (
         f"10 % differences take some {many} rounds, 15 % ones (what counts where runs scatter by more than "

@@ -38,7 +38,7 @@ def here(*include: dict[str, Any], exclude: Any = (), **over: Any) -> Here:
 
 def cells(*include: dict[str, Any], **over: Any) -> list[Cell]:
     """The cells without twins, unless `over` wants them."""
-    made = here(*include, **{"twins": 0, **over})
+    made = here(*include, **{"duplicates": 0, **over})
     return make_grid(made, made.config.studies[STUDY], lambda axes: "")
 
 

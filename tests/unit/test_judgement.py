@@ -218,13 +218,13 @@ def test_what_is_written_may_be_warm_as_well() -> None:
 
 def test_another_threshold_judges_otherwise() -> None:
     assert judged("cold", resident_before=0.2) == ["warm"]
-    assert judged("cold", {"cold_resident_share": 0.3}, resident_before=0.2) == []
-    assert judged("hot-svn", {"steal_pct": 9}, steal_s=1.0, steal_pct=8.0) == []
+    assert judged("cold", {"max_resident_share_cold": 0.3}, resident_before=0.2) == []
+    assert judged("hot-svn", {"max_steal_pct": 9}, steal_s=1.0, steal_pct=8.0) == []
 
 
 def test_thresholds_pass_through_a_command_line() -> None:
-    text = pack({"steal_pct": 7.5})
-    assert " " not in text and unpack(text) == {**THRESHOLDS, "steal_pct": 7.5}
+    text = pack({"max_steal_pct": 7.5})
+    assert " " not in text and unpack(text) == {**THRESHOLDS, "max_steal_pct": 7.5}
 
 
 def test_every_threshold_is_documented_and_every_documented_one_exists() -> None:
@@ -236,27 +236,29 @@ def test_every_threshold_is_documented_and_every_documented_one_exists() -> None
 def test_each_threshold_counts() -> None:
     """Raised or lowered far enough, each takes a flag away that stood with the others as they are."""
     over = {
-        "clock_floor_s": ("", {"elapsed_s": 0.5}),
-        "clock_share": ("", {"elapsed_s": 0.5}),
-        "cold_resident_share": ("cold", {"resident_before": 0.2, "resident_after_bytes": 0}),
-        "cold_reads_share": ("cold", {"server_read_bytes": 2 * MIB, "resident_after_bytes": 0}),
-        "cold_foreign_share": ("cold", {"resident_after_bytes": 90 * MIB}),
-        "hot_read_share": ("hot-svn", {"server_read_bytes": 9 * MIB}),
-        "hot_svn_reads_share": ("hot-svn", {"server_rchar": 20 * MIB}),
-        "read_floor_mib": ("hot-svn", {"server_rchar": 20 * MIB}),
-        "memory_available_mib": ("", {"memory_available_bytes": 0}),
-        "memory_pressure_pct": ("", {"memory_pressure_pct": 50}),
-        "io_pressure_pct": ("hot-svn", {"io_pressure_pct": 50}),
-        "others_read_mib": ("", {"device_read_bytes": 90 * MIB}),
-        "others_cpu_pct": ("", {"others_cpu_pct": 50, "others_cpu_s": 1}),
-        "steal_pct": ("", {"steal_pct": 50, "steal_s": 1}),
-        "cpu_floor_s": ("", {"steal_pct": 50, "steal_s": 1}),
+        "min_clock_gap_s": ("", {"elapsed_s": 0.5}),
+        "max_clock_gap_share": ("", {"elapsed_s": 0.5}),
+        "max_resident_share_cold": ("cold", {"resident_before": 0.2, "resident_after_bytes": 0}),
+        "min_read_share_cold": ("cold", {"server_read_bytes": 2 * MIB, "resident_after_bytes": 0}),
+        "max_foreign_share_cold": ("cold", {"resident_after_bytes": 90 * MIB}),
+        "max_read_share_hot": ("hot-svn", {"server_read_bytes": 9 * MIB}),
+        "max_read_share_hot_svn": ("hot-svn", {"server_rchar": 20 * MIB}),
+        "ignore_below_mib": ("hot-svn", {"server_rchar": 20 * MIB}),
+        "min_memory_available_mib": ("", {"memory_available_bytes": 0}),
+        "max_memory_pressure_pct": ("", {"memory_pressure_pct": 50}),
+        "max_io_pressure_pct": ("hot-svn", {"io_pressure_pct": 50}),
+        "max_others_read_mib": ("", {"device_read_bytes": 90 * MIB}),
+        "max_others_cpu_pct": ("", {"others_cpu_pct": 50, "others_cpu_s": 1}),
+        "max_steal_pct": ("", {"steal_pct": 50, "steal_s": 1}),
+        "ignore_below_cpu_s": ("", {"steal_pct": 50, "steal_s": 1}),
     }
     # The measurements judge by these, and what compares them.
-    of_the_times = {"saturated_share", "short_s", "enough_rounds"}
+    of_the_times = {"max_cpu_share", "min_run_s", "min_rounds"}
     assert set(over) == set(THRESHOLDS) - of_the_times
     for name, (cache, seen) in over.items():
-        lenient = {name: 0 if name in ("cold_reads_share", "memory_available_mib") else 1000.0}
+        lenient = {
+            name: 0 if name in ("min_read_share_cold", "min_memory_available_mib") else 1000.0
+        }
         assert len(judged(cache, lenient, **seen)) < len(judged(cache, **seen)), name
 
 
@@ -283,5 +285,10 @@ def test_the_table_of_flags_in_the_docs_is_that_of_the_code() -> None:
         for word in (*JUDGED, "environment", "saturated", "short")
     }
     named = set(re.findall(r"`(\w+)`", text))
-    other = {"memory_pressure_pct", "io_pressure_pct", "others_cpu_pct", "steal_pct"}
-    assert set(THRESHOLDS) - other - {"enough_rounds"} <= named
+    other = {
+        "max_memory_pressure_pct",
+        "max_io_pressure_pct",
+        "max_others_cpu_pct",
+        "max_steal_pct",
+    }
+    assert set(THRESHOLDS) - other - {"min_rounds"} <= named

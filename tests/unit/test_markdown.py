@@ -93,8 +93,8 @@ def test_marks_are_explained_where_they_stand():
     assert "| svn | +100 | +100 | +100\N{DAGGER} | +100\N{DOUBLE DAGGER} |" in text
     assert "\N{DAGGER} a run is more than 10 %" in text
     assert "\N{DOUBLE DAGGER} a run is more than 20 %" in text
-    assert "fewer rounds than the threshold `enough_rounds`" not in text
-    assert "fewer rounds than the threshold `enough_rounds`" in markdown_of(
+    assert "fewer rounds than the threshold `min_rounds`" not in text
+    assert "fewer rounds than the threshold `min_rounds`" in markdown_of(
         FORMATS, frame_of(rounds=3)
     )
 

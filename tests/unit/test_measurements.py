@@ -144,9 +144,9 @@ def test_a_changed_threshold_judges_what_was_measured_anew(tmp_path):
     edit(study.context(CELL, 1), lambda c: c["runs"][0]["certificate"].update(resident_before=0.2))
     axes, grid = read_grid(study.grid)
     flagged = {
-        share: collect(axes, grid, 1, study.exports, tmp_path, {"cold_resident_share": share}).runs[
-            0
-        ]["flags"]
+        share: collect(
+            axes, grid, 1, study.exports, tmp_path, {"max_resident_share_cold": share}
+        ).runs[0]["flags"]
         for share in (0.1, 0.3)
     }
     assert flagged == {0.1: ["warm"], 0.3: []}
@@ -238,8 +238,8 @@ def test_short_and_saturated_have_thresholds(tmp_path):
         return measurements(collected(study, **thresholds))["flags"].tolist()
 
     assert found() == ["saturated"]
-    assert found(short_s=0.31) == ["saturated short"] and found(short_s=0.3) == ["saturated"]
-    assert found(saturated_share=1000) == [""]
+    assert found(min_run_s=0.31) == ["saturated short"] and found(min_run_s=0.3) == ["saturated"]
+    assert found(max_cpu_share=1000) == [""]
 
 
 def test_a_cells_median_is_that_of_a_machine(tmp_path):

@@ -161,12 +161,12 @@ def test_parts_are_reduced_before_the_metric_is_computed() -> None:
 
 def test_what_is_enough_rounds_is_handed_over() -> None:
     frame = measured()
-    few = make_table(frame, "t", {"metric": "elapsed_s"}, AXES, [], Limits(enough_rounds=6))
+    few = make_table(frame, "t", {"metric": "elapsed_s"}, AXES, [], Limits(min_rounds=6))
     assert set(few["flags"]) == {"low-n"}
     assert set(make_table(frame, "t", {"metric": "elapsed_s"}, AXES, [])["flags"]) == {""}
     finding = {"id": "x", "statement": "y", "where": {}, "level": "elapsed_s"}
     finding |= {"expect": {"over": "median", "at_most": 1.5}}
-    basis = Basis(limits=Limits(enough_rounds=6))
+    basis = Basis(limits=Limits(min_rounds=6))
     assert verdicts([finding], list(AXES), None, frame, basis)["why"][0] == "low n: 5 rounds"
 
 

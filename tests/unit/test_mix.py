@@ -112,7 +112,7 @@ def test_one_choice_in_all_cases_is_the_answer_and_else_it_depends() -> None:
 def test_a_mix_that_cannot_be_is_refused_in_a_sentence(mix: Any, says: str) -> None:
     with pytest.raises(UserError, match=says) as refused:
         check_mix(mix, ROOT, "mine.yaml")
-    assert str(refused.value).startswith("mine.yaml: `mix`: ")
+    assert str(refused.value).startswith("mine.yaml: `workload`: ")
 
 
 def test_a_mix_is_read_for_the_axis_that_a_study_has_its_commands_on() -> None:

@@ -78,7 +78,7 @@ def test_what_a_cell_has_beside_its_axes() -> None:
 
 
 def test_a_repository_is_a_value_of_the_studies_that_it_is_for() -> None:
-    raw = merge(read_yaml(DEFAULT), {"studies": ["fsfs-san-2014"], "twins": 0})
+    raw = merge(read_yaml(DEFAULT), {"studies": ["fsfs-san-2014"], "duplicates": 0})
     here = open_here(raw, ROOT, [DEFAULT])
     grid = make_grid(here, here.config.studies["fsfs-san-2014"], lambda axes: "")
     assert {cell.axes["repo"] for cell in grid} == {"ruby"}

@@ -217,7 +217,9 @@ def test_spacers_need_room_as_well(loaded: Path, tmp_path: Path) -> None:
     variants = [Variant("ruby", "f7", "nopack", "i1")]
     record = {"path": str(loaded), "identity": "i1", "tree": "", "folder": "", "notes": []}
     # 24 revisions, a terabyte for each.
-    with pytest.raises(UserError, match=r"spacers of 2[0-9.]* TiB included.*lower `spacer_kib`"):
+    with pytest.raises(
+        UserError, match=r"spacers of 2[0-9.]* TiB included.*lower `fragmentation_kib`"
+    ):
         make_missing(place, variants, 1, {"ruby": record}, 1e12 / 1024, 1)
     assert len(copies.missing(place.path, variants, 1)) == 1
 

@@ -52,6 +52,6 @@ def test_one_round_tells_nothing() -> None:
 @pytest.mark.parametrize(("within", "notable"), [(0.09, 15), (0.06, 10)])
 def test_what_is_worth_noting_goes_by_it(within: float, notable: float) -> None:
     here = limits_here(Limits(), frame(within, 0.0, 0.1, 4), ["command"])
-    assert (here.notable_pct, here.enough_rounds) == (notable, Limits().enough_rounds)
-    coarse = limits_here(Limits(notable_pct=30), frame(within, 0.0, 0.1, 4), ["command"])
-    assert coarse.notable_pct == 30
+    assert (here.min_effect_pct, here.min_rounds) == (notable, Limits().min_rounds)
+    coarse = limits_here(Limits(min_effect_pct=30), frame(within, 0.0, 0.1, 4), ["command"])
+    assert coarse.min_effect_pct == 30

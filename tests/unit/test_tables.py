@@ -270,7 +270,7 @@ def test_on_a_noisy_machine_a_larger_difference_is_worth_noting(tmp_path):
     frame = frame_of(tmp_path, noise=0.04, twins=1, factors={})
     quiet, noisy, wide = (
         make_tables(frame, {"t": FORMATS}, AXES, BLOCK, limits, scatter)["t"]
-        for limits, scatter in ((USUAL, 0.07), (USUAL, 0.09), (Limits(notable_pct=15), 0.09))
+        for limits, scatter in ((USUAL, 0.07), (USUAL, 0.09), (Limits(min_effect_pct=15), 0.09))
     )
     more = noisy[(noisy["call"] == NOT_SHOWN) & (quiet["call"] == TOO_NOISY)]
     assert len(more) and more["within"].between(1.10, 1.15).all()

@@ -30,7 +30,7 @@ ACCOUNT: dict[str, Any] = {
         "f6-vs-f7": {"comparisons": 10, "different": 4, "alike": 3},
         "nopack-vs-pack": {"comparisons": 2, "different": 1, "alike": 0},
     },
-    "notable_pct": 10,
+    "min_effect_pct": 10,
     "minutes": 15,
     "why": "",
     "twins_sd": 0.0,

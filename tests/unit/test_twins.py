@@ -23,7 +23,7 @@ def twins_among(grid):
 
 @pytest.mark.parametrize("per_class", [1, 2])
 def test_so_many_cells_of_each_class_get_a_twin_behind_them(per_class):
-    grid = cells(LOG, twins=per_class)
+    grid = cells(LOG, duplicates=per_class)
     found = [cell for cell in grid if is_twin(cell.path)]
     classes = [class_of(cell.axes, CLASS) for cell in found]
     assert sorted(classes) == sorted([*{class_of(cell.axes, CLASS) for cell in grid}] * per_class)
@@ -33,22 +33,22 @@ def test_so_many_cells_of_each_class_get_a_twin_behind_them(per_class):
 
 
 def test_without_twins_the_grid_has_none():
-    assert twins_among(cells(LOG, twins=0)) == []
+    assert twins_among(cells(LOG, duplicates=0)) == []
 
 
 def test_a_class_with_fewer_cells_than_twins_has_them_all_twice():
-    grid = cells({**LOG, "format": "f6", "packing": "pack", "ra": "svn"}, twins=9)
+    grid = cells({**LOG, "format": "f6", "packing": "pack", "ra": "svn"}, duplicates=9)
     assert len(grid) == 4
 
 
 def test_the_choice_is_that_of_the_seed():
-    assert twins_among(cells(LOG)) != twins_among(cells(LOG, seed=2, twins=1))
-    assert twins_among(cells(LOG, twins=1)) == twins_among(cells(LOG, twins=1))
+    assert twins_among(cells(LOG)) != twins_among(cells(LOG, seed=2, duplicates=1))
+    assert twins_among(cells(LOG, duplicates=1)) == twins_among(cells(LOG, duplicates=1))
 
 
 def test_another_axis_value_adds_only_cells_that_are_new_or_twins_of_new_ones():
-    before = {cell.path for cell in cells(LOG, twins=1)}
-    after = {cell.path for cell in cells({**LOG, "format": ["f6", "f7", "f8"]}, twins=1)}
+    before = {cell.path for cell in cells(LOG, duplicates=1)}
+    after = {cell.path for cell in cells({**LOG, "format": ["f6", "f7", "f8"]}, duplicates=1)}
     added = {original_of(path) for path in after - before}
     assert added
     assert added.isdisjoint(before)
@@ -64,7 +64,7 @@ def test_a_skipped_cell_gets_no_twin():
 
 
 def test_twins_run_in_the_blocks_of_their_originals():
-    grid = cells(LOG, twins=1)
+    grid = cells(LOG, duplicates=1)
     order = run_order(grid, BLOCKS, 3, 1)
     for cell in grid:
         if is_twin(cell.path):
@@ -79,13 +79,13 @@ def test_twins_run_in_the_blocks_of_their_originals():
 
 
 def test_more_rounds_leave_the_order_of_the_earlier_ones():
-    grid = cells(LOG, twins=1)
+    grid = cells(LOG, duplicates=1)
     few, many = run_order(grid, BLOCKS, 3, 1), run_order(grid, BLOCKS, 8, 1)
     assert {key: many[key] for key in few} == few
 
 
 def test_an_order_is_random_within_a_block_and_another_in_each_round():
-    grid = cells(LOG, twins=1)
+    grid = cells(LOG, duplicates=1)
     order = run_order(grid, BLOCKS, 2, 1)
     first, second = (
         [path for _, path, n in sorted(order, key=order.__getitem__) if n == number]

@@ -32,8 +32,13 @@ COARSE, FINE = 1e9, 0.5
 
 
 def configure(project: Project, **keys: Any) -> None:
-    base: dict[str, Any] = {"repositories": RUBY, "copies": 1, "twins": 1, "grid": GRID}
-    base |= {"rounds": None, "minutes": 0.01, "notable_pct": FINE, "notable_noisy_pct": FINE}
+    base: dict[str, Any] = {"repositories": RUBY, "copies": 1, "duplicates": 1, "grid": GRID}
+    base |= {
+        "rounds": None,
+        "minutes": 0.01,
+        "min_effect_pct": FINE,
+        "min_effect_pct_if_noisy": FINE,
+    }
     project.configure(**base | keys)
 
 
@@ -148,7 +153,7 @@ def test_fixed_rounds_do_what_they_say_and_measure_nothing_that_is_there(measure
 
 
 def test_it_ends_when_all_is_answered(project: Project) -> None:
-    configure(project, minutes=60, notable_pct=COARSE)
+    configure(project, minutes=60, min_effect_pct=COARSE)
     done = project.measure(STUDY)
     assert done.returncode == 0, done.stdout
     last = decisions(project)[-1]
@@ -198,7 +203,7 @@ def test_where_a_cell_fails_the_others_go_on(project: Project) -> None:
     shutil.copytree(project.path / "config" / "servers" / "slow", broken)
     (broken / "svnserve.args").write_text("--threads --no-such-option\n")
     grid = [{**FORMATS, "ra": "svn", "config": ["slow", "broken"], "cache": "hot-os"}]
-    keys = {"twins": 4, "grid": {STUDY: {"include": grid}}}
+    keys = {"duplicates": 4, "grid": {STUDY: {"include": grid}}}
     configure(project, **keys)
     done = project.measure(STUDY)
     assert done.returncode != 0 and "the other cells go on" in done.stdout, done.stdout

@@ -192,7 +192,7 @@ def compared(project: Project, rounds: int) -> dict[str, dict[str, str]]:
         # A dump of just over a shard takes over half a second.
         repositories={"ruby": {**SMALL["ruby"], "scale": 0.0222}},
         rounds=rounds,
-        twins=1,  # without twins nothing is called
+        duplicates=1,  # without twins nothing is called
         copies=1,
         builds={"system": {}, **builds},
         grid={STUDY: {"include": [{**PART, "command": "dump", "cache": "hot-svn"}]}},

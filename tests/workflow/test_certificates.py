@@ -203,7 +203,7 @@ def test_a_hot_run_whose_pages_were_taken_away_is_measured_again(
     bench: Bench, when: str, attempts: int
 ) -> None:
     body = EVICT.format(when=when, files=f"{bench.repositories}/**")
-    bench.configure(thresholds={"read_floor_mib": 0})
+    bench.configure(thresholds={"ignore_below_mib": 0})
     try:
         with bench.program("svn", client(bench, body)):
             found, seen = bench.measure(f"{FILE}/hot-os")
@@ -401,7 +401,7 @@ def test_memory_that_is_eaten(bench: Bench) -> None:
         pytest.skip("takes 6 GiB of memory")
     eat = "a = bytearray(3 << 30)\na[::4096] = b'x' * len(a[::4096])\nprint(flush=True)\ninput()"
     limit_mib = (free - 3 * GIB // 2) >> 20
-    bench.configure(thresholds={"memory_available_mib": limit_mib})
+    bench.configure(thresholds={"min_memory_available_mib": limit_mib})
     try:
         with beside(*python(eat), stdin=subprocess.PIPE):
             found, seen = bench.measure(f"{FILE}/hot-os")
@@ -451,7 +451,7 @@ def test_another_threshold_judges_anew_and_measures_nothing(bench: Bench) -> Non
     keys = {"repositories": SMALL, "rounds": 1, "copies": 1, "grid": grid}
     found, exports = [], []
     for limit in (1 << 30, 0):
-        bench.project.configure(**keys, thresholds={"memory_available_mib": limit})
+        bench.project.configure(**keys, thresholds={"min_memory_available_mib": limit})
         done = bench.project.snakemake(f"results/measurements/{STUDY}.csv")
         assert done.returncode == 0, done.stdout
         with (bench.project.path / f"results/measurements/{STUDY}.csv").open() as file:

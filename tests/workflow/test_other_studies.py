@@ -250,7 +250,7 @@ TOY: dict[str, Any] = {
 def test_a_study_without_subversion(project: Project) -> None:
     (project.path / "config/studies/toy.yaml").write_text(yaml.safe_dump(TOY, sort_keys=False))
     (project.path / "workflow/vcsbench/subjects/pieces.py").write_text(SUBJECT)
-    project.configure(studies=["toy"], rounds=5, twins=1, grid={"toy": {"include": [{}]}})
+    project.configure(studies=["toy"], rounds=5, duplicates=1, grid={"toy": {"include": [{}]}})
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
     found = rows(project.path / "results/measurements/toy.csv")

@@ -119,7 +119,7 @@ def test_a_storage_that_is_full_when_a_target_is_written(project: Project, disk:
         rounds=2,
         copies=1,
         storages={"disk": str(disk)},
-        targets="storage",
+        output_location="storage",
         grid={STUDY: {"include": [part]}},
     )
     assert project.snakemake("results/repositories/disk.json").returncode == 0

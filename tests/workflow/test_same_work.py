@@ -101,7 +101,7 @@ def odd_client(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 def test_what_a_client_leaves_out_is_found(project: Project) -> None:
     part = {**CELLS, "command": ["log", "export"], "cache": "hot-os"}
     # The client counts its runs: none may be measured again because a kernel gave back some memory meanwhile.
-    anyhow = {"read_floor_mib": 1000}
+    anyhow = {"ignore_below_mib": 1000}
     project.configure(
         repositories=TINY, rounds=2, copies=2, thresholds=anyhow, grid={STUDY: {"include": [part]}}
     )

@@ -34,7 +34,7 @@ def rows(project: Project, path: str) -> list[dict[str, str]]:
 
 def measure(project: Project, rounds: int) -> None:
     grid = {STUDY: {"include": [PART]}}
-    project.configure(repositories=TINY, rounds=rounds, copies=1, grid=grid, twins=1)
+    project.configure(repositories=TINY, rounds=rounds, copies=1, grid=grid, duplicates=1)
     done = project.snakemake(TABLE)
     assert done.returncode == 0, done.stdout
 

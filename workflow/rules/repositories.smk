@@ -45,7 +45,7 @@ rule copies:
         # Another moment where copies have vanished or were changed: they are made again.
         made=lambda wildcards: HOUSE.shelf.made(wildcards.storage),
         copies=PLAN.config["copies"],
-        spacer_kib=PLAN.config["spacer_kib"],
+        fragmentation_kib=PLAN.config["fragmentation_kib"],
         seed=PLAN.config["seed"],
         # What was loaded is kept for these.
         others=lambda wildcards: HOUSE.shelf.others(wildcards.storage),

@@ -146,7 +146,7 @@ rule advice:
         title=lambda wildcards: inputs.study_file(wildcards.study).title,
         questions=lambda wildcards: inputs.study_file(wildcards.study).questions,
         typed=lambda wildcards: inputs.typed_of(wildcards, HOUSE.here),
-        mix=lambda wildcards: entries_of(PLAN.config["mix"], inputs.study_file(wildcards.study)),
+        mix=lambda wildcards: entries_of(PLAN.config["workload"], inputs.study_file(wildcards.study)),
         compared=lambda wildcards: [
             *inputs.comparing_tables(wildcards, HOUSE.here, exact=False).values()
         ],

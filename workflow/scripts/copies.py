@@ -32,7 +32,7 @@ def main() -> None:
     variants = [Variant(*row) for row in params.variants]
     try:
         labels = make_missing(
-            place, variants, params.copies, loaded, params.spacer_kib, params.seed
+            place, variants, params.copies, loaded, params.fragmentation_kib, params.seed
         )
     except verifying.DamagedError as error:
         repo = error.into.name

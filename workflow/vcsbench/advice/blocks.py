@@ -104,7 +104,7 @@ class Block:
         n = len(self.rounds)
         if len(self.hosts) > 1:
             return f"It was measured on several machines ({', '.join(self.hosts)}): not compared."
-        enough = self.terms.limits.enough_rounds
+        enough = self.terms.limits.min_rounds
         if n < enough:
             rounds = "1 round was" if n == 1 else f"{n} rounds were"
             return f"Only {rounds} measured; under {enough} nothing is recommended."

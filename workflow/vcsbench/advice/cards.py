@@ -104,7 +104,7 @@ class Teller:
         axes = dict.fromkeys(axis for case in cases for axis in case.where)
         # What all cases have alike tells none apart.
         self.told = [a for a in axes if len({case.where.get(a) for case in cases}) > 1]
-        self.sides = sides_of(cases, self.words.better, limits.enough_rounds)
+        self.sides = sides_of(cases, self.words.better, limits.min_rounds)
 
     def card(self, why_not: str = "") -> Card:
         """The card; `why_not` is why nothing was compared."""
@@ -207,7 +207,7 @@ class Teller:
 
     @property
     def _few(self) -> str:
-        return f"fewer than {self.limits.enough_rounds} rounds were measured"
+        return f"fewer than {self.limits.min_rounds} rounds were measured"
 
     def _nothing_clear(self) -> str:
         alike, untold = self.sides.alike, self.sides.untold
@@ -220,7 +220,7 @@ class Teller:
 
     @property
     def _notable(self) -> str:
-        return f"{self.limits.notable_pct:g} %"
+        return f"{self.limits.min_effect_pct:g} %"
 
     def _of(self, some: Sequence[Case]) -> str:
         """`15 of 20 cases`."""

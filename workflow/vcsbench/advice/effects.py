@@ -85,7 +85,7 @@ def _hides(
     if {better, NOT_SHOWN} <= calls:
         return True
     ratios = [one.ratio for one in found]
-    notable = 1 + block.terms.limits.notable_pct / 100
+    notable = 1 + block.terms.limits.min_effect_pct / 100
     return calls == {better} and max(ratios) > notable * min(ratios)
 
 
@@ -135,7 +135,7 @@ def _by_value(pairs: Pairs, index: int, order: Sequence[str]) -> list[Pairs]:
 def is_alike(block: Block, pairs: Pairs) -> bool:
     """Whether a mean of these pairs hides nothing: where it is clear which is better, all of them point
     that way, and no two differ clearly by more than is worth noting."""
-    notable = 1 + block.terms.limits.notable_pct / 100
+    notable = 1 + block.terms.limits.min_effect_pct / 100
     ratios = (block.compare((pair,)).ratio for pair in pairs)
     ways = {ratio > 1 for ratio in ratios if ratio != 1}
     if len(ways) > 1 and block.compare(pairs).is_clear:

@@ -140,7 +140,7 @@ def _why_not(parts: Sequence[Part]) -> str:
     hosts = {host for part in parts for host in part.block.hosts}
     if len(hosts) > 1:
         return f"it was measured on several machines ({enumeration(sorted(hosts))})"
-    enough = parts[0].block.terms.limits.enough_rounds
+    enough = parts[0].block.terms.limits.min_rounds
     if len(_rounds(parts)) < enough:
         return f"all of it was measured in {len(_rounds(parts))} rounds, and under {enough} nothing is told"
     if len(_common(parts)) < 2:

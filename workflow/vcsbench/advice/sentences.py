@@ -194,7 +194,9 @@ def unknown_noise(noise: Noise) -> list[str]:
     """That it is not known what twins differ by, and what to do about it."""
     if noise.twins_known:
         return []
-    return ["No cell was measured twice, so their noise is not known: set `twins` to 1 or more."]
+    return [
+        "No cell was measured twice, so their noise is not known: set `duplicates` to 1 or more."
+    ]
 
 
 def factor(ratio: float) -> str:

@@ -89,7 +89,7 @@ def _sentence(
         if row["call"] == NOT_SHOWN or is_difference(row["call"])
     ]
     axes = [a for a in order if rows and a in rows[0] and len({row[a] for row in rows}) > 1]
-    notable = math.log1p(limits.notable_pct / 100)
+    notable = math.log1p(limits.min_effect_pct / 100)
     parts = _parts(rows, axes, notable)
     if not any(part.way for part in parts):
         return ""

@@ -111,7 +111,7 @@ class Cache(Axis):
             known = ", ".join(filter(None, STATES))
             raise UserError(f"cache: there is no state {value!r}; there are {known}")
         state = dict(STATES[value])
-        if here.config["cold_client"]:
+        if here.config["skip_client_warmup"]:
             for steps in STEPS:
                 if steps in state:
                     state[steps] = [step for step in state[steps] if step != "touch-client"]

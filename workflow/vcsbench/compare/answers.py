@@ -93,7 +93,7 @@ def _of_table(
     for row in table.to_dict("records"):
         blocks = frozenset(block_name(terms.block, row | {axis: row[side]}) for side in SIDES)
         wanted = _wanted(row, level, terms.limits)
-        concluded = wanted < math.inf and row["n"] >= terms.limits.enough_rounds
+        concluded = wanted < math.inf and row["n"] >= terms.limits.min_rounds
         within = row["within"] if concluded else math.inf
         yield Comparison(name, blocks, row["call"], int(row["n"]), wanted, within)
 
@@ -104,9 +104,9 @@ def _wanted(row: Mapping[Any, Any], level: float, limits: Limits) -> float:
     if math.isnan(row["twin_sd"]):  # then nothing is ever called
         return math.inf
     if math.isnan(row["error"]):
-        return limits.enough_rounds
+        return limits.min_rounds
     different = t_quantile(row["degrees"], 1 - level)
     alike = t_quantile(row["degrees"], 1 - 2 * ALIKE)
-    notable = math.log1p(limits.notable_pct / 100)
+    notable = math.log1p(limits.min_effect_pct / 100)
     narrow = max(notable / (different + alike), abs(math.log(row["ratio"])) / 2 / different)
-    return max(limits.enough_rounds, math.ceil(row["n"] * (row["error"] / narrow) ** 2))
+    return max(limits.min_rounds, math.ceil(row["n"] * (row["error"] / narrow) ** 2))

@@ -65,7 +65,5 @@ def _asked(
     cells = involved(finding, rounds, keys)[[*keys]].drop_duplicates()
     names = [block_name(terms.block, dict(zip(keys, row, strict=True))) for row in cells.to_numpy()]
     for block, number in Counter(names).items():
-        one = Comparison(
-            "", frozenset([block]), "", found.n, max(terms.limits.enough_rounds, wanted)
-        )
+        one = Comparison("", frozenset([block]), "", found.n, max(terms.limits.min_rounds, wanted))
         yield from [one] * (number // 2 if "compare" in finding else number)

@@ -63,7 +63,7 @@ def verdict_of(finding: Finding, measured: Estimate, limits: Limits) -> tuple[st
     inconclusive, or that it is the other way round."""
     if not measured.n:
         return NOT_MEASURED, ()
-    if measured.n < limits.enough_rounds:
+    if measured.n < limits.min_rounds:
         return INCONCLUSIVE, (f"low n: {words.count_of(measured.n, 'round')}",)
     if holds(finding, measured.low) and holds(finding, measured.high):
         return REPRODUCED, ()

@@ -84,7 +84,7 @@ def account(
         },
         "timed_s": round(spent.timed_s, 1),
         "around_s": AROUND_S + AROUND_PER_CELL_ROUND_S * cell_rounds,
-        "notable_pct": limits.on_machine(scatter).notable_pct,
+        "min_effect_pct": limits.on_machine(scatter).min_effect_pct,
         "noisy": _noisy(comparisons, limits, scatter),
         "blocks": [_of_block(name, comparisons, spent) for name in spent.blocks],
         "tables": {
@@ -106,11 +106,12 @@ def _noisy(
     if limits.on_machine(scatter) == limits:
         return None
     closely = sum(
-        one.call == NOT_SHOWN and one.within <= 1 + limits.notable_pct / 100 for one in comparisons
+        one.call == NOT_SHOWN and one.within <= 1 + limits.min_effect_pct / 100
+        for one in comparisons
     )
     return {
         "scatter_pct": scatter_pct(scatter),
-        "elsewhere_pct": limits.notable_pct,
+        "elsewhere_pct": limits.min_effect_pct,
         "alike": closely,
     }
 

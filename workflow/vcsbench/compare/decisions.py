@@ -19,22 +19,22 @@ NOISY_PCT = 8.0
 class Limits:
     """From where on something is concluded: keys of the configuration.
 
-    `notable_pct`: what difference is worth noting: two that are shown to differ by less show none.
-    `notable_noisy_pct`: the same on a noisy machine, if it is more.
-    `enough_rounds` (a threshold): with fewer an interval says little, tables say `low-n`, and nothing is
+    `min_effect_pct`: what difference is worth noting: two that are shown to differ by less show none.
+    `min_effect_pct_if_noisy`: the same on a noisy machine, if it is more.
+    `min_rounds` (a threshold): with fewer an interval says little, tables say `low-n`, and nothing is
     concluded.
     """
 
-    notable_pct: float = 10.0
-    notable_noisy_pct: float = 15.0
-    enough_rounds: int = 5
+    min_effect_pct: float = 10.0
+    min_effect_pct_if_noisy: float = 15.0
+    min_rounds: int = 5
 
     def on_machine(self, scatter: float) -> Limits:
         """The same with what is worth noting on a machine whose runs scatter so (scatter.of_runs; NaN where
         that is not known)."""
         if not scatter_pct(scatter) > NOISY_PCT:
             return self
-        return replace(self, notable_pct=max(self.notable_pct, self.notable_noisy_pct))
+        return replace(self, min_effect_pct=max(self.min_effect_pct, self.min_effect_pct_if_noisy))
 
 
 # Those of a configuration that says nothing of them.

@@ -46,7 +46,7 @@ def with_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> p
         table[name].to_numpy(float) for name in ("ratio", "n", "error", "degrees", "twin_sd")
     )
     mean = np.log(ratio)
-    few = (n < limits.enough_rounds) | np.isnan(twin_sd)
+    few = (n < limits.min_rounds) | np.isnan(twin_sd)
     significant, level = _holm(p_values(mean, error, degrees), np.isfinite(mean + error) & ~few)
     within = np.abs(mean) + _one_sided(degrees, ALIKE) * error
     calls = np.select(
@@ -55,7 +55,7 @@ def with_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> p
             few,
             significant & (mean > 0),
             significant,
-            within <= math.log1p(limits.notable_pct / 100),
+            within <= math.log1p(limits.min_effect_pct / 100),
         ],
         ["", TOO_NOISY, *words, NOT_SHOWN],
         TOO_NOISY,

@@ -224,4 +224,4 @@ def own_words(sides: Iterable[str]) -> list[str]:
 
 def low_n(n: int, limits: Limits) -> list[str]:
     """The flag of a number that comes from too few rounds."""
-    return ["low-n"] if n < limits.enough_rounds else []
+    return ["low-n"] if n < limits.min_rounds else []

@@ -9,14 +9,15 @@ from typing import Any
 
 from vcsbench.config.mix import check_mix
 from vcsbench.config.models import Settings
+from vcsbench.config.renamed import RENAMED
 from vcsbench.config.study import Study, load_study
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
 # Of `studies`: the published ones that have a grid.
 ALL = "all"
-# Of `minutes`: each study that is not named; of `studies`: where there is no repository of the user's own.
-OTHERWISE = "otherwise"
+# Of `minutes`: each study that is not named; of `studies`: without a repository of the user's own.
+DEFAULT = "default"
 # Of `studies`: where there is one.
 OF_REPOSITORY = "repository"
 
@@ -45,8 +46,8 @@ class Config:
     @property
     def limits(self) -> dict[str, Any]:
         """From where on something is concluded (compare.decisions.Limits), as plain data."""
-        values = {key: self[key] for key in ("notable_pct", "notable_noisy_pct")}
-        return values | {"enough_rounds": self["thresholds"]["enough_rounds"]}
+        values = {key: self[key] for key in ("min_effect_pct", "min_effect_pct_if_noisy")}
+        return values | {"min_rounds": self["thresholds"]["min_rounds"]}
 
     def minutes_of(self, study: str) -> float | None:
         """What a study has of that: its own minutes, or an even share of the run's."""
@@ -54,13 +55,13 @@ class Config:
         if self["rounds"] or minutes is None:
             return None
         if isinstance(minutes, Mapping):
-            return float(minutes[study] if study in minutes else minutes[OTHERWISE])
+            return float(minutes[study] if study in minutes else minutes[DEFAULT])
         return float(minutes) / len(self.studies)
 
     @property
     def least_rounds(self) -> int:
         """The rounds that each cell gets of a run that has minutes: with fewer nothing is concluded."""
-        return int(self["thresholds"]["enough_rounds"])
+        return int(self["thresholds"]["min_rounds"])
 
     def where(self, keys: Sequence[Any]) -> str:
         """The file that a path of keys comes from, for messages."""
@@ -86,7 +87,7 @@ def load_config(
     if elsewhere and config["rounds"] is None:
         values["rounds"] = config.least_rounds
     _check_studies(config)
-    check_mix(config["mix"], root, config.where(["mix"]) if config["mix"] else "")
+    check_mix(config["workload"], root, config.where(["workload"]) if config["workload"] else "")
     return config
 
 
@@ -94,7 +95,7 @@ def _studies(values: Mapping[str, Any], folder: Path) -> dict[str, Study]:
     """The studies to run, by name."""
     named = values["studies"]
     if isinstance(named, Mapping):
-        named = named[OTHERWISE if values["repository"] is None else OF_REPOSITORY]
+        named = named[DEFAULT if values["repository"] is None else OF_REPOSITORY]
     every = named == [ALL]
     found = {n: load_study(folder / f"{n}.yaml") for n in (values["grid"] if every else named)}
     return {name: study for name, study in found.items() if study.published or not every}
@@ -141,13 +142,19 @@ def _check_length(config: Config) -> None:
             f"(`minutes: 15`), or how often (`rounds: 5`)"
         )
     minutes = config["minutes"]
-    if config["rounds"] is not None or not isinstance(minutes, Mapping) or OTHERWISE in minutes:
+    for name in minutes if isinstance(minutes, Mapping) else ():
+        if new := RENAMED["StudySets"].get(name):
+            raise UserError(
+                f"{config.where(['minutes'])}: `minutes.{name}` is not a key here. "
+                f"It is now `{new}`: rename it."
+            )
+    if config["rounds"] is not None or not isinstance(minutes, Mapping) or DEFAULT in minutes:
         return
     for name in config.studies:
         if name not in minutes:
             raise UserError(
                 f"{config.where(['minutes'])}: `minutes.{name}` is missing; say how long to measure that "
-                f"study, or `minutes.{OTHERWISE}` for all that are not named"
+                f"study, or `minutes.{DEFAULT}` for all that are not named"
             )
 
 

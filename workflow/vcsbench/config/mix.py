@@ -15,8 +15,10 @@ Mix = Mapping[str, float] | Sequence[Mapping[str, Any]]
 
 
 def entries_of(mix: Mix | None, study: Study) -> list[dict[str, Any]]:
-    """The key `mix` for a study: of each part its `name`, its `weight` in per cent, and `where`, the values
-    of axes of its cells. [] where there is no mix, or the study lacks an axis that it names."""
+    """Return the parts of a workload: `name`, `weight` in per cent, and `where`, the axes of its cells.
+
+    Return [] without a workload, or if the study lacks an axis of it.
+    """
     parts = _parts(mix, study.command_axis) if mix else []
     if not isinstance(mix, Mapping) and any(set(part["where"]) - set(study.axes) for part in parts):
         return []
@@ -39,12 +41,12 @@ def check_mix(mix: Mix | None, root: Path, where: str) -> None:
     total = math.fsum(part["weight"] for part in parts)
     if not math.isclose(total, WHOLE, abs_tol=0.01):
         raise UserError(
-            f"{where}: `mix`: the weights are {total:g} in all; make them 100 (per cent)"
+            f"{where}: `workload`: the weights are {total:g} in all; make them 100 (per cent)"
         )
     if len({frozenset(part["where"]) for part in parts}) > 1:
-        raise UserError(f"{where}: `mix`: say of each part the same axes in `where`")
+        raise UserError(f"{where}: `workload`: say of each part the same axes in `where`")
     if len({frozenset(part["where"].items()) for part in parts}) < len(parts):
-        raise UserError(f"{where}: `mix`: two parts are about the same cells; make them one")
+        raise UserError(f"{where}: `workload`: two parts are about the same cells; make them one")
     studies = [load_study(path) for path in sorted((root / "config" / "studies").glob("*.yaml"))]
     axes = sorted({axis for study in studies for axis in study.axes})
     commands = sorted({name for study in studies for name in study.commands})
@@ -52,10 +54,10 @@ def check_mix(mix: Mix | None, root: Path, where: str) -> None:
         for axis, value in part["where"].items():
             if axis not in axes:
                 raise UserError(
-                    f"{where}: `mix`: no study has an axis {axis}; they have {', '.join(axes)}"
+                    f"{where}: `workload`: no study has an axis {axis}; they have {', '.join(axes)}"
                 )
             if axis == "command" and value not in commands:
                 raise UserError(
-                    f"{where}: `mix`: no study measures the command {value}; they measure "
+                    f"{where}: `workload`: no study measures the command {value}; they measure "
                     f"{', '.join(commands)}"
                 )

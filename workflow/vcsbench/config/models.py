@@ -52,7 +52,7 @@ class StudySets(Model):
     """Two lists of studies."""
 
     repository: Names = key(MISSING, "The studies of a run on a repository of your own.")
-    otherwise: Names = key(MISSING, "The studies of any other run.")
+    default: Names = key(MISSING, "The studies of any other run.")
 
 
 class Repository(Model):
@@ -182,7 +182,7 @@ class Grid(Model):
 
 def _threshold(name: str) -> tuple[Any, Any]:
     meaning, least, most = BOUNDS[name]
-    kind = int if isinstance(THRESHOLDS[name], int) and name == "enough_rounds" else float
+    kind = int if isinstance(THRESHOLDS[name], int) and name == "min_rounds" else float
     return kind, key(THRESHOLDS[name], meaning, ge=least, le=most)
 
 
@@ -197,7 +197,7 @@ class Settings(Model):
         MISSING,
         "The studies to run, by the name of their file in config/studies, or `[all]` for the published "
         "ones with a grid here. Or two lists: `repository` for a repository of your own (key "
-        "`repository`), and `otherwise`. `make report STUDY=name` sets it.",
+        "`repository`), and `default`. `make report STUDY=name` sets it.",
     )
     repository: str | None = key(
         None,
@@ -247,7 +247,7 @@ class Settings(Model):
         ge=1,
         le=100,
     )
-    spacer_kib: float = key(
+    fragmentation_kib: float = key(
         0,
         "Mean size in KiB of the spacer files between the interleaved revisions (published: 128; 0: none).",
         ge=0,
@@ -256,10 +256,10 @@ class Settings(Model):
     minutes: Minutes | dict[str, Minutes] | None = key(
         None,
         "The time limit of a run, from the preparation to the report. All studies share it evenly; or "
-        "give it by study, with `otherwise` for the others. `make report MINUTES=30` sets it. Each cell "
-        "gets `thresholds.enough_rounds` rounds, even if this takes longer. Further rounds go where they "
+        "give it by study, with `default` for the others. `make report MINUTES=30` sets it. Each cell "
+        "gets `thresholds.min_rounds` rounds, even if this takes longer. Further rounds go where they "
         "answer most, until all comparisons are answered or the time is up (docs/budget.md). A larger "
-        "value measures only what is new. On a cluster, each cell has `enough_rounds` rounds, or as many "
+        "value measures only what is new. On a cluster, each cell has `min_rounds` rounds, or as many "
         "as `rounds` says.",
     )
     rounds: int | None = key(
@@ -280,7 +280,7 @@ class Settings(Model):
         Cluster(),
         "The nodes that `snakemake --profile profiles/slurm` measures on (docs/cluster.md).",
     )
-    twins: int = key(
+    duplicates: int = key(
         1,
         "How many cells of each class (command, cache, ra) are measured twice, under two names, the "
         "second with `~2` at its end. Their difference is a part of every comparison's error. With 0 this "
@@ -288,17 +288,17 @@ class Settings(Model):
         ge=0,
         le=100,
     )
-    notable_pct: Percentage = key(
+    min_effect_pct: Percentage = key(
         10,
         "The smallest effect worth noting, in per cent. A comparison whose whole interval is below it "
         'reads "no difference shown", a wider one "too noisy to say".',
     )
-    notable_noisy_pct: Percentage = key(
+    min_effect_pct_if_noisy: Percentage = key(
         15,
         "The same on a noisy machine, where single runs of a cell scatter by more than 8 % "
         "(docs/budget.md), if it is larger. The report says so.",
     )
-    mix: (
+    workload: (
         Annotated[dict[str, Weight], Field(min_length=1)]
         | Annotated[list[WorkloadPart], Field(min_length=1)]
         | None
@@ -308,7 +308,7 @@ class Settings(Model):
         "their cells, `{weight: 90, where: {command: log, cache: cold}}`. The advice weighs the commands "
         "by it, on a card of its own (docs/answers.md). A change measures nothing.",
     )
-    cold_client: bool = key(
+    skip_client_warmup: bool = key(
         False,
         "false: the client runs once on an empty repository after the caches were dropped, so that a cold "
         "run times the repository and not the client's own files. true: without this run, as published.",
@@ -324,7 +324,7 @@ class Settings(Model):
         "true: also serve a repository that not all users of this machine may read if its server cannot be "
         "hidden from them (without root and without user namespaces). false: skip such cells.",
     )
-    targets: Literal["auto", "storage", "scratch"] = key(
+    output_location: Literal["auto", "storage", "scratch"] = key(
         "auto",
         "The place that commands such as export write to: the storage under test, as published, or the "
         "scratch folder. `auto` is the storage, unless it is ext4 without a journal, which avoids inodes "

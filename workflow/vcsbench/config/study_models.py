@@ -286,7 +286,7 @@ class StudyFile(Model):
     )
     noise_class: list[Text] = key(
         [],
-        "Cells that agree on these axes scatter alike; some of each class are measured twice (`twins`).",
+        "Cells that agree on these axes scatter alike; some of each class are measured twice (`duplicates`).",
     )
     given: UniqueTexts = key(
         [],

@@ -19,95 +19,99 @@ def _define(
 
 
 _define(
-    "clock_floor_s",
+    "min_clock_gap_s",
     0.03,
     "`clock`: a gap of at most this many seconds between a run's own time and that of its hooks is "
     "ignored.",
 )
 _define(
-    "clock_share",
+    "max_clock_gap_share",
     0.25,
     "`clock`: hyperfine reported less time than passed between the hooks, by more than this share of that "
     "time.",
     most=1,
 )
 _define(
-    "cold_resident_share",
+    "max_resident_share_cold",
     0.05,
     "`warm`: more than this share of the repository was in memory before a cold run.",
     most=1,
 )
 _define(
-    "cold_reads_share",
+    "min_read_share_cold",
     0.5,
     "`fewer-reads`: a cold run read less than this share of the bytes that the discarded cold run of its "
     "copy read.",
     most=1,
 )
 _define(
-    "cold_foreign_share",
+    "max_foreign_share_cold",
     0.1,
     "`read-by-others`: after a cold run, more than this share of the repository was in memory and had "
     "been read by neither client nor server.",
     most=1,
 )
 _define(
-    "hot_read_share",
+    "max_read_share_hot",
     0.02,
     "`cold-reads`: a hot run read more than this share of the repository from the device.",
     most=1,
 )
 _define(
-    "hot_svn_reads_share",
+    "max_read_share_hot_svn",
     0.9,
     "`caches-no-help`: a server with hot caches read more than this share of the bytes that it read in "
     "its first run (from files, in memory or not).",
 )
 _define(
-    "read_floor_mib",
+    "ignore_below_mib",
     1,
     "`cold-reads`, `fewer-reads`, `read-by-others`, `caches-no-help`: at most this many MiB are ignored.",
 )
-_define("memory_available_mib", 512, "`low-memory`: less than this was available before the run.")
 _define(
-    "memory_pressure_pct",
+    "min_memory_available_mib", 512, "`low-memory`: less than this was available before the run."
+)
+_define(
+    "max_memory_pressure_pct",
     1,
     "`memory-pressure`: something waited for memory in more than this share of the run.",
 )
 _define(
-    "io_pressure_pct",
+    "max_io_pressure_pct",
     10,
     "`io-busy`: something waited for a device in more than this share of a hot run that itself neither "
     "read from one nor wrote.",
 )
 _define(
-    "others_read_mib",
+    "max_others_read_mib",
     4,
     "`io-busy`: other processes read more than this from the storage's device during the run.",
 )
 _define(
-    "others_cpu_pct",
+    "max_others_cpu_pct",
     10,
     "`cpu-busy`: other processes took more than this share of all cores during the run.",
 )
 _define(
-    "steal_pct",
+    "max_steal_pct",
     2,
     "`disturbed`: the hypervisor gave more than this share of the processors' time to others.",
 )
 _define(
-    "cpu_floor_s",
+    "ignore_below_cpu_s",
     0.05,
     "`cpu-busy`, `disturbed`: at most this many CPU seconds are ignored; the kernel counts in ticks.",
 )
 _define(
-    "saturated_share",
+    "max_cpu_share",
     0.9,
     "`saturated`: client and server together took more than this share of all cores' time.",
 )
-_define("short_s", 0.2, "`short`: the median of the cell's valid runs is below this many seconds.")
 _define(
-    "enough_rounds",
+    "min_run_s", 0.2, "`short`: the median of the cell's valid runs is below this many seconds."
+)
+_define(
+    "min_rounds",
     5,
     "`low-n`: with fewer rounds nothing is called, concluded or recommended.",
     most=10_000,

@@ -9,6 +9,7 @@ from typing import Any, get_args, get_origin
 
 import yaml
 
+from vcsbench.config.renamed import RENAMED
 from vcsbench.errors import UserError
 from vcsbench.external import printable, read_bytes
 
@@ -157,8 +158,8 @@ def _models(kind: Any) -> list[Any]:
     return [found for one in get_args(kind) for found in _models(one)]
 
 
-def _fields_at(keys: Sequence[Any], model: Any) -> dict[str, Any]:
-    """Return the fields of the models that a path of keys leads to, by the names in a file."""
+def _models_at(keys: Sequence[Any], model: Any) -> list[Any]:
+    """Return the models that a path of keys leads to."""
     kinds = _models(model)
     for part in keys:
         below: list[Any] = []
@@ -169,9 +170,14 @@ def _fields_at(keys: Sequence[Any], model: Any) -> dict[str, Any]:
             else:
                 below += _models(get_args(kind)[-1])
         kinds = below
+    return [kind for kind in kinds if hasattr(kind, "model_fields")]
+
+
+def _fields_at(keys: Sequence[Any], model: Any) -> dict[str, Any]:
+    """Return the fields of the models that a path of keys leads to, by the names in a file."""
     found: dict[str, Any] = {}
-    for kind in kinds:
-        found |= _by_name(kind) if hasattr(kind, "model_fields") else {}
+    for kind in _models_at(keys, model):
+        found |= _by_name(kind)
     return found
 
 
@@ -180,6 +186,10 @@ def _by_name(model: Any) -> dict[str, Any]:
 
 
 def _similar(keys: Sequence[Any], model: Any) -> str:
+    """Return the new name of an old key, a similar key, or all keys."""
+    for kind in _models_at(keys[:-1], model):
+        if new := RENAMED.get(kind.__name__, {}).get(str(keys[-1])):
+            return f"It is now `{new}`: rename it."
     known = sorted(_fields_at(keys[:-1], model))
     close = difflib.get_close_matches(str(keys[-1]), known, 1)
     return f"Did you mean `{close[0]}`?" if close else f"The keys are {', '.join(known)}."

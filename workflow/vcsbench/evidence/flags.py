@@ -176,7 +176,7 @@ FLAGS: dict[str, Flag] = {
         "Cool the machine, take another frequency governor, or raise the container's quota.",
     ),
     "saturated": Flag(
-        "Client and server together kept nearly all cores busy (threshold `saturated_share`).",
+        "Client and server together kept nearly all cores busy (threshold `max_cpu_share`).",
         "Read the time as that of this machine, not of the server alone.",
     ),
     "mean-cpu": Flag(
@@ -184,7 +184,7 @@ FLAGS: dict[str, Flag] = {
         "Medians over rounds are as good; for a run's own set `runs: 1`, or use hyperfine 2 or later.",
     ),
     "short": Flag(
-        "The cell's median is under the threshold `short_s`: starting the client is a good part of it.",
+        "The cell's median is under the threshold `min_run_s`: starting the client is a good part of it.",
         "Take a larger scale before reading much into small differences.",
     ),
     "off-10": Flag(
@@ -231,10 +231,10 @@ FLAGS: dict[str, Flag] = {
     ),
     "noise-unknown": Flag(
         "No cell was measured twice, so what identical cells differ by is not known.",
-        "Set `twins` to 1 or more; only the twins are measured.",
+        "Set `duplicates` to 1 or more; only the twins are measured.",
     ),
     "low-n": Flag(
-        "Too few rounds (threshold `enough_rounds`): an interval says little.",
+        "Too few rounds (threshold `min_rounds`): an interval says little.",
         "Raise `rounds`; only the new ones are measured.",
     ),
 }

@@ -88,7 +88,7 @@ def _clock(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> Flags:
     """The hooks before and after a run look at the clock: the run took no longer than that, and, but for the
     start of a shell, no less."""
     missing = evidence["window_s"] - elapsed_s
-    most = max(limits["clock_floor_s"], limits["clock_share"] * evidence["window_s"])
+    most = max(limits["min_clock_gap_s"], limits["max_clock_gap_share"] * evidence["window_s"])
     if missing < 0 or missing > most:
         yield "clock"
 
@@ -104,22 +104,25 @@ def reads(evidence: Evidence) -> int:
 
 
 def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
-    read, floor = reads(evidence), limits["read_floor_mib"] * MIB
+    read, floor = reads(evidence), limits["ignore_below_mib"] * MIB
     size = _size(evidence)
     before = evidence.get("resident_before")
     if before is None or evidence.get("resident_after") is None:
         yield "residency-unknown"
-    elif max(before, evidence.get("written_resident_before") or 0) > limits["cold_resident_share"]:
+    elif (
+        max(before, evidence.get("written_resident_before") or 0)
+        > limits["max_resident_share_cold"]
+    ):
         yield "warm"
     if not read:
         yield "no-reads"
     discarded = _discarded(evidence)
-    if discarded > floor and 0 < read < limits["cold_reads_share"] * discarded:
+    if discarded > floor and 0 < read < limits["min_read_share_cold"] * discarded:
         yield "fewer-reads"
     # Whatever of the repository is in memory afterwards, and was read by neither client nor server.
     after = evidence.get("resident_after_bytes") or 0
     foreign = after - (before or 0.0) * size - read
-    if foreign > max(floor, limits["cold_foreign_share"] * size):
+    if foreign > max(floor, limits["max_foreign_share_cold"] * size):
         yield "read-by-others"
 
 
@@ -130,7 +133,7 @@ def _discarded(evidence: Evidence) -> int:
 
 
 def _hot(evidence: Evidence, limits: Thresholds) -> Flags:
-    most = max(limits["read_floor_mib"] * MIB, limits["hot_read_share"] * _size(evidence))
+    most = max(limits["ignore_below_mib"] * MIB, limits["max_read_share_hot"] * _size(evidence))
     if _disk_reads(evidence, limits) > most:
         yield "cold-reads"
     is_network = evidence.get("network_filesystem")
@@ -146,7 +149,7 @@ def _disk_reads(evidence: Evidence, limits: Thresholds) -> int:
     """
     if not evidence.get("network_filesystem"):
         return reads(evidence)
-    hot = 1 - limits["hot_read_share"]
+    hot = 1 - limits["max_read_share_hot"]
     if evidence["network_input"] and (evidence.get("resident_after") or 0.0) < hot:
         return reads(evidence)
     client = evidence["client_read_bytes"]
@@ -178,7 +181,10 @@ def _server(evidence: Evidence, promise: str, limits: Thresholds) -> Flags:
 def _reads_all_again(evidence: Evidence, limits: Thresholds) -> bool:
     first = evidence.get("server_first_rchar") or 0
     again = evidence.get("server_rchar") or 0
-    return first > limits["read_floor_mib"] * MIB and again > limits["hot_svn_reads_share"] * first
+    return (
+        first > limits["ignore_below_mib"] * MIB
+        and again > limits["max_read_share_hot_svn"] * first
+    )
 
 
 def _machine(evidence: Evidence, promises: Mapping[str, str], limits: Thresholds) -> Flags:
@@ -187,16 +193,16 @@ def _machine(evidence: Evidence, promises: Mapping[str, str], limits: Thresholds
     if evidence["swapped_in_pages"] or evidence.get("swapped_out_pages"):
         yield "swapped"
     available = evidence.get("memory_available_bytes")
-    if available is not None and available < limits["memory_available_mib"] * MIB:
+    if available is not None and available < limits["min_memory_available_mib"] * MIB:
         yield "low-memory"
-    if (evidence.get("memory_pressure_pct") or 0) > limits["memory_pressure_pct"]:
+    if (evidence.get("memory_pressure_pct") or 0) > limits["max_memory_pressure_pct"]:
         yield "memory-pressure"
     if _io_by_others(evidence, promises, limits):
         yield "io-busy"
     for what, word in (("others_cpu", "cpu-busy"), ("steal", "disturbed")):
         # In a short run a few ticks of the clock would be many percent.
         seconds, share = evidence.get(f"{what}_s") or 0.0, evidence.get(f"{what}_pct") or 0.0
-        if seconds > limits["cpu_floor_s"] and share > limits[f"{what}_pct"]:
+        if seconds > limits["ignore_below_cpu_s"] and share > limits[f"max_{what}_pct"]:
             yield word
     if evidence.get("throttled") or evidence.get("quota_throttled_us"):
         yield "throttled"
@@ -204,9 +210,9 @@ def _machine(evidence: Evidence, promises: Mapping[str, str], limits: Thresholds
 
 def _io_by_others(evidence: Evidence, promises: Mapping[str, str], limits: Thresholds) -> bool:
     device = evidence.get("device_read_bytes")
-    if device is not None and device - reads(evidence) > limits["others_read_mib"] * MIB:
+    if device is not None and device - reads(evidence) > limits["max_others_read_mib"] * MIB:
         return True
     # Waiting is put down to others only where the run itself neither reads nor writes.
     still = not reads(evidence) and not (evidence.get("client_write_bytes") or 0)
     pressure = evidence.get("io_pressure_pct") or 0
-    return promises.get("os") == "hot" and still and pressure > limits["io_pressure_pct"]
+    return promises.get("os") == "hot" and still and pressure > limits["max_io_pressure_pct"]

@@ -132,7 +132,7 @@ def measurements(collected: Collected) -> pd.DataFrame:
     frame = pd.DataFrame(collected.runs, columns=[*first, *certified, *last], dtype=object)
     frame = frame.astype(dict.fromkeys(TIMES, float))
     if not frame.empty:
-        frame["flags"] = _flags(frame, collected.axes, collected.thresholds["short_s"])
+        frame["flags"] = _flags(frame, collected.axes, collected.thresholds["min_run_s"])
     return frame
 
 
@@ -188,7 +188,7 @@ def _run(
     words += [word for word in seen.get("flags", []) if word not in judgement.JUDGED]
     words += [*context.get("flags", []), *buildlabels.judge(context)]
     words += ["mean-cpu"] * run.mean_cpu
-    words += ["saturated"] * _is_saturated(run, seen, context, limits["saturated_share"])
+    words += ["saturated"] * _is_saturated(run, seen, context, limits["max_cpu_share"])
     words += ["other-output"] * samework.wrote_otherwise(seen, context)
     return {
         "elapsed_s": run.elapsed_s,
@@ -260,14 +260,14 @@ def _why_missing(log: Path) -> str:
     return said[-1] if said else "it was not measured: the workflow ended before its turn"
 
 
-def _flags(frame: pd.DataFrame, axes: Sequence[str], short_s: float) -> list[str]:
+def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:
     """The runs' own flags with those that follow from a cell's median over its usable runs."""
     usable = frame["flags"].map(flags.FALSE_LABEL.isdisjoint)
     elapsed = frame["elapsed_s"].where(usable)
     median = elapsed.groupby([frame["cell"], frame["host"]]).transform("median")
     deviation = (elapsed / median - 1).abs()
     seen = pd.DataFrame({word: deviation > limit for word, limit in OFF.items()})
-    seen = seen.assign(short=median < short_s, **_work(frame, axes))
+    seen = seen.assign(short=median < min_run_s, **_work(frame, axes))
     rows, words = seen.to_numpy(bool).tolist(), list(seen.columns)
     return [
         flags.joined([*own, *itertools.compress(words, row)])

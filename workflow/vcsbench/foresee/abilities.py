@@ -146,7 +146,7 @@ def _storage(name: str, folder: Path) -> Found:
 
 
 def _writes(name: str, folder: Path, plan: Plan) -> Iterator[Found]:
-    if describe.lacks_journal(str(folder)) and plan.config["targets"] == "auto":
+    if describe.lacks_journal(str(folder)) and plan.config["output_location"] == "auto":
         says = f"{name} is ext4 without a journal: what is exported goes to `scratch`, not to it"
         yield Found(WITHOUT, says, "a storage with a journal")
     try:

@@ -53,8 +53,8 @@ def calibrate(plan: Plan, shelf: Shelf, say: Say, limit_s: float = LIMIT_S) -> C
                 small.dump(loaded[repo], shelf.dumps[repo], config["scratch"])
         for name in shelf.storages:
             say(f"copying them to {name}")
-            folder, spacer_kib = config["storages"][name], config["spacer_kib"]
-            copied[name] = small.copy(name, folder, shelf.wanted[name], loaded, spacer_kib)
+            folder, fragmentation_kib = config["storages"][name], config["fragmentation_kib"]
+            copied[name] = small.copy(name, folder, shelf.wanted[name], loaded, fragmentation_kib)
         seen = _measure(plan, shelf.storages, small, say, limit_s)
     return Calibration(loaded, copied, Costs(plan, seen, f"{len(seen)} cell-rounds on a sample"))
 

@@ -32,7 +32,7 @@ def rounds_said(scatter: float, limits: Limits) -> str:
     """`10 % differences take some 40 rounds`, and on a noisy machine how many it takes to show what is worth
     noting there."""
     notable = dict.fromkeys(
-        [limits.notable_pct, limits.on_machine(math.log1p(scatter)).notable_pct]
+        [limits.min_effect_pct, limits.on_machine(math.log1p(scatter)).min_effect_pct]
     )
     first, *more = ((f"{pct:g} %", rounds_for(scatter, pct)) for pct in notable)
     noisy = f" (what counts where runs scatter by more than {NOISY_PCT:g} %)"

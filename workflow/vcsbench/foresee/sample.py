@@ -94,13 +94,13 @@ class Sample:
 
     def copy(
         self, name: str, storage: str, variants: Sequence[Variant],
-        loaded: Mapping[str, Loaded], spacer_kib: float,
+        loaded: Mapping[str, Loaded], fragmentation_kib: float,
     ) -> float:  # fmt: skip
         """Make one copy of each variant on a storage; returns the seconds that it took."""
         place, began = self.place(storage), time.monotonic()
         records = {repo: one.record for repo, one in loaded.items()}
         with contextlib.redirect_stderr(io.StringIO()):
-            labels = make_missing(place, variants, 1, records, spacer_kib, 1)
+            labels = make_missing(place, variants, 1, records, fragmentation_kib, 1)
         took = time.monotonic() - began
         path = self.folder / "results" / "repositories" / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)

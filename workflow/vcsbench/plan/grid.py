@@ -46,7 +46,7 @@ def make_grid(here: Here, study: Study, why_skip: Callable[[Mapping[str, str]], 
     order = sorted(wanted.items(), key=lambda item: [rank[a][v] for a, v in item[1].items()])
     cells = [Cell(study.name, path, axes, why_skip(axes)) for path, axes in order]
     measured = {cell.path: cell.axes for cell in cells if not cell.skip}
-    twice = twins.chosen(measured, study.noise_class, config["twins"], config["seed"])
+    twice = twins.chosen(measured, study.noise_class, config["duplicates"], config["seed"])
     return [
         one
         for cell in cells

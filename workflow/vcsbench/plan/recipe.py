@@ -118,7 +118,7 @@ def _targets(parts: Mapping[str, Any], here: Here) -> str:
     if "filesystem" in parts:
         return str(parts["filesystem"]["root"])
     storage = parts["storage"]["path"]
-    wanted = parts.get("targets", here.config["targets"])
+    wanted = parts.get("targets", here.config["output_location"])
     if wanted == "auto":
         wanted = "scratch" if _lacks_journal(storage) else "storage"
     return str(resolve(here.config["scratch"] if wanted == "scratch" else storage, here.root))

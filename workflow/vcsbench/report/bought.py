@@ -77,7 +77,7 @@ def _sentences(account: Mapping[str, Any], ahead: Sequence[Mark]) -> Iterator[st
     if not all_of:
         yield "There was nothing to compare."
         return
-    notable = f"{account['notable_pct']:g} %"
+    notable = f"{account['min_effect_pct']:g} %"
     yield (
         f"{different + alike} of {words.count_of(all_of, 'comparison')} are answered: {different} differ, "
         f"{alike} show no difference of {notable}; {all_of - different - alike} are too noisy to say."
@@ -85,7 +85,7 @@ def _sentences(account: Mapping[str, Any], ahead: Sequence[Mark]) -> Iterator[st
     if noisy := account.get("noisy"):
         yield (
             f"Runs of a cell scatter by {noisy['scatter_pct']:.0f} % here, more than {NOISY_PCT:g} %: so "
-            f"{notable} is worth noting (notable_noisy_pct), and not {noisy['elsewhere_pct']:g} %; "
+            f"{notable} is worth noting (min_effect_pct_if_noisy), and not {noisy['elsewhere_pct']:g} %; "
             f"{noisy['alike']:g} of the {alike} show no difference of {noisy['elsewhere_pct']:g} % either."
         )
     if twins := account["twins_sd"]:
@@ -103,7 +103,7 @@ def _sentences(account: Mapping[str, Any], ahead: Sequence[Mark]) -> Iterator[st
         told = "all" if not mark.all_left else f"all but {mark.all_left}"
         yield f"{mark.after} (MINUTES={_minutes(account, mark)}) would tell {told} of these at {notable}."
     if lost := sum(never.values()):
-        yield f"No number of rounds tells {lost} of them: there are no twins (twins: 0)."
+        yield f"No number of rounds tells {lost} of them: there are no twins (duplicates: 0)."
 
 
 def _minutes(account: Mapping[str, Any], mark: Mark) -> int:

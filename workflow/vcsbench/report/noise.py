@@ -42,7 +42,7 @@ def noise_sentence(noise: Sequence[Record]) -> str:
     if not known:
         return (
             "No cell was measured twice over two rounds or more, so it is not known what cells that are the "
-            "same thing differ by, and nothing is called a difference: set `twins` to 1 or more."
+            "same thing differ by, and nothing is called a difference: set `duplicates` to 1 or more."
         )
     beyond = known[0]["twin_sd"]
     twins = sum(row["twins"] or 0 for row in known)

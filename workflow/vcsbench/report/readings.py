@@ -18,7 +18,7 @@ LEGEND = {
     MARKS["same-binaries"]: "the same binaries under two names (A/A)",
     MARKS["off-10"]: "a run is more than 10 % from its cell's median",
     MARKS["off-20"]: "a run is more than 20 % from its cell's median",
-    MARKS["low-n"]: "fewer rounds than the threshold `enough_rounds`",
+    MARKS["low-n"]: "fewer rounds than the threshold `min_rounds`",
 }
 LEGEND_OF_CALLS = {
     CALL_MARKS[NOT_SHOWN]: "no difference shown: the two differ by less than is worth noting",

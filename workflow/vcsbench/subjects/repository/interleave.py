@@ -31,7 +31,7 @@ class Copying(NamedTuple):
 
 
 def make_copies(
-    copyings: Sequence[Copying], work: Path, spacer_kib: float, seed: int
+    copyings: Sequence[Copying], work: Path, fragmentation_kib: float, seed: int
 ) -> list[Content]:
     """Interleave, then compare each copy's digest with its source's; OSError where they differ.
 
@@ -40,7 +40,7 @@ def make_copies(
     """
     umask = os.umask(UMASK)
     try:
-        expected = interleave(copyings, work, spacer_kib, seed)
+        expected = interleave(copyings, work, fragmentation_kib, seed)
     finally:
         os.umask(umask)
     with progress.stage("writing the copies to the device"):
@@ -53,11 +53,11 @@ def make_copies(
 
 
 def interleave(
-    copyings: Sequence[Copying], work: Path, spacer_kib: float, seed: int
+    copyings: Sequence[Copying], work: Path, fragmentation_kib: float, seed: int
 ) -> dict[Path, str]:
     """Make all copies at once: revision by revision, a packed shard at a time, all side by side.
 
-    With `spacer_kib`, a file of random size (0 to twice the mean) goes between any two of these
+    With `fragmentation_kib`, a file of random size (0 to twice the mean) goes between any two of these
     steps into the folder `work`, as the published study did it. Returns the digest of each source.
     """
     sizes = random.Random(seed)
@@ -70,8 +70,10 @@ def interleave(
     steps = heapq.merge(*map(_steps, copyings, range(len(copyings))))
     with progress.stage("copying", sum(len(c.files) for c in copyings), "files") as at:
         for number, (revision, index, file) in enumerate(steps):
-            if spacer_kib and step not in (None, (revision, index)):
-                _space(work / f"spacer{number}", round(sizes.uniform(0, 2 * spacer_kib * 1024)))
+            if fragmentation_kib and step not in (None, (revision, index)):
+                _space(
+                    work / f"spacer{number}", round(sizes.uniform(0, 2 * fragmentation_kib * 1024))
+                )
             at.done = number
             step = revision, index
             copying = copyings[index]

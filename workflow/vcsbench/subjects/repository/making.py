@@ -43,7 +43,7 @@ def make_missing(
     variants: Sequence[Variant],
     numbers: int,
     loaded: dict[str, dict[str, Any]],
-    spacer_kib: float,
+    fragmentation_kib: float,
     seed: int,
 ) -> dict[str, dict[str, Any]]:
     """Make those of the `numbers` copies of each variant that are missing on a place, interleaved.
@@ -65,9 +65,9 @@ def make_missing(
             copyings[variant, copy] = Copying(source, destination, fsfs.files(source))
         for copying in copyings.values():
             _remove_copy(place, copying.destination)
-        _check_room(place, copyings, spacer_kib)
+        _check_room(place, copyings, fragmentation_kib)
         if copyings:
-            _copy(place, copyings, loaded, spacer_kib, seed)
+            _copy(place, copyings, loaded, fragmentation_kib, seed)
         if not audit.empty_is_whole(place.path):
             empty = place.path / labels.FOLDER / labels.EMPTY
             _remove_copy(place, empty)
@@ -108,21 +108,21 @@ def _source(
     )
 
 
-def _check_room(place: Place, copyings: Copyings, spacer_kib: float) -> None:
+def _check_room(place: Place, copyings: Copyings, fragmentation_kib: float) -> None:
     there = os.statvfs(place.path)
     block = there.f_frsize
     files = [file for copying in copyings.values() for file in copying.files]
     need = sum(-(-file.size // block) * block for file in files)
     # They lie between the copies until all of these are made: for 250,000 revisions they are larger by far.
     steps = sum(len({file.revision for file in copying.files}) for copying in copyings.values())
-    spacers = round(steps * spacer_kib * 1024)
+    spacers = round(steps * fragmentation_kib * 1024)
     need += spacers
     free = there.f_bavail * block
     of_spacers = f", spacers of {words.size(spacers)} included" if spacers else ""
     say(
         f"{len(copyings)} copies need {words.size(need)}{of_spacers}; {place.path} has {words.size(free)}"
     )
-    lower = "lower `spacer_kib`, " if spacers else ""
+    lower = "lower `fragmentation_kib`, " if spacers else ""
     if need > free or (there.f_files and len(files) > there.f_favail):
         raise UserError(
             f"{place.path}: the copies need {words.size(need)}{of_spacers} in {len(files)} files, and there "
@@ -135,7 +135,7 @@ def _copy(
     place: Place,
     copyings: Copyings,
     loaded: dict[str, dict[str, Any]],
-    spacer_kib: float,
+    fragmentation_kib: float,
     seed: int,
 ) -> None:
     """Make the copies and then their labels: all, or none of them."""
@@ -145,7 +145,7 @@ def _copy(
     sources = {copying.source.parent for copying in made}
     try:
         with verifying.beside(sorted(into & sources)):
-            read = make_copies(made, place.make(WORK), spacer_kib, seed)
+            read = make_copies(made, place.make(WORK), fragmentation_kib, seed)
         for copying, found in zip(made, read, strict=True):
             _check_source(copying.source, found)
         for (variant, copy), found in zip(copyings, read, strict=True):
