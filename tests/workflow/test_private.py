@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,19 @@ def readable_files(*folders: Path, user: list[str]) -> list[str]:
 def contexts(project: Project) -> list[dict[str, Any]]:
     found = (project.path / "results" / "cells").rglob("*.context.json")
     return [json.loads(path.read_text()) for path in found]
+
+
+# Python may lie where its owner alone may enter.
+START = """
+set -e
+python=$1 other=$2
+shift 2
+mount --bind "$python" "$other"
+mount -t tmpfs -o mode=755 t "/$(echo "$python" | cut -d/ -f2)"
+mkdir -p "$python"
+mount --bind "$other" "$python"
+exec "$@"
+"""
 
 
 class Spy(threading.Thread):
@@ -122,3 +137,78 @@ def test_run_of_a_private_repository_shows_nothing_to_other_users(
     assert spy.read == set() and spy.answers == set()
     assert readable_files(storage, user=AS_USER) == []
     assert [*storage.glob("vcsbench-*/repositories/mine.f7.nopack.1")]
+
+
+@pytest.mark.skipif(sys.base_prefix.startswith("/usr"), reason="the system's own Python")
+def test_run_of_a_plain_user_serves_a_private_repository_in_a_network_of_its_own(
+    project: Project, private: Path
+) -> None:
+    project.configure(
+        repositories={"mine": {"source": "svn", "path": str(private)}},
+        rounds=1, copies=1, grid={STUDY: {"include": [{**CELLS, "command": "log"}]}},
+    )  # fmt: skip
+    subprocess.run(["chown", "-R", "12345:12345", project.path], check=True)
+    command = project.command(measurements_of(STUDY))
+    (project.path / "python").mkdir()
+    start = [
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        START,
+        "sh",
+        sys.base_prefix,
+        project.path / "python",
+    ]
+    own = ["-u", "XDG_CACHE_HOME", "USER=plain", f"--chdir={project.path}", f"HOME={project.path}"]
+    argv = [*start, *AS_USER, "env", *own, *command]
+    done = subprocess.run(argv, cwd=project.path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    found = contexts(project)
+    assert sorted(c["network"] for c in found) == ["", "user", "user"]
+    place = next((project.path / "storage").glob("vcsbench-*"))
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+
+
+KILLED = """#!/bin/sh
+# The client of a timed run ends by a signal; the others, which do not count, do their work.
+case "$*" in *--version*) exec /usr/bin/svn "$@" ;; esac
+count=$(cat {count} 2>/dev/null || echo 0)
+echo $((count + 1)) > {count}
+[ "$count" -lt {first} ] || {{ {act}; }}
+exec /usr/bin/svn "$@"
+"""
+
+
+@pytest.mark.parametrize(
+    ("act", "expected"),
+    [
+        ("kill -TERM $$", "svn was ended by SIGTERM in timed run 1 of 1"),
+        ("rm -rf {copy}/db/revs", "the copy has vanished or was changed: "),
+        ("touch {copy}/db/revs/0/extra", "the copy has vanished or was changed: something changed in db/"),
+    ],
+)  # fmt: skip
+def test_cell_whose_client_or_copy_is_lost_in_a_timed_run_fails_with_one_sentence(
+    project: Project, act: str, expected: str
+) -> None:
+    prefix, count = project.path / "build", project.path / "count"
+    (prefix / "bin").mkdir(parents=True)
+    cell = {"command": "log", "repo": "ruby", "ra": "file", "cache": "cold"}
+    tiny = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
+    project.configure(
+        repositories={"ruby": tiny}, rounds=1, copies=1, grid={STUDY: {"include": [{**CELLS, **cell}]}},
+    )  # fmt: skip
+    done = project.snakemake("results/repositories/disk.json")
+    assert done.returncode == 0, done.stdout
+    copy = next((project.path / "storage").glob("vcsbench-*/repositories/ruby.f7.nopack.1"))
+    program = project.path / "svn"
+    act = act.format(copy=copy)
+    # The client is run twice before: to warm it, and to see what it reads.
+    program.write_text(KILLED.format(count=count, first=2, act=act))
+    program.chmod(0o755)
+    path = f"{project.path}:{os.environ['PATH']}"
+    done = project.measure(STUDY, environment={"PATH": path})
+    assert done.returncode != 0 and contexts(project) == [], done.stdout
+    log = next((project.path / "results" / "logs" / "cell").rglob("round1.log")).read_text()
+    assert expected in log and "Traceback" not in log, log
+    assert len(log.strip().splitlines()) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +85,7 @@ def load_config(
     values["studies"] = list(studies)
     config = Config(root, tuple(files), values, studies)
     _check_storage(config)
+    _check_paths(config)
     _check_length(config)
     if elsewhere and config["rounds"] is None:
         values["rounds"] = config.least_rounds
@@ -133,6 +136,30 @@ def _check_storage(config: Config) -> None:
             f"{config.where(['storage'])}: `storage`: {config['storage']!r} is not defined; "
             f"`storages` has {known}"
         )
+
+
+def _check_paths(config: Config) -> None:
+    """Raise UserError if a folder that is written has a name that a URL or a server cannot have."""
+    folders: dict[tuple[str, ...], str] = {("scratch",): config["scratch"]}
+    folders |= {("storages", name): folder for name, folder in config["storages"].items()}
+    for keys, folder in folders.items():
+        path = os.path.realpath(config.root / folder)
+        if why := _why_no_path(path):
+            raise UserError(
+                f"{config.where(keys)}: `{'.'.join(keys)}`: {path!a} {why}. Use another folder."
+            )
+    if why := _why_no_path(tempfile.gettempdir()):
+        raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {why}. Use another folder.")
+
+
+def _why_no_path(path: str) -> str:
+    if any(ord(character) < ord(" ") or ord(character) == 0x7F for character in path):
+        return "has a control character"
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return "is not UTF-8"
+    return ""
 
 
 def _check_length(config: Config) -> None:

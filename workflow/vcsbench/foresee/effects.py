@@ -13,6 +13,7 @@ from vcsbench import cgroup, words
 from vcsbench.foresee.forecast import cell_rounds, to_load
 from vcsbench.measure.servers.kind import HOST
 from vcsbench.measure.template import read_arguments
+from vcsbench.plan.isolation import OWN, SHARED, USER, is_private_cell
 from vcsbench.plan.plan import Plan
 from vcsbench.storages.describe import free_bytes
 from vcsbench.storages.mounts import IN_MEMORY, mount_of
@@ -54,6 +55,7 @@ def effects(plan: Plan, shelf: Shelf, others: Sequence[str]) -> list[str]:
         *_filesystems(plan),
         *_memory(plan),
         _ports(plan),
+        *_privacy(plan),
     ]
 
 
@@ -159,6 +161,26 @@ def _of(need: float, folder: Path) -> str:
 
 def _bytes(plan: Plan, repo: str) -> int:
     return bytes_of(plan.here.sources[repo].estimate())
+
+
+def _privacy(plan: Plan) -> list[str]:
+    """Describe who can read the repositories that not all users of this machine can read."""
+    parts = [part for part in map(plan.parts, plan.cells) if is_private_cell(part, plan.here)]
+    names = sorted({part["repository"]["name"] for part in parts})
+    if not names:
+        return []
+    files = "files can be read by you and the servers' user only"
+    networks = {part["network"] for part in parts}
+    if SHARED in networks:
+        servers = "its servers answer every user of this machine"
+    elif networks & {OWN, USER}:
+        servers = "its servers answer in a network of the run only"
+    else:
+        servers = "no server of vcsbench has it"
+    verb = "is" if len(names) == 1 else "are"
+    return [
+        f"{words.enumeration(names)} {verb} not readable by all users: copied {files}; {servers}."
+    ]
 
 
 def _ports(plan: Plan) -> str:
