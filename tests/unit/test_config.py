@@ -127,6 +127,21 @@ def test_undefined_storage(tmp_path: Path) -> None:
     assert "`storage`: 'tape' is not defined" in sentence(tmp_path, storage="tape")
 
 
+@pytest.mark.parametrize("folder", ["/srv/a\nb", "/srv/a\tb", "/srv/\x7f"])
+def test_folder_with_a_control_character_is_refused(
+    tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "`storages.disk`" in sentence(tmp_path, storages={"disk": folder})
+    assert "`scratch`" in sentence(tmp_path, scratch=folder)
+    monkeypatch.setattr("tempfile.tempdir", folder)
+    assert sentence(tmp_path).startswith("TMPDIR: ")
+
+
+def test_folder_behind_a_link_to_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(b"/srv/\xff".decode(errors="surrogateescape"))
+    assert "is not UTF-8" in sentence(tmp_path, scratch=str(tmp_path / "link"))
+
+
 def test_unreadable_yaml_is_one_sentence(tmp_path: Path) -> None:
     broken = tmp_path / "broken.yaml"
     broken.write_text("a: [1\nb: 2")

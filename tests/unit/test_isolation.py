@@ -10,15 +10,17 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from vcsbench import namespaces
 from vcsbench.errors import UserError
+from vcsbench.foresee.effects import _privacy
 from vcsbench.measure.isolation import isolate
 from vcsbench.measure.stage import CLIENTS
 from vcsbench.plan import isolation
+from vcsbench.plan.plan import Plan
 from vcsbench.sources.privacy import is_private
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
@@ -223,3 +225,22 @@ def test_isolate_in_a_guest_does_nothing(network: str) -> None:
     with ExitStack() as stack:
         isolate({"network": network, "looked_at": True}, stack)
         assert os.readlink("/proc/self/ns/net") == before
+
+
+@pytest.mark.parametrize(
+    ("networks", "expected"),
+    [
+        (["own", "own"], "in a network of the run only"),
+        (["", "user"], "in a network of the run only"),
+        (["", "shared"], "answer every user"),
+        ([""], "no server of vcsbench has it"),
+    ],
+)
+def test_plan_reports_a_private_repository(
+    private: dict[str, Any], networks: list[str], expected: str
+) -> None:
+    plan = SimpleNamespace(here=here(private), cells=networks, parts=lambda n: parts(network=n))
+    (line,) = _privacy(cast(Plan, plan))
+    assert line.startswith("one is not readable by all users: ") and expected in line
+    public = SimpleNamespace(**{**vars(plan), "here": here({"source": "generated"})})
+    assert _privacy(cast(Plan, public)) == []

@@ -74,8 +74,6 @@ class CellRound:
                 self._time(lock)
             took_s = self.hyperfine.took_s, self.hooks.took_s
             self._compare()
-            for subject in self.stage.subjects:
-                subject.check_unchanged()
             told = Told(self.number, began, self.captured, self.runs, self.set_aside, *took_s)
             described = describe(self.stage, told) | self._probe()
         return self.hyperfine.export.read_bytes(), described

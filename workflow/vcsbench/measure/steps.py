@@ -6,8 +6,10 @@ import os
 import subprocess
 
 from vcsbench.errors import UserError
+from vcsbench.external import printable
 from vcsbench.measure.clearing import clear
 from vcsbench.measure.stage import Stage
+from vcsbench.processes import how_it_ended
 
 TOUCH_LIMIT_S = 60
 
@@ -53,8 +55,11 @@ def touch_client(stage: Stage) -> None:
         stage.touch, capture_output=True, timeout=TOUCH_LIMIT_S, env=stage.environment
     )
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()
-        raise UserError(f"the client failed against an empty repository: {said}")
+        said = printable(done.stderr).strip()
+        ended = how_it_ended(done.returncode)
+        raise UserError(
+            f"the client {ended} against an empty repository: {said or 'it printed nothing'}"
+        )
     restore(stage)
 
 

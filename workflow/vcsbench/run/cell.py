@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from vcsbench.errors import UserError
+from vcsbench.errors import ChangedError, UserError
 from vcsbench.evidence import judgement
 from vcsbench.external import printable
 from vcsbench.measure.cell import CellRound
@@ -104,12 +104,17 @@ def _measure_here(
     """
     of_round = CellRound(recipe, number, folder, judge_by(recipe, thresholds))
     try:
-        return of_round.measure(lock)
+        found = of_round.measure(lock)
+    except ChangedError:
+        raise
     except (UserError, OSError, subprocess.CalledProcessError):
         for subject in of_round.stage.subjects:
             subject.check_place()
             subject.check_unchanged(closely=True)
         raise
+    for subject in of_round.stage.subjects:
+        subject.check_unchanged()
+    return found
 
 
 def writes_apart(recipe: dict[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vcsbench.errors import UserError
+from vcsbench.errors import ChangedError
 from vcsbench.subjects.repository import dumps
 from vcsbench.subjects.subject import Recipe, Subject, Words
 
@@ -35,7 +35,7 @@ class Dump(Subject):
     def check(self) -> None:
         """The file has to be there as it was made."""
         if dumps.state(self.path) != self.record.get("state"):
-            raise UserError(f"{self.path}: is gone, or was changed; the next run makes it anew")
+            raise ChangedError(f"{self.path}: is gone, or was changed; the next run makes it anew")
 
     def check_unchanged(self, closely: bool = False) -> None:
         """The same after the runs."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vcsbench.errors import UserError
+from vcsbench.errors import ChangedError
 from vcsbench.subjects.repository import fsfs, labels, state
 from vcsbench.subjects.repository.labels import Variant
 
@@ -27,7 +27,7 @@ def check_copy(
     if wrong:
         if label.get("identity") == variant.identity:
             labels.withdraw(copy)
-        raise UserError(
+        raise ChangedError(
             f"{copy}: the copy has vanished or was changed: {wrong}; the next run of the workflow makes it "
             f"anew"
         )
