@@ -59,6 +59,10 @@ LOADED = {
     "revisions without properties": (VERSION + b"Revision-number: 0\n\nRevision-number: 1\n\n", 1),
     "leading zeros": (HEAD + revision(1).replace(b"number: 1", b"number: " + b"0" * 5000 + b"1"), 1),
     "a blank behind a length": (BASE + file(b"a").replace(b"length: 5\n", b"length: 5 \n", 1), 1),
+    "line ends counted as content": (
+        BASE + file(b"a").replace(b"Content-length: 15", b"Content-length: 17") + folder(b"b"), 1,
+    ),
+    "a checksum of zeros": (BASE + file(b"a", more=b"Text-content-md5: " + b"0" * 32 + b"\n"), 1),
     "no date": (HEAD + revision(1, {b"svn:log": b"a"}), 1),
     "format 1": (BASE.replace(b"version: 2", b"version: 1") + file(b"trunk/f"), 1),
     "format 1 without lengths of parts": (
@@ -140,6 +144,7 @@ REFUSED = {
     + b"\n"
     + DELTA,
     "a node before the first revision": VERSION + folder(b"a"),
+    "a wrong MD5": BASE + file(b"a", more=b"Text-content-md5: " + b"1" * 32 + b"\n"),
     "a node of revision 0": HEAD + folder(b"a"),
 }
 # Damage that svnadmin load does not notice, and limits: refused by us alone.
@@ -148,7 +153,7 @@ REFUSED_BY_US = {
     "a NUL in a path": BASE + folder(b"trunk/a\0b"),
     "a NUL in the name of a property": BASE + file(b"a", properties={b"a\0b": b"1"}),
     "revisions out of order": BASE + revision(5) + revision(3),
-    "a wrong checksum": BASE + file(b"a", more=b"Text-content-md5: " + b"0" * 32 + b"\n"),
+    "a wrong SHA-1": BASE + file(b"a", more=b"Text-content-sha1: " + b"1" * 40 + b"\n"),
     "a known header behind a blank": BASE
     + b" Node-path: a\nNode-path: b\nNode-kind: dir\nNode-action: add\n\n",
     "a text without its length": BASE
@@ -200,6 +205,17 @@ def test_reader_loads_what_svnadmin_loads(tmp_path: Path, name: str) -> None:
     assert load(stream, tmp_path / "it") == 0
     youngest = subprocess.check_output(["svnlook", "youngest", tmp_path / "it"])
     assert int(youngest) == revisions
+
+
+@pytest.mark.parametrize(("old", "new"), [(b"22", b"21"), (b"22", b"31")])
+def test_reader_notes_blocks_of_properties_with_another_length(
+    tmp_path: Path, old: bytes, new: bytes
+) -> None:
+    stream = BASE + folder(b"a", PROPERTIES % (22, 22) + block({b"a": b"b"}))
+    stream = stream.replace(b"-length: " + old, b"-length: " + new)
+    facts = read(stream).facts()
+    assert (len(facts.notes), facts.load_options) == (1, [])
+    assert load(stream, tmp_path / "it") == 0
 
 
 @pytest.mark.parametrize("name", [*BYPASSED, *BYPASSED_OF_FILES])

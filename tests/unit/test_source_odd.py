@@ -104,6 +104,20 @@ def test_svn_identity_read_or_copied_repository_stays(tmp_path: Path) -> None:
     assert identity(copy) == before
 
 
+def test_svn_identity_edited_property_of_an_old_shard_changes(tmp_path: Path) -> None:
+    path = create(tmp_path / "it", BASE)
+    for name in ("revs", "revprops"):
+        for shard in range(1, 6):
+            (path / "db" / name / str(shard)).mkdir()
+            os.utime(path / "db" / name / str(shard), (1e9, 1e9))
+        os.utime(path / "db" / name / "0", (1e9, 1e9))
+    before = identity(path)
+    assert identity(path) == before
+    (tmp_path / "value").write_bytes(b"y")
+    sh("svnadmin", "setrevprop", path, "-r", "1", "svn:log", tmp_path / "value")
+    assert identity(path) != before
+
+
 def test_svn_identity_tree_changes_it(tmp_path: Path) -> None:
     path = create(tmp_path / "it", BASE)
     definition = {"source": "svn", "path": str(path), "tree": "trunk"}

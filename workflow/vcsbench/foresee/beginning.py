@@ -13,8 +13,8 @@ from vcsbench.sources import Estimate, Facts, Source
 from vcsbench.sources.dump.records import REVISION
 from vcsbench.sources.trees import has_folder
 
-_NUMBER = re.compile(rb"^" + REVISION + rb": *(\d+)", re.MULTILINE)
-_LENGTH = re.compile(rb"^(Content|Prop-content|Text-content)-length: *(\d+)", re.MULTILINE)
+_NUMBER = re.compile(rb"^" + REVISION + rb": *(\d{1,18})", re.MULTILINE)
+_LENGTH = re.compile(rb"^(Content|Prop-content|Text-content)-length: *(\d{1,18})", re.MULTILINE)
 _END = b"\n\n"
 # Lines between records that begin so are comments.
 _BLANK = (b"\n", b" ", b"\t", b"\r")

@@ -81,6 +81,7 @@ class DumpReader:
         self._bypassed: Counter[str] = Counter()
         self._first_bypassed = ""
         self.bogus_dates = 0
+        self.wrong_lengths = 0
         self._first_bogus = ""
 
     @property
@@ -115,7 +116,12 @@ class DumpReader:
                 f"{self.bogus_dates} revisions have a svn:date that Subversion cannot read, first "
                 f"{self._first_bogus}. The copies have no date there."
             )
-        return Facts(self.revisions, notes, [BYPASS] if notes else [])
+        options = [BYPASS] if notes else []
+        if self.wrong_lengths:
+            notes.append(
+                f"{self.wrong_lengths} blocks of properties do not have the length that their header states."
+            )
+        return Facts(self.revisions, notes, options)
 
     def wrong(self, what: str) -> UserError:
         """Return the error for a fault at the place that was reached."""
@@ -239,8 +245,6 @@ class DumpReader:
         is_old = self._format == 1 and not {PROPERTIES, TEXT} & set(headers)
         if properties + text > whole:
             raise self.wrong("the parts of a record are longer than the record")
-        if properties + text < whole and self._format > 1:
-            raise self.wrong("a record is longer than its parts")
         if is_old and whole:
             properties = self._properties(headers, whole, is_old)
         elif properties:
@@ -248,8 +252,10 @@ class DumpReader:
         self._pass_on()
         if text:
             self._text(text, headers)
-        for _ in self._content(whole - properties - text):
+        for chunk in self._content(whole - properties - text):
             self._pass_on()  # a text of format 1
+            if self._format > 1 and chunk.strip():
+                raise self.wrong("a record is longer than its parts")
 
     def _begin(self, number: int) -> None:
         """Begin a revision."""
@@ -288,12 +294,12 @@ class DumpReader:
     def _properties(
         self, headers: dict[bytes, bytes], length: int, has_text_behind: bool = False
     ) -> int:
-        """Read a block of properties and return its length."""
+        """Read a block of properties up to its end, as svnadmin does, and return its length."""
         of_revision = REVISION in headers
         begin, held = self._offset, 0
         block: dict[bytes, bytes] = {}
-        while (line := self._property_line(begin + length)) != records.END:
-            name, value = self._property(line, begin + length, of_revision)
+        while (line := self._property_line()) != records.END:
+            name, value = self._property(line, of_revision)
             if value is not None:
                 self._check(headers, name, value)
                 if of_revision:
@@ -306,8 +312,9 @@ class DumpReader:
             if not of_revision:
                 self._pass_on()
         read = self._offset - begin
-        if read < length and not has_text_behind:
+        if has_text_behind and read > length:
             raise self._wrong_length()
+        self.wrong_lengths += read != length and not has_text_behind
         if of_revision and not records.is_date(block.get(records.DATE, b"1970-01-01T0:0:0.0Z")):
             self._leave_date_out(block)
         return read
@@ -315,15 +322,15 @@ class DumpReader:
     def _wrong_length(self) -> UserError:
         return self.wrong("a record's properties are not as long as they say")
 
-    def _property_line(self, end: int) -> bytes:
+    def _property_line(self) -> bytes:
         line = self._line(32)
         if self.is_at_end:
             raise self.wrong("it ends in the middle of a record")
-        if self._offset > end or not line.endswith(b"\n"):
+        if not line.endswith(b"\n"):
             raise self._wrong_length()
         return line
 
-    def _property(self, line: bytes, end: int, of_revision: bool) -> tuple[bytes, bytes | None]:
+    def _property(self, line: bytes, of_revision: bool) -> tuple[bytes, bytes | None]:
         """Return a property's name, and its value if it has one that is to be held."""
         found = _NAME.fullmatch(line)
         if not found or (of_revision and found[1] == b"D"):
@@ -331,12 +338,12 @@ class DumpReader:
         length = int(found[2])
         if length > LONGEST_LINE:
             raise self.wrong(f"the name of a property has {length} bytes")
-        name = self._held(length, end)
+        name = self._held(length)
         if b"\0" in name:
             raise self.wrong(f"the name {shown(name)} of a property holds a NUL character")
         if found[1] == b"D":
             return name, None
-        found = _VALUE.fullmatch(self._property_line(end))
+        found = _VALUE.fullmatch(self._property_line())
         if not found:
             raise self._wrong_length()
         length = int(found[1])
@@ -345,9 +352,7 @@ class DumpReader:
         if of_revision or name.startswith(b"svn:"):
             if length > LONGEST_HELD:
                 raise self.wrong(f"the property {shown(name)} has {length:,} bytes")
-            return name, self._held(length, end)
-        if self._offset + length + 1 > end:
-            raise self._wrong_length()
+            return name, self._held(length)
         end_of_chunk = b""
         for chunk in self._content(length + 1):
             end_of_chunk = chunk[-1:]
@@ -356,9 +361,7 @@ class DumpReader:
             raise self._wrong_length()
         return name, None
 
-    def _held(self, length: int, end: int) -> bytes:
-        if self._offset + length + 1 > end:
-            raise self._wrong_length()
+    def _held(self, length: int) -> bytes:
         data = b"".join(self._content(length + 1))
         if not data.endswith(b"\n"):
             raise self._wrong_length()
@@ -399,7 +402,8 @@ class DumpReader:
             self._pass_on()
         for name, digest in zip(names, digests, strict=True):
             stated = headers[f"Text-content-{name}".encode()]
-            if stated.decode("ascii").lower() != digest.hexdigest():
+            # Zeros stand for no checksum.
+            if stated.strip(b"0") and stated.decode("ascii").lower() != digest.hexdigest():
                 path = shown(headers.get(NODE, b""))
                 raise self.wrong(f"the text of {path} does not have its checksum ({name})")
 
