@@ -69,26 +69,27 @@ def said(here: Here) -> str:
 @pytest.mark.parametrize("fmt", ["f2", "f4", "f6", "f8"])
 def test_the_own_format_is_found_out_and_comes_first(make: Make, fmt: str) -> None:
     here = here_of(make(fmt))
-    assert own_format(here).value == fmt
+    assert own_format(here) == "as-is"
     _, values = axis_of("format").named(here) or ("", [])
-    up = [] if fmt == "f8" else [f"{fmt}-to-f8"]
-    assert values == list(dict.fromkeys([fmt, *up, "f6", "f7", "f8"]))
-    assert f"mine is of format {fmt[1]}: {fmt} is the baseline." in said(here)
+    up = [] if fmt == "f8" else ["as-is-to-f8"]
+    assert values == ["as-is", *up, "f6", "f7", "f8", "f6-today"]
+    assert f"mine is of format {fmt[1]}: a copy of it" in said(here)
 
 
-@pytest.mark.parametrize(("fmt", "as_made"), [("f2", "f2-to-f8"), ("f4", "f6-to-f8"), ("f7", "f8")])
-def test_one_that_was_upgraded_in_place_is_told_by_its_layout(
-    make: Make, fmt: str, as_made: str
-) -> None:
+@pytest.mark.parametrize("fmt", ["f2", "f4", "f7"])
+def test_one_that_was_upgraded_in_place_is_told_by_its_layout(make: Make, fmt: str) -> None:
     here = here_of(make(fmt, upgrade=True))
-    assert own_format(here).value == as_made
+    assert own_format(here) == "as-is"
     assert ("upgraded from in place" in said(here)) == (fmt != "f7")
+    assert axis_of("format").wanted(["upgraded"], [], here) == []
 
 
 @pytest.mark.parametrize(("pack", "own"), [(False, "nopack"), (True, "pack")])
 def test_the_own_packing_is_found_out(make: Make, pack: bool, own: str) -> None:
     here = here_of(make("f6", shard=2, pack=pack))
-    assert here.stored == Stored(6, 2, False, full=3, packed=3 if pack else 0)
+    assert isinstance(here.stored, Stored)
+    assert here.stored.settings["enable-dir-deltification"] == "false"
+    assert here.stored == Stored(6, 2, False, 3, 3 if pack else 0, here.stored.settings)
     assert own_packing(here) == own
     assert f"It has 3 full shards, {3 if pack else 0} packed: {own} is the baseline." in said(here)
 
@@ -99,7 +100,9 @@ def test_of_what_has_no_format_svnadmins_own_is_the_baseline(make: Make, tmp_pat
         subprocess.run(["svnadmin", "dump", "-q", make("f6")], stdout=out, check=True)
     here = here_of(file)
     newest = here.machine.newest_format
-    assert own_format(here).value == newest
+    assert own_format(here) == newest
+    why = axis_of("format").why_not("as-is", {}, here)
+    assert why.endswith("a source of kind dump has no format of Subversion's")
     assert said(here).startswith(f"The baseline is {newest}, what `svnadmin create` makes here")
     assert axis_of("format").wanted(["upgraded"], [], here) == []
 
@@ -116,6 +119,65 @@ def test_of_fsx_svnadmins_own_is_the_baseline(tmp_path: Path) -> None:
     subprocess.run(["svnadmin", "create", "--fs-type", "fsx", path], check=True)
     subprocess.run(["svn", "mkdir", "-q", "-m", "", f"{path.as_uri()}/trunk"], check=True)
     assert "its file system is fsx, not FSFS" in said(here_of(path))
+    why = axis_of("format").why_not("as-is", {}, here_of(path))
+    assert why.endswith("its file system is fsx, not FSFS")
+    assert own_packing(here_of(path)) == "nopack"
+
+
+def test_a_format_that_svnadmin_does_not_read_has_no_copy_as_is(make: Make) -> None:
+    path = make("f6")
+    here = here_of(path)
+    here.__dict__["stored"] = Stored(9, 1000, True, 0, 0)
+    why = axis_of("format").why_not("as-is", {}, here)
+    assert (
+        why
+        == f"the svnadmin here reads formats up to {here.machine.newest_format}, and mine is of f9"
+    )
+    (path / "db" / "format").write_text("9\nlayout sharded 1000\n")
+    with pytest.raises(UserError, match="found format '9'"):
+        here_of(path)
+
+
+def test_a_partly_packed_repository_is_kept_and_packed(make: Make) -> None:
+    path = make("f6", shard=2)
+    (path / "db" / "revs" / "0.pack").mkdir()
+    (path / "db" / "min-unpacked-rev").write_text("2\n")
+    here, axis = here_of(path), axis_of("packing")
+    assert own_packing(here) == "partly"
+    assert (axis.named(here) or ("", []))[1][0] == "partly"
+    parts = {"repository": {"name": "mine", "format": "as-is"}}
+    assert axis.why_not("partly", parts, here) == axis.why_not("pack", parts, here) == ""
+    assert axis.why_not("nopack", parts, here).endswith("svnadmin cannot unpack")
+    loaded = {"repository": {"name": "mine", "format": "f8"}}
+    assert "partly packed" in axis.why_not("partly", loaded, here)
+
+
+@pytest.mark.parametrize(
+    ("fmt", "shard", "says"),
+    [
+        ("f2", 0, "has no shards"),
+        ("f3", 2, "packs no repository of f3"),
+        ("f6", 0, "no full shard of 1000"),
+    ],
+)
+def test_why_not_pack_as_is_goes_by_its_own_shards(
+    make: Make, fmt: str, shard: int, says: str
+) -> None:
+    parts = {"repository": {"name": "mine", "format": "as-is"}}
+    assert says in axis_of("packing").why_not("pack", parts, here_of(make(fmt, shard=shard)))
+
+
+def test_identity_changes_with_packing_upgrade_and_settings(make: Make) -> None:
+    path = make("f6", shard=2)
+    source = here_of(path).sources["mine"]
+    seen = [source.identity()]
+    for action in ("pack", "upgrade"):
+        svnadmin.run(action, path)
+        seen.append(source.identity())
+    with (path / "db" / "fsfs.conf").open("a") as file:
+        file.write("[deltification]\ncompression = none\n")
+    seen.append(source.identity())
+    assert len(set(seen)) == 4 and source.identity() == seen[-1]
 
 
 def test_the_grid_starts_from_what_the_repository_is(make: Make) -> None:
@@ -125,7 +187,7 @@ def test_the_grid_starts_from_what_the_repository_is(make: Make) -> None:
     path = make("f6", shard=2, pack=True)
     _, cells = grid_of(path, own, others)
     of = [(cell.axes["format"], cell.axes["packing"]) for cell in cells]
-    assert of == [("f6", "pack"), ("f6-to-f8", "pack"), ("f8", "pack")]
+    assert of == [("as-is", "pack"), ("as-is-to-f8", "pack"), ("f8", "pack")]
 
 
 def test_where_no_shard_is_full_others_are_packed_as_the_own_one_is(make: Make) -> None:
@@ -164,7 +226,9 @@ def test_formats_that_svnadmin_does_not_make_are_skipped(
     assert axis.why_not("f8", {}, there) == "the svnadmin here makes formats up to f7"
     assert axis.why_not("f4-to-f6", {}, there) == "`svnadmin upgrade` goes to f7 here, not to f6"
     assert axis.why_not("f6-to-f7", {}, there) == ""
-    assert (axis.named(there) or ("", []))[1] == ["f6", "f6-to-f7", "f7"]
+    assert axis.why_not("as-is-to-f8", {}, there) == "`svnadmin upgrade` goes to f7 here, not to f8"
+    named = (axis.named(there) or ("", []))[1]
+    assert named == ["as-is", "as-is-to-f7", "f6", "f7", "f6-today"]
 
 
 def vars_of(here: Here) -> dict[str, Any]:

@@ -1,8 +1,10 @@
-"""FSFS's formats: what the values of the axis `format` mean, and what a repository's files say of its own."""
+"""FSFS formats: the values of the axis `format`, their settings, and the format of a repository on disk."""
 
 from __future__ import annotations
 
+import configparser
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,20 +26,85 @@ NEWEST = "f8"
 LARGEST = 2**40
 # From these on: shards, packing, and revisions that are addressed logically.
 SHARDED, PACKABLE, LOGICAL = 3, 4, 7
-_VALUE = re.compile(r"(f\d)(?:-to-(f\d))?")
+# The user's own repository, copied by `svnadmin hotcopy`.
+AS_IS = "as-is"
+_VALUE = re.compile(r"(f\d|as-is)(-today)?(?:-to-(f\d))?")
+CONFIGURATION_LIMIT = 1 << 20
+
+# db/fsfs.conf: the section of each option that decides how revisions are written or read.
+SECTIONS = {
+    "enable-rep-sharing": "rep-sharing",
+    "enable-dir-deltification": "deltification",
+    "enable-props-deltification": "deltification",
+    "max-deltification-walk": "deltification",
+    "max-linear-deltification": "deltification",
+    "compression": "deltification",
+    "compression-level": "deltification",
+    "revprop-pack-size": "packed-revprops",
+    "compress-packed-revprops": "packed-revprops",
+    "block-size": "io",
+    "l2p-page-size": "io",
+    "p2l-page-size": "io",
+}
+_F4 = {
+    "enable-rep-sharing": "true",
+    "enable-dir-deltification": "false",
+    "enable-props-deltification": "false",
+    # Subversion 1.6 and 1.7 had no limit, and used skip deltas only.
+    "max-deltification-walk": "2147483647",
+    "max-linear-deltification": "1",
+    "compression": "zlib-5",
+}
+_F6 = {
+    **_F4,
+    "max-deltification-walk": "1023",
+    "max-linear-deltification": "16",
+    "revprop-pack-size": "64",
+    "compress-packed-revprops": "false",
+}
+_F7 = {
+    **_F6,
+    "enable-dir-deltification": "true",
+    "enable-props-deltification": "true",
+    "revprop-pack-size": "4",
+    "block-size": "64",
+    "l2p-page-size": "8192",
+    "p2l-page-size": "1024",
+}
+_F8 = {**_F7, "compression": "lz4", "revprop-pack-size": "16"}
+# The defaults of the release that introduced each format, from subversion/libsvn_fs_fs/fs_fs.c: read_config()
+# (1.8.0, 1.9.0, 1.10.0; 1.14 has those of 1.10) and choose_delta_base() (1.6.0). f1 to f3 have no settings.
+RELEASE_SETTINGS: dict[str, dict[str, str]] = {
+    "f1": {},
+    "f2": {},
+    "f3": {},
+    "f4": _F4,
+    "f6": _F6,
+    "f7": _F7,
+    "f8": _F8,
+}
 
 
 class Made(NamedTuple):
-    """What a repository with a value of the axis is: made in the format `created`, and upgraded in place to
-    `format` where that is another. `f6-to-f8` was made in f6, and `svnadmin upgrade`d."""
+    """A value of the axis: made in the format `created`, and upgraded in place to `format` if that is newer.
+
+    `f6-to-f8` was made in f6 and upgraded. `f6-today` has the settings that today's svnadmin gives to f6.
+    `as-is` is the user's own repository, in its own format.
+    """
 
     created: str
     format: str
+    is_today: bool = False
 
     @property
     def is_upgraded(self) -> bool:
         """Whether it was made in an older format than it has."""
         return self.created != self.format
+
+    @property
+    def is_as_is(self) -> bool:
+        """Return True for the user's own repository, upgraded or not."""
+        return self.created == AS_IS
 
     @property
     def is_sharded(self) -> bool:
@@ -50,9 +117,14 @@ class Made(NamedTuple):
         return number_of(self.created) >= LOGICAL
 
     @property
+    def loaded_as(self) -> str:
+        """Return the axis value of the repository that it is made from."""
+        return f"{self.created}-today" if self.is_today else self.created
+
+    @property
     def value(self) -> str:
         """The axis value."""
-        return upgraded(self.created, self.format)
+        return upgraded(self.loaded_as, self.format) if self.is_upgraded else self.loaded_as
 
 
 class Said(NamedTuple):
@@ -65,12 +137,14 @@ class Said(NamedTuple):
 
 
 def made_of(value: str) -> Made:
-    """What a value of the axis means. A ValueError where it is none."""
+    """Return the meaning of a value of the axis. A ValueError if it has none."""
     found = _VALUE.fullmatch(value)
-    if not found or {found[1], found[2] or found[1]} - set(RELEASES):
+    if not found or {found[1], found[3] or found[1]} - {*RELEASES, AS_IS}:
         raise ValueError(f"{value} is no format")
-    made = Made(found[1], found[2] or found[1])
-    if found[2] and number_of(made.format) <= number_of(made.created):
+    if found[2] and (found[3] or found[1] == AS_IS):
+        raise ValueError(f"{value} is no format")
+    made = Made(found[1], found[3] or found[1], bool(found[2]))
+    if found[3] and found[1] != AS_IS and number_of(made.format) <= number_of(made.created):
         raise ValueError(f"{value} is no upgrade")
     return made
 
@@ -105,3 +179,72 @@ def packed_of(path: Path, shard: int) -> int:
     """How many shards of a repository are packed, whose shards hold so many revisions."""
     unpacked = path / "db" / "min-unpacked-rev"
     return read_number(unpacked, LARGEST) // shard if shard and unpacked.exists() else 0
+
+
+def release_settings(made: Made) -> dict[str, str] | None:
+    """Return the settings that vcsbench writes into db/fsfs.conf; None if it leaves the file as it is."""
+    return None if made.is_as_is or made.is_today else RELEASE_SETTINGS[made.format]
+
+
+def written_with(made: Made) -> dict[str, str]:
+    """Return the settings with which the revisions of a loaded repository were written."""
+    return (
+        today_settings(number_of(made.created)) if made.is_today else RELEASE_SETTINGS[made.created]
+    )
+
+
+def today_settings(number: int) -> dict[str, str]:
+    """Return the defaults of Subversion 1.10 to 1.14 for a format by its number."""
+    if number < 4:
+        return {}
+    since = {"packed-revprops": 6, "io": LOGICAL}
+    found = {
+        option: value for option, value in _F8.items() if number >= since.get(SECTIONS[option], 4)
+    }
+    return found if number >= 8 else {**found, "compression": "zlib-5"}
+
+
+def settings_text(settings: Mapping[str, str]) -> str:
+    """Return the text of a db/fsfs.conf with these settings."""
+    by_section: dict[str, list[str]] = {}
+    for option, value in settings.items():
+        by_section.setdefault(SECTIONS[option], []).append(f"{option} = {value}\n")
+    return "".join(f"[{section}]\n{''.join(lines)}" for section, lines in by_section.items())
+
+
+def read_settings(path: Path) -> dict[str, str]:
+    """Return the settings in a repository's db/fsfs.conf; {} if it has none that can be read."""
+    parser = _configuration(path)
+    return {
+        option: parser[section][option]
+        for option, section in SECTIONS.items()
+        if parser.has_option(section, option)
+    }
+
+
+def effective_settings(path: Path, number: int) -> dict[str, str]:
+    """Return the settings that today's Subversion uses for a repository of a format."""
+    explicit = read_settings(path) if number >= PACKABLE else {}
+    found = {**today_settings(number), **explicit}
+    # The two exclude each other.
+    if "compression-level" in explicit:
+        found.pop("compression", None)
+    return found
+
+
+def has_memcached(path: Path) -> bool:
+    """Return True if a repository's db/fsfs.conf names servers of memcached."""
+    parser = _configuration(path)
+    return parser.has_section("memcached-servers") and bool(parser.options("memcached-servers"))
+
+
+def _configuration(path: Path) -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser(
+        strict=False, comment_prefixes=("#",), default_section="", empty_lines_in_values=False
+    )
+    try:
+        text = read_bytes(path / "db" / "fsfs.conf", CONFIGURATION_LIMIT)
+        parser.read_string(text.decode(errors="replace"))
+    except (OSError, configparser.Error):
+        parser.clear()
+    return parser

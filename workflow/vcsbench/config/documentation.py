@@ -61,14 +61,16 @@ FORMATS = """\
 
 `format` has f1 to f8 (no f5 was released), and `f6-to-f8` for a repository that was made in f6 and then
 upgraded in place: `svnadmin upgrade` goes to the newest format that the svnadmin here makes, and a cell that
-names another is skipped. In a study whose axes take `formats` and `packings` (own-repository), parts of the
+names another is skipped. A loaded repository has the settings (db/fsfs.conf) of the release that introduced
+its format; `f6-today` has those that today's svnadmin uses for f6. `as-is` is a copy of your own repository.
+In a study whose axes take `formats` and `packings` (own-repository), parts of the
 grid may also name these:
 
 | word | what it stands for |
 | --- | --- |
-| `format: own` | that of your repository; of a git repository or a dump, what `svnadmin create` makes |
-| `format: upgraded` | that, upgraded in place; nothing where it is the newest |
-| `packing: own` | `pack` where any of your repository's shards is packed, else `nopack` |
+| `format: own` | `as-is` for a local Subversion repository; the newest format for other sources |
+| `format: upgraded` | such a copy, upgraded in place (`as-is-to-f8`); nothing if it has the newest format |
+| `packing: own` | `pack` if all full shards are packed, `partly` if some are, otherwise `nopack` |
 | `packing: where full` | `pack` where there are revisions enough to fill a shard, else as `own` |
 
 In a published study, an upgraded repository is measured where its grid names it, as

@@ -112,6 +112,7 @@ def _about_setting(results: Results, setting: Setting) -> dict[str, Any]:
         "distances": distances(results.contexts, results.study),
         "versions": settings.version_list(setting),
         "clearing": settings.clearing_sentences(setting),
+        "settings": settings.settings_sentences(setting.fsfs_settings),
     }
 
 

@@ -53,6 +53,8 @@ class Setting:
     copies: int
     runs: int
     cell_rounds: int
+    # By value of the axis `format`: the settings that its revisions were written with (db/fsfs.conf).
+    fsfs_settings: dict[str, dict[str, str]]
     first: datetime | None
     last: datetime | None
 
@@ -94,9 +96,39 @@ def summarise(contexts: Iterable[Record], study: Study) -> Setting:
         copies=_largest(found, "copy"),
         runs=len(runs),
         cell_rounds=len(found),
+        fsfs_settings=_fsfs_settings(found),
         first=min(times, default=None),
         last=max(times, default=None),
     )
+
+
+def _fsfs_settings(contexts: Iterable[Record]) -> dict[str, dict[str, str]]:
+    repositories = [context.get("repository") or {} for context in contexts]
+    return {
+        str(of["format"]): dict(of["fsfs_settings"])
+        for of in repositories
+        if "format" in of and "fsfs_settings" in of
+    }
+
+
+def settings_sentences(settings: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return a sentence for each format on the settings that most affect sizes and times."""
+    return [_settings_sentence(fmt, settings[fmt]) for fmt in sorted(settings)]
+
+
+def _settings_sentence(fmt: str, settings: Mapping[str, str]) -> str:
+    if not settings:
+        return f"{fmt}: the format has no settings."
+    switches = {"directory": "enable-dir-deltification", "property": "enable-props-deltification"}
+    shown = [
+        f"{name} deltification {'on' if settings.get(option) == 'true' else 'off'}"
+        for name, option in switches.items()
+    ]
+    level = settings.get("compression-level")
+    shown.append(f"compression {settings.get('compression') or f'zlib-{level}'}")
+    if "revprop-pack-size" in settings:
+        shown.append(f"packed revision properties in {settings['revprop-pack-size']} KiB")
+    return f"{fmt}: {words.enumeration(shown)}."
 
 
 def _largest(contexts: Iterable[Record], key: str) -> int:

@@ -42,13 +42,15 @@ class Facts:
 @dataclass(frozen=True)
 class Stored:
     """How a Subversion repository lies on disk: the number of its format, the revisions per shard (0 where it
-    has no shards), whether they are addressed logically, and how many shards are full and packed."""
+    has no shards), whether they are addressed logically, how many shards are full and packed, and the
+    settings in effect (formats.effective_settings)."""
 
     number: int
     shard: int
     is_logical: bool
     full: int
     packed: int
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 class Source(Protocol):
@@ -101,6 +103,14 @@ class Source(Protocol):
     def stored(self) -> Stored | str:
         """How the user's own repository lies on disk; a clause on why that is not known, where it is not."""
         return f"a source of kind {self.kind} has no format of Subversion's"
+
+    def repository(self) -> Path | None:
+        """Return the local FSFS repository that can be copied as it is; None for other sources."""
+        return None
+
+    def at(self, copy: Path) -> Source:
+        """Return this source, read from a copy of its repository."""
+        raise UserError(f"{self.describe()}: there is no repository to read at {copy}.")
 
     def place(self, revision: int) -> str:
         """Where, in what write() has read, the history's revision begins that is loaded as `revision`:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy as copying
 import hashlib
 import os
 import stat
@@ -12,7 +13,7 @@ from typing import Any, BinaryIO, Protocol
 
 from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, printable, read_bytes, read_number
-from vcsbench.formats import packed_of, read_format
+from vcsbench.formats import CONFIGURATION_LIMIT, effective_settings, packed_of, read_format
 from vcsbench.sources.base import Estimate, Facts, Options, Source, Stored, digest_of
 from vcsbench.sources.dump.reader import DumpReader
 from vcsbench.sources.process import Program
@@ -112,7 +113,7 @@ class SvnSource(Source):
             ) from error
 
     def identity(self) -> str:
-        """Return a digest of the repository's UUID, youngest revision, and files (content_digest)."""
+        """Return a digest of the repository's UUID, youngest revision, settings and content_digest."""
         self._check_place()
         return self._identity
 
@@ -121,8 +122,13 @@ class SvnSource(Source):
         try:
             db = self._path / "db"
             words = [
-                read_bytes(db / name, SMALL_FILE).decode(errors="replace")
-                for name in ("uuid", "format")
+                read_bytes(db / name, limit).decode(errors="replace")
+                for name, limit in (
+                    *(("uuid", SMALL_FILE), ("format", SMALL_FILE)),
+                    ("fsfs.conf", CONFIGURATION_LIMIT),
+                )
+                # Formats 1 to 3 have no fsfs.conf.
+                if name != "fsfs.conf" or (db / name).exists()
             ]
             content = content_digest(self._path)
         except (OSError, UserError) as error:
@@ -168,7 +174,18 @@ class SvnSource(Source):
             packed = packed_of(self._path, said.shard)
         except (OSError, ValueError, IndexError, UserError) as error:
             return f"its files do not say it: {error}"
-        return Stored(said.number, said.shard, said.is_logical, full, packed)
+        settings = effective_settings(self._path, said.number)
+        return Stored(said.number, said.shard, said.is_logical, full, packed, settings)
+
+    def repository(self) -> Path | None:
+        """Return its path."""
+        return self._path.resolve()
+
+    def at(self, copy: Path) -> SvnSource:
+        """Return a source with the same options that reads a copy."""
+        other = copying.copy(self)
+        other._path = copy
+        return other
 
     def head(self) -> dict[str, Any]:
         """The youngest revision; `tree` is None where it is to be found out."""

@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from vcsbench.formats import made_of, packed_of, read_format
+from vcsbench.formats import (
+    made_of,
+    packed_of,
+    read_format,
+    read_settings,
+    release_settings,
+)
 from vcsbench.subjects.repository import state
 
 # Everything that belongs to no revision is copied after the last one.
@@ -30,6 +36,9 @@ def packed_shards(path: Path) -> int:
     return packed_of(path, shard_size(path))
 
 
+NOT_PACKED, PARTLY_PACKED, PACKED = "nopack", "partly", "pack"
+
+
 class Shape(NamedTuple):
     """What a repository is, as its own files say: its format (f7), its youngest revision, how many of its
     shards are full, how many are packed, and whether its revisions are addressed logically."""
@@ -39,6 +48,18 @@ class Shape(NamedTuple):
     full: int
     packed: int
     is_logical: bool
+
+    @property
+    def packing(self) -> str:
+        """Return the value of the axis `packing`."""
+        return packing_of(self.full, self.packed)
+
+
+def packing_of(full: int, packed: int) -> str:
+    """Return the value of the axis `packing` by the numbers of full and of packed shards."""
+    if not packed:
+        return NOT_PACKED
+    return PACKED if packed == full else PARTLY_PACKED
 
 
 def shape(path: Path) -> Shape:
@@ -57,22 +78,25 @@ def shape(path: Path) -> Shape:
 
 
 def unlike(path: Path, fmt: str, packing: str, last: int | None = None) -> str:
-    """In what a repository is not of a format and packing (axis values), or its youngest revision not
-    `last`, in a clause; "" if it is as it should be."""
+    """Return in a clause how a repository differs from a format and packing (axis values), or its youngest
+    revision from `last`; "" if it does not."""
     try:
         found = shape(path)
     except (OSError, ValueError, IndexError) as error:
         return f"it cannot be read as a repository of {fmt}: {error}"
     made = made_of(fmt)
-    if found.format != made.format:
+    if (not made.is_as_is or made.is_upgraded) and found.format != made.format:
         return f"it is of format {found.format}, not of {made.format}"
     # An upgrade leaves the addressing as it was: all that tells an upgraded one from one that was made so.
-    if found.is_logical != made.is_logical:
+    if not made.is_as_is and found.is_logical != made.is_logical:
         how = "logically" if found.is_logical else "physically"
         return f"its revisions are addressed {how}, and those of {fmt} are not"
-    if found.packed != (found.full if packing == "pack" else 0):
-        wanted = "all" if packing == "pack" else "none"
+    if found.full and found.packing != packing:
+        wanted = {PACKED: "all", PARTLY_PACKED: "some"}.get(packing, "none")
         return f"{found.packed} of its {found.full} full shards are packed, and {wanted} should be"
+    settings = release_settings(made)
+    if settings and read_settings(path) != settings:
+        return f"its db/fsfs.conf has not the settings of {fmt}"
     if last not in (None, found.youngest):
         return f"its youngest revision is {found.youngest}, not {last}"
     return ""

@@ -10,18 +10,21 @@ import subprocess
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from vcsbench import progress
 from vcsbench.errors import UserError
-from vcsbench.formats import made_of
+from vcsbench.formats import AS_IS, made_of
 from vcsbench.processes import ended_by
 from vcsbench.sources import Source
+from vcsbench.sources.base import Facts
 from vcsbench.storages import full
 from vcsbench.subjects.progress import say
 from vcsbench.subjects.repository import folders, fsfs, svnadmin
+from vcsbench.subjects.repository.hotcopy import check_packing, hotcopy
 from vcsbench.subjects.repository.interleave import Copying, interleave
 
 # Linux's default limit for a pipe of an unprivileged process.
@@ -32,18 +35,25 @@ def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -
     """Load `source` into `into`/<format>.<packing> for each (format, packing) of `variants`. Nothing of it is
     verified yet (subjects.repository.verifying).
 
-    Return its revisions, notes, load_options, tree, folder (folders.largest) and seconds.
+    The user's own repository is copied first, and the others are loaded from that copy: all have the same
+    revisions although commits arrive. Return its revisions, notes, load_options, tree, folder
+    (folders.largest) and seconds.
     """
     begun = time.monotonic()
-    created = {made_of(fmt).created for fmt, _ in variants}
-    plain = {fmt: into / f"{fmt}.nopack" for fmt in sorted(created)}
-    for fmt, path in plain.items():
-        svnadmin.create(path, fmt)
-    paths = list(plain.values())
-    with progress.stage(source.doing, unit="revisions", look=lambda: _loaded(source, paths)):
-        facts = _stream(source, paths)
+    created = {made_of(fmt).loaded_as for fmt, _ in variants}
+    facts = Facts()
+    copied: list[Path] = []
+    if AS_IS in created:
+        source, facts, copied = _copy_own(source, variants, into)
+    paths = [into / f"{fmt}.nopack" for fmt in sorted(created - {AS_IS})]
+    for path in paths:
+        svnadmin.create(path, path.name.removesuffix(".nopack"))
+    if paths:
+        with progress.stage(source.doing, unit="revisions", look=lambda: _loaded(source, paths)):
+            streamed: Facts = _stream(source, paths)
+        facts = replace(streamed, notes=[*facts.notes, *streamed.notes])
     say(f"loaded {facts.revisions} revisions in {time.monotonic() - begun:.1f} s")
-    _finish_all(paths, variants)
+    _finish_all([*copied, *paths], variants)
     for fmt, packing in variants:
         path = into / f"{fmt}.{packing}"
         if unlike := fsfs.unlike(path, fmt, packing):
@@ -60,11 +70,23 @@ def load_source(source: Source, variants: Sequence[Sequence[str]], into: Path) -
     }
 
 
+def _copy_own(
+    source: Source, variants: Sequence[Sequence[str]], into: Path
+) -> tuple[Source, Facts, list[Path]]:
+    """Copy the user's own repository; return a source that reads the copy, its facts, and its path."""
+    own = source.repository()
+    if own is None:
+        raise UserError(f"{source.describe()}: there is no local repository to copy as it is.")
+    copy, notes = hotcopy(own, into)
+    check_packing(copy, {packing for fmt, packing in variants if made_of(fmt).is_as_is})
+    return source.at(copy), Facts(fsfs.youngest(copy), notes), [copy]
+
+
 def at_once(variants: Sequence[Sequence[str]]) -> int:
     """How many repositories lie side by side while these are made: those that some are copies of, too."""
     needed = {tuple(variant) for variant in variants}
     needed |= {(fmt, "nopack") for fmt, _ in variants}
-    return len(needed | {(made_of(fmt).created, "nopack") for fmt, _ in variants})
+    return len(needed | {(made_of(fmt).loaded_as, "nopack") for fmt, _ in variants})
 
 
 def _loaded(source: Source, paths: Sequence[Path]) -> tuple[int, int]:
@@ -169,22 +191,22 @@ def _finish_all(paths: Sequence[Path], variants: Sequence[Sequence[str]]) -> Non
 
 
 def _finish(path: Path, variants: Sequence[Sequence[str]]) -> None:
-    """Make what is wanted from a loaded repository: upgraded copies of it, and of each, a packed one."""
-    created = path.name.removesuffix(".nopack")
-    wanted = [(fmt, packing) for fmt, packing in variants if made_of(fmt).created == created]
+    """Make upgraded copies of a loaded repository, and of each a packed one."""
+    created, _, packing = path.name.rpartition(".")
+    wanted = [(fmt, packing) for fmt, packing in variants if made_of(fmt).loaded_as == created]
     for fmt in dict.fromkeys(fmt for fmt, _ in wanted):
-        plain = path.with_name(f"{fmt}.nopack")
+        plain = path.with_name(f"{fmt}.{packing}")
         if plain != path:
             _copy(path, plain)
-            svnadmin.run("upgrade", plain)
-        if (fmt, "pack") in wanted:
-            packed = path.with_name(f"{fmt}.pack")
+            svnadmin.upgrade(plain, made_of(fmt))
+        packed = path.with_name(f"{fmt}.{fsfs.PACKED}")
+        if (fmt, fsfs.PACKED) in wanted and packed != plain:
             _copy(plain, packed)
             _pack(packed)
             say(f"packed {fsfs.packed_shards(packed)} shards of {packed.name}")
-        if plain != path and (fmt, "nopack") not in wanted:
+        if plain != path and (fmt, packing) not in wanted:
             shutil.rmtree(plain)
-    if (created, "nopack") not in wanted:
+    if (created, packing) not in wanted:
         shutil.rmtree(path)
 
 

@@ -34,7 +34,8 @@ ELSEWHERE = "lower `copies` or the scale, or name another folder in `storages`"
 Copyings = dict[tuple[Variant, int], Copying]
 # A copy, its label, and a label that was being written.
 _COPY = re.compile(
-    r"\.?[A-Za-z0-9][\w.-]*\.f\d+(?:-to-f\d+)?\.(?:no)?pack\.\d+(?:\.json(?:\.new)?)?"
+    r"\.?[A-Za-z0-9][\w.-]*\.(?:f\d+|as-is)(?:-today)?(?:-to-f\d+)?\.(?:nopack|partly|pack)\.\d+"
+    r"(?:\.json(?:\.new)?)?"
 )
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TypeVar
 
 from vcsbench.errors import UserError
-from vcsbench.formats import RELEASES, made_of
+from vcsbench.formats import RELEASES, Made, made_of, release_settings, settings_text
 from vcsbench.storages import full
 
 T = TypeVar("T")
 FORMATS = dict(RELEASES)
+_ERROR = re.compile(r"svn\w+: E\d")
 
 
 def run(*arguments: str | Path, hears: Callable[[str], None] | None = None) -> None:
@@ -53,14 +55,33 @@ def reading(read: Callable[[IO[bytes]], T], *arguments: str | Path, program: str
             errors.seek(0)
             said = errors.read()
             full.raise_said(said, Path(arguments[-1]))
-            last = (said.strip().splitlines() or ["it said nothing"])[-1]
-            raise UserError(f"{program} {arguments[0]} {arguments[-1]} failed: {last}")
+            raise UserError(f"{program} {arguments[0]} {arguments[-1]} failed: {_reason(said)}")
     return found
 
 
+def _reason(said: str) -> str:
+    """Return the last error of a program: a checksum's error has more lines behind it."""
+    lines = said.strip().splitlines() or ["it said nothing"]
+    return next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1])
+
+
 def create(path: Path, fmt: str) -> None:
-    """Create an empty repository of format `fmt` (a value of the axis)."""
+    """Create an empty repository of format `fmt` (a value of the axis) with the settings of its release."""
     made = made_of(fmt)
     run("create", "--fs-type", "fsfs", "--compatible-version", FORMATS[made.created], path)
+    configure(path, made._replace(format=made.created))
     if made.is_upgraded:
-        run("upgrade", path)
+        upgrade(path, made)
+
+
+def upgrade(path: Path, made: Made) -> None:
+    """Upgrade a repository in place, and give it the settings of the release that it is upgraded to."""
+    run("upgrade", path)
+    configure(path, made)
+
+
+def configure(path: Path, made: Made) -> None:
+    """Write db/fsfs.conf as the release that introduced a format did."""
+    settings = release_settings(made)
+    if settings:
+        (path / "db" / "fsfs.conf").write_text(settings_text(settings))

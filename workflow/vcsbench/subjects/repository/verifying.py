@@ -24,6 +24,7 @@ from typing import IO
 
 from vcsbench import progress
 from vcsbench.errors import UserError
+from vcsbench.formats import AS_IS
 from vcsbench.subjects.repository import fsfs, svnadmin
 from vcsbench.subjects.repository.digests import CHUNK, chunks
 from vcsbench.urls import file_url, pegged
@@ -77,7 +78,7 @@ def beside(loaded: Sequence[Path]) -> Iterator[None]:
     with ThreadPoolExecutor(AT_ONCE) as pool, contextlib.ExitStack() as stages:
         try:
             verified = [
-                pool.submit(_damaged, into, work)
+                pool.submit(_damaged, into, fmt, work)
                 for into in anew
                 for fmt in _formats(into)
                 for work in _works(into, fmt, stop, stages)
@@ -100,8 +101,8 @@ def _works(
 ) -> list[Callable[[], None]]:
     """All that verifies what was loaded in a format, in any order; how far it is, is a stage until `stages`
     end."""
-    plain, packed = into / f"{fmt}.nopack", into / f"{fmt}.pack"
-    path = packed if packed.exists() else plain
+    plain, partly, packed = (into / f"{fmt}.{packing}" for packing in ("nopack", "partly", "pack"))
+    path = next(path for path in (packed, partly, plain) if path.exists())
     ranges = _ranges(path)
     last = ranges[-1][-1]
     done = dict.fromkeys(ranges, 0)
@@ -116,6 +117,8 @@ def _works(
     works = [partial(_whole, path, stop, one, partial(counts, one)) for one in ranges]
     if plain.exists() and packed.exists():
         works.append(partial(_against, plain, packed, stop))
+    if partly.exists() and packed.exists():
+        works.append(partial(_whole, partly, stop, range(last + 1), lambda _: None))
     return works
 
 
@@ -129,11 +132,12 @@ def _ranges(path: Path) -> list[range]:
     return [range(*one) for one in pairwise([*edges, last + 1])]
 
 
-def _damaged(into: Path, work: Callable[[], None]) -> None:
+def _damaged(into: Path, fmt: str, work: Callable[[], None]) -> None:
     try:
         work()
     except UserError as error:
-        raise DamagedError(into, str(error)) from error
+        said = f"The repository that this was copied from is damaged, too: {error}"
+        raise DamagedError(into, said if fmt == AS_IS else str(error)) from error
 
 
 def _whole(

@@ -1,0 +1,308 @@
+"""The user's own repository as it is: copied by the real svnadmin, and never written to."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from shards import set_shard_size
+from vcsbench import sources
+from vcsbench.config.validation import read_yaml
+from vcsbench.errors import UserError
+from vcsbench.formats import (
+    effective_settings,
+    made_of,
+    read_format,
+    read_settings,
+    release_settings,
+)
+from vcsbench.subjects.repository import fsfs, svnadmin, verifying
+from vcsbench.subjects.repository.hotcopy import MEMCACHED_NOTE, check_packing, hotcopy
+from vcsbench.subjects.repository.loader import load_source
+
+pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
+
+ROOT = Path(__file__).parents[2]
+Make = Callable[..., Path]
+
+
+def run(*argv: str | Path) -> str:
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Make a repository of 6 revisions with shards of 2, of which some may be packed."""
+
+    def made(fmt: str = "f6", pack_at: int = 0, name: str = "mine") -> Path:
+        path = tmp_path / name
+        svnadmin.create(path, fmt)
+        if read_format(path).shard:
+            set_shard_size(path, 2)
+        for number in range(5):
+            if pack_at == number + 1:
+                svnadmin.run("pack", path)
+            options = ("-q", "--parents", "-m", "a message")
+            run("svn", "mkdir", *options, f"{path.as_uri()}/trunk/folder{number}")
+        text = tmp_path / "text"
+        text.write_text(fmt)
+        run("svn", "import", "-q", "-m", "", text, f"{path.as_uri()}/trunk/text")
+        if pack_at > 5:
+            svnadmin.run("pack", path)
+        return path
+
+    return made
+
+
+def content(path: Path) -> dict[str, bytes]:
+    """Return the files of db/ that hold revisions or say how they lie."""
+    kept = ("revs", "revprops", "fsfs.conf", "min-unpacked-rev", "current", "fs-type", "format")
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for name in kept
+        for file in ((path / "db" / name).rglob("*"), [path / "db" / name])[
+            (path / "db" / name).is_file()
+        ]
+        if file.is_file() and file.name not in ("revprops.db", "revprops.db-journal")
+    }
+
+
+def states(path: Path) -> dict[str, tuple[int, int]]:
+    """Return mode and ctime of every file: any write changes them."""
+    return {str(f): (s.st_mode, s.st_ctime_ns) for f in path.rglob("*") if (s := os.lstat(f))}
+
+
+@pytest.mark.parametrize(
+    ("fmt", "pack_at", "packing"),
+    [
+        *(("f1", 0, "nopack"), ("f2", 0, "nopack"), ("f3", 0, "nopack"), ("f4", 9, "pack")),
+        *(("f6", 0, "nopack"), ("f6", 4, "partly"), ("f7", 9, "pack"), ("f8", 0, "nopack")),
+        *(("f7", 4, "partly"), ("f4-to-f8", 0, "nopack")),
+    ],
+)
+def test_hotcopy_keeps_every_byte_of_revisions_and_settings(
+    make: Make, tmp_path: Path, fmt: str, pack_at: int, packing: str
+) -> None:
+    own = make(fmt, pack_at)
+    before = states(own)
+    copy, notes = hotcopy(own, tmp_path)
+    assert copy == tmp_path / f"as-is.{packing}" and notes == []
+    assert content(copy) == content(own) and len(content(own)) > 10
+    assert states(own) == before
+    assert read_format(copy) == read_format(own)
+    assert fsfs.unlike(copy, "as-is", packing, 6) == ""
+    shared = [path / "db" / "rep-cache.db" for path in (own, copy)]
+    if shared[0].exists():
+        rows = [list(sqlite3.connect(path).iterdump()) for path in shared]
+        assert rows[0] == rows[1] and any("INSERT" in row for row in rows[0])
+    run("svnadmin", "verify", "-q", copy)
+
+
+def test_hotcopy_leaves_hooks_passwords_and_transactions_behind(make: Make, tmp_path: Path) -> None:
+    own = make()
+    canary = tmp_path / "canary"
+    (own / "conf" / "passwd").write_text("[users]\nharry = secret\n")
+    hook = own / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\nkill -9 $PPID\n")
+    hook.chmod(0o755)
+    subprocess.run(["svn", "mkdir", "-q", "-m", "", f"{own.as_uri()}/lost"], capture_output=True)
+    assert run("svnadmin", "lstxns", own).strip()
+    for name in ("start-commit", "pre-lock", "post-commit", "pre-revprop-change"):
+        (own / "hooks" / name).write_text(f"#!/bin/sh\ntouch {canary}\n")
+        (own / "hooks" / name).chmod(0o755)
+    (own / "hooks" / "link").symlink_to("/etc/passwd")
+    copy, _ = hotcopy(own, tmp_path)
+    assert [*(copy / "hooks").iterdir()] == [*(copy / "conf").iterdir()] == []
+    assert run("svnadmin", "lstxns", copy) == "" and not canary.exists()
+    assert content(copy) == content(own)
+    assert fsfs.files(copy)
+
+
+def test_hotcopy_of_a_locked_file_keeps_the_repository_readable(make: Make, tmp_path: Path) -> None:
+    own = make()
+    file = tmp_path / "file"
+    file.write_text("text")
+    run("svn", "import", "-q", "-m", "", file, f"{own.as_uri()}/trunk/file")
+    run("svn", "lock", "--username", "harry", f"{own.as_uri()}/trunk/file")
+    copy, _ = hotcopy(own, tmp_path)
+    run("svn", "export", "-q", f"{copy.as_uri()}/trunk", tmp_path / "exported")
+    assert (tmp_path / "exported" / "file").read_text() == "text"
+
+
+def test_hotcopy_has_open_modes_whatever_the_source_has(make: Make, tmp_path: Path) -> None:
+    own = make()
+    for path in own.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    copy, _ = hotcopy(own, tmp_path)
+    modes = {p.stat().st_mode & 0o777 for p in copy.rglob("*")}
+    assert modes <= {0o755, 0o644, 0o444}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root to become another user")
+def test_hotcopy_needs_no_right_to_write(make: Make, tmp_path: Path) -> None:
+    own = make()
+    for path in (own, *own.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    own.rename(tmp_path / "read-only")
+    with subprocess.Popen(["mktemp", "-d", "-p", "/var/tmp"], stdout=subprocess.PIPE) as made:
+        assert made.stdout
+        folder = Path(made.stdout.read().decode().strip())
+    try:
+        shutil.copytree(tmp_path / "read-only", folder / "mine")
+        os.chown(folder, 65534, 65534)
+        argv = ["svnadmin", "hotcopy", "-q", folder / "mine", folder / "copy"]
+        subprocess.run(argv, check=True, user=65534, group=65534, extra_groups=[])
+        assert content(folder / "copy") == content(folder / "mine")
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("name", ["a link", "name @3 %2F é"])
+def test_hotcopy_takes_links_and_odd_names(make: Make, tmp_path: Path, name: str) -> None:
+    own = make(name="mine" if name == "a link" else name)
+    if name == "a link":
+        (tmp_path / name).symlink_to(own)
+    source = sources.open_source(
+        "mine", {"source": "svn", "path": str(tmp_path / name)}, "my.yaml"
+    ).repository()
+    assert source == own
+    copy, _ = hotcopy(source, tmp_path)
+    assert content(copy) == content(own)
+
+
+def test_hotcopy_of_a_live_repository_is_whole(make: Make, tmp_path: Path) -> None:
+    own, ended = make("f8"), threading.Event()
+
+    def commit() -> None:
+        number = 0
+        while not ended.is_set():
+            number += 1
+            run("svn", "mkdir", "-q", "-m", "", f"{own.as_uri()}/trunk/live{number}")
+
+    writer = threading.Thread(target=commit)
+    writer.start()
+    try:
+        copy, _ = hotcopy(own, tmp_path)
+    finally:
+        ended.set()
+        writer.join()
+    assert 6 <= fsfs.youngest(copy) <= fsfs.youngest(own)
+    run("svnadmin", "verify", "-q", copy)
+    theirs = content(own)
+    for name, data in content(copy).items():
+        if "/revs/" in name:
+            assert theirs[name] == data
+
+
+def test_hotcopy_contacts_no_server_of_memcached(make: Make, tmp_path: Path) -> None:
+    own = make()
+    with (own / "db" / "fsfs.conf").open("a") as file:
+        file.write("[memcached-servers]\nfirst = 127.0.0.1:1\n[caches]\nfail-stop = false\n")
+    copy, notes = hotcopy(own, tmp_path)
+    assert notes == [MEMCACHED_NOTE]
+    text = (copy / "db" / "fsfs.conf").read_text()
+    assert "127.0.0.1" not in text and "fail-stop = false" in text
+    assert read_settings(copy) == read_settings(own)
+
+
+def test_hotcopy_of_a_repository_packed_since_is_refused(make: Make, tmp_path: Path) -> None:
+    copy, _ = hotcopy(make("f6", 9), tmp_path)
+    check_packing(copy, {"pack"})
+    with pytest.raises(UserError, match="was packed since this run began: it is pack now"):
+        check_packing(copy, {"nopack", "pack"})
+
+
+def test_load_source_makes_all_variants_of_one_copy(make: Make, tmp_path: Path) -> None:
+    own, into = make("f6"), tmp_path / "into"
+    into.mkdir()
+    source = sources.open_source("mine", {"source": "svn", "path": str(own)}, "my.yaml")
+    variants = [
+        *(["as-is", "nopack"], ["as-is", "pack"]),
+        *(["as-is-to-f8", "nopack"], ["as-is-to-f8", "pack"], ["f8", "nopack"], ["f6", "nopack"]),
+    ]
+    before = states(own)
+    facts = load_source(source, variants, into)
+    assert states(own) == before
+    assert {path.name for path in into.iterdir()} == {".".join(one) for one in variants}
+    assert facts["revisions"] == 6
+    assert content(into / "as-is.nopack") == content(own)
+    assert fsfs.shape(into / "as-is.pack").packed == 3
+    assert read_format(into / "as-is-to-f8.pack") == (8, 2, False)
+    revs = {n: d for n, d in content(own).items() if "/revs/" in n}
+    assert revs == {n: d for n, d in content(into / "as-is-to-f8.nopack").items() if "/revs/" in n}
+    assert read_settings(into / "f6.nopack")["enable-dir-deltification"] == "false"
+    verifying.all_in(into)
+
+
+def test_load_source_as_is_only_loads_nothing(make: Make, tmp_path: Path) -> None:
+    into = tmp_path / "into"
+    into.mkdir()
+    source = sources.open_source("mine", {"source": "svn", "path": str(make("f7", 4))}, "my.yaml")
+    facts = load_source(source, [["as-is", "partly"], ["as-is", "pack"]], into)
+    assert facts["revisions"] == 6 and {p.name for p in into.iterdir()} == {
+        "as-is.partly",
+        "as-is.pack",
+    }
+    assert fsfs.shape(into / "as-is.partly").packed == 2
+    verifying.all_in(into)
+
+
+READS = re.compile(r"^\d+ +(read|pread64|lseek|openat)\(", re.MULTILINE)
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="not installed: strace")
+@pytest.mark.parametrize(("fmt", "pack_at"), [("f6", 0), ("f7", 4), ("f8", 9)])
+def test_hotcopy_takes_the_read_calls_of_the_original(
+    make: Make, tmp_path: Path, fmt: str, pack_at: int
+) -> None:
+    own = make(fmt, pack_at)
+    copy, _ = hotcopy(own, tmp_path)
+
+    def calls(path: Path, *command: str) -> list[str]:
+        trace, target = tmp_path / "trace", tmp_path / "exported"
+        shutil.rmtree(target, ignore_errors=True)
+        words = ["svn", *command, path.as_uri()] + [str(target)] * (command[0] == "export")
+        options = ["-f", "-qq", "-o", str(trace), "-e", "trace=read,pread64,lseek,openat"]
+        environment = {**os.environ, "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP": "1"}
+        subprocess.run(
+            ["strace", *options, *words], check=True, capture_output=True, env=environment
+        )
+        return READS.findall(trace.read_text())
+
+    for command in (("log", "-q", "-v"), ("export", "-q")):
+        assert calls(own, *command) == calls(copy, *command)
+
+
+def advised() -> list[tuple[str, str, str]]:
+    found = []
+    for study in ("own-repository", "fsfs-san-2014", "fsfs-ssd-2014"):
+        actions = read_yaml(ROOT / f"config/studies/{study}.yaml")["questions"]["format"]["do"]
+        found += [
+            (study, fmt, action["type"])
+            for fmt, action in actions.items()
+            if "svnadmin load" in action.get("type", "")
+        ]
+    return found
+
+
+@pytest.mark.parametrize(("study", "fmt", "command"), advised())
+def test_advised_load_makes_what_was_measured(
+    make: Make, tmp_path: Path, study: str, fmt: str, command: str
+) -> None:
+    make(name="OLD")
+    subprocess.run(["sh", "-ec", command], cwd=tmp_path, check=True)
+    new, made = tmp_path / "NEW", made_of(fmt)
+    assert f"f{read_format(new).number}" == made.format and fsfs.youngest(new) == 6
+    # What the command writes is what differs from the defaults of today's svnadmin.
+    expected = release_settings(made) or {}
+    assert read_settings(new).items() <= expected.items()
+    if expected:
+        assert effective_settings(new, int(made.format[1])) == expected
