@@ -169,15 +169,18 @@ def test_why_not_pack_as_is_goes_by_its_own_shards(
 
 def test_identity_changes_with_packing_upgrade_and_settings(make: Make) -> None:
     path = make("f6", shard=2)
-    source = here_of(path).sources["mine"]
-    seen = [source.identity()]
+
+    def identity() -> str:
+        return sources.open_source("mine", {"source": "svn", "path": str(path)}, "my").identity()
+
+    seen = [identity()]
     for action in ("pack", "upgrade"):
         svnadmin.run(action, path)
-        seen.append(source.identity())
+        seen.append(identity())
     with (path / "db" / "fsfs.conf").open("a") as file:
         file.write("[deltification]\ncompression = none\n")
-    seen.append(source.identity())
-    assert len(set(seen)) == 4 and source.identity() == seen[-1]
+    seen.append(identity())
+    assert len(set(seen)) == 4 and identity() == seen[-1]
 
 
 def test_the_grid_starts_from_what_the_repository_is(make: Make) -> None:
