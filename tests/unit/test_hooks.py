@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 
@@ -55,3 +57,14 @@ def test_what_a_hook_raises_ends_the_cell(tmp_path: Path) -> None:
 def test_a_run_over_the_limit_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"a run took longer than 0\.3 s and was ended"):
         serve(tmp_path, Hooks(tmp_path, lambda name: None), "sleep 30", limit_s=0.3)
+
+
+def test_hooks_under_any_umask_have_pipes_for_their_user_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        hooks = Hooks(tmp_path, lambda name: None)
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in hooks.folder.iterdir()}
+    assert modes == {"ask": 0o600, "answer": 0o600}
+    assert stat.S_IMODE(hooks.folder.stat().st_mode) == 0o700

@@ -1,4 +1,4 @@
-"""A server, on a free port of the loopback interface, that is started and stopped again and again."""
+"""Start and stop a server on a free port of the loopback interface."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ START_LIMIT_S = 20.0
 class Server:
     """A server of one kind (measure/servers).
 
-    `root` is the folder that it serves, `files` the folder of its configuration (config/servers/<name>),
-    `run` a private folder for what it writes, `programs` the server's side of the build, `options` those
-    that it gets beside those of its configuration.
+    `root` is the served folder, `files` the configuration (config/servers/<name>), and `run` a private folder
+    of this process. `programs` are the build's, `options` come after the options of the configuration.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """The server's pid; 0 when it does not run."""
+        """The server's pid; 0 if it does not run."""
         return self.process.pid if self.process and self.process.poll() is None else 0
 
     def settle(self) -> None:
@@ -77,11 +76,11 @@ class Server:
         self.argv = self.of.command(self)
 
     def start(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Start the server and wait until it answers; a UserError with its last words if it does not.
-        `meanwhile` is done while it starts.
+        """Start the server and wait until it answers. `meanwhile` is called while it starts.
 
-        The port stays the same over all starts, because the timed command names it; only the first
-        start takes another one where somebody was faster, unless it was settled.
+        The port stays the same over all starts, because the timed command names it. Only the first start
+        takes another port if this one is taken, unless the port was settled. Raise UserError with the last
+        lines of the server's output if it does not start.
         """
         taken, is_settled = [], bool(self.starts or self.held)
         if self.held:
@@ -188,7 +187,7 @@ class Server:
         ]
 
     def greet(self) -> str:
-        """The beginning of what the server answers to a greeting."""
+        """Return the beginning of the server's answer to a greeting."""
         with socket.create_connection((HOST, self.port), timeout=START_LIMIT_S) as connection:
             connection.sendall(self.of.greeting)
             return connection.recv(4096).decode(errors="replace")
@@ -231,7 +230,7 @@ def server_environment(inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on now."""
+    """Return a free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
