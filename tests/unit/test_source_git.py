@@ -76,7 +76,7 @@ def test_directories_that_become_empty_vanish(tmp_path: Path) -> None:
 def test_odd_names_stay_as_they_are(tmp_path: Path) -> None:
     names = [
         " leading", "trailing ", "two  spaces", "dots...", "...", "quote\"'", "%41", "%", "back\\",
-        "at@1", "@", "#", "a:b", "-r", "*?[", "~", "ä/é/ß", "e\u0301", "日本", "😀", ".svn", "\u0085",
+        "at@1", "@", "#", "a:b", "-r", "*?[", "~", "ä/é/ß", "e\u0301", "日本", "😀", ".svnx", "\u0085",
         "trunk/trunk", "con", "K 3", "x" * 200,
     ]  # fmt: skip
     nodes = {name.encode(): (FILE, name.encode()) for name in names}

@@ -103,6 +103,8 @@ def _why_unknown(place: Path) -> str:
     for folder in place.resolve().parents:
         if svn.is_repository(folder):
             return f"lies in the Subversion repository {folder}; give that"
+    if top := git.work_tree_above(place):
+        return f"lies in the git work tree {printable(str(top))}; give that"
     return ""
 
 

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 
+from vcsbench.errors import UserError
+
 EXECUTABLE = b"100755"
 SYMLINK = b"120000"
 SUBMODULE = b"160000"
 FOLDER = b"040000"
 ABSENT = b"000000"
 
+# A commit may change more only where its tree holds itself many times over.
+MOST_CHANGES = 3_000_000
 # Trees as well as files; renames, which are looked for among so many files at most, because the
 # effort grows with the square of their number.
 DIFF_TREE = ("diff-tree", "--stdin", "-r", "-t", "--raw", "-z", "--no-abbrev", "-M", "-l400")
@@ -61,4 +65,8 @@ def read_changes(pipe: BufferedReader) -> Iterator[list[Change]]:
                 path = _word(pipe)
             moved = status[:1] == b"R"
             changes.append(Change(path, source, old_mode, new_mode, old, new, moved))
+            if len(changes) > MOST_CHANGES:
+                raise UserError(
+                    f"a commit changes more than {MOST_CHANGES} files. Choose another branch."
+                )
         yield changes

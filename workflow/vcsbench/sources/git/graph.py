@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from vcsbench.external import parse_number
+from vcsbench.sources.dumpstream import above
 from vcsbench.sources.git.command import Ref
+from vcsbench.sources.git.messages import LAST_SECOND
 from vcsbench.sources.names import subversion_path
 
 TRUNK = b"trunk"
@@ -58,7 +61,7 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
         name, tree, seconds, *parents = line.rstrip(b"\n").split(b" ")
         known = tuple(positions[parent] for parent in parents if parent in positions)
         positions[name] = len(commits)
-        commits.append(Commit(name, tree, int(seconds or 0), known))
+        commits.append(Commit(name, tree, parse_number(seconds, LAST_SECOND) or 0, known))
     return commits
 
 
@@ -70,18 +73,22 @@ class Plan:
         """The first branch becomes trunk; `commits` are those that branches and tags lead to."""
         self.commits = commits
         self.copies: dict[int, list[Copy]] = defaultdict(list)
+        # Branches and tags that got another name, with that name.
+        self.renamed: dict[bytes, bytes] = {}
+        self._paths = set[bytes]()
+        self._folders = set[bytes]()
         self._lines: list[Line | None] = [None] * len(commits)
         self._nameless: list[Line] = []
         positions = {commit.name: at for at, commit in enumerate(commits)}
         for i, ref in enumerate(branches):
-            path = TRUNK if i == 0 else b"branches/" + subversion_path(ref.name)
+            path = TRUNK if i == 0 else self._free_path(b"branches/", ref.name)
             at = positions[ref.commit]
             if not self._claim(at, path):
                 self.copies[at].append(Copy(at, path, ref.target))
         self._claim_merged()
         dates = list(accumulate((commit.seconds for commit in commits), max))
         for ref in tags:
-            path = b"tags/" + subversion_path(ref.name)
+            path = self._free_path(b"tags/", ref.name)
             at = positions[ref.commit]
             if self._claim_nameless(at):
                 self._claim_merged()
@@ -89,6 +96,24 @@ class Plan:
             place = max(at, bisect_right(dates, ref.seconds) - 1)
             self.copies[place].append(Copy(at, path, ref.target))
         self.ends = self._find_ends()
+
+    def _free_path(self, folder: bytes, name: bytes) -> bytes:
+        """Return the path of a branch or tag, which lies in no other one and holds no other one.
+
+        git's names have no `~`, so a new name with one is free.
+        """
+        path = folder + subversion_path(name)
+        if path in self._folders or self._paths.intersection([path, *above(path)]):
+            flat = subversion_path(name.replace(b"/", b"~"))
+            number = 2
+            path = folder + flat if b"/" in name else folder + flat + b"~2"
+            while path in self._folders or path in self._paths:
+                number += 1
+                path = folder + flat + b"~%d" % number
+            self.renamed[name] = path
+        self._paths.add(path)
+        self._folders.update(above(path))
+        return path
 
     def line_of(self, at: int) -> Line:
         """The line of a commit, by its position."""
@@ -111,8 +136,12 @@ class Plan:
 
     def _claim_nameless(self, tip: int) -> bool:
         """Make a line that git has no name for; False when `tip` is on a line already."""
-        line = self._claim(tip, b"branches/merged-" + self.commits[tip].name[:12])
+        path = b"branches/merged-" + self.commits[tip].name[:12]
+        if path in self._paths or path in self._folders:
+            path += b"~2"
+        line = self._claim(tip, path)
         if line:
+            self._paths.add(path)
             self._nameless.append(line)
         return line is not None
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from vcsbench.sources import dumpstream
 
 # Control characters but tab and the line's end, and what is no character.
-_REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+_REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 # What Subversion's dates can hold.
 LAST_SECOND = 253402300799
 

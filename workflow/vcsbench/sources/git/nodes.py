@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import BinaryIO, NamedTuple
 
+from vcsbench.errors import UserError
+from vcsbench.external import printable
 from vcsbench.sources import dumpstream
 from vcsbench.sources.git.changes import ABSENT, EXECUTABLE, FOLDER, SUBMODULE, SYMLINK, Change
 from vcsbench.sources.git.objects import Content, Objects
-from vcsbench.sources.names import subversion_path
+from vcsbench.sources.git.tree import check_path, link_target
+from vcsbench.sources.names import reasons, subversion_path
 
 # What Subversion has for git's modes.
 PROPERTIES = {SYMLINK: {b"svn:special": b"*"}, EXECUTABLE: {b"svn:executable": b"*"}}
 # Modes of what has no node.
 NOTHING = (ABSENT, SUBMODULE)
-# Linux's limit for the target of a symbolic link.
-LONGEST_TARGET = 4095
 # A larger blob is passed on in pieces, without its checksum, which would have to come first.
 LARGE_BLOB = 16 << 20
 
@@ -35,7 +37,8 @@ class Nodes:
         self._objects = objects
         self._out = out
         self.submodules: set[bytes] = set()
-        self.escaped: set[bytes] = set()
+        # By reason, the paths that got another name.
+        self.renamed: dict[str, set[bytes]] = defaultdict(set)
         self.targets: set[bytes] = set()
         self.impossible: set[bytes] = set()
 
@@ -45,6 +48,7 @@ class Nodes:
         `origin` is the path and revision at which the tree before these changes lies.
         """
         kept = [change for change in changes if self._kept(change)]
+        self._refuse_damaged(kept)
         self._deletions(kept, line)
         copied = self._directories(kept, line, origin)
         files = [
@@ -63,10 +67,25 @@ class Nodes:
             return change.source != change.path
         return any(mode not in NOTHING for mode in modes)
 
+    def _refuse_damaged(self, changes: list[Change]) -> None:
+        """Raise UserError for paths that no export can write, and for two new entries of one name."""
+        added = set[bytes]()
+        for change in changes:
+            if change.new_mode in NOTHING:
+                continue
+            check_path(change.path, self._objects.where)
+            if change.path in added:
+                raise UserError(
+                    f"{self._objects.where}: a tree is damaged: it has {printable(change.path)} twice. "
+                    "`git fsck` lists such trees."
+                )
+            added.add(change.path)
+
     def _path(self, line: bytes, path: bytes) -> bytes:
         name = subversion_path(path)
         if name != path:
-            self.escaped.add(path)
+            for reason in reasons(path):
+                self.renamed[reason].add(path)
         return line + b"/" + name
 
     def _deletions(self, changes: list[Change], line: bytes) -> None:
@@ -131,8 +150,8 @@ class Nodes:
         self._out.write(b"\n\n")
 
     def _symlink(self, node: Node, target: bytes) -> None:
-        escaped = subversion_path(target)
-        if 0 < len(escaped) <= LONGEST_TARGET:
+        escaped = link_target(target)
+        if escaped is not None:
             if escaped != target:
                 self.targets.add(target)
             self._out.write(dumpstream.file(*node, text=b"link " + escaped))

@@ -38,7 +38,7 @@ class Objects:
 
     def __init__(self, program: Program, where: str) -> None:
         self._program = program
-        self._where = where
+        self.where = where
 
     def read(self, names: Sequence[bytes]) -> Iterator[Content]:
         """The contents of the objects, in order."""
@@ -70,7 +70,7 @@ class Objects:
             raise self._program.failed()
         if len(head) != 3:
             raise UserError(
-                f"{self._where}: the object {name.decode()} is missing: the clone is partial or "
-                "damaged; clone it again, without --filter"
+                f"{self.where}: the object {name.decode()} is missing: the clone is partial or "
+                "damaged. Clone it again, without --filter."
             )
         return Content(self._program, int(head[2]))

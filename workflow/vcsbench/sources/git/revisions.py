@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import BinaryIO
 
-from vcsbench.sources import dumpstream
+from vcsbench.external import printable
+from vcsbench.sources import dumpstream, names
 from vcsbench.sources.base import Facts
 from vcsbench.sources.git.changes import Change
 from vcsbench.sources.git.graph import TRUNK, Copy, Line, Plan
 from vcsbench.sources.git.messages import Message, parse_object
 from vcsbench.sources.git.nodes import Nodes
 from vcsbench.sources.git.objects import Objects
+from vcsbench.sources.git.tree import IMPOSSIBLE, SUBMODULES, TARGETS
 
+RENAMED = "Branches and tags renamed, because one would lie in another"
 LAYOUT = (TRUNK, b"branches", b"tags")
 
 
@@ -113,15 +116,19 @@ class Revisions:
     def facts(self) -> Facts:
         """What was written, after the last revision."""
         nodes = self._nodes
-        escaped = "escaped, as in ?\\010, because Subversion refuses control characters and what is not UTF-8"
         counts = {
-            "Submodules left out": len(nodes.submodules),
-            f"Paths {escaped}": len(nodes.escaped),
-            f"Targets of symbolic links {escaped}": len(nodes.targets),
-            "Symbolic links made plain files, because no link can have such a target": len(
-                nodes.impossible
-            ),
+            SUBMODULES: len(nodes.submodules),
+            **{reason: len(nodes.renamed[reason]) for reason in names.REASONS},
+            TARGETS: len(nodes.targets),
+            IMPOSSIBLE: len(nodes.impossible),
+            f"{RENAMED}{_examples(self._plan.renamed)}": len(self._plan.renamed),
             "Commits that got the date of the one before them, because they are dated before it and "
             "Subversion looks revisions up by date": self._late,
         }
         return Facts(self._number, [f"{what}: {n}." for what, n in counts.items() if n])
+
+
+def _examples(renamed: dict[bytes, bytes]) -> str:
+    """Return the first few new names in parentheses."""
+    first = [f"{printable(old)} as {printable(new)}" for old, new in list(renamed.items())[:3]]
+    return f" ({', '.join(first)})" if first else ""

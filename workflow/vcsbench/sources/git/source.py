@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from vcsbench import progress
 from vcsbench.errors import UserError
+from vcsbench.external import printable
 from vcsbench.sources import dumpstream
 from vcsbench.sources.base import Estimate, Facts, Options, Source
-from vcsbench.sources.git.changes import DIFF_TREE, read_changes
-from vcsbench.sources.git.command import HEADS, REMOTES, Git, Ref
+from vcsbench.sources.git.changes import DIFF_TREE, FOLDER, SUBMODULE, read_changes
+from vcsbench.sources.git.command import HEADS, REMOTES, Git, Ref, open_repository
 from vcsbench.sources.git.graph import Commit, Plan, read_commits
 from vcsbench.sources.git.objects import Objects
+from vcsbench.sources.git.repository import find_layout, pack_bytes, shown
 from vcsbench.sources.git.revisions import Revisions
+from vcsbench.sources.git.tree import blob_sizes, list_tree, missing
 
 FIRST_PARENT = "first-parent"
 WHOLE = "whole"
@@ -31,14 +34,14 @@ REPOSITORY_FACTOR = 1.2
 
 
 def is_repository(path: Path) -> bool:
-    """Whether a git repository lies at `path` itself: bare, a work tree's top or a linked one."""
-    if not path.is_dir():
+    """Return True if a git repository lies at `path` itself: bare, a work tree's top or a linked one.
+
+    Raise UserError with git's own reason if one lies there that git cannot read.
+    """
+    if find_layout(path) is None:
         return False
-    try:
-        Git(path).output("rev-parse", "--git-dir")
-    except UserError:
-        return False
-    return True
+    with open_repository(path):
+        return True
 
 
 class GitSource(Source):
@@ -53,68 +56,98 @@ class GitSource(Source):
         self._path = self._options.path("path")
         self._branch = self._options.text("branch", "HEAD")
         self._history = self._options.choice("history", (FIRST_PARENT, WHOLE), FIRST_PARENT)
-        self._git = Git(self._path)
         self._coming = 0
 
-    def _commit(self) -> str:
-        name = f"{self._branch}^{{commit}}"
-        try:
-            found = self._git.output("rev-parse", "--verify", "-q", "--end-of-options", name)
-        except UserError as error:
-            raise self._missing() from error
-        return found.decode("ascii").strip()
-
-    def _missing(self) -> UserError:
+    @contextmanager
+    def _open(self) -> Iterator[Git]:
+        """Yield git on the repository; UserError that names the key if that is not possible."""
         if not self._path.exists():
-            why = f"{self._path} does not exist"
-        elif not shutil.which("git"):
+            raise self._options.error("path", f"{self._path} does not exist")
+        if not shutil.which("git"):
             why = f"the program git is needed to read {self._path}: install the package git"
-        elif not is_repository(self._path):
-            why = f"{self._path} is not a git repository"
-        elif self._branch == "HEAD":
-            why = f"{self._path} has no commit on its current branch; name one with `branch`"
+            raise self._options.error("path", why)
+        if find_layout(self._path) is None:
+            raise self._options.error("path", f"{self._path} is not a git repository")
+        with open_repository(self._path) as git:
+            yield git
+
+    def _commit(self, git: Git) -> str:
+        """Return the commit that the branch is at."""
+        try:
+            name = git.output("rev-parse", "--verify", "-q", "--end-of-options", self._branch)
+        except UserError:
+            raise self._missing(git) from None
+        object_name = name.decode("ascii").strip()
+        return self._peeled(git, object_name)
+
+    def _peeled(self, git: Git, name: str) -> str:
+        """Return the commit that an object, perhaps a tag of a tag, leads to."""
+        try:
+            peeled = git.output("rev-parse", "--verify", f"{name}^{{}}").decode("ascii").strip()
+            kind = git.output("cat-file", "-t", peeled).strip()
+        except UserError:
+            raise missing(git.layout.shown, name) from None
+        if kind != b"commit":
+            raise self._missing(git)
+        return peeled
+
+    def _missing(self, git: Git) -> UserError:
+        """Return the error about a branch without a commit."""
+        if self._branch != "HEAD":
+            why = f"{self._path} has no commit {self._branch!r}"
+            return self._options.error("branch", why)
+        branch = git.head.removeprefix(b"ref: ")
+        others = [name for name in git.refs if name.startswith((HEADS, REMOTES))]
+        why = f"{self._path} has no commit on its current branch, {printable(branch)}"
+        if others:
+            remedy = (
+                f"`git symbolic-ref HEAD {printable(sorted(others)[0])}` in it chooses another one"
+            )
         else:
-            return self._options.error("branch", f"{self._path} has no commit {self._branch!r}")
-        return self._options.error("path", why)
+            remedy = "commit something to it"
+        return self._options.error("path", f"{why}; {remedy}")
 
     def identity(self) -> str:
         """From the commit that the branch is at and where a shallow clone begins; for the whole
         history from all refs."""
-        state = f"git {self._commit()} {self._history}".encode() + self._shallow()
-        if self._history == WHOLE:
-            state += self._git.output("for-each-ref", "--format=%(objectname) %(refname)")
+        with self._open() as git:
+            state = f"git {self._commit(git)} {self._history}".encode() + git.shallow
+            if self._history == WHOLE:
+                state += git.output("for-each-ref", "--format=%(objectname) %(refname)")
         return hashlib.sha256(state).hexdigest()
 
     def head(self) -> dict[str, Any]:
         """The commit that the branch is at."""
-        return {"kind": self.kind, "path": str(self._path), "commit": self._commit()}
+        with self._open() as git:
+            return {"kind": self.kind, "path": str(self._path), "commit": self._commit(git)}
 
     def check(self) -> None:
         """The path is a repository with at least one commit on the branch, and has its files."""
-        self._commit()
-        self._refuse_partial()
+        with self._open() as git:
+            self._commit(git)
 
     def describe(self) -> str:
         """One line for reports."""
         what = "all branches and tags, trunk is" if self._history == WHOLE else "first parents of"
-        return f"git repository {self._path}, {what} {self._branch} at {self._commit()[:12]}"
+        with self._open() as git:
+            commit = self._commit(git)[:12]
+        return f"git repository {shown(self._path)}, {what} {printable(self._branch)} at {commit}"
 
     @cached_property
     def _estimate(self) -> Estimate:
-        """From the number of commits and the sizes of git's packs."""
-        tip = self._commit()
-        which = ["--branches", "--tags", tip] if self._history == WHOLE else ["--first-parent", tip]
-        revisions = int(self._git.output("rev-list", "--count", *which))
-        counts = dict(
-            line.split(b": ", 1) for line in self._git.output("count-objects", "-v").splitlines()
-        )
-        packed = 1024 * (int(counts[b"size-pack"]) + int(counts[b"size"]))
-        entries = self._git.output("ls-tree", "-r", "-l", "-z", tip).split(b"\0")
-        sizes = [
-            int(words[3]) for e in entries if (words := e.split(None, 4)) and words[1] == b"blob"
-        ]
-        # What a clone borrows from another is not counted as its own; the tree is there at least.
-        packed = max(packed, sum(sizes) // 4)
+        """Estimate from the number of commits, and the sizes of git's packs and of the youngest tree."""
+        with self._open() as git:
+            tip = self._commit(git)
+            which = (
+                ["--branches", "--tags", tip] if self._history == WHOLE else ["--first-parent", tip]
+            )
+            revisions = int(git.output("rev-list", "--count", *which))
+            blobs = (
+                entry.name for entry in list_tree(git, tip) if entry.mode not in (FOLDER, SUBMODULE)
+            )
+            sizes = list(blob_sizes(git, blobs))
+            # Objects that a clone borrows may be of other histories.
+            packed = max(pack_bytes(git.layout), sum(sizes) // 4)
         return Estimate(
             revisions=revisions + 1,
             repository_bytes=int(packed * REPOSITORY_FACTOR),
@@ -124,18 +157,21 @@ class GitSource(Source):
 
     def write(self, out: BinaryIO) -> Facts:
         """Each commit becomes a revision, after revision 1, which makes the usual layout."""
-        self._refuse_partial()
+        with self._open() as git:
+            return self._write(git, out)
+
+    def _write(self, git: Git, out: BinaryIO) -> Facts:
         with progress.stage("listing the commits"):
-            plan = self._plan()
+            plan = self._plan(git)
         identity = uuid.uuid5(uuid.NAMESPACE_OID, self.identity())
         out.write(dumpstream.header(str(identity)))
         with (
             tempfile.TemporaryFile() as pairs,
-            self._git.start("cat-file", "--batch", stdin=subprocess.PIPE) as contents,
+            git.start("cat-file", "--batch", stdin=subprocess.PIPE) as contents,
         ):
-            self._list_pairs(plan.commits, pairs)
-            with self._git.start(*DIFF_TREE, stdin=pairs) as trees:
-                revisions = Revisions(plan, Objects(contents, str(self._path)), out)
+            self._list_pairs(git, plan.commits, pairs)
+            with git.start(*DIFF_TREE, stdin=pairs) as trees:
+                revisions = Revisions(plan, Objects(contents, git.layout.shown), out)
                 self._coming = revisions.total
                 try:
                     revisions.write(read_changes(trees.stdout))
@@ -144,7 +180,7 @@ class GitSource(Source):
                 trees.finish()
         out.flush()
         facts = revisions.facts()
-        if self._shallow():
+        if git.shallow:
             facts.notes.append("The clone is shallow: its history begins in the middle.")
         return facts
 
@@ -152,24 +188,22 @@ class GitSource(Source):
         """Known for sure when the commits are listed."""
         return self._coming
 
-    def _plan(self) -> Plan:
-        tip = self._commit().encode("ascii")
+    def _plan(self, git: Git) -> Plan:
+        tip = self._commit(git).encode("ascii")
         trunk = Ref(self._branch.encode(), tip, tip)
         if self._history == FIRST_PARENT:
-            return Plan(self._list_commits(["--first-parent"], [tip]), [trunk], [])
-        full = self._git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
-        branches = [
-            r for r in self._git.branches() if full not in (HEADS + r.name, REMOTES + r.name)
-        ]
-        tags = self._git.tags()
+            return Plan(self._list_commits(git, ["--first-parent"], [tip]), [trunk], [])
+        full = git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
+        branches = [r for r in git.branches() if full not in (HEADS + r.name, REMOTES + r.name)]
+        tags = git.tags()
         tips = [ref.commit for ref in (trunk, *branches, *tags)]
-        return Plan(self._list_commits(["--date-order"], tips), [trunk, *branches], tags)
+        return Plan(self._list_commits(git, ["--date-order"], tips), [trunk, *branches], tags)
 
-    def _list_commits(self, options: list[str], tips: list[bytes]) -> list[Commit]:
+    def _list_commits(self, git: Git, options: list[str], tips: list[bytes]) -> list[Commit]:
         with tempfile.TemporaryFile() as starts:
             starts.write(b"\n".join(dict.fromkeys(tips)) + b"\n")
             starts.seek(0)
-            with self._git.start(
+            with git.start(
                 "log", "--stdin", "--reverse", "--no-show-signature", "--encoding=none",
                 "--format=%H %T %ct %P", *options, stdin=starts,
             ) as log:  # fmt: skip
@@ -177,27 +211,13 @@ class GitSource(Source):
                 log.finish()
         return commits
 
-    def _list_pairs(self, commits: list[Commit], pairs: IO[bytes]) -> None:
+    def _list_pairs(self, git: Git, commits: list[Commit], pairs: IO[bytes]) -> None:
         """Fill `pairs` with the tree of each commit's first parent and its own."""
-        nothing = self._git.output("hash-object", "-t", "tree", "/dev/null").strip()
+        nothing = git.output("hash-object", "-t", "tree", "/dev/null").strip()
         for commit in commits:
             before = commits[commit.parents[0]].tree if commit.parents else nothing
             pairs.write(b"%s %s\n" % (before, commit.tree))
         pairs.seek(0)
-
-    def _refuse_partial(self) -> None:
-        config = self._git.output("config", "--list", "--name-only", "-z").split(b"\0")
-        if any(key.endswith(b".promisor") for key in config):
-            why = "is a partial clone, which lacks files; clone it without --filter"
-            raise self._options.error("path", f"{self._path} {why}")
-
-    def _shallow(self) -> bytes:
-        """The commits whose parents a shallow clone lacks; nothing when it has them all."""
-        name = self._git.output("rev-parse", "--git-path", "shallow").removesuffix(b"\n")
-        try:
-            return (self._path / os.fsdecode(name)).read_bytes()
-        except FileNotFoundError:
-            return b""
 
     def tree(self, loaded: Path | None = None) -> str:
         """The branch is trunk."""

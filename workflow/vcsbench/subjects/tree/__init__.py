@@ -123,6 +123,8 @@ class Tree(Subject):
         of, whole = self.recipe["repository"], self.templates.source()
         about = {key: of[key] for key in ("name", "description", "scale")}
         store = self.recipe.get("store", "")
+        if notes := whole.get("notes"):
+            about["notes"] = notes
         read = {"path": str(self.path), "store": store, "left_out": self.left_out}
         return {
             "repository": dict(of),

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
-from vcsbench.programs import CLIENT_ENVIRONMENT
 from vcsbench.subjects.tree.stores.store import copy
 from vcsbench.subjects.working_copy import client
 from vcsbench.treefiles import ADMINISTRATIVE
@@ -21,10 +20,12 @@ from vcsbench.urls import pegged
 WORKFLOW = str(Path(__file__).parents[3])
 
 
-def take(head: Mapping[str, Any], path: Path, work_in: Path, svn: str) -> None:
-    """Put the tree of a head at `path`, where nothing is; `work_in` is a private folder beside it, `svn` the
-    client."""
-    KINDS[head["kind"]](head, path, work_in, svn)
+def take(head: Mapping[str, Any], path: Path, work_in: Path, svn: str) -> list[str]:
+    """Put the tree of a head at `path`, where nothing is, and return notes on what was renamed or left out.
+
+    `work_in` is a private folder next to it, `svn` the client.
+    """
+    return KINDS[head["kind"]](head, path, work_in, svn) or []
 
 
 def _directory(head: Mapping[str, Any], path: Path, _work_in: Path, _svn: str) -> None:
@@ -37,13 +38,18 @@ def _archive(head: Mapping[str, Any], path: Path, work_in: Path, _svn: str) -> N
     Path(_said(words, {"PYTHONPATH": WORKFLOW})).rename(path)
 
 
-def _git(head: Mapping[str, Any], path: Path, work_in: Path, _svn: str) -> None:
-    """By an index of our own: the repository is only read."""
-    git = ["git", "-C", head["path"], "-c", "safe.directory=*"]
-    own = {**CLIENT_ENVIRONMENT, "GIT_INDEX_FILE": str(work_in / "index")}
-    path.mkdir()
-    _said([*git, "read-tree", head["commit"]], own)
-    _said([*git, "checkout-index", "-a", "-q", f"--prefix={path}/"], own)
+def _git(head: Mapping[str, Any], path: Path, _work_in: Path, _svn: str) -> list[str]:
+    """Write the files of a commit, byte by byte as the commit has them."""
+    # The code of the source is no part of what is measured: it runs on its own.
+    words = [
+        sys.executable,
+        "-m",
+        "vcsbench.sources.git",
+        head["path"],
+        head["commit"],
+        str(path),
+    ]
+    return _said(words, {"PYTHONPATH": WORKFLOW}).splitlines()
 
 
 def _svn(head: Mapping[str, Any], path: Path, _work_in: Path, svn: str) -> None:

@@ -97,14 +97,16 @@ class Templates:
         store.make(tree, path, private)
         return {"left_out": len(left)}
 
-    def _make_source(self, path: Path, work_in: Path) -> None:
+    def _make_source(self, path: Path, work_in: Path) -> dict[str, Any]:
         """The youngest tree: of a repository that was loaded, or from where its source has it."""
         if self.repository:
             tree = self.repository.words()["tree"]()
             url = file_url(self.repository.path, tree)
             client.run(self.svn, "export", "-q", "--ignore-externals", pegged(url), path)
         else:
-            heads.take(self.recipe["repository"]["head"], path, work_in, self.svn)
+            head = self.recipe["repository"]["head"]
+            return {"notes": heads.take(head, path, work_in, self.svn)}
+        return {}
 
     def _made(
         self, name: str, make: Callable[[Path, Path], Any], stays: bool = False
