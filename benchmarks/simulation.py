@@ -45,8 +45,9 @@ AXES = ["command", "ra", "packing", "format"]
 BLOCK = ["command"]
 RAS, PACKINGS, FORMATS = ("http", "svn", "file"), ("nopack", "pack"), ("f6", "f7")
 CELLS = list(itertools.product(RAS, PACKINGS, FORMATS))
-TWINS = [CELLS.index((ra, "nopack", "f6")) for ra in RAS]
-SIZE, PAIRS = len(CELLS) + len(TWINS), len(CELLS) // 2
+# The cells that are measured twice: the first `duplicates` of a case.
+TWINS = [CELLS.index((ra, packing, "f6")) for packing in PACKINGS for ra in RAS]
+PAIRS = len(CELLS) // 2
 
 # Drift, as logarithms: how much faster each round is than the last, give or take how much; and from the first
 # to the last cell of a block, whose order is drawn anew in each round.
@@ -75,6 +76,12 @@ class Case:
     runs: int = 1
     noise: str = "normal"
     experiments: int = 500
+    duplicates: int = 3  # pairs of identical cells in each block
+
+    @property
+    def size(self) -> int:
+        """Return the number of cells of a block, duplicates included."""
+        return len(CELLS) + self.duplicates
 
 
 @dataclass(frozen=True)
@@ -134,7 +141,7 @@ class Study:
 def study(case: Case, slowdown: float, random: np.random.Generator) -> Study:
     """Make a study and judge it; every other comparison's candidate is slower by `slowdown`."""
     measured, scatter = made(case, slowdown, random)
-    pairs = list(pairs_of(case.blocks))
+    pairs = list(pairs_of(case.blocks, case.size))
     if isinstance(case.rounds, str):
         measured = STOPS[case.rounds][0](measured, pairs)
     noise, found = judged(measured, pairs)
@@ -152,7 +159,7 @@ def study(case: Case, slowdown: float, random: np.random.Generator) -> Study:
             <= EACH,
         }
     )
-    averages = [average(measured, noise, block) for block in range(case.blocks)]
+    averages = [average(measured, noise, block, case.size) for block in range(case.blocks)]
     mean = [truth[block * PAIRS : (block + 1) * PAIRS].mean() for block in range(case.blocks)]
     return Study(rows, pd.DataFrame({"holds": holding(averages, mean), "noisy": -1.0}))
 
@@ -162,16 +169,16 @@ def holding(estimates: list[Estimate], truth: np.ndarray | list[float]) -> list[
     return [e.low <= math.exp(t) <= e.high for e, t in zip(estimates, truth, strict=True)]
 
 
-def pairs_of(blocks: int) -> Iterator[tuple[int, int]]:
-    """The rows that are compared: f6 and f7 of each block, way of access and packing."""
+def pairs_of(blocks: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield the rows to compare: f6 and f7 of each block, access and packing."""
     for block in range(blocks):
         for pair in range(PAIRS):
-            yield block * SIZE + 2 * pair, block * SIZE + 2 * pair + 1
+            yield block * size + 2 * pair, block * size + 2 * pair + 1
 
 
-def average(measured: Measured, noise: Noise, block: int) -> Estimate:
-    """What the formats make of a block, others equal."""
-    rows = list(pairs_of(block + 1))[-PAIRS:]
+def average(measured: Measured, noise: Noise, block: int, size: int) -> Estimate:
+    """Return the ratio of the formats over all pairs of a block."""
+    rows = list(pairs_of(block + 1, size))[-PAIRS:]
     d = np.mean([measured.logs[one] - measured.logs[other] for one, other in rows], axis=0)
     keys = [(measured.keys[one], measured.keys[other]) for one, other in rows]
     return noise.judged(ratio_interval(d, PAIRS), keys)
@@ -180,28 +187,29 @@ def average(measured: Measured, noise: Noise, block: int) -> Estimate:
 def made(case: Case, slowdown: float, random: np.random.Generator) -> tuple[Measured, np.ndarray]:
     """A study as the workflow measures it, and how noisy each of its rows is."""
     rounds = STOPS[case.rounds][1] if isinstance(case.rounds, str) else case.rounds
-    count = case.blocks * SIZE
-    keys = [(f"c{b}", *CELLS[i]) for b in range(case.blocks) for i in [*range(len(CELLS)), *TWINS]]
+    size, twins = case.size, TWINS[: case.duplicates]
+    count = case.blocks * size
+    keys = [(f"c{b}", *CELLS[i]) for b in range(case.blocks) for i in [*range(len(CELLS)), *twins]]
     scatter = scatters(case, random)
-    level = np.zeros((case.blocks, SIZE))
+    level = np.zeros((case.blocks, size))
     level[:, 3 : len(CELLS) : 4] = slowdown  # f7 of every other pair
     if sd := TWIN_SD[case.twins]:
         level += random.normal(0, sd / math.sqrt(2), level.shape)
     logs = level.reshape(-1, 1) + scatter[:, None] * noise_of_rounds(case, (count, rounds), random)
     drift = PER_ROUND * np.arange(rounds) + random.normal(0, WAVER, (case.blocks, rounds))
-    places = np.tile(np.arange(SIZE)[:, None], (case.blocks, 1, rounds))
+    places = np.tile(np.arange(size)[:, None], (case.blocks, 1, rounds))
     order = random.permuted(places, axis=1).reshape(count, rounds)
-    logs += np.repeat(drift, SIZE, axis=0) + WITHIN_BLOCK * order / (SIZE - 1)
-    twin = [i >= len(CELLS) for _ in range(case.blocks) for i in range(SIZE)]
+    logs += np.repeat(drift, size, axis=0) + WITHIN_BLOCK * order / (size - 1)
+    twin = [i >= len(CELLS) for _ in range(case.blocks) for i in range(size)]
     return Measured(keys, ["here"] * count, twin, logs, [0]), scatter
 
 
 def scatters(case: Case, random: np.random.Generator) -> np.ndarray:
     """How many times the usual noise each row has."""
-    found = np.ones(case.blocks * SIZE)
+    found = np.ones(case.blocks * case.size)
     if case.scatter == "unequal":
         return np.asarray(np.exp(random.normal(0, 0.25, len(found))))
-    rows = np.arange(len(found)) % SIZE
+    rows = np.arange(len(found)) % case.size
     if case.scatter == "5 times":
         found[rows < len(CELLS) // 2] = 5.0
     if case.scatter == "one 10 times":
@@ -248,6 +256,11 @@ def cases() -> list[Case]:
     known += [Case(5, scatter="one 10 times")]
     known += [Case(rounds, twins="differ") for rounds in (5, 10)]
     known += [Case(5, blocks=4, twins=by) for by in ("by 1.5 %", "by 2 %")]
+    # Small grids: one block, and few duplicates. Where they really differ, few of them cannot show by how much.
+    known += [Case(5, blocks=1, duplicates=n, experiments=2000) for n in (1, 2, 4)]
+    known += [
+        Case(5, blocks=1, duplicates=n, twins="by 1.5 %", experiments=2000) for n in (1, 2, 4)
+    ]
     known += [Case(5, runs=4)]
     known += [Case("by width", scatter=of, experiments=250) for of in ("equal", "unequal")]
     # Of 500 studies, 1 in 20 is told to within 1 in 100: too coarsely where it is near that.
@@ -263,8 +276,9 @@ def broken(case: Case, found: Outcome) -> list[str]:
         return []
     low, high = COVERAGE
     limits = {
-        "coverage": low <= found.coverage <= high,
-        "averages": low <= found.averages <= high,
+        # With few duplicates the prior makes intervals wider.
+        "coverage": low <= found.coverage and (found.coverage <= high or is_small(case)),
+        "averages": low <= found.averages and (found.averages <= high or is_small(case)),
         "false_calls": found.false_calls <= FALSE_CALLS,
         "false_tables": found.false_tables <= FALSE_TABLES,
         "false_halves": found.false_halves <= FALSE_TABLES,
@@ -283,6 +297,11 @@ def for_information(case: Case) -> bool:
     return case.noise != "normal" or case.twins.startswith("by")
 
 
+def is_small(case: Case) -> bool:
+    """Return True if a case has at most four pairs of duplicates."""
+    return case.blocks * case.duplicates <= 4
+
+
 def has_rounds(case: Case) -> bool:
     """Whether it has a fixed number of rounds with which slowdowns are to be called."""
     return isinstance(case.rounds, int) and case.rounds >= POWER_ROUNDS
@@ -298,7 +317,7 @@ def _held(case: Case, found: Outcome) -> str:
 
 
 HEADINGS = [
-    *["rounds", "comparisons", "scatter", "twins", "runs", "noise"],
+    *["rounds", "comparisons", "duplicates", "scatter", "twins", "runs", "noise"],
     *[
         "intervals that hold the truth",
         "of the noisiest",
@@ -320,7 +339,7 @@ def document(results: list[tuple[Case, Outcome]]) -> str:
     """The results as a Markdown table."""
     lines = [
         f"| {' | '.join(HEADINGS)} |",
-        "| ---: | ---: | --- | --- | ---: | --- |" + " ---: |" * 10 + " --- |",
+        "| ---: | ---: | ---: | --- | --- | ---: | --- |" + " ---: |" * 10 + " --- |",
     ]
     for case, found in results:
         values = [f"{getattr(found, field.name):.1%}" for field in fields(found)]
@@ -328,6 +347,7 @@ def document(results: list[tuple[Case, Outcome]]) -> str:
         what = [
             str(case.rounds),
             str(case.blocks * PAIRS),
+            str(case.blocks * case.duplicates),
             case.scatter,
             case.twins,
             str(case.runs),

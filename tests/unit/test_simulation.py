@@ -44,6 +44,14 @@ def test_twins_that_differ_are_in_the_intervals(simulation):
     assert math.sqrt(noise.twins.variance) == pytest.approx(simulation.TWIN_SD["differ"], rel=0.6)
 
 
+@pytest.mark.parametrize("duplicates", [1, 2, 4])
+def test_outcome_few_duplicates_call_slowdowns_and_keep_false_calls(simulation, duplicates):
+    case = simulation.Case(5, 1, duplicates=duplicates, experiments=60)
+    found = simulation.outcome(case)
+    assert found.false_calls <= 0.01
+    assert found.power >= 0.6
+
+
 @pytest.mark.parametrize(("rule", "studies"), [("by width", 20), ("by minutes", 12)])
 def test_stopping_makes_no_more_false_calls(simulation, rule, studies):
     found = simulation.outcome(simulation.Case(rule, 2, "5 times", experiments=studies))
@@ -56,15 +64,15 @@ def test_rounds_go_to_a_block_that_is_noisy(simulation, rule):
     case = simulation.Case(rule, 2)
     measured, _ = simulation.made(case, 0.0, np.random.default_rng(1))
     logs = measured.logs.copy()
-    logs[: simulation.SIZE] *= 0.1  # the first block is quiet
-    noisy = logs[simulation.SIZE :]
+    logs[: case.size] *= 0.1  # the first block is quiet
+    noisy = logs[case.size :]
     noisy += np.random.default_rng(2).normal(0, 0.1, noisy.shape)
     given, most = simulation.STOPS[rule]
-    seen = given(dataclasses.replace(measured, logs=logs), list(simulation.pairs_of(2)))
+    seen = given(dataclasses.replace(measured, logs=logs), list(simulation.pairs_of(2, case.size)))
     rounds = np.isfinite(seen.logs).sum(axis=1)
-    assert set(rounds[: simulation.SIZE]) == {5}
+    assert set(rounds[: case.size]) == {5}
     # By minutes: all that two blocks have for five more each.
-    assert set(rounds[simulation.SIZE :]) == {most if rule == "by width" else 15}
+    assert set(rounds[case.size :]) == {most if rule == "by width" else 15}
 
 
 def test_what_it_judges_is_what_a_table_says(simulation):

@@ -7,7 +7,7 @@ Three variances, each with its degrees of freedom, make the error of every compa
 - of averages over several pairs of cells, how much more or less they scatter than their cells by themselves
   would make them: what moves together in a round does not average out;
 - of twins, two cells that are the same thing: what their means differ by beyond what their rounds make it,
-  over all twins (beyond). No round reduces that.
+  over all twins (duplicate_variance). No round reduces that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vcsbench.compare.beyond import beyond
+from vcsbench.compare.duplicate_variance import duplicate_variance
 from vcsbench.compare.intervals import Estimate, mean, ratio
 from vcsbench.compare.reduction import MEAN, by_round, twins_by_round
 from vcsbench.compare.variances import EXACT, Part, common_of, residual, squeezed, summed
@@ -204,7 +204,7 @@ def _twins(measured: Measured, parts: Sequence[Part]) -> Part:
             found.append((d.mean() ** 2, *by_rounds))
     if not found:
         return NOT_KNOWN
-    return beyond(*np.array(found, float).T)
+    return duplicate_variance(*np.array(found, float).T)
 
 
 def _averages(measured: Measured, parts: Sequence[Part], rows: Sequence[int]) -> Part | None:
