@@ -256,7 +256,7 @@ def cases() -> list[Case]:
     known += [Case(5, scatter="one 10 times")]
     known += [Case(rounds, twins="differ") for rounds in (5, 10)]
     known += [Case(5, blocks=4, twins=by) for by in ("by 1.5 %", "by 2 %")]
-    # Small grids: one block, and few duplicates. Where they really differ, few of them cannot show by how much.
+    # Small grids: one block and few duplicates. These show little if duplicates really differ.
     known += [Case(5, blocks=1, duplicates=n, experiments=2000) for n in (1, 2, 4)]
     known += [
         Case(5, blocks=1, duplicates=n, twins="by 1.5 %", experiments=2000) for n in (1, 2, 4)

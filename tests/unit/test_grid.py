@@ -15,6 +15,7 @@ from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
+from vcsbench.plan.fixed_cost import is_fixed_cost
 from vcsbench.plan.grid import Cell, make_grid
 from vcsbench.plan.order import run_order
 from vcsbench.plan.recipe import parts_of
@@ -39,7 +40,8 @@ def here(*include: dict[str, Any], exclude: Any = (), **over: Any) -> Here:
 def cells(*include: dict[str, Any], **over: Any) -> list[Cell]:
     """The cells without twins, unless `over` wants them."""
     made = here(*include, **{"duplicates": 0, **over})
-    return make_grid(made, made.config.studies[STUDY], lambda axes: "")
+    grid = make_grid(made, made.config.studies[STUDY], lambda axes: "")
+    return [cell for cell in grid if not is_fixed_cost(cell.axes)]
 
 
 def test_default_grid_keeps_what_the_study_compares() -> None:

@@ -128,6 +128,7 @@ def test_columns_and_values(tmp_path, schema):
             "host",
             "started_at",
             *["waited_s", "cell_round_s"],
+            *["fixed_cost_s", "fixed_share"],
             "flags",
         ],
     ]

@@ -27,7 +27,7 @@ ELAPSED = {"metric": "elapsed_s", "rows": ["ra"], "columns": ["cache"]}
 CLIENT = {**ELAPSED, "metric": "client_cpu_pct"}
 BLOCK = ["command", "repo", "cache"]
 CALL = ["call", "error", "degrees", "twin_sd", "detectable", "within"]
-STATISTICS = ["ratio", "low", "high", "n", "flags", "withheld", *CALL]
+STATISTICS = ["ratio", "low", "high", "n", "flags", "withheld", "fixed_share", *CALL]
 
 
 def frame_of(tmp_path, **options):
@@ -190,7 +190,7 @@ def test_nothing_measured_leaves_the_heading(tmp_path, definition):
     frame = frame_of(tmp_path, skip=lambda axes: "not here")
     table = table_of(frame, definition)
     assert table.empty
-    assert list(table)[-14:] == ["candidate", "value", *STATISTICS]
+    assert list(table)[-15:] == ["candidate", "value", *STATISTICS]
 
 
 def test_only_rounds_of_both_make_a_pair():

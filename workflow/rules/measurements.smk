@@ -19,6 +19,7 @@ rule measurements:
             labels={"what": "every timed run"},
         ),
         failures="results/failures/{study}.csv",
+        fixed_cost="results/fixed-cost/{study}.csv",
         provenance="results/provenance/{study}.json",
     log:
         "results/logs/measurements/{study}.log",

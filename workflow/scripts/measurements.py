@@ -6,7 +6,7 @@ from typing import Any
 
 from vcsbench.evidence.calls import read_calls
 from vcsbench.evidence.frames import write_frame
-from vcsbench.evidence.measurements import collect, failures, measurements, read_grid
+from vcsbench.evidence.measurements import collect, failures, fixed_costs, measurements, read_grid
 from vcsbench.run.provenance import provenance
 from vcsbench.run.rulelog import logged
 from vcsbench.wholefile import write_json
@@ -30,6 +30,7 @@ with logged(snakemake.log[0]):
     )
     write_frame(measurements(collected), snakemake.output.measurements)
     write_frame(failures(collected), snakemake.output.failures)
+    write_frame(fixed_costs(collected), snakemake.output.fixed_cost)
     # All of the configuration, which no rule depends on as a whole: it is said, and computed with nowhere.
     said = provenance(Path.cwd(), snakemake.config)
     write_json(snakemake.output.provenance, said)

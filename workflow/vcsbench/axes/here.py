@@ -12,6 +12,7 @@ from vcsbench.config.builds import Build
 from vcsbench.config.configuration import Config
 from vcsbench.machine import Machine
 from vcsbench.urls import without_password
+from vcsbench.sources.empty import EMPTY
 
 if TYPE_CHECKING:
     from vcsbench.sources.base import Source, Stored
@@ -48,7 +49,13 @@ class Here:
     @property
     def only(self) -> str:
         """The name of the repository, where there is one only: the user's own, say; else ""."""
-        return next(iter(self.sources)) if len(self.sources) == 1 else ""
+        names = self.named_repositories
+        return names[0] if len(names) == 1 else ""
+
+    @property
+    def named_repositories(self) -> list[str]:
+        """Return the names of the configured repositories, without the empty one."""
+        return [name for name in self.sources if name != EMPTY]
 
     @cached_property
     def stored(self) -> Stored | str:

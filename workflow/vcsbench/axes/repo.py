@@ -28,7 +28,7 @@ class Repo(Axis):
 
     def named(self, here: Here) -> tuple[str, list[str]]:
         """The configured names."""
-        return "repositories", list(here.sources)
+        return "repositories", here.named_repositories
 
     def wanted(self, named: list[str], values: list[str], here: Here) -> list[str]:
         """The user's own repository stands for whichever the grid names."""

@@ -12,6 +12,7 @@ from vcsbench.compare.intervals import Estimate
 
 REPRODUCED, DIFFERS = "reproduced", "differs"
 INCONCLUSIVE, NOT_MEASURED = "inconclusive", "not measured"
+TOO_SMALL = "too small to compare"
 
 Finding = Mapping[str, Any]
 

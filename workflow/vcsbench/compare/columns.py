@@ -10,13 +10,14 @@ from vcsbench.words import is_number
 # What a row says beside its axes. Empty for published numbers but for the value: their rounds are
 # not known. A table that compares nothing has no ratio and so no interval: its runs are in the
 # measurements. `withheld` says why cells that were measured are not compared, "" where they are.
-STATISTICS = ("ratio", "low", "high", "n", "flags", "withheld")
+# `fixed_share` is the share of fixed cost in the cell's time, the larger of both sides.
+STATISTICS = ("ratio", "low", "high", "n", "flags", "withheld", "fixed_share")
 # Whether it is a difference (family), what that rests on (noise; of ln ratio), how small a one could have
 # been told from noise, and how large a one there is at most.
 ERROR = ("error", "degrees", "twin_sd")
 CALL = ("call", *ERROR, "detectable", "within")
 # All that are numbers.
-NUMBERS = ("value", "ratio", "low", "high", "n", *ERROR, "detectable", "within")
+NUMBERS = ("value", "ratio", "low", "high", "n", "fixed_share", *ERROR, "detectable", "within")
 # Of a finding `why` says in words what made its verdict inconclusive, and what else it stands on; `unit` is
 # that of all its numbers, `over` of how many cells the measured one is the median, the least or the greatest.
 OF_FINDINGS = [

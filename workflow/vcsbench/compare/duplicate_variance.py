@@ -3,8 +3,8 @@
 Two estimates are combined. The first is the moment estimate of DerSimonian and Laird (1986). The second is
 the posterior mean with a prior for the standard deviation: the positive half of a Student's t. Evidence
 decides between them: a clear excess (P_SIGNIFICANT) takes the first, an excess that chance often shows
-(P_UNCERTAIN) the second. So one unlucky duplicate does not cost a run its answers. Both estimates have degrees
-of freedom from the prior, so that one or two pairs of duplicates suffice for a comparison.
+(P_UNCERTAIN) the second. So one unlucky duplicate does not cost a run its answers. Both estimates have
+degrees of freedom from the prior, so that one or two pairs of duplicates suffice for a comparison.
 docs/statistics.md has the resulting error rates (benchmarks/simulation.py).
 """
 

@@ -16,6 +16,7 @@ from vcsbench.compare.bounds import (
     INCONCLUSIVE,
     NOT_MEASURED,
     REPRODUCED,
+    TOO_SMALL,
     Finding,
     matches,
     verdict_of,
@@ -28,6 +29,7 @@ from vcsbench.compare.selection import (
     comparable,
     involved,
     keys_of,
+    large_enough,
     not_counted,
     only_some,
     sides_of,
@@ -87,6 +89,11 @@ def evaluate(
     if hosts := _several_hosts(finding, rows, axes):
         return Evaluation(verdict=INCONCLUSIVE, why=(_refused(hosts),))
     rows, refused = comparable(finding, rows, axes)
+    small = ""
+    if not metric_of(metric).exact:
+        rows, small = large_enough(finding, rows, axes)
+        if small and rows.empty:
+            return Evaluation(verdict=TOO_SMALL, why=(small,))
     own = estimate(finding, rows, axes)
     if not own.n:
         missing = not_counted(rows, metric_of(metric)) or why_nothing(finding, basis.grid)
@@ -96,6 +103,7 @@ def evaluate(
     value = noise.judged(own, pairs) if pairs else noise.judged_level(own)
     over = _over(finding, grouped(rows, keys_of(finding, axes)).ngroups)
     some = only_some(finding, rounds[rounds[metric].notna()], rows, axes, basis.grid)
+    some = (*some, *([small] if small else []))
     if refused:
         return Evaluation(value, INCONCLUSIVE, (*refused, *some), over)
     word, why = _verdict(finding, value, noise, basis.limits)

@@ -25,7 +25,17 @@ SAME_WITHIN = 0.01
 # Flags of what counts do not depend on: how a number scatters where it does not, and a run's time.
 OF_NOISE = frozenset(["low-n", "noise-unknown"])
 OF_TIMES = frozenset(
-    ["off-10", "off-20", "short", "saturated", "mean-cpu", "disturbed", "cpu-busy", "throttled"]
+    [
+        "off-10",
+        "off-20",
+        "short",
+        "mostly-fixed-cost",
+        "saturated",
+        "mean-cpu",
+        "disturbed",
+        "cpu-busy",
+        "throttled",
+    ]
 )
 
 

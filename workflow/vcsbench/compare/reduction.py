@@ -22,6 +22,8 @@ MEAN = "mean"  # of the runs of a round; of counts still the median
 MIDDLES = (MEDIAN, MEAN)
 LOG = "log {}"
 
+FIXED_SHARE = "fixed_share"
+
 # Where numbers have no rounds, as published ones: one round, on a machine without a name; that all
 # did the same is taken as said.
 NO_ROUNDS: dict[str, Any] = {
@@ -30,6 +32,7 @@ NO_ROUNDS: dict[str, Any] = {
     "flags": "",
     "work": "published",
     "not_counted": "",
+    FIXED_SHARE: np.nan,
 }
 
 
@@ -120,10 +123,12 @@ def _rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
     runs = that_count(frame)
     # Without the columns nothing tells what they did, nor why something was not counted.
     runs = runs.assign(**{name: runs.get(name, "") for name in ("work", "not_counted")})
+    runs = runs.assign(**{FIXED_SHARE: runs.get(FIXED_SHARE, np.nan)})
     groups = grouped(_with_logs(runs) if reduce == MEAN else runs, keys)
     rounds = _reduced(runs, groups, reduce)
     rounds["flags"] = groups["flags"].agg(" ".join)
     rounds["not_counted"] = groups["not_counted"].first()
+    rounds[FIXED_SHARE] = groups[FIXED_SHARE].max()
     rounds["work"] = groups["work"].agg(samework.several)
     rounds = rounds.reset_index()
     of_cells = grouped(rounds, [key for key in keys if key not in ("host", "round")])["work"]
@@ -143,6 +148,7 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
         hosts=groups["host"].agg(lambda hosts: " ".join(sorted(set(hosts)))),
         flags=groups["flags"].agg(" ".join),
         not_counted=groups["not_counted"].first(),
+        fixed_share=groups[FIXED_SHARE].max(),
         work=groups["work"].first(),
     )
     return cells.reset_index()

@@ -9,7 +9,9 @@ import pandas as pd
 
 from vcsbench import words
 from vcsbench.compare.bounds import Finding, matches, values_of
+from vcsbench.compare.reduction import FIXED_SHARE
 from vcsbench.evidence import counted, samework
+from vcsbench.evidence.fixed_cost import DECIDING_SHARE
 from vcsbench.evidence.frames import grouped
 from vcsbench.metrics import Metric
 
@@ -63,6 +65,28 @@ def comparable(
         else:
             kept.append(part)
     return pd.concat(kept), tuple(refused)
+
+
+def large_enough(
+    finding: Finding, rows: pd.DataFrame, axes: Sequence[str]
+) -> tuple[pd.DataFrame, str]:
+    """Return the rows of the cells that are not mostly fixed cost, and a clause about the others.
+
+    A pair is left out if one of its cells is.
+    """
+    keys = keys_of(finding, axes)
+    if rows.empty or FIXED_SHARE not in rows:
+        return rows, ""
+    small = grouped(rows, keys)[FIXED_SHARE].transform("max") > DECIDING_SHARE
+    if not small.any():
+        return rows, ""
+    all_of_them = grouped(rows, keys).ngroups
+    left_out = grouped(rows[small], keys).ngroups
+    thing = "pair" if sides_of(finding) else "cell"
+    return rows[~small], (
+        f"mostly fixed cost: {left_out} of {words.count_of(all_of_them, thing)} left out; "
+        "a larger scale has less of it"
+    )
 
 
 def not_counted(rows: pd.DataFrame, metric: Metric) -> str:

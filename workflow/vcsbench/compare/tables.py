@@ -123,6 +123,8 @@ def _level(
         words += [*cell["flags"].split(), *([] if metric.once else low_n(cell["n"], limits))]
         value = np.nan if withheld else cell[metric.name]
         said = {"value": value, "flags": flags.joined(words), "withheld": withheld}
+        if metric.exact:
+            said["fixed_share"] = math.nan
         rows.append(cell | dict.fromkeys(SIDES, "") | said)
     return _with_something(frame_of(rows, keys))
 
@@ -207,7 +209,9 @@ def _facts(
     )
     withheld = withheld or _missing(counts, whys, metric)
     value = np.nan if withheld else 100 * (pair["quotient"] - 1)
+    shares = [pair[f"fixed_share_{side}"] for side in SIDES]
     said = {"value": value, "flags": flags.joined(words), "withheld": withheld}
+    said["fixed_share"] = math.nan if metric.exact else np.fmax(*shares)
     return said | estimate.statistics()
 
 

@@ -187,6 +187,10 @@ FLAGS: dict[str, Flag] = {
         "The cell's median is under the threshold `min_run_s`: starting the client is a good part of it.",
         "Take a larger scale before reading much into small differences.",
     ),
+    "mostly-fixed-cost": Flag(
+        "More than a quarter of the time is fixed cost: starting the client and connecting.",
+        "Use a larger scale. Above a half, the cell decides no finding and no recommendation.",
+    ),
     "off-10": Flag(
         "A run is more than 10 % from its cell's median.",
         "Look at the single rounds before trusting a small difference.",

@@ -20,6 +20,7 @@ from vcsbench.evidence import (
     calls,
     carried,
     counted,
+    fixed_cost,
     flags,
     hyperfine_export,
     judgement,
@@ -39,6 +40,7 @@ NUMBERS = (
     *carried.COLUMNS,
     *calls.COLUMNS,
     *space.COLUMNS,
+    *fixed_cost.COLUMNS,
     "sync_s",
     "scale",
     "waited_s",
@@ -131,9 +133,19 @@ def measurements(collected: Collected) -> pd.DataFrame:
     # As objects: a process id stays a whole number where another run has none.
     frame = pd.DataFrame(collected.runs, columns=[*first, *certified, *last], dtype=object)
     frame = frame.astype(dict.fromkeys(TIMES, float))
+    frame, fixed = fixed_cost.split(frame)
+    frame = fixed_cost.with_fixed_cost(frame, fixed, collected.axes)
     if not frame.empty:
         frame["flags"] = _flags(frame, collected.axes, collected.thresholds["min_run_s"])
     return frame
+
+
+def fixed_costs(collected: Collected) -> pd.DataFrame:
+    """Return a row per run on the empty repository: cell, the axes, run, elapsed_s (seconds), user_s,
+    system_s, host and flags."""
+    columns = ["cell", *collected.axes, "run", *TIMES, "host", "flags"]
+    frame = fixed_cost.split(pd.DataFrame(collected.runs))[1].reindex(columns=columns)
+    return frame.assign(flags=frame["flags"].map(flags.joined))
 
 
 def failures(collected: Collected) -> pd.DataFrame:
@@ -268,6 +280,7 @@ def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[s
     deviation = (elapsed / median - 1).abs()
     seen = pd.DataFrame({word: deviation > limit for word, limit in OFF.items()})
     seen = seen.assign(short=median < min_run_s, **_work(frame, axes))
+    seen[fixed_cost.FLAG] = frame["fixed_share"] > fixed_cost.FLAGGED_SHARE
     rows, words = seen.to_numpy(bool).tolist(), list(seen.columns)
     return [
         flags.joined([*own, *itertools.compress(words, row)])

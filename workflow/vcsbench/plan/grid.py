@@ -14,6 +14,7 @@ from vcsbench.axes.values import measured_values
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.plan import twins
+from vcsbench.plan.fixed_cost import fixed_cost_points
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,17 @@ def make_grid(here: Here, study: Study, why_skip: Callable[[Mapping[str, str]], 
     order = sorted(wanted.items(), key=lambda item: [rank[a][v] for a, v in item[1].items()])
     cells = [Cell(study.name, path, axes, why_skip(axes)) for path, axes in order]
     measured = {cell.path: cell.axes for cell in cells if not cell.skip}
+    fixed = fixed_cost_points(study, measured.values(), values.get("cache", []), why_skip)
+    of_fixed_cost = [
+        Cell(study.name, "/".join(map(in_path, axes.values())), axes) for axes in fixed
+    ]
     twice = twins.chosen(measured, study.noise_class, config["duplicates"], config["seed"])
-    return [
+    both = [
         one
         for cell in cells
         for one in (cell, *([replace(cell, path=twins.twin_of(cell.path))] * (cell.path in twice)))
     ]
+    return both + of_fixed_cost
 
 
 def _points(here: Here, study: Study, values: Mapping[str, list[str]]) -> list[dict[str, str]]:

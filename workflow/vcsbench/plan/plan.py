@@ -13,6 +13,7 @@ from vcsbench.config.builds import environment_record
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.plan import counted, fresh
+from vcsbench.plan.fixed_cost import is_fixed_cost
 from vcsbench.plan.grid import Cell, is_meant, make_grid
 from vcsbench.plan.order import block_of, run_order
 from vcsbench.plan.passes import Passes, block_name, subject_digest
@@ -83,6 +84,8 @@ class Plan:
     def _passes(self, study: str) -> Passes:
         histories: dict[str, list[Recipe]] = defaultdict(list)
         for cell in self.measured(study):
+            if is_fixed_cost(cell.axes):
+                continue
             histories[self.name_of_block(cell)].append(self.parts(cell).get("repository", {}))
         blocks = {block: subject_digest(of) for block, of in histories.items()}
         return Passes(study, self.root, self.config.least_rounds, blocks)
@@ -98,14 +101,14 @@ class Plan:
     def rounds_of(self, cell: Cell, after: int | None = None) -> int:
         """In how many rounds a cell is measured: those that are fixed, or as many as its block was given,
         by the end of a pass if one is named."""
+        if is_fixed_cost(cell.axes):
+            return 1
         if not self.passes:
             return int(self.config["rounds"])
         return self.passes[cell.study].rounds(after)[self.name_of_block(cell)]
 
     def rounds_by_cell(self, study: str, after: int | None = None) -> int | dict[str, int]:
         """The same for all cells of a study: one number where it is fixed, else by the cell's path."""
-        if not self.passes:
-            return int(self.config["rounds"])
         return {cell.path: self.rounds_of(cell, after) for cell in self.measured(study)}
 
     def exports_of(self, cell: Cell, after: int | None = None) -> list[str]:
@@ -125,7 +128,11 @@ class Plan:
     def counted(self, study: str) -> dict[str, counted.Counted]:
         """Whose system calls are a cell's own, by its path: of the cells whose calls the study counts."""
         wanted = self.config.studies[study].count_calls
-        cells = [c for c in self.measured(study) if wanted is not None and is_meant(c.axes, wanted)]
+        cells = [
+            cell
+            for cell in self.measured(study)
+            if wanted is not None and is_meant(cell.axes, wanted) and not is_fixed_cost(cell.axes)
+        ]
         return counted.shared(self.recipe(study, cell.path) for cell in cells)
 
     def calls_of(self, study: str, there: bool | None = None) -> dict[str, str]:

@@ -23,6 +23,7 @@ from vcsbench.measure.steps import STEPS
 from vcsbench.modules import KINDS, is_kind
 from vcsbench.plan.plan import Plan
 from vcsbench.run import lock as running
+from vcsbench.sources.empty import EMPTY
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import variant_of
 from vcsbench.subjects.repository.labels import Variant, last_of
@@ -152,6 +153,9 @@ def open_here(
         raise UserError(
             "TREE=: this goes with REPO=; a repository of the configuration has a key `tree`"
         )
+    if EMPTY in definitions:
+        raise UserError(f"{where}: repositories.{EMPTY}: this name is reserved. Use another name.")
+    definitions = {**definitions, EMPTY: {"source": EMPTY}}
     return Here(
         config=config,
         machine=Machine(deployed=deployed),

@@ -12,6 +12,7 @@ from vcsbench.external import printable
 from vcsbench.sources import dump, git, svn
 from vcsbench.sources.base import UNREACHABLE, Estimate, Facts, Source, local_path, unreachable
 from vcsbench.sources.dump import DumpSource
+from vcsbench.sources.empty import EMPTY, EmptySource
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.sources.git import GitSource
 from vcsbench.sources.svn import SvnSource
@@ -32,6 +33,7 @@ KINDS: dict[str, Callable[[str, Mapping[str, Any], str], Source]] = {
     "dump": DumpSource,
     "directory": DirectorySource,
     "archive": ArchiveSource,
+    EMPTY: EmptySource,
 }
 
 # Kinds of sources whose definitions have a key `tree`.

@@ -1,0 +1,145 @@
+"""Fixed cost: its cells in the grid, its share of each cell, and its part in findings."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from vcsbench.compare.bounds import DIFFERS, REPRODUCED, TOO_SMALL
+from vcsbench.compare.findings import verdicts
+from vcsbench.compare.tables import make_table
+from vcsbench.config.configuration import merge
+from vcsbench.config.validation import read_yaml
+from vcsbench.errors import UserError
+from vcsbench.evidence.fixed_cost import split, with_fixed_cost
+from vcsbench.plan.fixed_cost import is_fixed_cost
+from vcsbench.plan.grid import make_grid
+from vcsbench.run.house import open_here
+
+ROOT = Path(__file__).parents[2]
+DEFAULT = ROOT / "config" / "config.yaml"
+STUDY = "fsfs-san-2014"
+AXES = ["command", "ra", "repo", "format", "cache"]
+
+
+def fixed_paths(*include: dict, why_skip=lambda axes: "") -> list[str]:
+    over = {"grid": {STUDY: {"include": list(include)}}}
+    here = open_here(merge(read_yaml(DEFAULT), over), ROOT, [DEFAULT])
+    cells = make_grid(here, here.config.studies[STUDY], why_skip)
+    return [cell.path for cell in cells if is_fixed_cost(cell.axes)]
+
+
+def test_grid_has_one_fixed_cost_cell_per_command_access_and_config():
+    cold = {"command": "log", "ra": ["http", "svn"], "config": "slow", "cache": "cold"}
+    assert fixed_paths(cold) == [
+        "log/http/empty/f6/nopack/slow/hot-svn",
+        "log/svn/empty/f6/nopack/slow/hot-svn",
+    ]
+
+
+def test_grid_fixed_cost_cell_takes_a_colder_cache_if_the_warmest_is_skipped():
+    cold = {"command": "log", "ra": "file", "config": "slow", "cache": "cold", "format": "f7"}
+
+    def why_skip(axes):
+        return "no server" if axes["cache"] == "hot-svn" else ""
+
+    assert fixed_paths(cold, why_skip=why_skip) == ["log/file/empty/f7/nopack/slow/hot-os"]
+
+
+def test_configuration_with_a_repository_called_empty_is_refused():
+    over = {"repositories": {"empty": {"source": "generated", "profile": "ruby", "scale": 0.01}}}
+    with pytest.raises(UserError, match="reserved"):
+        open_here(merge(read_yaml(DEFAULT), over), ROOT, [DEFAULT])
+
+
+def runs(repo: str, elapsed: float, count: int = 5, **more) -> list[dict]:
+    cell = {"command": "log", "ra": "svn", "repo": repo, "format": "f6", "cache": "hot"} | more
+    path = "/".join(str(cell[axis]) for axis in AXES)
+    facts = {
+        "user_s": 0.01,
+        "system_s": 0.0,
+        "host": "here",
+        "flags": "",
+        "work": '{"kind": "log"}',
+    }
+    return [
+        {"cell": path, **cell, "round": n, "run": 1, "elapsed_s": elapsed, **facts}
+        for n in range(1, count + 1)
+    ]
+
+
+def measured(*rows: list[dict]) -> pd.DataFrame:
+    frame, fixed = split(pd.DataFrame([row for part in rows for row in part]))
+    return with_fixed_cost(frame, fixed, AXES)
+
+
+def test_with_fixed_cost_relates_the_median_to_the_same_command_on_an_empty_repository():
+    frame = measured(runs("ruby", 0.1), runs("ruby", 0.05, ra="http"), runs("empty", 0.02))
+    by_access = frame.groupby("ra")["fixed_share"].first()
+    assert by_access["svn"] == pytest.approx(0.2)
+    assert math.isnan(by_access["http"])
+    assert set(frame["repo"]) == {"ruby"}
+
+
+def test_with_fixed_cost_counts_delayed_acknowledgements():
+    frame = measured(runs("ruby", 0.1, delayed_acks=1), runs("empty", 0.02, delayed_acks=0))
+    assert frame["fixed_share"].unique() == pytest.approx([0.6])
+    both = measured(runs("ruby", 0.1, delayed_acks=1), runs("empty", 0.06, delayed_acks=1))
+    assert both["fixed_share"].unique() == pytest.approx([0.6])
+
+
+def test_with_fixed_cost_never_divides_by_another_host():
+
+    other = [row | {"host": "there"} for row in runs("empty", 0.02)]
+    assert measured(runs("ruby", 0.1), other)["fixed_share"].isna().all()
+
+
+FINDING = {
+    "id": "f",
+    "statement": "Format 7 is twice as fast.",
+    "where": {"command": "log"},
+    "compare": {"axis": "format", "baseline": "f6", "candidate": "f7"},
+    "expect": {"over": "median", "at_least": 1.8},
+}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "verdict"), [(1.0, REPRODUCED), (0.030, TOO_SMALL), (0.05, TOO_SMALL)]
+)
+def test_verdicts_of_mostly_fixed_cost_are_too_small(seconds, verdict):
+    """At 0.05 s against 0.025 s, only the candidate is mostly fixed cost (0.02 s)."""
+    frame = measured(
+        runs("ruby", seconds), runs("ruby", seconds / 2, format="f7"), runs("empty", 0.02)
+    )
+    (row,) = verdicts([FINDING], AXES, None, frame).to_dict("records")
+    assert row["verdict"] == verdict
+
+
+def test_verdicts_leave_out_small_pairs_only():
+    frame = measured(
+        *(runs("ruby", 0.03 / factor, ra="svn", format=f) for f, factor in (("f6", 1), ("f7", 1))),
+        *(
+            runs("ruby", 1.0 / factor, ra="file", format=f)
+            for f, factor in (("f6", 1), ("f7", 1.1))
+        ),
+        runs("empty", 0.02),
+        runs("empty", 0.02, ra="file"),
+    )
+    (row,) = verdicts([FINDING], AXES, None, frame).to_dict("records")
+    assert row["verdict"] == DIFFERS
+    assert row["measured"] == pytest.approx(1.1)
+    assert "1 of 2 pairs" in row["why"]
+
+
+def test_make_table_has_the_larger_fixed_share_of_both_sides():
+    frame = measured(runs("ruby", 0.1), runs("ruby", 0.05, format="f7"), runs("empty", 0.02))
+    compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
+    order = {axis: list(dict.fromkeys(frame[axis])) for axis in AXES}
+    table = make_table(frame, "t", {"compare": compare}, order, ["command", "cache"])
+    assert table["fixed_share"].tolist() == pytest.approx([0.4])
+    exact = {"compare": {**compare, "metric": "read_calls"}}
+    frame = frame.assign(read_calls=10.0, not_counted="")
+    assert make_table(frame, "t", exact, order, ["command"])["fixed_share"].isna().all()
