@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from vcsbench.config.builds import Build
 from vcsbench.config.configuration import Config
 from vcsbench.machine import Machine
-from vcsbench.urls import without_password
 from vcsbench.sources.empty import EMPTY
+from vcsbench.urls import without_password
 
 if TYPE_CHECKING:
     from vcsbench.sources.base import Source, Stored

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from vcsbench.sources import dumpstream
@@ -49,6 +50,6 @@ class EmptySource(Source):
         out.flush()
         return Facts(revisions=1)
 
-    def tree(self) -> str:
+    def tree(self, loaded: Path | None = None) -> str:
         """Return the path of the empty folder."""
         return TREE
