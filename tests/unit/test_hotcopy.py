@@ -40,7 +40,7 @@ def run(*argv: str | Path) -> str:
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    """Make a repository of 6 revisions with shards of 2, of which some may be packed."""
+    """Make a repository of 6 revisions with shards of 2, some of them packed."""
 
     def made(fmt: str = "f6", pack_at: int = 0, name: str = "mine") -> Path:
         path = tmp_path / name
@@ -301,7 +301,7 @@ def test_advised_load_makes_what_was_measured(
     subprocess.run(["sh", "-ec", command], cwd=tmp_path, check=True)
     new, made = tmp_path / "NEW", made_of(fmt)
     assert f"f{read_format(new).number}" == made.format and fsfs.youngest(new) == 6
-    # What the command writes is what differs from the defaults of today's svnadmin.
+    # The command writes only the options that differ from the defaults of today's svnadmin.
     expected = release_settings(made) or {}
     assert read_settings(new).items() <= expected.items()
     if expected:

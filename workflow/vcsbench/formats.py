@@ -73,7 +73,7 @@ _F7 = {
 }
 _F8 = {**_F7, "compression": "lz4", "revprop-pack-size": "16"}
 # The defaults of the release that introduced each format, from subversion/libsvn_fs_fs/fs_fs.c: read_config()
-# (1.8.0, 1.9.0, 1.10.0; 1.14 has those of 1.10) and choose_delta_base() (1.6.0). f1 to f3 have no settings.
+# (1.8.0, 1.9.0, 1.10.0, the same in 1.14) and choose_delta_base() (1.6.0). f1 to f3 have no settings.
 RELEASE_SETTINGS: dict[str, dict[str, str]] = {
     "f1": {},
     "f2": {},
@@ -128,8 +128,8 @@ class Made(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What db/format says: the number, the revisions per shard (0 where the layout is linear), and whether
-    revisions are addressed logically."""
+    """The content of db/format: the number, the revisions per shard (0 if the layout is linear), and the
+    addressing of revisions."""
 
     number: int
     shard: int
@@ -150,8 +150,7 @@ def made_of(value: str) -> Made:
 
 
 def upgraded(created: str, to: str) -> str:
-    """The axis value of a repository that is made in one format and upgraded in place to another; that of
-    the format where both are the same."""
+    """Return the axis value of a repository that is made in one format and upgraded in place to another."""
     return created if created == to else f"{created}-to-{to}"
 
 

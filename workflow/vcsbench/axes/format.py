@@ -12,8 +12,7 @@ from vcsbench.formats import AS_IS, RELEASES, Made, made_of, number_of, upgraded
 if TYPE_CHECKING:
     from vcsbench.axes.here import Here
 
-# What a part of the grid may name: the format of the user's own repository, and what an upgrade in place
-# makes of that.
+# A part of the grid may name these: the user's own repository as it is, and a copy upgraded in place.
 OWN, UPGRADED = "own", "upgraded"
 # Of formats that are older, only the own one is of interest.
 OFFERED = ("f6", "f7", "f8", "f6-today")
@@ -27,7 +26,7 @@ improvements that are no settings are in each."""
 
 class Format(Axis):
     """f6 came with Subversion 1.8, f7 with 1.9, f8 with 1.10; f6-to-f8 is a repository of f6, upgraded in
-    place to f8. `formats` stands for the user's own, what an upgrade makes of it, and those of today."""
+    place to f8. `formats` stands for the user's own, as it is and upgraded, and for today's formats."""
 
     speaks = True
     of_server = True
@@ -45,13 +44,12 @@ class Format(Axis):
         return ""
 
     def named(self, here: Here) -> tuple[str, list[str]]:
-        """The own one first: it is what the others are compared with."""
+        """Return the baseline first: the others are compared with it."""
         offered = [fmt for fmt in OFFERED if _is_made(made_of(fmt).format, here)]
         return "formats", list(dict.fromkeys([own_format(here), *_upgrades(here), *offered]))
 
     def wanted(self, named: list[str], values: list[str], here: Here) -> list[str]:
-        """`own` and `upgraded` stand for what they are here; `upgraded` for nothing, where the repository has
-        the newest format."""
+        """Replace `own` and `upgraded` by their values here. `upgraded` has none in the newest format."""
         stands = {OWN: [own_format(here)], UPGRADED: _upgrades(here)}
         return list(dict.fromkeys(value for name in named for value in stands.get(name, [name])))
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # Subversion's shards as every `svnadmin create` makes them; only full ones get packed.
 SHARD = 1000
 NOT_PACKED, PARTLY_PACKED, PACKED = "nopack", "partly", "pack"
-# What a part of the grid may name: the packing of the user's own repository; pack where a shard is full.
+# A part of the grid may name these: the packing of the user's own repository; pack if a shard is full.
 OWN, FULL = "own", "where full"
 
 
@@ -26,12 +26,12 @@ class Packing(Axis):
     of_server = True
 
     def named(self, here: Here) -> tuple[str, list[str]]:
-        """The own one first: it is what the other is compared with."""
+        """Return the baseline first: the others are compared with it."""
         own = own_packing(here)
         return "packings", [own, *{NOT_PACKED, PACKED} - {own}]
 
     def wanted(self, named: list[str], values: list[str], here: Here) -> list[str]:
-        """`own` and `where full` stand for what they are here."""
+        """Replace `own` and `where full` by their values here."""
         own = own_packing(here)
         full = own if here.only and here.revisions(here.only) < SHARD else PACKED
         stands = {OWN: own, FULL: full}

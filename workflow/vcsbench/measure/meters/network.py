@@ -1,4 +1,4 @@
-"""Counts the reads of an NFS mount, and those of the disk below a server on this machine."""
+"""Count the reads from a network file system, and from the disk of a server on this machine."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def check_packing(copy: Path, wanted: set[str]) -> None:
 
 
 def _open_modes(copy: Path) -> None:
-    """Set the modes of a repository that svnadmin makes: hotcopy keeps those of the source."""
+    """Set the modes of a repository that svnadmin makes: hotcopy keeps the modes of the source."""
     for folder, _, names in os.walk(copy):
         os.chmod(folder, 0o755)
         for name in names:
