@@ -41,7 +41,9 @@ class Project:
             study["tables"] = {
                 name: table for name, table in study["tables"].items() if not metric_in(table).exact
             }
-            study["lead"] = [name for name in study.get("lead", []) if name in study["tables"]]
+            study["featured_tables"] = [
+                name for name in study.get("featured_tables", []) if name in study["tables"]
+            ]
             path.write_text(yaml.safe_dump(study, sort_keys=False))
 
     def configure(self, **keys: Any) -> None:

@@ -67,7 +67,8 @@ def make_files(root: Path, **options: Any) -> SyntheticStudy:
     (folder / "noise").mkdir()
     noise = noise_of(frame, axes, study.block)
     write_frame(
-        noise_table(frame, axes, study.noise_class, noise), folder / "noise" / f"{study.name}.csv"
+        noise_table(frame, axes, study.variance_group, noise),
+        folder / "noise" / f"{study.name}.csv",
     )
     published = _published(study, axes)
     _write_tables(study, published, folder / "published" / study.name)
@@ -77,7 +78,7 @@ def make_files(root: Path, **options: Any) -> SyntheticStudy:
     verdicts = findings.verdicts(defined, axes, published, frame, basis)
     write_frame(verdicts, folder / "findings" / f"{study.name}.csv")
     advice = (
-        advise(frame, Terms(_values(study, frame), study.given, study.block), tables)
+        advise(frame, Terms(_values(study, frame), study.scenario_axes, study.block), tables)
         if len(frame)
         else {}
     )
@@ -106,7 +107,7 @@ def _write_tables(study: Study, frame: Any, folder: Path) -> list[Any]:
     for name, definition in study.tables.items():
         table = make_table(frame, name, definition, order, study.block)
         write_frame(table, folder / f"{name}.csv")
-        if definition.get("compare", {}).get("axis", "ra") not in study.given:
+        if definition.get("compare", {}).get("axis", "ra") not in study.scenario_axes:
             compared.append(table)
         rows = read_records(folder / f"{name}.csv")
         text = markdown.to_markdown(name, definition, rows, order, {})

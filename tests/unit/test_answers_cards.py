@@ -27,9 +27,9 @@ from vcsbench.run import inputs
 
 FASTER = "faster"
 PACK = {
-    "ask": "Pack?",
-    "yes": "pack",
-    "do": {"pack": {"type": "svnadmin pack", "says": "In place."}},
+    "question": "Pack?",
+    "yes_value": "pack",
+    "actions": {"pack": {"command": "svnadmin pack", "note": "In place."}},
 }
 
 
@@ -69,7 +69,7 @@ def test_what_is_better_somewhere_and_worse_nowhere_is_the_answer_with_the_most_
     assert "5.70 times as fast as nopack (95 %: 5.18 to 6.27): cold over svn;" in found.gain
     assert "; the least of these 2: 1.20 times" in found.gain and "cold over http." in found.gain
     assert found.costs == ["No difference of 10 % shown: hot-os over svn."]
-    assert found.do == [{"value": "pack", "type": "svnadmin pack", "says": "In place."}]
+    assert found.do == [{"value": "pack", "command": "svnadmin pack", "note": "In place."}]
 
 
 def test_what_a_plain_answer_gains_is_told_for_each_access_where_the_question_says_so() -> None:
@@ -80,7 +80,7 @@ def test_what_a_plain_answer_gains_is_told_for_each_access_where_the_question_sa
         case("pack", "nopack", 1.01, NOT_SHOWN, ra="http", cache="hot-os"),
     ]
     assert card(*cases).parts == []
-    assert card(*cases, given={**PACK, "apart": "ra"}).parts == [
+    assert card(*cases, given={**PACK, "per_axis": "ra"}).parts == [
         "file: pack, 5.70 times as fast",
         "svn: pack in 2 of 2 cases, 1.20 times as fast in the least of them, 1.50 in the most",
     ]
@@ -190,7 +190,7 @@ def test_nothing_clear_is_no_answer(call: str, answer: str) -> None:
 def test_what_was_never_compared_is_not_measured() -> None:
     frame = measured(factors(f7=0.5), format=["f6", "f7"], config=["slow"])
     (of_format, of_config, *_) = answered(
-        frame, Asked({"format": {"ask": "F?"}, "config": {"ask": "C?"}})
+        frame, Asked({"format": {"question": "F?"}, "config": {"question": "C?"}})
     )
     assert (of_format["ask"], of_format["answer"]) == ("F?", "f7")
     assert of_config["answer"] == "not measured" and not of_config["cases"]
@@ -198,21 +198,21 @@ def test_what_was_never_compared_is_not_measured() -> None:
 
 def test_too_few_rounds_say_so() -> None:
     frame = measured(factors(f7=0.5), rounds=3)
-    (found, *_) = answered(frame, Asked({"format": {"ask": "F?"}}))
+    (found, *_) = answered(frame, Asked({"format": {"question": "F?"}}))
     assert found["answer"] == "not told" and "3 rounds" in found["said"]
 
 
-@pytest.mark.parametrize("question", [{"overall": True}, {"against_baseline": True}, {}])
+@pytest.mark.parametrize("question", [{"aggregate": True}, {"vs_baseline": True}, {}])
 def test_one_round_tells_nothing_and_is_no_fault(question: dict[str, Any]) -> None:
     frame = measured(factors(f7=0.5), rounds=1)
     tables = {"a": compare("format", "f6", "f7")}
-    (found, *_) = answered(frame, Asked({"format": {"ask": "F?", **question}}), **tables)
+    (found, *_) = answered(frame, Asked({"format": {"question": "F?", **question}}), **tables)
     assert found["answer"] == "not told" and not found["cases"]
     json.dumps(found, allow_nan=False)
 
 
 def test_each_axis_that_was_compared_has_a_card_without_being_asked() -> None:
-    found = answered(measured(factors(f7=0.5)), Asked({"config": {"ask": "C?"}}))
+    found = answered(measured(factors(f7=0.5)), Asked({"config": {"question": "C?"}}))
     assert [one["axis"] for one in found] == ["config", "ra", "format"]
 
 
@@ -221,7 +221,7 @@ def test_what_is_plain_comes_before_what_depends_and_what_is_not_told() -> None:
         first, second = (0.5, 1.0) if cell["config"] == "fast" else (1.0, 0.5)
         return (first if cell["format"] == "f7" else second) * (0.5 if cell["ra"] == "svn" else 1)
 
-    asked = {axis: {"ask": "?"} for axis in ("packing", "format", "ra")}
+    asked = {axis: {"question": "?"} for axis in ("packing", "format", "ra")}
     found = answered(measured(seconds), Asked(asked))
     told = [(one["axis"], one["answer"]) for one in found][:3]
     assert told == [
@@ -234,7 +234,7 @@ def test_what_is_plain_comes_before_what_depends_and_what_is_not_told() -> None:
 def test_what_is_given_is_answered_by_the_table_that_compares_it() -> None:
     frame = measured(factors(svn=0.5))
     given = ("ra", "command", "repo", "cache")
-    asked = Asked({"ra": {"ask": "http or svn?", "between": ["http", "svn"]}})
+    asked = Asked({"ra": {"question": "http or svn?", "values": ["http", "svn"]}})
     tables = {"a": compare("ra", "http", "svn"), "b": compare("ra", "http", "file")}
     (found, *_) = answered(frame, asked, given, **tables)
     assert found["answer"] == "svn" and len(found["cases"]) == 16
@@ -245,7 +245,7 @@ def test_what_there_is_already_is_what_others_are_compared_with() -> None:
     frame = measured(factors(svn=0.5, file=0.25))
     tables = {"a": compare("ra", "http", "svn"), "b": compare("ra", "http", "file")}
     with_best, against = (
-        answered(frame, Asked({"ra": {"ask": "Another?", "against_baseline": only}}), **tables)[0]
+        answered(frame, Asked({"ra": {"question": "Another?", "vs_baseline": only}}), **tables)[0]
         for only in (False, True)
     )
     assert {one["worse"] for one in against["cases"]} == {"http"}
@@ -257,7 +257,7 @@ def test_what_is_decided_for_all_cells_is_one_sentence_with_the_error_of_an_aver
         return 0.5 if (axes["format"], axes["command"]) == ("f7", "log") else 1.0
 
     frame = measured(seconds, noise=0.02, rounds=8)
-    asked = Asked({"format": {"ask": "Faster?", "overall": True}})
+    asked = Asked({"format": {"question": "Faster?", "aggregate": True}})
     (found, *_) = answered(frame, asked, a=compare("format", "f6", "f7"))
     said = re.fullmatch(
         r"f7: faster in 12 of 24, slower in none, no difference shown in 12; (.*) times as fast as f6 in the "
@@ -274,7 +274,7 @@ def test_what_is_decided_for_all_cells_is_one_sentence_with_the_error_of_an_aver
 
 def test_an_overall_mean_of_nothing_but_noise_holds_one_and_is_no_answer() -> None:
     frame = measured(lambda _: 1.0, noise=0.05, rounds=8)
-    asked = Asked({"format": {"ask": "Faster?", "overall": True}})
+    asked = Asked({"format": {"question": "Faster?", "aggregate": True}})
     (found, *_) = answered(frame, asked, a=compare("format", "f6", "f7"))
     low, high = map(float, re.findall(r"95 %: (.*) to (.*)\)", found["said"])[0])
     assert low < 1 < high and found["answer"] in ("not told", "no difference")
@@ -295,7 +295,7 @@ def test_the_error_of_an_overall_mean_is_what_it_scatters_by() -> None:
 
 def test_markdown_keeps_text_text_and_code_code() -> None:
     said = card(case("pack", "nopack", 2.0, repo="a|b*")).as_data()
-    said["do"] = [{"value": "pack", "type": "svnadmin pack REPO", "says": "`upgrade` does_not."}]
+    said["do"] = [{"value": "pack", "command": "svnadmin pack REPO", "note": "`upgrade` does_not."}]
     text = markdown_of("A *study*", [said])
     assert text.startswith("## A \\*study\\*\n\n**Pack?** yes\n")
     assert "pack: `svnadmin pack REPO` `upgrade` does\\_not." in text
@@ -342,9 +342,16 @@ def test_the_rounds_of_a_table_reach_its_card(rounds: int, said: str) -> None:
 
 
 def test_what_is_not_measured_says_how_to_measure_it() -> None:
-    given = {"ask": "C?", "measure": {"type": "make report REPO=X", "says": "Measures it."}}
+    given = {
+        "question": "C?",
+        "how_to_measure": {"command": "make report REPO=X", "note": "Measures it."},
+    }
     (found,) = Teller(Question("config", given), []).card().do
-    assert found == {"value": "To measure it", "type": "make report REPO=X", "says": "Measures it."}
+    assert found == {
+        "value": "To measure it",
+        "command": "make report REPO=X",
+        "note": "Measures it.",
+    }
     (silent,) = Teller(Question("config"), []).card().do
-    assert "`config`" in silent["says"] and not silent["type"]
+    assert "`config`" in silent["note"] and not silent["command"]
     assert Teller(Question("config", given), []).card("Only 3 rounds were measured.").do == []

@@ -288,7 +288,7 @@ def test_the_page_has_tables_of_counts_and_says_why_one_is_not_there(tmp_path: P
     }
     advice = {"recommendations": [{**item, "less_work": sentences(measured, **COLD)}]}
     results = Results(
-        study=replace(default_study(), tables=tables, published=None, lead=[]),
+        study=replace(default_study(), tables=tables, published=None, featured_tables=[]),
         order=ORDER,
         grid=read_grid(tmp_path / "results" / "grid" / "fsfs-san-2014.csv")[1],
         measurements=records(measured),

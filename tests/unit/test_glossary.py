@@ -15,8 +15,8 @@ from vcsbench.report.cards import explain
 ROOT = Path(__file__).parents[2]
 ALL = [f"f{number}" for number in (1, 2, 3, 4, 6, 7, 8)]
 OF_ONES_OWN = {
-    "format": {"own": ALL, "upgraded": [f"{old}-to-f8" for old in ALL[:-1]]},
-    "packing": {"own": ["nopack", "pack"], "where full": ["nopack", "pack"]},
+    "format": {"current": ALL, "upgraded": [f"{old}-to-f8" for old in ALL[:-1]]},
+    "packing": {"current": ["nopack", "pack"], "if_packable": ["nopack", "pack"]},
 }
 DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
 
@@ -68,14 +68,14 @@ def test_a_file_of_words_that_is_wrong_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("questions", "says"),
     [
-        ("{colour: {ask: Which?}}", "`questions`: the study has no axis colour"),
+        ("{colour: {question: Which?}}", "`questions`: the study has no axis colour"),
         (
-            '{packing: {ask: Pack?, "yes": packed}}',
-            "`questions.packing.yes`: the axis has no value packed",
+            "{packing: {question: Pack?, yes_value: packed}}",
+            "`questions.packing.yes_value`: the axis has no value packed",
         ),
         (
-            "{packing: {ask: Pack?, do: {all: {type: x}}}}",
-            "`questions.packing.do`: the axis has no value all",
+            "{packing: {question: Pack?, actions: {all: {command: x}}}}",
+            "`questions.packing.actions`: the axis has no value all",
         ),
     ],
 )

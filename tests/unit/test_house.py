@@ -59,7 +59,7 @@ def test_a_storage_that_nobody_named(tmp_path: Path) -> None:
     ("command", "said"),
     [
         ({"work": "guess"}, "`commands.log.work`: there is no kind 'guess'"),
-        ({"reads": "tea-leaves"}, "`commands.log.reads`: there is no kind 'tea-leaves'"),
+        ({"input": "tea-leaves"}, "`commands.log.input`: there is no kind 'tea-leaves'"),
         ({"work": "tree"}, "`commands.log.work`: tree is what a command wrote"),
         ({"steps": {"prepare": ["pray"]}}, "`commands.log.steps`: there is no step 'pray'"),
     ],
@@ -73,8 +73,8 @@ def test_what_a_command_names_has_to_be_there(
 
 def test_a_repository_needs_its_axes(tmp_path: Path) -> None:
     axes = {"command": ["log"], "ra": ["file"], "repo": "repositories", "cache": ["hot-os"]}
-    ra = {"ra": {"ask": "http or svn?"}}
-    root = own(tmp_path, {"axes": axes, "noise_class": [], "tables": ELAPSED, "questions": ra})
+    ra = {"ra": {"question": "http or svn?"}}
+    root = own(tmp_path, {"axes": axes, "variance_group": [], "tables": ELAPSED, "questions": ra})
     text = sentence(root, "own", {"command": "log"})
     assert "needs the axes repo, format, packing; the study has no format" in text
 

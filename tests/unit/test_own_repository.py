@@ -186,8 +186,8 @@ def test_identity_changes_with_packing_upgrade_and_settings(make: Make) -> None:
 
 def test_the_grid_starts_from_what_the_repository_is(make: Make) -> None:
     cold = {"command": "log", "ra": "svn", "config": "default", "cache": "cold"}
-    own = {**cold, "format": "own", "packing": "own"}
-    others = {**cold, "format": ["upgraded", "f8"], "packing": "where full"}
+    own = {**cold, "format": "current", "packing": "current"}
+    others = {**cold, "format": ["upgraded", "f8"], "packing": "if_packable"}
     path = make("f6", shard=2, pack=True)
     _, cells = grid_of(path, own, others)
     of = [(c.axes["format"], c.axes["packing"]) for c in cells if not is_fixed_cost(c.axes)]
@@ -197,7 +197,7 @@ def test_the_grid_starts_from_what_the_repository_is(make: Make) -> None:
 def test_where_no_shard_is_full_others_are_packed_as_the_own_one_is(make: Make) -> None:
     part = {"command": "log", "ra": "svn", "config": "default", "cache": "cold"}
     path = make("f6")
-    _, cells = grid_of(path, {**part, "format": ["own", "f8"], "packing": "where full"})
+    _, cells = grid_of(path, {**part, "format": ["current", "f8"], "packing": "if_packable"})
     assert {cell.axes["packing"] for cell in cells} == {"nopack"}
 
 

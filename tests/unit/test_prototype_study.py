@@ -112,14 +112,17 @@ def test_a_build_that_the_grid_measures_has_to_be_named() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"ceiling": "users"}, "`ceiling`: the study has no axis users; it has command, ra"),
-        ({"count_calls": {"users": ["1"]}}, "`count_calls`: the study has no axis users"),
         (
-            {"held": {"colour": "red"}},
-            "`held.colour`: there is no such axis; there are build, cache",
+            {"machine_limits": "users"},
+            "`machine_limits`: the study has no axis users; it has command, ra",
+        ),
+        ({"trace_syscalls": {"users": ["1"]}}, "`trace_syscalls`: the study has no axis users"),
+        (
+            {"defaults": {"colour": "red"}},
+            "`defaults.colour`: there is no such axis; there are build, cache",
         ),
         (
-            {"held": {"config": "quick"}},
+            {"defaults": {"config": "quick"}},
             "config/servers/quick: there is no such server configuration",
         ),
     ],

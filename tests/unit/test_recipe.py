@@ -13,12 +13,12 @@ from vcsbench import modules
 from vcsbench.run.dependencies import code_of
 
 CELLS: dict[str, dict[str, Any]] = {
-    "log over svn": {"work": "log", "reads": "repository", "writes": "", "server": "svnserve"},
-    "log over file": {"work": "log", "reads": "repository", "writes": "", "server": ""},
+    "log over svn": {"work": "log", "input": "repository", "output": "", "server": "svnserve"},
+    "log over file": {"work": "log", "input": "repository", "output": "", "server": ""},
     "export over http": {
         "work": "tree",
-        "reads": "repository",
-        "writes": "target",
+        "input": "repository",
+        "output": "target",
         "server": "httpd",
     },
 }

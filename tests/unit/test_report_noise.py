@@ -12,7 +12,7 @@ def test_the_page_says_what_identical_cells_differ_by(tmp_path):
     assert page.count("<tr><td>log cold http</td>") == 1
     assert "18 cells measured twice under two names, in the same rounds" in page
     assert ", 18 of them twice, in 5 rounds" in page
-    assert len(noise_rows(results.noise, results.study.noise_class)) == 18
+    assert len(noise_rows(results.noise, results.study.variance_group)) == 18
 
 
 def test_without_twins_the_page_says_that_it_is_not_known(tmp_path):

@@ -85,7 +85,7 @@ def test_the_page_opens_with_a_card_for_each_question(small: Results) -> None:
     card = {
         **{"axis": "packing", "ask": "Pack <it>?", "kind": "yes", "answer": "yes", "said": "So."},
         **{"gain": "svn log cold, log.", "parts": ["cold"], "costs": ["None."]},
-        "do": [{"value": "pack", "type": "svnadmin pack REPO", "says": "Not `upgrade`."}],
+        "do": [{"value": "pack", "command": "svnadmin pack REPO", "note": "Not `upgrade`."}],
         "cases": [
             {"where": where, "better": "pack", "worse": "nopack", "call": "faster"}
             | {"ratio": 2.0, "low": 1.5, "high": 2.5}

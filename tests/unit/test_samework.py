@@ -230,10 +230,10 @@ def seen(kind: str, captured: int, timed: int | None) -> bool:
 
 def test_a_timed_run_that_wrote_another_amount_is_seen() -> None:
     assert not seen("log", 407098, 407189) and not seen("dump", 89575829, 89575922)
-    assert seen("log", 407098, 405000) and seen("text", 407098, 410000)
+    assert seen("log", 407098, 405000) and seen("stdout", 407098, 410000)
     assert not seen("log", 407098, None) and not samework.wrote_otherwise({}, {})
     # svnbench is silent when it is timed.
-    assert not seen("counts", 4439, 91)
+    assert not seen("printed_counts", 4439, 91)
 
 
 def test_the_report_says_what_each_command_did(tmp_path: Path) -> None:

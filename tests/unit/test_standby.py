@@ -197,7 +197,7 @@ def test_it_knows_the_code_that_it_has_loaded(tmp_path: Path) -> None:
     program = """
 import sys
 from vcsbench import modules
-recipe = {"work": "log", "reads": "repository", "server": "svnserve"}
+recipe = {"work": "log", "input": "repository", "server": "svnserve"}
 if sys.argv[1:]:
     modules.load()
     for file in sys.argv[1:]:

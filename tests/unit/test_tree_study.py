@@ -28,7 +28,7 @@ from vcsbench.evidence import samework
 from vcsbench.measure.cell import CellRound
 from vcsbench.measure.stage import PYTHON, STRATEGIES
 from vcsbench.measure.template import fill
-from vcsbench.measure.work.built import look
+from vcsbench.measure.work.built_tree import look
 from vcsbench.measure.work.neutral import Neutral
 from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.run import inputs
@@ -42,7 +42,7 @@ from vcsbench.subjects.tree.template import Templates
 ROOT = Path(__file__).parent.parent.parent
 STUDY = load_study(ROOT / "config" / "studies" / "tree-building-2007.yaml")
 FINDINGS = read_yaml(ROOT / "config" / "published" / "findings.yaml")[STUDY.name]
-BUILDING = {name: one for name, one in STUDY.commands.items() if one["work"] == "built"}
+BUILDING = {name: one for name, one in STUDY.commands.items() if one["work"] == "built_tree"}
 NEUTRAL = Neutral("")
 
 made = partial(study_grid, STUDY.name)

@@ -103,15 +103,15 @@ def test_log(repositories: list[Path]) -> None:
 
 
 def test_counts(repositories: list[Path]) -> None:
-    exported = did("counts", "svnbench", "null-export", url_of(repositories[0]) + "/trunk")
+    exported = did("printed_counts", "svnbench", "null-export", url_of(repositories[0]) + "/trunk")
     size = sum(
         len(sh("svnlook", "cat", repositories[0], f"trunk/{name}"))
         for name in ("plain", "script", "large", "keywords", "link")
     )
     assert exported == {"directories": 2, "files": 5, "bytes_in_files": size}
-    logged = did("counts", "svnbench", "null-log", "-v", url_of(repositories[0]))
+    logged = did("printed_counts", "svnbench", "null-log", "-v", url_of(repositories[0]))
     assert (logged["revisions"], logged["changes"]) == (3, 9)
-    assert did("counts", "svnbench", "null-log", "-q", url_of(repositories[0])) == {}
+    assert did("printed_counts", "svnbench", "null-log", "-q", url_of(repositories[0])) == {}
 
 
 def test_a_dump_has_no_part_that_varies_but_its_uuid(repositories: list[Path]) -> None:
@@ -210,7 +210,7 @@ def test_a_url_that_lies_across_two_pieces_is_found() -> None:
 
 
 def run_capture(tmp_path: Path, *argv: str, limit_s: float = 20, watched: Any = ()) -> Any:
-    read = kind_of("text").read
+    read = kind_of("stdout").read
     assert read
     where = Neutral("file:///nowhere")
     return capture(argv, "", read, where, dict(os.environ), tmp_path / "log", limit_s, watched)

@@ -226,9 +226,9 @@ TOY: dict[str, Any] = {
     "source": "A study of nothing but folders.",
     "axes": {"tool": "commands", "cache": ["cold", "hot-os"]},
     "block": ["cache"],
-    "noise_class": ["cache"],
+    "variance_group": ["cache"],
     "commands": {
-        name: {"argv": argv, "reads": "pieces", "writes": "target", "work": "tree"}
+        name: {"argv": argv, "input": "pieces", "output": "target", "work": "tree"}
         for name, argv in {
             "copy": "cp -R {pieces} {target}",
             "preserve": "cp -a {pieces} {target}",

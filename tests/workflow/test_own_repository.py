@@ -41,7 +41,7 @@ def test_it_is_the_baseline_and_is_upgraded_in_a_copy(project: Project) -> None:
     before = times(own)
     keep_one_table(project)
     studies = read_yaml(project.path / "config" / "config.yaml")["studies"]
-    part = {**PART, "format": ["own", "upgraded", "f6"], "packing": "own"}
+    part = {**PART, "format": ["current", "upgraded", "f6"], "packing": "current"}
     keys = {"rounds": 1, "copies": 1, "grid": {STUDY: {"include": [part]}}, "studies": studies}
     project.configure(repository=str(own), **keys)
     done = project.snakemake()

@@ -78,7 +78,7 @@ def study_file(project: Extended) -> Path:
 def test_a_command(project: Extended) -> None:
     path = study_file(project)
     edit(path, "  command: [log,", "  command: [list, log,")
-    entry = 'commands:\n  list:\n    argv: "{svn} list -R {url}"\n    reads: repository\n    work: text\n'
+    entry = 'commands:\n  list:\n    argv: "{svn} list -R {url}"\n    input: repository\n    work: stdout\n'
     edit(path, "commands:\n", entry)
     cell = f"{STUDY}/list/svn/ruby/f7/nopack/slow/hot-os"
     assert project.measure({"command": "list"}) == [cell]
@@ -226,15 +226,15 @@ KIND = Kind(PRINTED, read)
         "source": "Nothing was published.",
         "axes": {"command": ["count", "sort"], "cache": ["hot-os"]},
         "block": ["cache"],
-        "noise_class": ["command"],
+        "variance_group": ["command"],
         "commands": {
             # No run comes before the timed one: what it did is told by one after it.
-            "count": {"argv": "wc -l {letters}", "reads": "letters", "work": "first", "warmup": 0},
+            "count": {"argv": "wc -l {letters}", "input": "letters", "work": "first", "warmup": 0},
             "sort": {
                 "argv": "sort -o {target}",
                 "stdin": "{letters}",
-                "reads": "letters",
-                "writes": "target",
+                "input": "letters",
+                "output": "target",
                 "work": "tree",
             },
         },

@@ -24,7 +24,7 @@ rule noise:
     params:
         axes=inputs.axes_of,
         block=lambda wildcards: inputs.study_file(wildcards.study).block,
-        noise_class=lambda wildcards: inputs.study_file(wildcards.study).noise_class,
+        variance_group=lambda wildcards: inputs.study_file(wildcards.study).variance_group,
     script:
         "../scripts/noise.py"
 
@@ -138,7 +138,7 @@ rule advice:
         "../../envs/python.yaml"
     params:
         order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
-        given=lambda wildcards: inputs.study_file(wildcards.study).given,
+        given=lambda wildcards: inputs.study_file(wildcards.study).scenario_axes,
         block=lambda wildcards: inputs.study_file(wildcards.study).block,
         caveats=inputs.caveats_of,
         no_choices=inputs.no_choices_of,

@@ -14,4 +14,4 @@ with logged(snakemake.log[0]):
     frame = read_measurements(snakemake.input.measurements)
     params = snakemake.params
     noise = noise_of(frame, params.axes, params.block)
-    write_frame(noise_table(frame, params.axes, params.noise_class, noise), snakemake.output[0])
+    write_frame(noise_table(frame, params.axes, params.variance_group, noise), snakemake.output[0])

@@ -27,8 +27,8 @@ CACHE = PACKAGE.parent.parent / ".vcsbench" / "code-digests.json"
 ENTRY = "run.cell"
 KINDS = {
     "work": "measure.work",
-    "reads": "subjects",
-    "writes": "subjects",
+    "input": "subjects",
+    "output": "subjects",
     "server": "measure.servers",
     "probe": "measure.probes",
     "store": "subjects.tree.stores",

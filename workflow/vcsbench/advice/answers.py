@@ -59,14 +59,14 @@ def _how_plain(card: Card) -> int:
 def _card(question: Question, told: Told, terms: Terms, tables: Sequence[Table]) -> Card:
     items = told.advice["recommendations"]
     rows = _rows(question.axis, tables)
-    if question.given.get("overall"):
+    if question.given.get("aggregate"):
         rounds = Rounds(told.rounds, terms.order, terms.block, told.noise)
         return card_over_all(question, rows, rounds, terms.limits)
-    if question.axis in terms.given or question.given.get("against_baseline"):
+    if question.axis in terms.given or question.given.get("vs_baseline"):
         # What it depends on is looked for in this order: what is run before how it was set up.
         axes = dict.fromkeys([*terms.given, *terms.order])
         others = [axis for axis in axes if axis in terms.order and axis != question.axis]
-        between = question.given.get("between", ())
+        between = question.given.get("values", ())
         cases = of_table(rows, others, terms.metric.words, between)
     else:
         cases = of_effects(items, question.axis, told.advice["given"])

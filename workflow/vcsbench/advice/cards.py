@@ -60,32 +60,32 @@ class Question:
     @property
     def ask(self) -> str:
         """The question."""
-        return str(self.given.get("ask", f"Which {self.axis.replace('_', ' ')}?"))
+        return str(self.given.get("question", f"Which {self.axis.replace('_', ' ')}?"))
 
     def answer(self, good: Sequence[str]) -> tuple[str, str]:
         """The kind of the answer that some values are, and the answer."""
-        if "yes" not in self.given:
+        if "yes_value" not in self.given:
             return "value", enumeration(good, "or")
-        kind = YES if good == [self.given["yes"]] else NO
+        kind = YES if good == [self.given["yes_value"]] else NO
         return ("value", enumeration(good, "or")) if len(good) > 1 else (kind, kind)
 
     def measure(self) -> dict[str, str]:
         """What to type where no two values of it were measured, and what that does."""
-        given = {"says": NAME_TWO.format(self.axis)} | self.given.get("measure", {})
-        return {"value": TO_MEASURE, "type": "", **given}
+        given = {"note": NAME_TWO.format(self.axis)} | self.given.get("how_to_measure", {})
+        return {"value": TO_MEASURE, "command": "", **given}
 
     def do(self, values: Sequence[str]) -> list[dict[str, str]]:
         """What to type to get each of these values, and what that does."""
-        said = [(value, self.given.get("do", {}).get(value, {})) for value in values]
+        said = [(value, self.given.get("actions", {}).get(value, {})) for value in values]
         found = [
             {
                 "value": v,
-                "type": one.get("type", self.typed.get(v, "")),
-                "says": one.get("says", ""),
+                "command": one.get("command", self.typed.get(v, "")),
+                "note": one.get("note", ""),
             }
             for v, one in said
         ]
-        return [one for one in found if one["type"] or one["says"]]
+        return [one for one in found if one["command"] or one["note"]]
 
 
 class Teller:
@@ -139,7 +139,7 @@ class Teller:
 
     def _apart(self, wins: Sequence[Case]) -> list[str]:
         """What a plain answer gains, for each value of the axis that the question names for that."""
-        axis = self.question.given.get("apart", "")
+        axis = self.question.given.get("per_axis", "")
         if axis not in self.told:
             return []
         whole = by_values(self.cases, [axis])

@@ -16,8 +16,8 @@ def markdown_of(title: str, cards: Sequence[Mapping[str, Any]]) -> str:
         lists = [*card["parts"], *card["costs"]]
         lines += ["", *(f"- {_plain(one)}" for one in lists)] if lists else []
         for one in card["do"]:
-            typed = f" `{one['type']}`" if one["type"] else ""
-            lines += ["", f"{_plain(one['value'])}:{typed} {_code(one['says'])}".rstrip()]
+            typed = f" `{one['command']}`" if one["command"] else ""
+            lines += ["", f"{_plain(one['value'])}:{typed} {_code(one['note'])}".rstrip()]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 

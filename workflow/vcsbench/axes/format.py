@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vcsbench.axes.here import Here
 
 # A part of the grid may name these: the user's own repository as it is, and a copy upgraded in place.
-OWN, UPGRADED = "own", "upgraded"
+CURRENT, UPGRADED = "current", "upgraded"
 # Of formats that are older, only the own one is of interest.
 OFFERED = ("f6", "f7", "f8", "f6-today")
 UPGRADE = """Formats: a repository of f7, say, is loaded in that format. f6-to-f8 is one that was loaded in
@@ -49,8 +49,8 @@ class Format(Axis):
         return "formats", list(dict.fromkeys([own_format(here), *_upgrades(here), *offered]))
 
     def wanted(self, named: list[str], values: list[str], here: Here) -> list[str]:
-        """Replace `own` and `upgraded` by their values here. `upgraded` has none in the newest format."""
-        stands = {OWN: [own_format(here)], UPGRADED: _upgrades(here)}
+        """Replace `current` and `upgraded` by their values here. `upgraded` has none in the newest format."""
+        stands = {CURRENT: [own_format(here)], UPGRADED: _upgrades(here)}
         return list(dict.fromkeys(value for name in named for value in stands.get(name, [name])))
 
     def part(self, value: str, here: Here) -> dict[str, Any]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SHARD = 1000
 NOT_PACKED, PARTLY_PACKED, PACKED = "nopack", "partly", "pack"
 # A part of the grid may name these: the packing of the user's own repository; pack if a shard is full.
-OWN, FULL = "own", "where full"
+CURRENT, IF_PACKABLE = "current", "if_packable"
 
 
 class Packing(Axis):
@@ -31,10 +31,10 @@ class Packing(Axis):
         return "packings", [own, *{NOT_PACKED, PACKED} - {own}]
 
     def wanted(self, named: list[str], values: list[str], here: Here) -> list[str]:
-        """Replace `own` and `where full` by their values here."""
+        """Replace `current` and `if_packable` by their values here."""
         own = own_packing(here)
         full = own if here.only and here.revisions(here.only) < SHARD else PACKED
-        stands = {OWN: own, FULL: full}
+        stands = {CURRENT: own, IF_PACKABLE: full}
         return list(dict.fromkeys(stands.get(name, name) for name in named))
 
     def part(self, value: str, here: Here) -> dict[str, Any]:

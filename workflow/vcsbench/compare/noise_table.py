@@ -20,22 +20,22 @@ COLUMNS = ["twins", "rounds", "differed", "chance", "spread", "runs", "within", 
 def noise_table(
     frame: pd.DataFrame,
     axes: Sequence[str],
-    noise_class: Sequence[str],
+    variance_group: Sequence[str],
     noise: Noise,
     metric: Metric | None = None,
 ) -> pd.DataFrame:
-    """A row per class of the measurements (cells that agree on `noise_class`), in their order; `noise` is
+    """A row per class of the measurements (cells that agree on `variance_group`), in their order; `noise` is
     what noise_of says of them.
 
     For each twin and round d = ln(metric of the original / metric of the twin), paired as any comparison.
-    Columns: those of `noise_class` that are axes of the study; twins (how many cells were measured twice),
+    Columns: those of `variance_group` that are axes of the study; twins (how many cells were measured twice),
     rounds (the fewest that one of these pairs has); as ratios of at least 1 `differed` (the root mean square
     of the twins' means of d), `chance` (of what their rounds' scatter alone makes of that), `spread` (the
     standard deviation of d over rounds), `within` (of runs in a cell-round, NaN where there is one), and
     `twin_sd` (what twins differ by beyond chance, over the whole study); `runs` (the most in a
     cell-round), cells (the twins' paths, separated by spaces).
     """
-    named, metric = [axis for axis in noise_class if axis in axes], metric or metric_of(DEFAULT)
+    named, metric = [axis for axis in variance_group if axis in axes], metric or metric_of(DEFAULT)
     rounds = by_round(frame, axes, MEAN)
     pairs = _pairs(rounds, frame, axes, metric)
     table = _within(frame, axes, named, metric)

@@ -68,10 +68,10 @@ grid may also name these:
 
 | word | what it stands for |
 | --- | --- |
-| `format: own` | `as-is` for a local Subversion repository; the newest format for other sources |
+| `format: current` | `as-is` for a local Subversion repository; the newest format for other sources |
 | `format: upgraded` | such a copy, upgraded in place (`as-is-to-f8`); nothing if it has the newest format |
-| `packing: own` | `pack` if all full shards are packed, `partly` if some are, otherwise `nopack` |
-| `packing: where full` | `pack` where there are revisions enough to fill a shard, else as `own` |
+| `packing: current` | `pack` if all full shards are packed, `partly` if some are, otherwise `nopack` |
+| `packing: if_packable` | `pack` where there are revisions enough to fill a shard, else as `current` |
 
 In a published study, an upgraded repository is measured where its grid names it, as
 `{command: log, ra: svn, format: [f6, f6-to-f8, f8], packing: pack, config: slow, cache: cold}`.

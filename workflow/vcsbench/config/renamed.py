@@ -34,4 +34,45 @@ RENAMED: dict[str, dict[str, str]] = {
         "saturated_share": "max_cpu_share",
         "short_s": "min_run_s",
     },
+    "StudyFile": {
+        "held": "defaults",
+        "noise_class": "variance_group",
+        "given": "scenario_axes",
+        "count_calls": "trace_syscalls",
+        "ceiling": "machine_limits",
+        "lead": "featured_tables",
+    },
+    "Command": {
+        "reads": "input",
+        "writes": "output",
+        "targets": "output_location",
+        "behind": "revisions_behind",
+        "choice": "reference_only",
+        "until_written": "measure_sync",
+        "without": "inapplicable_axes",
+        "only": "restrict_to",
+        "held": "defaults",
+    },
+    "Question": {
+        "ask": "question",
+        "yes": "yes_value",
+        "between": "values",
+        "against_baseline": "vs_baseline",
+        "apart": "per_axis",
+        "overall": "aggregate",
+        "measure": "how_to_measure",
+        "do": "actions",
+    },
+    "Measure": {"type": "command", "says": "note"},
+    "Action": {"type": "command", "says": "note"},
 }
+# Old values of `work`, and of `format` and `packing` in parts of a grid.
+WORK = {
+    "apart": "unchecked",
+    "built": "built_tree",
+    "loaded": "repository",
+    "text": "stdout",
+    "none": "opaque",
+    "counts": "printed_counts",
+}
+GRID = {"own": "current", "where full": "if_packable"}

@@ -19,10 +19,10 @@ class Study:
     `authors`, `date` and `url` are those of what was published, as far as they are known.
     `axes` maps each axis, in the order of a cell's path, to its values or to a word that stands for what
     the configuration names (axes.values resolves it). `commands` is empty for a study that has published
-    numbers only. `held` has values of axes that the study does not have. Cells of a round that agree on the
-    axes of `block` run next to each other; those that agree on `noise_class` scatter alike. Of the axes in
-    `given` a reader has no choice; `questions`, by axis, are what there is to decide. The tables named in
-    `lead` come first on the study's page.
+    numbers only. `defaults` has values of axes that the study does not have. Cells of a round that agree on
+    the axes of `block` run next to each other; cells that agree on `variance_group` scatter alike. A reader
+    cannot choose the values of `scenario_axes`; `questions`, by axis, are the reader's decisions. The
+    `featured_tables` come first on the study's page.
     """
 
     name: str
@@ -31,14 +31,14 @@ class Study:
     axes: dict[str, list[str] | str]
     tables: dict[str, dict[str, Any]]
     commands: dict[str, dict[str, Any]] = field(default_factory=dict)
-    held: dict[str, str] = field(default_factory=dict)
+    defaults: dict[str, str] = field(default_factory=dict)
     block: list[str] = field(default_factory=list)
-    noise_class: list[str] = field(default_factory=list)
-    given: list[str] = field(default_factory=list)
+    variance_group: list[str] = field(default_factory=list)
+    scenario_axes: list[str] = field(default_factory=list)
     questions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    count_calls: dict[str, list[str]] | None = None
-    ceiling: str = ""
-    lead: list[str] = field(default_factory=list)
+    trace_syscalls: dict[str, list[str]] | None = None
+    machine_limits: str = ""
+    featured_tables: list[str] = field(default_factory=list)
     published: dict[str, Any] | None = None
     authors: list[str] = field(default_factory=list)
     date: str = ""
@@ -60,7 +60,7 @@ class Study:
     @property
     def cost_class(self) -> list[str]:
         """Cells that agree on these axes take about as long."""
-        return list(dict.fromkeys([*self.noise_class, *self.block]))
+        return list(dict.fromkeys([*self.variance_group, *self.block]))
 
     def axes_of(self, word: str) -> list[str]:
         """The axes that take their values from what a word stands for: `repositories`, `servers`."""
@@ -104,10 +104,10 @@ def load_study(path: str | Path) -> Study:
                 raise UserError(
                     f"{path}: `{key}`: the study has no axis {axis}; it has {', '.join(raw['axes'])}"
                 )
-    for table in raw.get("lead", []):
+    for table in raw.get("featured_tables", []):
         if table not in raw["tables"]:
             raise UserError(
-                f"{path}: `lead`: there is no table {table}; there are {', '.join(raw['tables'])}"
+                f"{path}: `featured_tables`: there is no table {table}; there are {', '.join(raw['tables'])}"
             )
     _check_questions(path, raw)
     return Study(name=path.stem, **raw)
@@ -128,9 +128,9 @@ def _check_questions(path: Path, raw: Mapping[str, Any]) -> None:
         known = raw["axes"][axis]
         known = list(raw.get("commands", {})) if known == "commands" else known
         named = {
-            "yes": [question["yes"]] if "yes" in question else [],
-            "between": question.get("between", []),
-            "do": list(question.get("do", {})),
+            "yes_value": [question["yes_value"]] if "yes_value" in question else [],
+            "values": question.get("values", []),
+            "actions": list(question.get("actions", {})),
         }
         for key, values in named.items():
             for value in values:
@@ -143,11 +143,11 @@ def _check_questions(path: Path, raw: Mapping[str, Any]) -> None:
 
 def _axes_named(raw: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     """Each key of a study's file that names axes of its own, with those."""
-    for key in ("block", "noise_class", "given", "questions", "count_calls"):
+    for key in ("block", "variance_group", "scenario_axes", "questions", "trace_syscalls"):
         yield key, list(raw.get(key, []))
-    yield "ceiling", [raw["ceiling"]] if "ceiling" in raw else []
+    yield "machine_limits", [raw["machine_limits"]] if "machine_limits" in raw else []
     for name, command in raw.get("commands", {}).items():
-        yield f"commands.{name}.only", list(command.get("only", []))
+        yield f"commands.{name}.restrict_to", list(command.get("restrict_to", []))
     for name, table in raw["tables"].items():
         yield f"tables.{name}.where", list(table.get("where", {}))
         yield f"tables.{name}.over", [table["over"]] if "over" in table else []

@@ -46,7 +46,7 @@ class Command(Model):
     environment: dict[str, str] | None = key(
         None, "Variables that the command gets in addition to those of vcsbench's environment."
     )
-    reads: Text | None = key(
+    input: Text | None = key(
         None,
         "The kind of subject that the command reads, a file in workflow/vcsbench/subjects. repository: a "
         "copy of a Subversion repository ({repository}, {url}, {tree}, {last}). dump: a dump file of it "
@@ -54,14 +54,14 @@ class Command(Model):
         "as files ({source}) or in the command's `store` ({store}, {store_url}), on the cell's "
         "`filesystem`.",
     )
-    writes: Text | None = key(
+    output: Text | None = key(
         None,
         "The kind of subject that it writes. target: {target}, which is removed before each run, outside "
         "the timed region. fresh_repository: an empty repository of the cell's format ({fresh}), new for "
-        "each run. working_copy: {working_copy}, on the cell's `filesystem`, in the state of `behind`. "
-        "built_tree: {target}, next to the tree that the command reads.",
+        "each run. working_copy: {working_copy}, on the cell's `filesystem`, in the state of "
+        "`revisions_behind`. built_tree: {target}, next to the tree that the command reads.",
     )
-    targets: Literal["auto", "storage", "scratch"] | None = key(
+    output_location: Literal["auto", "storage", "scratch"] | None = key(
         None, "The place that it writes to, instead of the configuration's."
     )
     revisions: int | None = key(
@@ -71,7 +71,7 @@ class Command(Model):
         ge=0,
         lt=1 << 31,
     )
-    behind: int | None = key(
+    revisions_behind: int | None = key(
         None,
         "A clean working copy exists before each run, this many revisions behind the youngest; a scaled "
         "repository has as much less. Default: no working copy.",
@@ -80,7 +80,7 @@ class Command(Model):
     )
     store: Text | None = key(
         None,
-        "For `reads: tree`, the store that holds the tree: a file in "
+        "For `input: tree`, the store that holds the tree: a file in "
         "workflow/vcsbench/subjects/tree/stores (git, hg, svn, brz, fossil, pack). Default: a folder of "
         "files.",
     )
@@ -97,10 +97,10 @@ class Command(Model):
     clones: bool | None = key(
         None, "The command clones files; where the file system cannot, the cell is skipped."
     )
-    choice: bool | None = key(
-        None, "false for a command that is there to be compared with; advice leaves it out."
+    reference_only: bool | None = key(
+        None, "true for a command that is only compared with; advice leaves it out."
     )
-    until_written: bool | None = key(
+    measure_sync: bool | None = key(
         None,
         "After each timed run, the duration of a sync of the file system is measured (on_device_s).",
     )
@@ -114,20 +114,20 @@ class Command(Model):
     work: Text = key(
         MISSING,
         "How the work of the command is compared; only cells that did the same work are compared. log: "
-        "the revisions and changed paths that svn log prints, and its text. counts: the numbers that "
+        "the revisions and changed paths that svn log prints, and its text. printed_counts: the numbers that "
         "svnbench prints. tree: the files that the command wrote. dump: the stream that svnadmin dump "
-        "prints, without its UUID. loaded: that of the repository that the command filled. text: any "
-        "other output, equal for all formats and accesses. built: the files and links that the command "
-        "wrote. apart: the files that it wrote, which differ by design; compared where a table names it. "
-        "none: unknown, so no ratio is shown.",
+        "prints, without its UUID. repository: that of the repository that the command filled. text: any "
+        "other output, equal for all formats and accesses. built_tree: the files and links that the command "
+        "wrote. unchecked: the files that it wrote, which differ by design; compared where a table names it. "
+        "opaque: unknown, so no ratio is shown.",
     )
-    without: list[Text] | None = key(None, "The axes that do not apply to the command.")
-    only: dict[str, Annotated[list[Value], Field(min_length=1)]] | None = key(
+    inapplicable_axes: list[Text] | None = key(None, "The axes that do not apply to the command.")
+    restrict_to: dict[str, Annotated[list[Value], Field(min_length=1)]] | None = key(
         None, "The values of axes that it is measured with; with others there is no cell of it."
     )
-    held: dict[str, str] | None = key(
+    defaults: dict[str, str] | None = key(
         None,
-        "As the study's `held`, for this command. `cache: series` runs it several times in a row against "
+        "As the study's `defaults`, for this command. `cache: series` runs it several times in a row against "
         "one server, starting with cold caches (for a command without the axis `cache`).",
     )
     caveat: Text | None = key(None, "A sentence that the tables and the report carry.")
@@ -136,44 +136,44 @@ class Command(Model):
 class Measure(Model):
     """The command that measures a question."""
 
-    type: Text = key(MISSING, "The command to type.")
-    says: Text = key(MISSING, "Its effect.")
+    command: Text = key(MISSING, "The command to type.")
+    note: Text = key(MISSING, "Its effect.")
 
 
 class Action(Model):
     """The command that applies a value."""
 
-    type: Text | None = key(None, "The command to type.")
-    says: Text | None = key(None, "Its effect, and what it does not do.")
+    command: Text | None = key(None, "The command to type.")
+    note: Text | None = key(None, "Its effect, and what it does not do.")
 
 
 class Question(Model):
     """One question of a study's readers."""
 
-    ask: Text = key(MISSING, "The question, in the reader's words.")
-    yes: Text | None = key(
+    question: Text = key(MISSING, "The question, in the reader's words.")
+    yes_value: Text | None = key(
         None, 'The value of the answer "yes". Without it, the answer is the name of a value.'
     )
-    between: Annotated[list[Text], Field(min_length=2), AfterValidator(_unique)] | None = key(
+    values: Annotated[list[Text], Field(min_length=2), AfterValidator(_unique)] | None = key(
         None, "The values to choose from (default: all)."
     )
-    against_baseline: bool | None = key(
+    vs_baseline: bool | None = key(
         None,
         "Compare each value only with the baseline of the tables; otherwise with the best value.",
     )
-    apart: Text | None = key(
+    per_axis: Text | None = key(
         None,
         "Print the gain of a plain answer for each value of this axis, for example the access.",
     )
-    overall: bool | None = key(
+    aggregate: bool | None = key(
         None,
         "Answer over all cells: in how many a value is better, and the geometric mean. For a choice that "
         "covers all cells, for example a build.",
     )
-    measure: Measure | None = key(
+    how_to_measure: Measure | None = key(
         None, "The command to type if the grid compares no two of its values."
     )
-    do: Annotated[dict[str, Action], Field(min_length=1)] | None = key(
+    actions: Annotated[dict[str, Action], Field(min_length=1)] | None = key(
         None, "By value: the command that applies it, and its effect."
     )
 
@@ -276,7 +276,7 @@ class StudyFile(Model):
     commands: dict[str, Command] = key(
         {}, "The commands; a study without any has published numbers only."
     )
-    held: dict[str, str] = key(
+    defaults: dict[str, str] = key(
         {},
         "The value of axes that the study does not have: a format, a packing (unless the repository's "
         "definition has one), a server configuration.",
@@ -284,11 +284,11 @@ class StudyFile(Model):
     block: list[Text] = key(
         [], "The cells of a round that agree on these axes run next to each other."
     )
-    noise_class: list[Text] = key(
+    variance_group: list[Text] = key(
         [],
         "Cells that agree on these axes scatter alike; some of each class are measured twice (`duplicates`).",
     )
-    given: UniqueTexts = key(
+    scenario_axes: UniqueTexts = key(
         [],
         "The axes that the reader cannot choose: what is run, on what, by which access. Advice is given "
         "for each of their values, in this order, and chooses among the values of all other axes.",
@@ -299,17 +299,17 @@ class StudyFile(Model):
         "Other choices have a card after them.",
         validate_default=False,
     )
-    count_calls: dict[str, Annotated[list[Value], Field(min_length=1)]] | None = key(
+    trace_syscalls: dict[str, Annotated[list[Value], Field(min_length=1)]] | None = key(
         None,
         "The cells whose system calls are counted, in a run of their own under strace, by the values of "
         "axes (`{}`: all). Cells that differ only in the state of caches are counted once.",
     )
-    ceiling: str = key(
+    machine_limits: str = key(
         "",
         "An axis with numbers of clients. The throughput of memory copies and of this many sockets on "
         "this machine is then measured and drawn with the throughput of the study.",
     )
-    lead: UniqueTexts = key(
+    featured_tables: UniqueTexts = key(
         [],
         "The tables that come first on the study's page, with their charts; the others follow in their "
         "order here.",

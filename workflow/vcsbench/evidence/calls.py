@@ -19,7 +19,7 @@ _CALLS = (
     *("opens_read_only", "opens_read_write", "opens_failed", "seeks", "reads", "writes", "stats"),
 )
 _RENAMES = ("rename", "renameat", "renameat2")
-NOT_COUNTED = "the study does not count the system calls of this cell (its `count_calls`)"
+NOT_COUNTED = "the study does not count the system calls of this cell (its `trace_syscalls`)"
 OTHER = "its system calls were counted of something else than is measured now; run again"
 
 

@@ -23,7 +23,7 @@ NAMES = {"paths": "changed paths", "msg_lines": "lines of messages", "bytes_in_f
 DIGEST = "digest"
 # Of these kinds of work, the timed run writes what the run that was read wrote. On real runs over every
 # access hyperfine's and its hook's own output made 90 to 93 bytes of difference.
-PRINTING = ("log", "dump", "text")
+PRINTING = ("log", "dump", "stdout")
 WRITTEN_TOLERANCE_BYTES = 1024
 Key = TypeVar("Key", bound=Hashable)
 

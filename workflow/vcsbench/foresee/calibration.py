@@ -99,7 +99,7 @@ def _chosen(plan: Plan) -> list[Cell]:
             (plan.root / record).exists()
             for record in plan.environment_records(cell.study, cell.path)
         )
-        sampled = plan.parts(cell)["reads"] in ("repository", "dump", "tree")
+        sampled = plan.parts(cell)["input"] in ("repository", "dump", "tree")
         if sampled and ready and not twins.is_twin(cell.path):
             named = plan.config.studies[cell.study].cost_class
             classes.setdefault((cell.study, *twins.class_of(cell.axes, named)), []).append(cell)

@@ -87,7 +87,7 @@ class CellRound:
         # What a server elsewhere reads is not here.
         reads = None if "remote" in self.recipe else stage.reads
         self.witness = Witness(reads, stage.writes, stage.server, self.recipe["clearing"])
-        self.witness.syncs = bool(self.recipe.get("until_written"))
+        self.witness.syncs = bool(self.recipe.get("measure_sync"))
         self.hyperfine = Hyperfine(
             self.run, self.hooks, stage.argv, stage.stdin, self.warmup, self.recipe["runs"]
         )

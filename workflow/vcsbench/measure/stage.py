@@ -46,8 +46,8 @@ class Stage:
     def __init__(self, recipe: Mapping[str, Any], number: int, run: Path) -> None:
         self.recipe = recipe
         self.run = run
-        self.reads = self._subject("reads", number)
-        self.writes = self._subject("writes", number)
+        self.reads = self._subject("input", number)
+        self.writes = self._subject("output", number)
         self.subjects = [subject for subject in (self.reads, self.writes) if subject]
         self.client = Programs(**recipe["build"]["client"])
         own = {

@@ -11,6 +11,7 @@ from typing import Any
 from vcsbench.axes import axis_of
 from vcsbench.axes.here import Here
 from vcsbench.axes.values import measured_values
+from vcsbench.config.renamed import GRID
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.plan import twins
@@ -51,7 +52,7 @@ def make_grid(here: Here, study: Study, why_skip: Callable[[Mapping[str, str]], 
     of_fixed_cost = [
         Cell(study.name, "/".join(map(in_path, axes.values())), axes) for axes in fixed
     ]
-    twice = twins.chosen(measured, study.noise_class, config["duplicates"], config["seed"])
+    twice = twins.chosen(measured, study.variance_group, config["duplicates"], config["seed"])
     both = [
         one
         for cell in cells
@@ -72,7 +73,7 @@ def _points(here: Here, study: Study, values: Mapping[str, list[str]]) -> list[d
             axes = dict(zip(values, combination, strict=True))
             if not any(_within(axes, excluded) for excluded in parts["exclude"]):
                 command = study.command(axes)
-                if is_meant(axes, command.get("only", {})):
+                if is_meant(axes, command.get("restrict_to", {})):
                     points.append(_applying(axes, command))
     return points
 
@@ -90,7 +91,7 @@ def is_meant(axes: Mapping[str, str], only: Mapping[str, Sequence[str]]) -> bool
 
 def _applying(axes: Mapping[str, str], command: Mapping[str, Any]) -> dict[str, str]:
     """The values, "" for the axes that do not apply."""
-    without = command.get("without", [])
+    without = command.get("inapplicable_axes", [])
     left = {axis: "" if axis in without else value for axis, value in axes.items()}
     return {axis: value if axis_of(axis).applies(left) else "" for axis, value in left.items()}
 
@@ -115,8 +116,9 @@ def _part(
         part[axis] = of.wanted(named, values[axis], here)
         for value in part[axis]:
             if value not in values[axis]:
+                new = f" (now `{GRID[value]}`)" if value in GRID else ""
                 raise UserError(
-                    f"{config.where(keys)}: `grid.{study.name}.{kind}[{index}].{axis}`: {value!r} has "
+                    f"{config.where(keys)}: `grid.{study.name}.{kind}[{index}].{axis}`: {value!r}{new} has "
                     f"no definition; {of.defined_in(study.axes[axis], study)} has "
                     f"{', '.join(values[axis])}"
                 )

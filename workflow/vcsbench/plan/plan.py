@@ -127,7 +127,7 @@ class Plan:
     @cache  # noqa: B019 - there is one of it
     def counted(self, study: str) -> dict[str, counted.Counted]:
         """Whose system calls are a cell's own, by its path: of the cells whose calls the study counts."""
-        wanted = self.config.studies[study].count_calls
+        wanted = self.config.studies[study].trace_syscalls
         cells = [
             cell
             for cell in self.measured(study)
@@ -144,7 +144,7 @@ class Plan:
 
     def clients_of(self, study: str) -> list[int]:
         """The numbers of clients for which the machine's ceiling is measured beside a study."""
-        axis = self.config.studies[study].ceiling
+        axis = self.config.studies[study].machine_limits
         return sorted({int(cell.axes[axis]) for cell in self.measured(study) if cell.axes[axis]})
 
     @cache  # noqa: B019 - there is one of it

@@ -23,7 +23,16 @@ from vcsbench.storages.place import resolve
 
 # What a command may say for the subjects that it reads and writes, and for how it is measured.
 COMMANDS_OWN = (
-    *("revisions", "targets", "behind", "store", "program", "needs", "clones", "until_written"),
+    *(
+        "revisions",
+        "output_location",
+        "revisions_behind",
+        "store",
+        "program",
+        "needs",
+        "clones",
+        "measure_sync",
+    ),
 )
 # As many timed runs as the cache state says.
 AUTO = "auto"
@@ -37,8 +46,8 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any
         "stdin": command.get("stdin", ""),
         "environment": command.get("environment", {}),
         "work": command["work"],
-        "reads": command.get("reads", ""),
-        "writes": command.get("writes", ""),
+        "input": command.get("input", ""),
+        "output": command.get("output", ""),
         "runs": command.get("runs", here.config["runs"]),
         **{key: command[key] for key in COMMANDS_OWN if key in command},
     }
@@ -113,12 +122,12 @@ _lacks_journal = cache(lacks_journal)
 
 def _targets(parts: Mapping[str, Any], here: Here) -> str:
     """The folder below which a command writes; "" for one that writes nothing."""
-    if not parts["writes"]:
+    if not parts["output"]:
         return ""
     if "filesystem" in parts:
         return str(parts["filesystem"]["root"])
     storage = parts["storage"]["path"]
-    wanted = parts.get("targets", here.config["output_location"])
+    wanted = parts.get("output_location", here.config["output_location"])
     if wanted == "auto":
         wanted = "scratch" if _lacks_journal(storage) else "storage"
     return str(resolve(here.config["scratch"] if wanted == "scratch" else storage, here.root))
@@ -131,11 +140,11 @@ def _held(
     it: the value of each such axis."""
     repository = here.repositories.get(axes.get("repo", ""), {})
     packing = {"packing": repository["packing"]} if "packing" in repository else {}
-    held = {**study.held, **packing, **command.get("held", {})}
+    held = {**study.defaults, **packing, **command.get("defaults", {})}
     for name in held:
         if name not in with_files():
             raise UserError(
-                f"config/studies/{study.name}.yaml: `held.{name}`: there is no such axis; there are "
+                f"config/studies/{study.name}.yaml: `defaults.{name}`: there is no such axis; there are "
                 f"{', '.join(with_files())}"
             )
     return held

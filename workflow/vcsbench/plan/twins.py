@@ -36,13 +36,13 @@ def originals(rows: Iterable[Row]) -> list[Row]:
     return [row for row in rows if not is_twin(row["cell"])]
 
 
-def class_of(axes: Mapping[str, str], noise_class: Sequence[str]) -> tuple[str, ...]:
-    """The class of a cell: its values of the study's `noise_class`, "" for an axis that it does not have."""
-    return tuple(axes.get(axis, "") for axis in noise_class)
+def class_of(axes: Mapping[str, str], variance_group: Sequence[str]) -> tuple[str, ...]:
+    """Return the class of a cell: its values of the `variance_group`, "" for an axis that it lacks."""
+    return tuple(axes.get(axis, "") for axis in variance_group)
 
 
 def chosen(
-    cells: Mapping[str, Mapping[str, str]], noise_class: Sequence[str], per_class: int, seed: int
+    cells: Mapping[str, Mapping[str, str]], variance_group: Sequence[str], per_class: int, seed: int
 ) -> frozenset[str]:
     """Of cells, by path with their axes, those that get a twin: so many of each class.
 
@@ -51,7 +51,7 @@ def chosen(
     """
     classes: dict[tuple[str, ...], list[str]] = {}
     for path, axes in cells.items():
-        classes.setdefault(class_of(axes, noise_class), []).append(path)
+        classes.setdefault(class_of(axes, variance_group), []).append(path)
     return frozenset(
         path
         for members in classes.values()

@@ -23,11 +23,11 @@ class NoiseRow:
     within: str
 
 
-def noise_rows(noise: Sequence[Record], noise_class: Sequence[str]) -> list[NoiseRow]:
+def noise_rows(noise: Sequence[Record], variance_group: Sequence[str]) -> list[NoiseRow]:
     """The rows of noise.noise_table as text, classes by their axes; a ratio that is not known is empty."""
     return [
         NoiseRow(
-            name_of(row, noise_class) or "all cells",
+            name_of(row, variance_group) or "all cells",
             f"{row['twins'] or 0:.0f}",
             f"{row['rounds'] or 0:.0f}",
             *(_percent(row[name]) for name in ("differed", "chance", "spread", "within")),

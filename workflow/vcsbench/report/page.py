@@ -120,7 +120,7 @@ def _about_quality(results: Results, setting: Setting) -> dict[str, Any]:
     study, measurements = results.study, results.measurements
     axes = samework.work_axes(study.axes)
     return {
-        "noise": noise_rows(results.noise, study.noise_class),
+        "noise": noise_rows(results.noise, study.variance_group),
         "noise_said": noise_sentence(results.noise),
         "failures": results.failures,
         "failure_reasons": quality.reasons(results.failures, "reason"),
@@ -144,7 +144,7 @@ def advice_about(results: Results) -> dict[str, Any]:
     """What tells the recommendations apart: the axes of which there is no choice and that have several
     values, each recommendation's values of them, and the tables that compare such an axis."""
     items: Sequence[Record] = results.advice.get("recommendations", [])
-    given = results.advice.get("given", results.study.given)
+    given = results.advice.get("given", results.study.scenario_axes)
     told = varying(items, given) or given
     elsewhere = [
         name

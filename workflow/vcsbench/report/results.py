@@ -85,7 +85,7 @@ class Results:
     @property
     def tables_in_order(self) -> list[str]:
         """The names of the study's tables as they stand on the page: those that lead, then the others."""
-        return distinct([*self.study.lead, *self.study.tables])
+        return distinct([*self.study.featured_tables, *self.study.tables])
 
 
 def read_records(path: str | Path, texts: Collection[str] = ()) -> Records:

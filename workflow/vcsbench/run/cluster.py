@@ -92,7 +92,9 @@ class Cluster:
             if (study, path) in paths
         ]
         if share == min(self.shares.values()):
-            drawn = (name for name, study in self.plan.config.studies.items() if study.ceiling)
+            drawn = (
+                name for name, study in self.plan.config.studies.items() if study.machine_limits
+            )
             others += [f"results/ceiling/{name}.json" for name in drawn]
         return {
             "digests": {f"{s}/{p}": self.plan.digest(s, p) for s, p in sorted(paths)},

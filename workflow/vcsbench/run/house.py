@@ -15,6 +15,7 @@ from vcsbench.axes.filesystem import mounted_folders
 from vcsbench.axes.here import Here
 from vcsbench.config.builds import read_builds
 from vcsbench.config.configuration import Config, load_config
+from vcsbench.config.renamed import WORK
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
@@ -86,7 +87,7 @@ class House:
     def records(self, study: str, path: str) -> list[str]:
         """The records of what was prepared for a cell: they are there when it is."""
         parts = self.plan.parts(self.plan.cell(study, path))
-        kinds = dict.fromkeys(filter(None, (parts["reads"], parts["writes"])))
+        kinds = dict.fromkeys(filter(None, (parts["input"], parts["output"])))
         return [record for kind in kinds for record in subjects.subject_of(kind).records(parts)]
 
     @cache  # noqa: B019 - there is one of it
@@ -183,13 +184,17 @@ def _shelf(plan: Plan) -> Shelf:
         if own and f"{cell.study}/{plan.name_of_block(cell)}" not in own:
             continue
         parts = plan.parts(cell)
-        if parts["reads"] and subjects.subject_of(parts["reads"]).reads_repository(parts):
+        if parts["input"] and subjects.subject_of(parts["input"]).reads_repository(parts):
             variants = wanted.setdefault(parts["storage"]["shelf"], set())
             variants.add(variant_of(parts.get("repository", {})))
-        if parts["reads"] == "dump":
+        if parts["input"] == "dump":
             name = parts["repository"]["name"]
             dumps[name] = max(dumps.get(name, 0), last_of(parts))
     return Shelf(wanted, plan.config["storages"], plan.config["copies"], plan.root, dumps)
+
+
+def _renamed(value: str, names: Mapping[str, str]) -> str:
+    return f" (now `{names[value]}`)" if value in names else ""
 
 
 def _check_kinds(study: Study) -> None:
@@ -199,8 +204,8 @@ def _check_kinds(study: Study) -> None:
             if command.get(key) and not is_kind(folder, command[key]):
                 raise UserError(
                     f"config/studies/{study.name}.yaml: `commands.{name}.{key}`: there is no kind "
-                    f"{command[key]!r}; workflow/vcsbench/{folder.replace('.', '/')} has a file "
-                    f"for each"
+                    f"{command[key]!r}{_renamed(command[key], WORK)}; "
+                    f"workflow/vcsbench/{folder.replace('.', '/')} has a file for each"
                 )
         for step in (step for steps in command.get("steps", {}).values() for step in steps):
             if step not in STEPS:
@@ -209,8 +214,8 @@ def _check_kinds(study: Study) -> None:
                     f"there are {', '.join(STEPS)}"
                 )
         looks = work.kind_of(command["work"]).look
-        if looks and not command.get("writes"):
+        if looks and not command.get("output"):
             raise UserError(
                 f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command['work']} is what a "
-                f"command wrote; say how it is told what this one did, or add `writes: target`"
+                f"command wrote; say how it is told what this one did, or add `output: target`"
             )

@@ -138,7 +138,11 @@ def published_said(wildcards: Any) -> dict[str, Any]:
     study = study_file(wildcards.study)
     return {
         "said": {f"config/published/{name}": said for name, said in study.numbers.items()},
-        "without": {name: c["without"] for name, c in study.commands.items() if "without" in c},
+        "without": {
+            name: c["inapplicable_axes"]
+            for name, c in study.commands.items()
+            if "inapplicable_axes" in c
+        },
     }
 
 
@@ -163,7 +167,7 @@ def typed_of(wildcards: Any, here: Here) -> dict[str, dict[str, str]]:
 def no_choices_of(wildcards: Any) -> dict[str, list[str]]:
     """The values of the axis that a study's commands are on which are no choice: advice leaves them out."""
     study = study_file(wildcards.study)
-    names = [name for name, command in study.commands.items() if not command.get("choice", True)]
+    names = [name for name, command in study.commands.items() if command.get("reference_only")]
     return {study.command_axis: names} if names else {}
 
 
@@ -230,7 +234,7 @@ def advised_tables(wildcards: Any) -> list[str]:
     advised = (
         name
         for name, table in study.tables.items()
-        if (compare := table.get("compare")) and compare["axis"] not in study.given
+        if (compare := table.get("compare")) and compare["axis"] not in study.scenario_axes
         if name_in(table) == DEFAULT and not {"by", "reduce"} & table.keys()
     )
     return csv_of(study.name, advised)

@@ -45,7 +45,7 @@ class Walk:
 
     def ceiling(self, study: str) -> list[str]:
         """The file of the machine's ceiling, for a study that is drawn with it."""
-        wanted = bool(self.plan.config.studies[study].ceiling)
+        wanted = bool(self.plan.config.studies[study].machine_limits)
         file = f"results/ceiling/{study}.json"
         if wanted and only_tells():
             wanted = (self.plan.root / file).exists()

@@ -27,7 +27,7 @@ class BuiltTree(Subject):
     def check(self) -> None:
         """It is built of the tree that the cell reads."""
         if not isinstance(self.beside, Tree):
-            raise UserError("a tree is built of a tree: say `reads: tree` for the command")
+            raise UserError("a tree is built of a tree: say `input: tree` for the command")
         self.tree = self.beside
         self.path = self.tree.room.inside / HERE / "built"
         self.folders = [self.path]

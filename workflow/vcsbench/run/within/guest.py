@@ -30,7 +30,7 @@ def measure(
     """On the host: measure round `number` of a cell in a guest; the export, and the context. `folder` is a
     private one. A UserError says why it failed."""
     # What the guest reads of the host has to be there before: it may not write it.
-    kinds = [recipe[role] for role in ("reads", "writes") if recipe[role]]
+    kinds = [recipe[role] for role in ("input", "output") if recipe[role]]
     image_bytes = max(subject_of(kind)(recipe, number, folder).prepare() for kind in kinds)
     out = folder / "out"
     out.mkdir()

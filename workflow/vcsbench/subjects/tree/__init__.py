@@ -21,7 +21,7 @@ from vcsbench.subjects.subject import Recipe, Subject, Words
 from vcsbench.subjects.tree.template import Templates
 
 # The work of commands that are to build the tree, and not something beside it.
-BUILT = "built"
+BUILT = "built_tree"
 
 
 class Tree(Subject):

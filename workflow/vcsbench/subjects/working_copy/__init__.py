@@ -1,8 +1,8 @@
 """The subject `working_copy`: a Subversion working copy on the file system under test, which a command makes
 or updates.
 
-What it is before a run is its command's `behind`: nothing where there is none, else a clean working copy so
-many revisions behind the youngest. It comes from a template (template.py), is put on a file system
+Without `revisions_behind` in the command, it does not exist before a run; with it, it is a clean working
+copy, as many revisions behind the youngest. It comes from a template (template.py), is put on a file system
 with nothing else in it (subjects/room.py), and what it takes there is counted when the runs are over
 (space.py).
 """
@@ -33,7 +33,7 @@ class WorkingCopy(Subject):
         if "filesystem" not in recipe:
             raise UserError("a working copy needs the axis filesystem; the study has none")
         super().__init__(recipe, number, run)
-        self.behind: int | None = recipe.get("behind")
+        self.behind: int | None = recipe.get("revisions_behind")
         self.repository = Repository(recipe, number, run)
         self.room = Room(recipe["filesystem"])
         self.path = self.room.inside / "wc"
