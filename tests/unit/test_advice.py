@@ -347,7 +347,7 @@ def test_without_twins_nothing_is_recommended():
     frame = measured(factors(f7=0.5), **ONE, ra=["svn"])
     item = only(frame[~frame["cell"].str.endswith("~2")])
     assert not item["confident"]
-    assert item["sentences"][-1].endswith("their noise is not known: set `twins` to 1 or more.")
+    assert item["sentences"][-1].endswith("their noise is not known: set `duplicates` to 1 or more.")
 
 
 def test_comparisons_of_a_block_are_one_family():

@@ -284,11 +284,11 @@ def test_hotcopy_takes_the_read_calls_of_the_original(
 def advised() -> list[tuple[str, str, str]]:
     found = []
     for study in ("own-repository", "fsfs-san-2014", "fsfs-ssd-2014"):
-        actions = read_yaml(ROOT / f"config/studies/{study}.yaml")["questions"]["format"]["do"]
+        actions = read_yaml(ROOT / f"config/studies/{study}.yaml")["questions"]["format"]["actions"]
         found += [
-            (study, fmt, action["type"])
+            (study, fmt, action["command"])
             for fmt, action in actions.items()
-            if "svnadmin load" in action.get("type", "")
+            if "svnadmin load" in action.get("command", "")
         ]
     return found
 

@@ -35,7 +35,9 @@ def advised() -> set[str]:
     for path in STUDIES.glob("*.yaml"):
         questions: dict[str, Any] = yaml.safe_load(path.read_text()).get("questions") or {}
         for question in questions.values():
-            found |= {str(one.get("type", "")) for one in (question.get("do") or {}).values()}
+            found |= {
+                str(one.get("command", "")) for one in (question.get("actions") or {}).values()
+            }
     return {command for command in found if "svnadmin load" in command}
 
 

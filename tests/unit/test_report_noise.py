@@ -17,7 +17,7 @@ def test_the_page_says_what_identical_cells_differ_by(tmp_path):
 
 def test_without_twins_the_page_says_that_it_is_not_known(tmp_path):
     page = build_page(results_of(make_files(tmp_path)))
-    assert "nothing is called a difference: set `twins` to 1 or more" in page
+    assert "nothing is called a difference: set `duplicates` to 1 or more" in page
 
 
 def test_noise_is_told_in_per_cent():
