@@ -8,12 +8,12 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # REPO=/path/to/repository  measure this Subversion or git repository instead of a generated one
 # TREE=project/trunk        the folder of that repository to export; TREE=/ is its root (default: trunk, or the root)
-# MINUTES=30                how long the run may take; with more of them it goes on where it stopped
+# MINUTES=30                how long the run may take; with more of them it continues where it stopped
 # CORES=all                 how many cores the preparation may use
-# ARGS="--configfile ..."   more for Snakemake, or for pytest
+# ARGS="--configfile ..."   more arguments for vcsbench and Snakemake, or for pytest
 # STUDY=fsfs-ssd-2014       which studies to run: a name, several, or all
-# NAME=before-upgrade       what to call a baseline or a bundle; STUDY= is then the study to save (default: all)
-# BUNDLE=january.tar.gz     the bundle to open
+# NAME=before-upgrade       the name of a baseline or a bundle
+# BUNDLE=january.tar.gz     the bundle to import
 # CELL=log/http/...         a cell, as in the column `cell` of results/grid/<study>.csv
 CORES ?= all
 ARGS ?=
@@ -32,8 +32,10 @@ setup := @envs/setup.sh
 # Before what has minutes: its time is theirs, too.
 setup_timed := @SECONDS=0; envs/setup.sh || exit; export VCSBENCH_SET_UP_S=$$SECONDS;
 run := @envs/run.sh
-workflow := $(run) workflow/scripts/run_snakemake.sh --cores $(CORES)
-vcsbench := @./vcsbench
+vcsbench := @exec ./vcsbench
+# An empty variable is no flag.
+flags := $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${STUDY:+--study="$$STUDY"}
+timed := $(flags) $${MINUTES:+--minutes="$$MINUTES"} --cores $(CORES)
 pytest := $(run) python -m pytest
 
 .PHONY: help
@@ -46,53 +48,53 @@ setup: ## Install what is needed: Debian packages, Python tools
 
 .PHONY: report
 report: ## Measure for MINUTES=15, and write the report; REPO=/path/to/repository: on your own
-	$(setup_timed) exec envs/run.sh workflow/scripts/make_report.sh --cores $(CORES) $(ARGS)
+	$(setup_timed) exec ./vcsbench run $(timed) $(ARGS)
 
 .PHONY: plan
-plan: ## Say what a run does and how long it takes, from a short calibration; REPO= as above
+plan: ## Print what a run does and how long it takes, from a short calibration; REPO= as above
 	@envs/list-missing.sh
 	$(setup)
-	$(vcsbench) plan $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${STUDY:+--study="$$STUDY"} $(ARGS)
+	$(vcsbench) plan $(flags) $(ARGS)
 
 .PHONY: doctor
-doctor: ## Say what this machine can measure, what it lacks, and how much it scatters
+doctor: ## Print what this machine can measure, what is missing, and how noisy it is
 	@envs/list-missing.sh
 	$(setup)
-	$(vcsbench) doctor $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${STUDY:+--study="$$STUDY"} $(ARGS)
+	$(vcsbench) doctor $(flags) $(ARGS)
 
 .PHONY: check
 check: ## Measure, report, and fail unless all your expectations hold; REPO= as above
-	$(setup_timed) exec envs/run.sh workflow/scripts/check.sh --cores $(CORES) $(ARGS)
+	$(setup_timed) exec ./vcsbench check $(timed) $(ARGS)
 
 .PHONY: baseline
-baseline: ## Save what was measured as a baseline; NAME=before-upgrade, STUDY=... for one only
+baseline: ## Save the results as a baseline; NAME=before-upgrade, STUDY=... for one only
 	$(setup)
-	$(run) env PYTHONPATH=workflow python -m vcsbench.compare.baselines "$$NAME" "$$STUDY"
+	$(vcsbench) baseline --name="$$NAME" $(flags) $(ARGS)
 
 .PHONY: bundle
 bundle: ## Pack data, configuration and reports into bundles/NAME.tar.gz; STUDY=... for one only
 	$(setup)
-	$(run) env PYTHONPATH=workflow python -m vcsbench.run.bundle "$$NAME" "$$STUDY"
+	$(vcsbench) bundle --name="$$NAME" $(flags) $(ARGS)
 
-.PHONY: open
-open: ## Open such a file in a folder of its own, measuring nothing; BUNDLE=january.tar.gz
+.PHONY: import
+import: ## Check a bundle and make its reports again, in a folder of its own; BUNDLE=january.tar.gz
 	$(setup)
-	$(run) env PYTHONPATH=workflow python -m vcsbench.run.opening "$$BUNDLE" "$$NAME"
+	$(vcsbench) import --name="$$NAME" $(ARGS) -- "$$BUNDLE"
 
-.PHONY: published
-published: ## Compute the published studies' tables from their published numbers
+.PHONY: published-tables
+published-tables: ## Compute the published studies' tables from their published numbers
 	$(setup)
-	$(workflow) $(ARGS) published
+	$(vcsbench) published-tables --cores $(CORES) $(ARGS)
 
 .PHONY: show
 show: ## Print what a cell does; CELL=log/http/..., REPO= as above
 	$(setup)
-	$(vcsbench) show "$$CELL" $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${STUDY:+--study="$$STUDY"} $(ARGS)
+	$(vcsbench) show $(flags) $(ARGS) -- "$$CELL"
 
-.PHONY: run-cell
-run-cell: ## Run one cell by hand; CELL=log/http/..., REPO= as above
+.PHONY: measure
+measure: ## Measure one cell once and print it; CELL=log/http/..., REPO= as above
 	$(setup)
-	$(vcsbench) run "$$CELL" $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${STUDY:+--study="$$STUDY"} $(ARGS)
+	$(vcsbench) measure $(flags) $(ARGS) -- "$$CELL"
 
 .PHONY: clean
 clean: ## Remove results/ and what vcsbench made on the storages for this checkout
@@ -114,7 +116,7 @@ lint: ## Check formatting, types, rules and shell scripts
 	@envs/setup.sh --test
 	$(run) ruff check
 	$(run) ruff format --check
-	$(run) snakefmt --check Snakefile workflow/rules
+	$(run) snakefmt --check Snakefile workflow/Snakefile workflow/rules
 	$(run) mypy workflow/vcsbench workflow/scripts
 	$(run) snakemake --lint
 	@if type -P shellcheck >/dev/null; then shellcheck -x .ci/run vcsbench $$(find envs workflow -name '*.sh'); fi

@@ -26,7 +26,7 @@ from project import Project, make_project  # noqa: E402
 from vcsbench.config.configuration import merge  # noqa: E402
 from vcsbench.config.validation import read_yaml  # noqa: E402
 from vcsbench.plan.plan import Plan  # noqa: E402
-from vcsbench.run.house import House  # noqa: E402
+from vcsbench.run.project import Project as Workflow  # noqa: E402
 
 STUDY = "fsfs-san-2014"
 # Just over a shard, so that there is something to pack, and no packed cell is skipped.
@@ -122,4 +122,4 @@ def _plan(project: Project) -> Plan:
     config: dict[str, Any] = {}
     for file in files:
         config = merge(config, read_yaml(file))
-    return House(config, project.path, files).plan
+    return Workflow(config, project.path, files).plan

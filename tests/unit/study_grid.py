@@ -9,7 +9,7 @@ from vcsbench.axes.here import Here
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.plan.grid import Cell, make_grid
-from vcsbench.run.house import open_here
+from vcsbench.run.project import open_here
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config" / "config.yaml"

@@ -10,7 +10,7 @@ import pytest
 
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
-from vcsbench.run.house import House
+from vcsbench.run.project import Project
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config" / "config.yaml"
@@ -40,10 +40,10 @@ def jobs(part: dict[str, Any], rounds: int = 2) -> Jobs:
         "duplicates": 0,
         "minutes": None,
     }
-    house = House(merge(read_yaml(DEFAULT), over), ROOT, [DEFAULT])
+    project = Project(merge(read_yaml(DEFAULT), over), ROOT, [DEFAULT])
     return {
-        (path, number): (house.plan.recipe_json(study, path), *house.records(study, path))
-        for study, path, number in house.plan.order
+        (path, number): (project.plan.recipe_json(study, path), *project.records(study, path))
+        for study, path, number in project.plan.order
     }
 
 

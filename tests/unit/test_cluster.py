@@ -23,8 +23,8 @@ from vcsbench.plan.shares import shares_of
 from vcsbench.plan.twins import is_twin, original_of
 from vcsbench.run import share
 from vcsbench.run.cluster import Cluster, clean_nodes
-from vcsbench.run.house import BLOCKS, House
 from vcsbench.run.nodes import Pin, collect, make_folder, node_folder
+from vcsbench.run.project import BLOCKS, Project
 from vcsbench.storages.place import Place
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ def cluster(tmp_path: Path, **over: Any) -> Cluster:
     said = {"studies": [STUDY], "grid": {STUDY: {"include": [PART]}}, "rounds": 2}
     said |= {"cluster": {"nodes": 2, "class": "bench", "cores": 4}, **over}
     raw = merge(read_yaml(DEFAULT), said)
-    return Cluster(House(raw, tmp_path, [DEFAULT], elsewhere=True), raw)
+    return Cluster(Project(raw, tmp_path, [DEFAULT], is_cluster=True).plan, raw)
 
 
 @given(
@@ -120,23 +120,15 @@ def test_where_a_job_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert named.constraint == {}
 
 
-def test_single_files_are_not_asked_for_on_a_cluster(tmp_path: Path) -> None:
-    run = cluster(tmp_path)
-    run.check_targets(["all"])
-    run.check_targets(run.records())
-    with pytest.raises(UserError, match=r"results/measurements/x\.csv: on a cluster whole blocks"):
-        run.check_targets(["results/measurements/x.csv"])
-
-
 def test_a_node_prepares_for_its_own_blocks_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = cluster(tmp_path)
-    repositories = run.house.shelf.all_repositories()
+    repositories = Project(run.raw, tmp_path, [DEFAULT]).shelf.all_repositories()
     assert repositories
     some = next(iter(run.work(1)["blocks"]))
     monkeypatch.setenv(BLOCKS, some)
-    assert House(run.raw, tmp_path, [DEFAULT]).shelf.all_repositories() == [some.split("/")[2]]
+    assert Project(run.raw, tmp_path, [DEFAULT]).shelf.all_repositories() == [some.split("/")[2]]
 
 
 def measured(folder: Path, export: str, digest: str, host: str) -> None:
@@ -270,7 +262,7 @@ def test_what_lies_on_a_node_is_removed_there_or_said_to_be_left(
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
     folders = {node: make_folder(tmp_path, 1, node) for node in ("n1", "n2")}
     for folder in folders.values():
-        (folder / ".snakemake").mkdir()
+        (folder / ".vcsbench").mkdir()
         (folder / share.CONFIG).write_text(json.dumps(run.raw))
     there = Place(tmp_path, folders["n1"])
     other = Place(tmp_path, folders["n2"])

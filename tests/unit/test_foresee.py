@@ -28,7 +28,7 @@ from vcsbench.foresee.forecast import forecast
 from vcsbench.foresee.others import at_work
 from vcsbench.foresee.outlook import outlook
 from vcsbench.foresee.sample import REVISIONS, Loaded
-from vcsbench.run.house import House
+from vcsbench.run.project import Project
 from vcsbench.sources import Estimate, open_source
 from vcsbench.subjects.repository import room
 
@@ -39,7 +39,7 @@ STUDY = "fsfs-san-2014"
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
 
 
-def house(root: Path, **over: Any) -> House:
+def project(root: Path, **over: Any) -> Project:
     """The default configuration in an empty checkout, of a small repository and with other keys."""
     (root / "config").symlink_to(ROOT / "config")
     (root / "envs").symlink_to(ROOT / "envs")
@@ -51,7 +51,7 @@ def house(root: Path, **over: Any) -> House:
         "scratch": str(root / "scratch"),
         "rounds": ROUNDS,
     }
-    return House(merge(merge(read_yaml(DEFAULT), keys), over), root, [DEFAULT])
+    return Project(merge(merge(read_yaml(DEFAULT), keys), over), root, [DEFAULT])
 
 
 class Chunks:
@@ -125,7 +125,7 @@ def seen(wall_s: float, times: Sequence[float], **axes: str) -> Seen:
 def test_costs_are_those_of_what_is_most_alike(tmp_path: Path) -> None:
     cold = {"command": "log", "cache": "cold", "ra": "svn"}
     costs = Costs(
-        house(tmp_path).plan,
+        project(tmp_path).plan,
         [
             seen(2.0, [0.5], **cold, format="f6"),
             seen(3.0, [0.7], **cold, format="f7"),
@@ -143,7 +143,7 @@ def test_costs_are_those_of_what_is_most_alike(tmp_path: Path) -> None:
 
 
 def test_a_forecast_from_nothing_says_so(tmp_path: Path) -> None:
-    here = house(tmp_path)
+    here = project(tmp_path)
     told = forecast(here.plan, here.shelf, Costs(here.plan, [], ""))
     assert told.unknown == [*forecasts.PREPARING, forecasts.COPYING, forecasts.MEASURING]
     assert told.cell_rounds == len(here.plan.cells) * ROUNDS
@@ -151,7 +151,7 @@ def test_a_forecast_from_nothing_says_so(tmp_path: Path) -> None:
 
 
 def test_a_forecast_grows_with_the_history(tmp_path: Path) -> None:
-    here = house(tmp_path)
+    here = project(tmp_path)
     revisions = here.here.revisions("ruby")
     half = Loaded(revisions // 2, dict.fromkeys(forecasts.PREPARING, 1.0), {})
     costs = Costs(here.plan, [seen(2.0, [0.5], **c.axes) for c in here.plan.cells], "")
@@ -195,7 +195,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_doctor_says_what_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quiet(monkeypatch)
-    here = house(tmp_path, builds={})
+    here = project(tmp_path, builds={})
     lines: list[str] = []
     code = doctors.doctor(here.plan, here.shelf, lambda text: None, lines.append)
     text = "\n".join(lines)
@@ -219,7 +219,7 @@ def test_all_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     lines: list[str] = []
     with open_folder("/var/tmp") as root:
-        here = house(root, grid={STUDY: {"include": [part]}})
+        here = project(root, grid={STUDY: {"include": [part]}})
         code = doctors.doctor(here.plan, here.shelf, lambda text: None, lines.append)
         assert not list((root / "storage").iterdir())
     assert code == doctors.ALL_WELL
@@ -229,7 +229,7 @@ def test_all_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_storage_that_is_not_there_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quiet(monkeypatch)
-    here = house(tmp_path)
+    here = project(tmp_path)
     (tmp_path / "storage").rmdir()
     found = [one for one in look(here.plan, []) if one.state == LACKS]
     assert any("is no folder" in one.says and one.remedy for one in found)
@@ -242,7 +242,7 @@ def test_caches_that_cannot_be_cleared_lack(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
-    here = house(tmp_path)
+    here = project(tmp_path)
     monkeypatch.setattr(here.here.machine, "has", lambda program: program != "vmtouch")
     found = look(here.plan, [])
     assert any(one.state == LACKS and "root" in one.says for one in found)
@@ -253,7 +253,7 @@ def test_caches_that_cannot_be_cleared_lack(
 def test_a_history_that_has_no_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for module in (effects, room):
         monkeypatch.setattr(module, "free_bytes", lambda folder: 1 << 16)
-    here = house(tmp_path)
+    here = project(tmp_path)
     lines: list[str] = []
     with pytest.raises(UserError, match="are needed for repositories and their copies"):
         lines.extend(outlook(here.plan, here.shelf, lambda text: None))

@@ -19,7 +19,7 @@ from vcsbench.plan.fixed_cost import is_fixed_cost
 from vcsbench.plan.grid import Cell, make_grid
 from vcsbench.plan.order import run_order
 from vcsbench.plan.recipe import parts_of
-from vcsbench.run.house import open_here
+from vcsbench.run.project import open_here
 
 ROOT = Path(__file__).parent.parent.parent
 DEFAULT = ROOT / "config" / "config.yaml"

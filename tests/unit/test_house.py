@@ -11,7 +11,7 @@ import yaml
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.run.house import House
+from vcsbench.run.project import Project
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config" / "config.yaml"
@@ -24,7 +24,7 @@ def sentence(root: Path, study: str, part: dict[str, Any], **over: Any) -> str:
     studies."""
     over = {"studies": [study], "grid": {study: {"include": [part]}}, **over}
     with pytest.raises(UserError) as caught:
-        House(merge(read_yaml(DEFAULT), over), root, [DEFAULT])
+        Project(merge(read_yaml(DEFAULT), over), root, [DEFAULT])
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -86,8 +86,8 @@ def test_a_block_is_of_axes_of_the_study(tmp_path: Path) -> None:
 
 def test_only_what_a_study_reads_is_prepared_for_it() -> None:
     studies = ["fsfs-san-2014", "tree-building-2007"]
-    house = House(merge(read_yaml(DEFAULT), {"studies": studies}), ROOT, [DEFAULT])
-    formats, trees = (house.prepared(study) for study in studies)
+    project = Project(merge(read_yaml(DEFAULT), {"studies": studies}), ROOT, [DEFAULT])
+    formats, trees = (project.prepared(study) for study in studies)
     assert "results/loaded/ruby.json" in formats and "results/loaded/linux.json" not in formats
     assert "results/loaded/linux.json" in trees and "results/loaded/ruby.json" not in trees
     assert any(file.startswith("results/calls/tree-building-2007/") for file in trees)

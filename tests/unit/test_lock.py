@@ -17,8 +17,8 @@ import pytest
 from vcsbench.errors import UserError
 from vcsbench.measure import lock
 from vcsbench.measure.lock import Holder, lock_holder, machine_lock
-from vcsbench.run.course import Course, Job, other_holder
-from vcsbench.run.lock import MARK
+from vcsbench.run.console import Job, Progress, other_holder
+from vcsbench.run.leftovers import MARK
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
 HOLD = """
@@ -180,7 +180,7 @@ def test_course_behind_the_lock_of_another_run_names_its_holder(
         assert (found and found.pid) == (holding.pid if run != "/srv/mine" else None)
 
 
-def test_course_counts_no_waiting_as_measuring(
+def test_progress_counts_no_waiting_as_measuring(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -188,7 +188,7 @@ def test_course_counts_no_waiting_as_measuring(
     context = tmp_path / "results" / "cells" / "s" / "log" / "cold" / "round1.context.json"
     context.parent.mkdir(parents=True)
     context.write_text('{"took": {"waited_s": 24.0}}')
-    course = Course(lambda study, cell: cell)
-    course.expect([("cell", wildcards)])
-    course.began(1, Job("cell", wildcards, "log", 0.0))
-    assert course.ended(1, False, 25.0) == "measured 1 cell-round in 1 s"
+    known = Progress()
+    known.expect({"cell": 1})
+    known.start(1, Job("cell", wildcards, "log", 0.0))
+    assert known.end(1, False, 25.0) == "measured 1 cell-round in 1 s"

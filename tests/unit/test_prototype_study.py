@@ -27,7 +27,7 @@ from vcsbench.measure.work.neutral import Neutral
 from vcsbench.plan.grid import Cell, make_grid
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run import inputs
-from vcsbench.run.house import open_here
+from vcsbench.run.project import open_here
 
 ROOT = Path(__file__).parent.parent.parent
 STUDY = "server-prototype-2010"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from vcsbench import modules
-from vcsbench.run.dependencies import code_of
 
 CELLS: dict[str, dict[str, Any]] = {
     "log over svn": {"work": "log", "input": "repository", "output": "", "server": "svnserve"},
@@ -126,8 +125,27 @@ def test_what_is_new_makes_nothing_stale(package: Path, file: str) -> None:
     assert digests() == before
 
 
-def test_a_rule_depends_on_all_that_its_script_may_import_by_name() -> None:
-    files = code_of("report")
+SCRIPTS = modules.PACKAGE.parent / "scripts"
+
+
+def test_closure_of_script_has_all_that_it_may_import_by_name() -> None:
+    files = modules.closure(SCRIPTS / "report.py", all_named=True)
+    names = {str(path.relative_to(modules.PACKAGE)) for path in files}
     for needed in ("axes/ra.py", "metrics.py", "compare/columns.py", "plan/twins.py"):
-        assert f"workflow/vcsbench/{needed}" in files
-    assert not [file for file in files if "/sources/git/" in file]
+        assert needed in names
+    assert not [name for name in names if name.startswith("sources/git/")]
+
+
+def test_script_code_other_scripts_and_comments_edited_keep_digest(package: Path) -> None:
+    script = SCRIPTS / "tables.py"
+    forget()
+    before = modules.script_code(script)
+    for file, edit, changes in (
+        ("compare/tables.py", "\n# Edited.\n", False),
+        ("report/page.py", "\nEDITED = 1\n", False),
+        ("compare/tables.py", "\nEDITED = 1\n", True),
+    ):
+        forget()
+        with (package / file).open("a") as edited:
+            edited.write(edit)
+        assert (modules.script_code(script) != before) is changes

@@ -10,7 +10,7 @@ import yaml
 
 from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
-from vcsbench.run.house import House
+from vcsbench.run.project import Project
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -31,7 +31,7 @@ def test_how_long_a_default_run_takes_is_what_the_configuration_says() -> None:
 
 def test_how_many_cells_a_default_run_has_is_what_the_plan_says() -> None:
     file = ROOT / "config" / "config.yaml"
-    cells = House(read_yaml(file), ROOT, [file]).plan.by_path
+    cells = Project(read_yaml(file), ROOT, [file]).plan.by_path
     twins = sum(cell.endswith("~2") for _, cell in cells)
     said = f"{len(cells) - twins} cells, {twins} of them twice"
     assert said in " ".join((ROOT / "README.md").read_text().split())

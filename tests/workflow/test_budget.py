@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -58,16 +59,15 @@ def minutes_for(project: Project, seconds: float) -> float:
     return (decisions(project)[-1]["spent_s"] + AROUND_S + 5 + seconds) / 60
 
 
-@pytest.mark.parametrize(("given", "decides"), [({}, False), ({"MINUTES": "7"}, True)])
+@pytest.mark.parametrize(("given", "decides"), [([], False), (["--minutes=7"], True)])
 def test_minutes_that_are_asked_for_stand_above_the_rounds_of_a_file(
-    project: Project, given: dict[str, str], decides: bool
+    project: Project, given: list[str], decides: bool
 ) -> None:
-    """Through the script that `make report` calls, and as Snakemake reads what it hands over."""
     configure(project, rounds=3, minutes=None)
     done = subprocess.run(
-        ["workflow/scripts/make_report.sh", "--cores", "2", "-n", "--configfile", project.config],
+        ["./vcsbench", "run", "-n", f"--study={STUDY}", "--configfile", project.config, *given],
         cwd=project.path,
-        env={**os.environ, "STUDY": STUDY, "REPO": "", **given},
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         timeout=120,

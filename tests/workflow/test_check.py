@@ -54,9 +54,9 @@ def check(project: Project, own: Path) -> subprocess.CompletedProcess[str]:
     """What `make check REPO=...` does once everything is set up."""
     programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return subprocess.run(
-        ["workflow/scripts/check.sh", "--cores", "2", "--configfile", str(project.config)],
+        ["./vcsbench", "check", f"--repository={own}", "--configfile", str(project.config)],
         cwd=project.path,
-        env={**os.environ, "PATH": programs, "REPO": str(own)},
+        env={**os.environ, "PATH": programs},
         capture_output=True,
         text=True,
         timeout=400,

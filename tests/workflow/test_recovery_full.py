@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from project import Project, fill, measurements_of, needs
-from vcsbench.plan.fresh import export_of, measured_as
+from vcsbench.plan.fresh import measured_as
 
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),
@@ -41,7 +41,7 @@ def test_a_full_disk_ends_the_run_with_one_sentence(project: Project, small: Pat
     done = project.measure(STUDY)
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
     assert "No space left on device; the run ends here: free some space" in done.stdout
-    assert done.stdout.count("Error in rule cell:") == 1, "no other cell is tried"
+    assert done.stdout.count("failed: results/cells/") == 1, "no other cell is tried"
     assert project.exports() == {}
     mine.unlink()
     again = project.measure(STUDY)
@@ -63,7 +63,7 @@ def report(project: Project, *targets: str) -> subprocess.CompletedProcess[str]:
     """What `make report` runs; without its report if there are targets."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return subprocess.run(
-        [project.path / "workflow/scripts/make_report.sh", *project.command(*targets)[3:]],
+        [project.path / "vcsbench", "run", *project.command(*targets)[3:]],
         cwd=project.path,
         env={**os.environ, "PATH": path},
         stdout=subprocess.PIPE,
@@ -76,7 +76,11 @@ def report(project: Project, *targets: str) -> subprocess.CompletedProcess[str]:
 def halves(project: Project) -> list[Path]:
     """Exports and contexts that are no pair of a whole result, and files that were only begun."""
     cells = project.path / "results/cells"
-    found = [p for p in cells.rglob("*.json") if measured_as(export_of(str(p))) is None]
+    found = [
+        p
+        for p in cells.rglob("*.json")
+        if measured_as(str(p).replace(".context.json", ".json")) is None
+    ]
     return [*found, *(project.path / "results").rglob(".*.new")]
 
 
@@ -131,7 +135,7 @@ def test_a_storage_that_is_full_when_a_target_is_written(project: Project, disk:
     (said, *_) = [line for line in done.stdout.splitlines() if line.startswith("svn exits")]
     assert str(disk) in said and "No space left on device" in said, said
     assert said.endswith("; the run ends here: free some space and run again"), said
-    assert done.stdout.count("Error in rule cell:") == 1, "no other cell is tried"
+    assert done.stdout.count("failed: results/cells/") == 1, "no other cell is tried"
     assert project.exports() == {} and halves(project) == []
     assert not list(disk.glob("vcsbench-*/targets/*"))
     mine.unlink()

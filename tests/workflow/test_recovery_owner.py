@@ -21,7 +21,7 @@ AS_NOBODY = ["setpriv", "--reuid", "nobody", "--clear-groups", "--"]
 def report(project: Project, *before: str) -> str:
     """What `make report` says, which fails."""
     done = subprocess.run(
-        [*before, project.path / "workflow/scripts/make_report.sh", "--cores", "2"],
+        [*before, project.path / "vcsbench", "run", "--cores", "2"],
         cwd=project.path,
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
         stdout=subprocess.PIPE,
@@ -40,7 +40,7 @@ def test_a_folder_of_another_users(project: Project, name: str) -> None:
     if subprocess.run([*AS_NOBODY, sys.executable, "-c", ""]).returncode != 0:
         pytest.skip("nobody cannot run this Python")
     assert report(project, *AS_NOBODY) == (
-        f"vcsbench: {project.path / name}: cannot be written; it belongs to root, and you are nobody: "
+        f"vcsbench: {project.path / name}: cannot be written. It belongs to root, and you are nobody: "
         f"run as root, or make nobody its owner (chown -R).\n"
     )
 
@@ -54,5 +54,5 @@ def test_a_folder_that_is_read_only(project: Project, name: str) -> None:
         said = report(project)
     finally:
         subprocess.run(["umount", folder], check=True)
-    assert f"vcsbench: {folder}" in said and "its file system is read-only" in said, said
+    assert f"vcsbench: {folder}" in said and "Its file system is read-only" in said, said
     assert said.count("\n") == 1

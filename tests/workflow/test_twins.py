@@ -35,7 +35,7 @@ def rows(project: Project, path: str) -> list[dict[str, str]]:
 def measure(project: Project, rounds: int) -> None:
     grid = {STUDY: {"include": [PART]}}
     project.configure(repositories=TINY, rounds=rounds, copies=1, grid=grid, duplicates=1)
-    done = project.snakemake(TABLE)
+    done = project.snakemake(str(Path(TABLE).parent))
     assert done.returncode == 0, done.stdout
 
 

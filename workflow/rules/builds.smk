@@ -1,4 +1,4 @@
-# Builds of Subversion that come from conda's packages: an environment for each of their files.
+# Builds of Subversion from conda packages: an environment for each of their files.
 
 
 rule build:
@@ -9,7 +9,7 @@ rule build:
     conda:
         "../../envs/python.yaml"
     params:
-        file=lambda wildcards: HOUSE.environments[wildcards.environment],
+        file=lambda wildcards: PROJECT.environments[wildcards.environment],
     shell:
         "envs/make_conda_build.sh {params.file:q} results/builds/{wildcards.environment:q} {output:q}"
         " > {log:q} 2>&1"

@@ -1,74 +1,90 @@
-# The cells: one hyperfine export per cell and round, and its context beside it.
-from vcsbench.evidence import judgement
-from vcsbench.run.dependencies import signed
-from vcsbench.run.partial import report_what_there_is, report_what_was_passed_over
+# The cells: a hyperfine export and its context for each cell and round; the order and number of rounds; and the
+# system calls of commands, from separate, untimed runs.
 
 
 rule cell:
     input:
-        # What makes a cell stale is in its recipe, the repository's identity and the code that measures too. So
-        # copies that are made again after a reboot measure nothing anew: for a cell whose result is that of its
-        # recipe, they are `ancient`. For no other: Snakemake would not look at its params in a run that makes
-        # copies. The conda environments of the cell's build, if it is one, are not: made anew, they are another.
-        # (One function, and few inputs: each costs a tenth of a start, and the scheduler looks at them all the time.)
-        signed(lambda wildcards: HOUSE.inputs_of(wildcards, ancient)),
+        cell_inputs,
     output:
-        # The context is written beside it, and the two know each other by digests. Snakemake is not told of
-        # it: it would look after 4,000 more files at each start.
-        "results/cells/{study}/{cell}/round{round}.json",
+        export="results/cells/{study}/{cell}/round{round}.json",
+        context="results/cells/{study}/{cell}/round{round}.context.json",
     log:
         "results/logs/cells/{study}/{cell}/round{round}.log",
-    priority: signed(lambda wildcards: -PLAN.position(wildcards))
+    # The order of the run, which the greedy scheduler follows.
+    priority: lambda wildcards: -PLAN.position(wildcards)
     conda:
         "../../envs/subversion.yaml"
-    # Alone among the workflow's own jobs.
-    threads: workflow.resource_settings.cores or 1
-    resources:
-        # No limits, and no reason to run anew: where the cell stands in the whole run, and why there.
-        order=signed(lambda wildcards: PLAN.position(wildcards)),
-        seed=PLAN.config["seed"],
-        # They judge what was measured: the measurements do that again, and by theirs.
-        thresholds=judgement.pack(PLAN.config["thresholds"]),
+    # Alone among the jobs of the workflow.
+    threads: lambda wildcards: workflow.cores
     params:
-        recipe=signed(lambda wildcards: PLAN.recipe_json(wildcards.study, wildcards.cell)),
+        # A change of one of these makes the result stale.
+        code=lambda wildcards: PLAN.stale_by(wildcards.study, wildcards.cell, "code"),
+        server=lambda wildcards: PLAN.stale_by(wildcards.study, wildcards.cell, "server_files"),
+        binaries=lambda wildcards: PLAN.stale_by(wildcards.study, wildcards.cell, "binaries"),
+        settings=lambda wildcards: PLAN.stale_by(wildcards.study, wildcards.cell, ""),
+        task=cell_task,
     shell:
-        # Its bytecode is kept, apart from the sources, where the environment forbids it there: else each
-        # cell-round compiles it anew. -S: it needs the standard library only.
-        "PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=.snakemake/vcsbench-bytecode"
-        " python -S -c 'from vcsbench.run import job; job.run()'"
-        " {params.recipe:q} {wildcards.round} {resources.order}"
-        " {resources.seed} {resources.thresholds:q} {output:q} 2> {log:q}"
+        "python -m vcsbench.run.cell {params.task} {output.export:q} 2> {log:q}"
 
 
-# Snakemake counts the jobs of the last second by a timer for each of them, and each timer that ends begins
-# another: after a hundred cell-rounds they take a tenth of a core from what is timed. The limit is for clusters.
-onstart:
-    gc.freeze()
-    gc.enable()
-    if workflow.local_exec:
-        workflow.scheduler.job_rate_limiter = None
-    if CONSOLE:
-        CONSOLE.begin(workflow.dag.needrun_jobs, WALK.seconds_left())
+# How many rounds each block of cells gets next, decided from all rounds before. No job where `rounds` is fixed.
+# Earlier decisions are kept: a cell that became stale is measured in as many rounds as were decided.
+checkpoint decide:
+    input:
+        grid="results/grid/{study}.csv",
+        exports=lambda wildcards: SAMPLING.before(wildcards.study, int(wildcards.number)),
+        # They record how long the preparation took.
+        prepared=lambda wildcards: PROJECT.prepared(wildcards.study),
+    output:
+        "results/budget/{study}/pass{number}.json",
+    log:
+        "results/logs/decide/{study}/pass{number}.log",
+    conda:
+        "../../envs/python.yaml"
+    params:
+        code=code_of("decide"),
+        minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
+        rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study, int(wildcards.number) - 1),
+        blocks=lambda wildcards: SAMPLING.rounds_before(wildcards.study, int(wildcards.number)),
+        of=lambda wildcards: SAMPLING.histories(wildcards.study),
+        terms=lambda wildcards: inputs.terms_of(wildcards, PROJECT.here, LIMITS),
+        findings=inputs.findings_of,
+        by=inputs.by_of,
+        thresholds=PLAN.config["thresholds"],
+        logs="results/logs/cells/{study}",
+    script:
+        "../scripts/decide.py"
 
 
-# A report is made of what there is when something has failed: nothing is measured for it.
-onerror:
-    if CONSOLE:
-        CONSOLE.end()
-    if CLUSTER:
-        CLUSTER.collect()
-    # One that was ended goes nowhere.
-    goes_on = WALK.is_unfinished() and not workflow.scheduler._user_kill
-    report_what_there_is(ROOT, config, workflow.main_snakefile, goes_on)
+rule calls:
+    input:
+        lambda wildcards: ancient(PROJECT.records(wildcards.study, wildcards.cell)),
+    output:
+        "results/calls/{study}/{cell}.json",
+    log:
+        "results/logs/calls/{study}/{cell}.log",
+    conda:
+        "../../envs/subversion.yaml"
+    threads: lambda wildcards: workflow.cores
+    params:
+        code=code_of_module("run.count"),
+        digest=lambda wildcards: PLAN.recipe(wildcards.study, wildcards.cell)["digest"],
+        recipe=lambda wildcards, output: PLAN.recipe_json(wildcards.study, wildcards.cell),
+    shell:
+        "python -m vcsbench.run.count {params.recipe:q} {output:q} 2> {log:q}"
 
 
-onsuccess:
-    if CONSOLE:
-        CONSOLE.end()
-    if CLUSTER:
-        CLUSTER.collect()
-        report_what_was_passed_over(ROOT, config, workflow.main_snakefile, [])
-    elif not PLAN.passes and HOUSE.only_copies_were_made():
-        report_what_was_passed_over(
-            ROOT, config, workflow.main_snakefile, workflow.dag_settings.targets
-        )
+# What this machine can do at most with as many clients as a study has.
+rule ceiling:
+    output:
+        "results/ceiling/{study}.json",
+    log:
+        "results/logs/ceiling/{study}.log",
+    conda:
+        "../../envs/python.yaml"
+    threads: lambda wildcards: workflow.cores
+    params:
+        code=code_of_module("run.ceiling"),
+        clients=lambda wildcards: PLAN.clients_of(wildcards.study),
+    shell:
+        "python -m vcsbench.run.ceiling {output:q} {params.clients} 2> {log:q}"

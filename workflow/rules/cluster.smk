@@ -1,6 +1,5 @@
 # On a cluster: a job for each share of all blocks, on a node of its own, which prepares and measures there as on a
-# workstation (run/share.py). Whole blocks, so that no ratio crosses nodes; and one job for all of them, since each
-# job costs seconds of the scheduler's.
+# workstation (run/share.py). Whole blocks, so that no ratio crosses nodes.
 
 
 rule share:
@@ -12,7 +11,7 @@ rule share:
         share="[0-9]+",
     conda:
         "../../envs/subversion.yaml"
-    threads: CLUSTER.cores if CLUSTER else 1
+    threads: lambda wildcards: CLUSTER.cores
     resources:
         **(CLUSTER.constraint if CLUSTER else {}),
         slurm_extra=lambda wildcards, attempt: CLUSTER.slurm_extra(wildcards.share, attempt),
@@ -22,3 +21,15 @@ rule share:
         work=lambda wildcards: CLUSTER.digest(wildcards.share),
     shell:
         "python -m vcsbench.run.share {wildcards.share} {output:q} 2>> {log:q}"
+
+
+onstart:
+    PROJECT.begin()
+
+
+onsuccess:
+    PROJECT.end()
+
+
+onerror:
+    PROJECT.end(failed=True)

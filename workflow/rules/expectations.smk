@@ -1,44 +1,10 @@
-# What is measured now against saved baselines; expectations of a user's own, judged by the code of the
-# findings; and the target `check`.
-
-
-rule baseline_table:
-    input:
-        # The contexts beside the results are read along with the measurements that came from them.
-        measurements="results/measurements/{study}.csv",
-        saved="baselines/{baseline}/{study}.csv",
-        about="baselines/{baseline}/{study}.json",
-        code=code_of("baseline_table"),
-    output:
-        csv=report(
-            "results/tables/{study}/{baseline}-vs-now.csv",
-            caption="../report/table.rst",
-            category="{study}",
-            subcategory="Tables",
-            labels={"table": "{baseline}-vs-now", "kind": "CSV"},
-        ),
-        markdown="results/tables/{study}/{baseline}-vs-now.md",
-        notes="results/tables/{study}/{baseline}-vs-now.json",
-    log:
-        "results/logs/baseline_table/{study}/{baseline}.log",
-    conda:
-        "../../envs/python.yaml"
-    params:
-        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
-        block=lambda wildcards: inputs.study_file(wildcards.study).block,
-        tables=inputs.tables_of,
-        caveats=inputs.caveats_of,
-        limits=LIMITS,
-    script:
-        "../scripts/baseline_table.py"
+# The history over saved baselines; the user's expectations, judged by the code of the findings; the target `check`.
 
 
 rule history:
     input:
-        # The contexts beside the results are read along with the measurements that came from them.
         measurements="results/measurements/{study}.csv",
         baselines=lambda wildcards: EXPECTATIONS.saved_files(wildcards.study),
-        code=code_of("history"),
     output:
         "results/history/{study}.json",
     log:
@@ -46,9 +12,10 @@ rule history:
     conda:
         "../../envs/python.yaml"
     params:
+        code=code_of("history"),
         names=lambda wildcards: EXPECTATIONS.saved(wildcards.study),
-        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
-        block=lambda wildcards: inputs.study_file(wildcards.study).block,
+        order=order_of,
+        block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
     script:
         "../scripts/history.py"
@@ -59,7 +26,6 @@ rule expectations:
         measurements="results/measurements/{study}.csv",
         grid="results/grid/{study}.csv",
         baselines=lambda wildcards: EXPECTATIONS.baseline_files(wildcards.study),
-        code=code_of("expectations"),
     output:
         report(
             "results/expectations/{study}.csv",
@@ -73,8 +39,9 @@ rule expectations:
     conda:
         "../../envs/python.yaml"
     params:
+        code=code_of("expectations"),
         axes=inputs.axes_of,
-        block=lambda wildcards: inputs.study_file(wildcards.study).block,
+        block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
         expectations=lambda wildcards: EXPECTATIONS.of(wildcards.study),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
@@ -85,7 +52,6 @@ rule expectations:
 rule checks:
     input:
         verdicts=expand("results/expectations/{study}.csv", study=PLAN.config.studies),
-        code=code_of("checks"),
     output:
         "results/check.csv",
     log:
@@ -93,12 +59,13 @@ rule checks:
     conda:
         "../../envs/python.yaml"
     params:
+        code=code_of("checks"),
         elsewhere=EXPECTATIONS.elsewhere(),
     script:
         "../scripts/checks.py"
 
 
-# Ends with another code than 0 when an expectation does not hold.
+# Ends with an exit code other than 0 when an expectation does not hold.
 rule check:
     input:
         "results/check.csv",

@@ -1,15 +1,15 @@
-# Measurements: a row per timed run of a study; its failures, a row per round without a result; and what put
-# them together.
+# Measurements: a row for each timed run of a study; its failures, a row for each round without a result; and the
+# provenance of both. The time that a run took, and what more time would answer.
 
 
 rule measurements:
     input:
         grid="results/grid/{study}.csv",
-        # The context beside each is read, too: one job writes both.
-        exports=lambda wildcards: WALK.exports(wildcards.study, checkpoints.decide.get),
-        calls=lambda wildcards: WALK.calls(wildcards.study),
-        decision=lambda wildcards: WALK.last(wildcards.study),
-        code=code_of("measurements"),
+        # The context next to each is read too: one job writes both.
+        exports=exports,
+        shares=CLUSTER.records() if CLUSTER else [],
+        calls=lambda wildcards: SAMPLING.calls(wildcards.study),
+        decision=lambda wildcards: SAMPLING.last(wildcards.study),
     output:
         measurements=report(
             "results/measurements/{study}.csv",
@@ -26,9 +26,49 @@ rule measurements:
     conda:
         "../../envs/python.yaml"
     params:
+        code=code_of("measurements"),
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study),
+        # On a cluster, nodes measured these.
+        of_nodes=lambda wildcards, input: PLAN.cell_files(wildcards.study) if CLUSTER else [],
+        digests=lambda wildcards, input: {
+            cell.path: PLAN.digest(wildcards.study, cell.path)
+            for cell in PLAN.measured(wildcards.study)
+        },
         counted=lambda wildcards: PLAN.counted(wildcards.study),
         thresholds=PLAN.config["thresholds"],
         logs="results/logs/cells/{study}",
     script:
         "../scripts/measurements.py"
+
+
+# Measures all, and makes no table and no report.
+rule measured:
+    input:
+        raw_data,
+        expand(
+            "results/{kind}/{study}.csv",
+            kind=("measurements", "failures"),
+            study=PLAN.config.studies,
+        ),
+
+
+rule account:
+    input:
+        measurements="results/measurements/{study}.csv",
+        tables="results/tables/{study}",
+    output:
+        "results/budget/{study}.json",
+    log:
+        "results/logs/account/{study}.log",
+    conda:
+        "../../envs/python.yaml"
+    params:
+        code=code_of("account"),
+        tables=lambda wildcards: [*comparing_tables(wildcards, exact=False)],
+        minutes=PLAN.config.minutes,
+        studies=len(PLAN.config.studies),
+        decisions=lambda wildcards: SAMPLING.decisions(wildcards.study),
+        terms=lambda wildcards: inputs.terms_of(wildcards, PROJECT.here, LIMITS),
+        prepared=lambda wildcards: PROJECT.prepared(wildcards.study),
+    script:
+        "../scripts/account.py"

@@ -1,11 +1,10 @@
-# The reports: a page per study, with all that it needs inside, and an index of those in the folder.
-
+# The reports: a page for each study, with all that it needs inside, and an index of the pages in the folder.
 from vcsbench.config import glossary
 
-# What the pages are made from: an edit of it makes them anew, and measures nothing.
-LOOKS = sorted(
+# An edit of these makes the pages again, and measures nothing.
+TEMPLATES = sorted(
     str(path)
-    for path in Path("workflow/report").rglob("*.*")
+    for path in (WORKFLOW / "report").rglob("*.*")
     if path.suffix in (".jinja", ".css", ".js")
 )
 
@@ -16,12 +15,10 @@ rule report:
         definitions=inputs.FINDINGS,
         words=str(glossary.FILE),
         grid="results/grid/{study}.csv",
-        # The contexts beside the results are read along with the measurements that came from them.
         measurements="results/measurements/{study}.csv",
         failures="results/failures/{study}.csv",
         provenance="results/provenance/{study}.json",
-        tables=lambda wildcards: inputs.measured_tables(wildcards.study),
-        baselines=lambda wildcards: EXPECTATIONS.baseline_tables(wildcards.study),
+        tables="results/tables/{study}",
         history=lambda wildcards: EXPECTATIONS.history(wildcards.study),
         published=lambda wildcards: inputs.published_tables(wildcards.study),
         findings="results/findings/{study}.csv",
@@ -29,10 +26,9 @@ rule report:
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
         account="results/budget/{study}.json",
-        ceiling=lambda wildcards: WALK.ceiling(wildcards.study),
-        code=[*code_of("report"), *LOOKS],
+        ceiling=lambda wildcards: SAMPLING.ceiling(wildcards.study),
     output:
-        # What the page is made with beside the files above: by that another vcsbench makes it again.
+        # The params of the page: another vcsbench makes it again from these and the files above.
         made_with="results/page/{study}.json",
         page=report(
             "reports/{study}.html",
@@ -48,11 +44,13 @@ rule report:
     conda:
         "../../envs/python.yaml"
     params:
+        code=code_of("report"),
+        templates=code_digest(TEMPLATES),
         expectations=lambda wildcards: EXPECTATIONS.of(wildcards.study),
-        order=lambda wildcards: inputs.order_of(wildcards, HOUSE.here),
+        order=order_of,
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
         own=lambda wildcards: PLAN.config["repository"] or "",
-        found=lambda wildcards: inputs.found_of(wildcards, HOUSE.here),
+        found=lambda wildcards: inputs.found_of(wildcards, PROJECT.here),
     script:
         "../scripts/report.py"
 
@@ -60,8 +58,6 @@ rule report:
 rule index:
     input:
         reports=expand("reports/{study}.html", study=PLAN.config.studies),
-        code=code_of("index"),
-        looks=["workflow/report/index.html.jinja", "workflow/report/style.css"],
     output:
         "reports/index.html",
     log:
@@ -69,6 +65,8 @@ rule index:
     conda:
         "../../envs/python.yaml"
     params:
+        code=code_of("index"),
+        templates=code_digest(TEMPLATES),
         studies=inputs.studies_with_findings(),
     script:
         "../scripts/index.py"

@@ -1,5 +1,5 @@
-# Repositories: each source is loaded once, in every format side by side, and its packed variants
-# are made; then all copies are made on the storage, interleaved, while what was loaded is verified.
+# Repositories: each source is loaded once, in every format, and packed. Then all copies are made on the storage,
+# interleaved, while the loaded repositories are verified.
 
 
 rule load:
@@ -12,18 +12,18 @@ rule load:
     threads: 2
     params:
         # Snakemake stores parameters: no password is among them.
-        definition=lambda wildcards: HOUSE.here.definition(wildcards.repo),
-        identity=lambda wildcards: HOUSE.here.sources[wildcards.repo].identity(),
-        variants=lambda wildcards: HOUSE.shelf.formats(wildcards.repo),
-        # Another moment where there is nothing left that copies could be made from.
-        made=lambda wildcards: HOUSE.shelf.loaded(wildcards.repo),
-        # How many revisions a dump file of it is to have, if cells read one.
-        dump=lambda wildcards: HOUSE.shelf.dumps.get(wildcards.repo),
+        definition=lambda wildcards: PROJECT.here.definition(wildcards.repo),
+        identity=lambda wildcards: PROJECT.here.sources[wildcards.repo].identity(),
+        variants=lambda wildcards: PROJECT.shelf.formats(wildcards.repo),
+        # Changes where nothing is left that copies could be made from.
+        made=lambda wildcards: PROJECT.shelf.loaded(wildcards.repo),
+        # The number of revisions in its dump file, if cells read one.
+        dump=lambda wildcards: PROJECT.shelf.dumps.get(wildcards.repo),
         copies=PLAN.config["copies"],
         scratch=lambda wildcards: PLAN.config["scratch"],
         # By functions: Snakemake takes braces in a text for wildcards. All that get copies of it.
-        storages=lambda wildcards: HOUSE.shelf.takers(wildcards.repo),
-        root=lambda wildcards: str(ROOT),
+        storages=lambda wildcards: PROJECT.shelf.takers(wildcards.repo),
+        root=lambda wildcards: str(PROJECT.root),
     script:
         "../scripts/load.py"
 
@@ -31,7 +31,7 @@ rule load:
 rule copies:
     input:
         loaded=lambda wildcards: expand(
-            "results/loaded/{repo}.json", repo=HOUSE.shelf.repositories(wildcards.storage)
+            "results/loaded/{repo}.json", repo=PROJECT.shelf.repositories(wildcards.storage)
         ),
     output:
         "results/repositories/{storage}.json",
@@ -41,15 +41,15 @@ rule copies:
         "../../envs/subversion.yaml"
     threads: 2
     params:
-        variants=lambda wildcards: HOUSE.shelf.rows(wildcards.storage),
-        # Another moment where copies have vanished or were changed: they are made again.
-        made=lambda wildcards: HOUSE.shelf.made(wildcards.storage),
+        variants=lambda wildcards: PROJECT.shelf.rows(wildcards.storage),
+        # Changes where copies are missing or damaged: they are made again.
+        made=lambda wildcards: PROJECT.shelf.made(wildcards.storage),
         copies=PLAN.config["copies"],
         fragmentation_kib=PLAN.config["fragmentation_kib"],
         seed=PLAN.config["seed"],
-        # What was loaded is kept for these.
-        others=lambda wildcards: HOUSE.shelf.others(wildcards.storage),
+        # Loaded repositories are kept for these storages.
+        others=lambda wildcards: PROJECT.shelf.others(wildcards.storage),
         storage=lambda wildcards: PLAN.config["storages"][wildcards.storage],
-        root=lambda wildcards: str(ROOT),
+        root=lambda wildcards: str(PROJECT.root),
     script:
         "../scripts/copies.py"

@@ -1,5 +1,6 @@
 """Write what a study's minutes went to, what they have answered, and what more of them would."""
 
+from pathlib import Path
 from typing import Any
 
 from vcsbench.compare import budget
@@ -20,7 +21,8 @@ def main() -> None:
     params = snakemake.params
     frame = read_measurements(snakemake.input.measurements)
     terms = Terms.of(params.terms)
-    tables = [read_frame(path, NUMBERS) for path in snakemake.input.tables]
+    folder = Path(snakemake.input.tables)
+    tables = [read_frame(folder / f"{name}.csv", NUMBERS) for name in params.tables]
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
     costs = spent(frame, terms.block, params.prepared)
     scatter = of_runs(frame, terms.block)

@@ -1,6 +1,7 @@
 """Write the advice that a study's measurements support."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from vcsbench.advice.answers import Asked, cards
@@ -14,7 +15,7 @@ from vcsbench.compare.scatter import limits_here
 from vcsbench.evidence.frames import read_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.run.rulelog import logged
-from vcsbench.wholefile import write_sealed
+from vcsbench.wholefile import write_text
 
 snakemake: Any
 
@@ -32,21 +33,22 @@ with logged(snakemake.log[0]):
         caveats=params.caveats,
         limits=here,
     )
-    tables = [read_frame(path) for path in snakemake.input.tables]
+    folder = Path(snakemake.input.tables)
+    tables = [read_frame(folder / f"{name}.csv") for name in params.advised]
     told = tell(frame, terms, tables)
     advice = {"study": snakemake.wildcards.study} | told.advice
     compared = [
-        (definition, read_frame(path, NUMBERS).to_dict("records"))
-        for path, definition in zip(snakemake.input.compared, params.compared, strict=True)
+        (definition, read_frame(folder / f"{name}.csv", NUMBERS).to_dict("records"))
+        for name, definition in params.compared.items()
     ]
     advice["cards"] = cards(
         told, terms, compared, Asked(params.questions, params.typed, params.mix)
     )
     counted = [
-        Counted(definition, read_frame(path, NUMBERS).to_dict("records"))
-        for path, definition in zip(snakemake.input.counted, params.counted, strict=True)
+        Counted(definition, read_frame(folder / f"{name}.csv", NUMBERS).to_dict("records"))
+        for name, definition in params.counted.items()
     ]
     add_less_work(advice["recommendations"], counted, terms.order, limits)
     text = json.dumps(advice, indent=1, ensure_ascii=False, allow_nan=False)
-    write_sealed(snakemake.output.data, text + "\n")
-    write_sealed(snakemake.output.markdown, markdown_of(params.title, advice["cards"]))
+    write_text(snakemake.output.data, text + "\n")
+    write_text(snakemake.output.markdown, markdown_of(params.title, advice["cards"]))

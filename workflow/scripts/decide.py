@@ -1,8 +1,6 @@
 """Decide which blocks of a study get rounds in a pass: where they answer most, as long as there is time."""
 
-import gc
 import io
-from pathlib import Path
 from typing import Any
 
 from vcsbench.compare import budget
@@ -11,14 +9,11 @@ from vcsbench.compare.asked import asked
 from vcsbench.compare.scatter import of_runs
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.evidence.spent import spent
-from vcsbench.plan.passes import ask_for_decision, set_up_s
+from vcsbench.plan.passes import set_up_s
 from vcsbench.run.rulelog import logged
 from vcsbench.wholefile import write_json
 
 snakemake: Any
-
-# A million objects are kept, and hardly any is garbage: to look for some takes a third of the reading.
-gc.disable()
 
 
 def main() -> None:
@@ -43,8 +38,6 @@ def main() -> None:
         "spent_s": round(costs.total_s, 1),
     }
     write_json(snakemake.output[0], decision)
-    if more:
-        ask_for_decision(Path(), snakemake.wildcards.study, int(snakemake.wildcards.number) + 1)
 
 
 with logged(snakemake.log[0]):

@@ -5,11 +5,11 @@ import io
 from typing import Any
 
 from vcsbench.run.rulelog import logged
-from vcsbench.wholefile import write_sealed
+from vcsbench.wholefile import write_text
 
 snakemake: Any
 
 with logged(snakemake.log[0]):
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(snakemake.params.cells)
-    write_sealed(snakemake.output[0], text.getvalue())
+    write_text(snakemake.output[0], text.getvalue())

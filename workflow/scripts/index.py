@@ -5,11 +5,11 @@ from typing import Any
 
 from vcsbench.report.index import Studied, build_index, read_entries
 from vcsbench.run.rulelog import logged
-from vcsbench.wholefile import write_sealed
+from vcsbench.wholefile import write_text
 
 snakemake: Any
 
 with logged(snakemake.log[0]):
     index = Path(snakemake.output[0])
     studies = [Studied(*one) for one in snakemake.params.studies]
-    write_sealed(index, build_index(read_entries(index.parent), studies))
+    write_text(index, build_index(read_entries(index.parent), studies))

@@ -1,29 +1,41 @@
 """Write the measurements and the failures of a study from its cells' exports and contexts, and by what."""
 
-import gc
 from pathlib import Path
 from typing import Any
 
+from vcsbench.errors import UserError
 from vcsbench.evidence.calls import read_calls
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, failures, fixed_costs, measurements, read_grid
+from vcsbench.plan.fresh import recorded_as
 from vcsbench.run.provenance import provenance
 from vcsbench.run.rulelog import logged
 from vcsbench.wholefile import write_json
 
 snakemake: Any
 
-# A million objects are kept, and hardly any is garbage: to look for some takes a third of the reading.
-gc.disable()
+
+def check_recipes(exports: list[str], digests: dict[str, str]) -> None:
+    """Raise a UserError for a result of another recipe, of which Snakemake lost its record."""
+    for path in exports:
+        measured = recorded_as(path)
+        if measured and digests.get(measured.cell) != measured.digest:
+            raise UserError(
+                f"{path}: this was measured with other settings, and Snakemake has lost its record of them. "
+                f"Run again with `--forcerun cell`, or delete it."
+            )
+
 
 with logged(snakemake.log[0]):
     axes, grid = read_grid(snakemake.input.grid)
     params = snakemake.params
+    exports = [path for path in (params.of_nodes or snakemake.input.exports) if Path(path).exists()]
+    check_recipes(exports, params.digests)
     collected = collect(
         axes,
         grid,
         params.rounds,
-        snakemake.input.exports,
+        exports,
         params.logs,
         params.thresholds,
         read_calls(snakemake.input.calls, params.counted) if params.counted else None,

@@ -1,6 +1,5 @@
 """Write the report of a study from all that there is of it below results/."""
 
-import gc
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +7,9 @@ from vcsbench.config.study import load_study
 from vcsbench.report.page import build_page
 from vcsbench.report.results import read_results
 from vcsbench.run.rulelog import logged
-from vcsbench.wholefile import write_json, write_sealed
+from vcsbench.wholefile import write_json, write_text
 
 snakemake: Any
-
-# All that is read is kept until the page is written: to look for garbage takes a seventh of the making.
-gc.disable()
 
 with logged(snakemake.log[0]):
     study = load_study(snakemake.input.study)
@@ -23,4 +19,4 @@ with logged(snakemake.log[0]):
     made_with = {name: params[name] for name in names}
     write_json(snakemake.output.made_with, made_with)
     results = read_results(study, Path("results"), definitions, **made_with)
-    write_sealed(snakemake.output.page, build_page(results))
+    write_text(snakemake.output.page, build_page(results))

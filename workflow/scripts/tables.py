@@ -1,38 +1,68 @@
-"""Write the tables of a study, from its measurements or from its published numbers."""
+"""Write the tables of a study, from its measurements or from its published numbers; with its measurements,
+a table against each baseline."""
 
 import math
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from vcsbench.compare import against, baselines
 from vcsbench.compare.decisions import Limits
 from vcsbench.compare.published import read_published
-from vcsbench.compare.scatter import of_runs
+from vcsbench.compare.scatter import limits_here, of_runs
 from vcsbench.compare.tables import make_tables
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.report.markdown import to_markdown
 from vcsbench.run.rulelog import logged
-from vcsbench.wholefile import write_sealed
+from vcsbench.wholefile import write_json, write_text
 
 snakemake: Any
 
 
 def main() -> None:
-    """Read, compute, write both files of each."""
-    given, params, output = snakemake.input, snakemake.params, snakemake.output
-    definitions, order, limits = params.definitions, params.order, Limits(**params.limits)
-    scatter = math.nan
+    """Read, compute, write both files of each table."""
+    params, folder = snakemake.params, Path(snakemake.output[0])
+    folder.mkdir(parents=True)
+    limits, scatter = Limits(**params.limits), math.nan
     if params.published:
-        frame = read_published(given.numbers, list(order), params.by, **params.said)
+        numbers = list(snakemake.input.numbers)
+        frame = read_published(numbers, list(params.order), params.by, **params.said)
     else:
-        frame = read_measurements(given.numbers[0])
+        frame = read_measurements(snakemake.input.numbers)
         scatter = of_runs(frame, params.block)
-    tables = make_tables(frame, definitions, order, params.block, limits, scatter)
-    files = zip(tables.items(), output.csv, output.markdown, strict=True)
-    for (name, table), csv, markdown in files:
-        write_frame(table, csv)
-        records = table.to_dict("records")
-        text = to_markdown(name, definitions[name], records, order, params.caveats)
-        write_sealed(markdown, text)
+    definitions = params.definitions
+    tables = make_tables(frame, definitions, params.order, params.block, limits, scatter)
+    for name, table in tables.items():
+        write(folder, name, definitions[name], table)
+    for name in [] if params.published else params.baselines:
+        compare(folder, name, limits)
+
+
+def write(
+    folder: Path, name: str, definition: Mapping[str, Any], table: pd.DataFrame, more: str = ""
+) -> None:
+    """Write a table as CSV, and as Markdown with more text behind it."""
+    write_frame(table, folder / f"{name}.csv")
+    order, caveats = snakemake.params.order, snakemake.params.caveats
+    text = to_markdown(name, definition, table.to_dict("records"), order, caveats)
+    write_text(folder / f"{name}.md", text + more)
+
+
+def compare(folder: Path, baseline: str, limits: Limits) -> None:
+    """Write the table against a baseline, and notes for its reader."""
+    params, study = snakemake.params, snakemake.wildcards.study
+    now = against.side_now(study, Path("results"))
+    before = against.side_saved(baseline, study)
+    found = against.cells_of_both(before, now, list(params.order))
+    machine_limits = limits_here(limits, now.frame, params.block)
+    table = against.make_table(baseline, found, params.order, machine_limits)
+    notes = against.notes(baseline, before, now, found)
+    name, definition = baselines.table_name(baseline), against.definition(params.tables, baseline)
+    write_json(folder / f"{baseline}-vs-now.json", notes)
+    write(folder, name, definition, table, "\n" + "\n\n".join(notes) + "\n")
 
 
 with logged(snakemake.log[0]):

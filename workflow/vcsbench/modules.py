@@ -1,8 +1,8 @@
 """Find the files of vcsbench that run with a module, and compute a digest of their code.
 
 Snakemake does not see an edit of an imported module. So rules have this digest as a param, and recipes
-contain it.
-The digest covers the syntax tree without comments and docstrings: a corrected comment makes no result stale.
+contain it. The digest covers the syntax tree without comments and docstrings: a corrected comment makes no
+result stale.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +34,6 @@ KINDS = {
     "program": "strategies",
     "within": "run.within",
 }
-# Those that run in an interpreter of their own, or elsewhere.
-APART = ("program", "within")
 # An import statement of ours: how far it is indented, the module, and the names in it, if any.
 _IMPORT = re.compile(
     r"^( *)(?:from (vcsbench[\w.]*) import (\([^)]*\)|[^\n(#]*)|import (vcsbench[\w.]*))",
@@ -45,18 +42,6 @@ _IMPORT = re.compile(
 _NAME = re.compile(r"(\w+)(?: as \w+)?")
 # What only a type checker reads.
 _TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULTILINE)
-
-
-def load() -> None:
-    """Import all that runs for some cell in this interpreter, and read what cell_code() is the digest of: a
-    process that does so knows what it has loaded, whatever becomes of the files."""
-    for key, folder in KINDS.items():
-        if key not in APART:
-            files = os.listdir(PACKAGE / folder.replace(".", "/"))
-            names = sorted(name.removesuffix(".py") for name in files if not name.startswith("_"))
-            for name in filter(lambda name: is_kind(folder, name), names):
-                import_module(f"{PACKAGE.name}.{folder}.{name}")
-                _digest_of((ENTRY, f"{folder}.{name}"))
 
 
 def closure(*files: str | Path, all_named: bool = False) -> list[Path]:

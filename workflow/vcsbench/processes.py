@@ -126,25 +126,10 @@ def send(pids: Iterable[int], signal: int) -> None:
             os.kill(pid, signal)
 
 
-# The job in whose place this process works, if it was not started for it.
-_job = 0
-
-
-def work_for(job: int) -> None:
-    """From now on this process works in the place of another one, a job: that one's ancestors are its own."""
-    global _job
-    _job = job
-
-
-def wanting(count: int) -> list[int]:
-    """Those who want what this process does: up to `count` ancestors, and the job in whose place it works."""
-    return [*[_job] * bool(_job), *ancestors(count)]
-
-
 def ancestors(count: int = sys.maxsize) -> list[int]:
     """The pids of up to `count` ancestors, nearest first, without init."""
     found: list[int] = []
-    pid = _job or os.getpid()
+    pid = os.getpid()
     while len(found) < count and (pid := parent(pid)) > 1:
         found.append(pid)
     return found

@@ -4,7 +4,7 @@ const detail = document.getElementById("detail");
 const packedDetails = document.getElementById("details");
 const COMMANDS = [
   ["Shows what it does", (cell, known) => `make show CELL=${quoted(cell)} ${given(known)}`],
-  ["Runs it once by hand", (cell, known) => `make run-cell CELL=${quoted(cell)} ${given(known)}`],
+  ["Runs it once by hand", (cell, known) => `make measure CELL=${quoted(cell)} ${given(known)}`],
 ];
 
 // What a run of this study is given.

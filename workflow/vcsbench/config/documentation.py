@@ -88,7 +88,7 @@ The verdict is `holds`, `differs`, `inconclusive` (with the reason: low n, inter
 hosts differ) or `not measured`.
 
 `make check` measures what is missing, writes the report and prints a line for each. It fails unless all
-hold; `workflow/scripts/check.sh` says by its exit code how: 3, one does not hold; 4, none fails to hold,
+hold; `./vcsbench check` says by its exit code how: 3, one does not hold; 4, none fails to hold,
 but one is inconclusive or was not measured; 1, something went wrong, or there is nothing to check.
 `snakemake check` does the same with Snakemake's own exit codes.
 """

@@ -276,6 +276,11 @@ class Settings(Model):
         "of several runs as means.",
     )
     seed: int = key(MISSING, "Seed of the random order of the cells.", ge=0, lt=1 << 63)
+    measure: Literal["all", "unfailed", "nothing"] = key(
+        "all",
+        "Which cells are measured: `all`; `unfailed`, without those that failed before and lack a round; or "
+        "`nothing`, for a report of the existing results. `vcsbench run` sets it after a failure.",
+    )
     cluster: Cluster = key(
         Cluster(),
         "The nodes that `snakemake --profile profiles/slurm` measures on (docs/cluster.md).",

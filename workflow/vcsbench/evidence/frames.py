@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.errors import UserError
-from vcsbench.wholefile import write_sealed
+from vcsbench.wholefile import write_text
 
 
 def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.DataFrame:
@@ -39,7 +39,7 @@ def _as_numbers(column: pd.Series, path: str | Path | TextIO) -> pd.Series:
 
 def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
     """Write a CSV file, sealed: UTF-8, LF, numbers unrounded, nothing for a missing value."""
-    write_sealed(path, frame.to_csv(index=False, lineterminator="\n"))
+    write_text(path, frame.to_csv(index=False, lineterminator="\n"))
 
 
 def in_order(

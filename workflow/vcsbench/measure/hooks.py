@@ -48,7 +48,7 @@ class Hooks:
         # Read and write: opening never blocks, and the pipe never ends.
         self.ask = os.open(self.folder / "ask", os.O_RDWR | os.O_NOFOLLOW)
         self.answer = os.open(self.folder / "answer", os.O_RDWR | os.O_NOFOLLOW)
-        self.watched = [os.pidfd_open(pid) for pid in processes.wanting(2)]
+        self.watched = [os.pidfd_open(pid) for pid in processes.ancestors(2)]
 
     def command(self, name: str) -> str:
         """The command line of a hook, good for hyperfine with and without a shell."""

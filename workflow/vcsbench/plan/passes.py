@@ -16,9 +16,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vcsbench.wholefile import read_json, write_json
+from vcsbench.wholefile import read_json
 
 FOLDER = "results/budget"
+# Values of the key `measure`: all cells; all but those that lack a round, which failed before; none, for a
+# report of the results that there are.
+ALL, UNFAILED, NOTHING = "all", "unfailed", "nothing"
 
 
 def block_name(block: Sequence[str], axes: Mapping[str, Any]) -> str:
@@ -40,16 +43,6 @@ def decision_of(study: str, number: int) -> str:
 def set_up_s() -> float:
     """What the set-up took before this run, as the Makefile has it: some 40 s in a fresh clone."""
     return float(os.environ.get("VCSBENCH_SET_UP_S") or 0)
-
-
-def ask_for_decision(root: Path, study: str, number: int) -> None:
-    """Have a decision made where there is none: put one there that says nothing and is older than all that
-    it is made from. Snakemake does not miss a file as long as what is made from it is there."""
-    path = root / decision_of(study, number)
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, {})
-        os.utime(path, (1, 1))
 
 
 class Passes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Mapping
@@ -80,6 +81,16 @@ class Plan:
     def digest(self, study: str, path: str) -> str:
         """The digest of a recipe; "" for a cell that is not measured."""
         return str(self.recipe(study, path)["digest"]) if (study, path) in self.by_path else ""
+
+    @cache  # noqa: B019 - there is one of it
+    def stale_by(self, study: str, path: str, part: str) -> str:
+        """Return a digest of one part of a recipe, such as its `code`, or of all the rest for ""."""
+        recipe = self.recipe(study, path)
+        parts = ("code", "server_files", "binaries")
+        rest = {key: value for key, value in recipe.items() if key not in (*parts, "digest")}
+        text = json.dumps(recipe[part] if part else rest, sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        return f"{part or 'settings'} {digest}"
 
     def _passes(self, study: str) -> Passes:
         histories: dict[str, list[Recipe]] = defaultdict(list)
@@ -164,9 +175,12 @@ class Plan:
         return run_order(self.cells, blocks, rounds, self.config["seed"], self.by_block)
 
     def position(self, wildcards: Any) -> int:
-        """Where a cell-round stands in the whole run; one that is asked for by hand comes last."""
-        key = (wildcards.study, wildcards.cell, int(wildcards.round))
-        return self.order.get(key, len(self.order))
+        """Return the position of a cell-round in the whole run. A target of the user's own comes last."""
+        return self.position_of(wildcards.study, wildcards.cell, int(wildcards.round))
+
+    def position_of(self, study: str, path: str, number: int) -> int:
+        """Return the same by the names of the cell-round."""
+        return self.order.get((study, path, number), len(self.order))
 
     def block(self, study: str, path: str) -> tuple[str, ...]:
         """What tells the block of a cell from others."""

@@ -19,7 +19,7 @@ from vcsbench import __version__
 from vcsbench.config import glossary
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
-from vcsbench.wholefile import is_broken, seal_of, write_whole
+from vcsbench.wholefile import write_whole
 
 FOLDER = Path("bundles")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -52,8 +52,8 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
             f"or a digit; say NAME=january, for instance"
         )
     files = sorted({file for study in wanted for file in _files(study, root)})
-    if damaged := _broken(root, files):
-        raise UserError(f"{damaged}: is not what was written there; `make report` makes it anew")
+    if missing := next((file for file in files if not (root / file).is_file()), None):
+        raise UserError(f"{missing}: the file is missing. `make report` makes it again.")
     content = _archive(root, files, wanted)
     path = root / FOLDER / f"{name}.tar.gz"
     if path.exists() and path.read_bytes() != content:
@@ -91,14 +91,6 @@ def _files(study: str, root: Path) -> Iterator[Path]:
 def _is_kept(path: Path) -> bool:
     """Whether it is a file of results, and none that tells something of another."""
     return path.is_file() and not path.name.startswith(".")
-
-
-def _broken(root: Path, files: Sequence[Path]) -> Path | None:
-    """The first file that is not there or does not fit its seal; None if all do."""
-    for file in files:
-        if not (root / file).is_file() or is_broken(seal_of(root / file)):
-            return file
-    return None
 
 
 def _archive(root: Path, files: Sequence[Path], studies: Sequence[str]) -> bytes:
@@ -142,7 +134,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     size = path.stat().st_size / 2**20
     print(
-        f"packed {path} ({size:.1f} MiB); to look into it elsewhere: make open BUNDLE={path.name}"
+        f"packed {path} ({size:.1f} MiB); to look into it elsewhere: make import BUNDLE={path.name}"
     )
     return 0
 

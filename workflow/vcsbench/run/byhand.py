@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 import shlex
 import shutil
 from typing import Any
@@ -15,11 +14,12 @@ from vcsbench.measure.stage import Stage
 from vcsbench.measure.steps import STEPS
 from vcsbench.measure.work import kind_of
 from vcsbench.plan.plan import Plan
-from vcsbench.run import lock as running
 from vcsbench.run.cell import measure
 from vcsbench.run.cluster import clean_nodes
-from vcsbench.run.house import House
-from vcsbench.storages.runfolder import abandoned_places, remove_abandoned, run_folder
+from vcsbench.run.leftovers import end_processes, remove_leftovers
+from vcsbench.run.lock import checkout_lock
+from vcsbench.run.project import Project
+from vcsbench.storages.runfolder import abandoned_places, run_folder
 
 
 def find(plan: Plan, name: str) -> tuple[str, str]:
@@ -37,12 +37,12 @@ def find(plan: Plan, name: str) -> tuple[str, str]:
     raise UserError(f"{name}: there is no such cell in the grid; {hint}")
 
 
-def show(house: House, study: str, path: str, number: int) -> str:
+def show(project: Project, study: str, path: str, number: int) -> str:
     """What a round of a cell does, as text."""
-    recipe = _prepared(house, study, path)
+    recipe = _prepared(project, study, path)
     state = recipe["state"]
     clears = "clear-caches" in steps_of(state)
-    with run_folder(house.config.root) as folder:
+    with run_folder(project.config.root) as folder:
         stage = Stage(recipe, number, folder)
         for subject in stage.subjects:
             subject.check()
@@ -69,10 +69,10 @@ def show(house: House, study: str, path: str, number: int) -> str:
     return "\n".join(f"{name:<{width}}  {text}" for name, text in lines)
 
 
-def run(house: House, study: str, path: str, number: int) -> str:
+def run(project: Project, study: str, path: str, number: int) -> str:
     """Run a round of a cell once; returns its times and its certificate as text, and keeps no result."""
-    recipe = _prepared(house, study, path)
-    exported, context = measure(recipe, number, house.config["thresholds"])
+    recipe = _prepared(project, study, path)
+    exported, context = measure(recipe, number, project.config["thresholds"])
     result = json.loads(exported)["results"][0]
     times = result.get("times") or [
         run["time_wall_clock"]["value"] for run in result["measurements"]
@@ -89,17 +89,17 @@ def run(house: House, study: str, path: str, number: int) -> str:
     return "\n".join(lines)
 
 
-def clean(house: House) -> list[str]:
+def clean(project: Project) -> list[str]:
     """Remove what vcsbench made for this checkout: its folders on the storages and in the scratch folder, and
     those on the nodes of a cluster, what killed measurements left, and results/; and the folders of checkouts
     that are no more, as of this one before it was moved. Returns what was removed. A UserError
     while a run is at work."""
-    root = house.config.root
-    lock = running.begin(root)
-    try:
+    root = project.config.root
+    with checkout_lock(root):
+        end_processes(root)
         said = clean_nodes(root)
-        said += [f"removed {path}" for path in remove_abandoned(root, [])]
-        here = house.places()
+        said += remove_leftovers(root, [])
+        here = project.places()
         for place in [*here, *(gone for one in here for gone in abandoned_places(one.storage))]:
             if place.path.exists():
                 place.remove()
@@ -115,16 +115,14 @@ def clean(house: House) -> list[str]:
         elif results.exists():
             shutil.rmtree(results)
             said.append(f"removed {results}")
-    finally:
-        os.close(lock)
     return said or ["there is nothing to remove"]
 
 
-def _prepared(house: House, study: str, path: str) -> dict[str, Any]:
+def _prepared(project: Project, study: str, path: str) -> dict[str, Any]:
     """The recipe of a cell as the workflow passes it on; a UserError where what it needs is not prepared."""
-    recipe: dict[str, Any] = json.loads(house.plan.recipe_json(study, path))
-    for record in house.records(study, path):
-        if not (house.config.root / record).exists():
+    recipe: dict[str, Any] = json.loads(project.plan.recipe_json(study, path))
+    for record in project.records(study, path):
+        if not (project.config.root / record).exists():
             raise UserError(
                 f"{record}: the cell's subjects are not prepared; `snakemake --cores all {record}` does it"
             )

@@ -1,13 +1,6 @@
 """Measures a cell-round: python -m vcsbench.run.cell RECIPE ROUND ORDER SEED THRESHOLDS EXPORT."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
-
-import gc
-
-# A hundred modules are loaded, and nothing of them is garbage: to look for some takes a tenth of a start.
-gc.disable()
 
 import hashlib
 import json
@@ -39,8 +32,6 @@ from vcsbench.wholefile import write_json, write_whole
 def main(recipe: str, number: str, order: str, seed: str, thresholds: str, export: str) -> int:
     """Measure and write the export and its context, the export last: where it is, everything is. Returns the
     exit code."""
-    gc.freeze()
-    gc.enable()
     os.umask(0o022)  # what is made for the servers is read by another user
     limits = judgement.unpack(thresholds)
     context = Path(export).with_suffix(".context.json")

@@ -12,15 +12,15 @@ import subprocess
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
+from vcsbench.plan.plan import Plan
 from vcsbench.plan.shares import Block, blocks_in, shares_of
-from vcsbench.run.house import House
 from vcsbench.run.nodes import CLEAN, FOLDER, NODES, Pin, collect, node_name, of_share
 from vcsbench.wholefile import read_json, write_json
 
@@ -35,16 +35,15 @@ ELSEWHERE_FROM = 3
 class Cluster:
     """The shares of a run, and where they are measured."""
 
-    def __init__(self, house: House, raw: Mapping[str, Any]) -> None:
+    def __init__(self, plan: Plan, raw: Mapping[str, Any]) -> None:
         """`raw` is the merged configuration, as the nodes get it."""
-        self.house, self.raw = house, raw
-        self.plan, self.root = house.plan, house.config.root
-        self.wanted: Mapping[str, Any] = house.config["cluster"]
-        folders = {f"storages.{n}": f for n, f in house.config["storages"].items()}
-        for key, folder in {**folders, "scratch": house.config["scratch"]}.items():
+        self.plan, self.raw, self.root = plan, raw, plan.root
+        self.wanted: Mapping[str, Any] = plan.config["cluster"] or {}
+        folders = {f"storages.{n}": f for n, f in plan.config["storages"].items()}
+        for key, folder in {**folders, "scratch": plan.config["scratch"]}.items():
             if not os.path.isabs(folder):
                 raise UserError(
-                    f"{house.config.where(key.split('.'))}: `{key}`: {folder} is relative to the checkout, "
+                    f"{plan.config.where(key.split('.'))}: `{key}`: {folder} is relative to the checkout, "
                     f"and on a cluster each node works in a folder of its own; say the whole path"
                 )
         self.run = uuid.uuid4().hex[:12]
@@ -120,14 +119,6 @@ class Cluster:
             config = {**self.raw, "rounds": self.plan.config["rounds"]}
             said = {"run": self.run, "head": os.uname().nodename, "config": config}
             write_json(of_share(self.root, share, "work"), {**said, **self.work(share)})
-
-    def check_targets(self, targets: Collection[str]) -> None:
-        """A UserError where somebody asks for single files: what cells are measured by is whole blocks."""
-        if others := set(targets) - {"all", *self.records()}:
-            raise UserError(
-                f"{sorted(others)[0]}: on a cluster whole blocks are measured, each on one node, and reports "
-                f"made of them; ask for no file there, but choose with `studies` and `grid`"
-            )
 
     # What the rule asks for.
 

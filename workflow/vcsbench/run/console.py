@@ -1,200 +1,318 @@
-"""Snakemake's console, taken over: a line that says what the run is at, how far, and how long yet.
+"""The terminal of a run: one line with the present stage, how far it is, and the time left.
 
-On a terminal that line is rewritten; elsewhere it is written anew now and then. What Snakemake says of each
-job goes to its log file only. What it says of failures comes as ever.
+On a terminal the line is rewritten. In a log file a line is written each minute. A failed job has the last
+lines of its log, and all text of programs has its control characters escaped.
 """
 
 from __future__ import annotations
 
-import contextlib
-import copy
-import logging
 import os
+import shutil
+import sys
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from logging import WARNING, LogRecord
+from pathlib import Path
+from typing import IO, Any
 
+from vcsbench import processes, progress, words
+from vcsbench.external import printable
+from vcsbench.measure.lock import Holder, lock_holder
+from vcsbench.processes import last_lines
 from vcsbench.progress import cleared
-from vcsbench.run.course import PREPARING, Course, Job
+from vcsbench.run.leftovers import MARK
+from vcsbench.run.lock import LOCKED
+from vcsbench.wholefile import read_json
 
-# So often it is looked how far what prepares has come.
-LOOK_S = 1.0
-# After so long a line is written again. While cells are timed, nothing of this wakes up more often; and
-# then a log grows ever slower, by a line each hundredth of the time that the measuring has taken.
-AGAIN_S = 8.0
-SHARE = 1 / 100
-# What Snakemake says that is no failure, and is to be seen.
-SAID = (
+LOOK_S, LOOK_TIMED_S = 1.0, 10.0
+LOG_EVERY_S = 60.0
+LINES_OF_LOG = 12
+# The rules that prepare: their stage while they run and after, with the value of their wildcard.
+PREPARING = {
+    "load": ("{stage} {of}", "loaded {of}"),
+    "copies": ("{stage} on {of}", "made the copies on {of}"),
+    "build": ("{stage} {of}", "made the build {of}"),
+    "share": ("measuring share {of} on a node", "measured share {of}"),
+}
+MEASURING, COUNTING, DECIDING = "cell", "calls", "decide"
+MEASURED_FIRST = (*PREPARING, COUNTING, MEASURING, DECIDING)
+# Before so many cell-rounds have ended, no time is estimated; and of a stage of preparation, no earlier
+# than this.
+MIN_SAMPLES = 5
+MIN_STAGE_S, MIN_STAGE_SHARE = 5.0, 0.02
+# Messages of Snakemake that are no warnings and yet belong on the terminal.
+SHOWN = (
     "Nothing to be done",
-    "Complete log",
-    "Terminating",
-    "Will exit",
     "Creating conda env",
     "Downloading and installing",
     "Environment for",
 )
-PLANS = "Building DAG"
-MORE = "Updating checkpoint dependencies"
-# That a command failed is said of its job as well, with its log, and without the command.
-REPEATS = "RuleException:\nCalledProcessError"
+# Snakemake found the folder locked.
+LOCKED_MESSAGE = "Directory cannot be locked"
 
 
-class Console(logging.Handler):
-    """Stands in for Snakemake's `own` handler, through which passes what is to be seen as it is."""
+@dataclass
+class Job:
+    """A running job: its rule, wildcards and log, and when it began."""
 
-    def __init__(self, own: logging.StreamHandler[Any], course: Course) -> None:
-        super().__init__()
-        self._own, self._course = own, course
-        self._live = own.stream.isatty() and os.environ.get("TERM") != "dumb"
-        # What was written last, when, and what the run was at then.
-        self._line, self._at, self._stage = "", time.monotonic(), ""
-        self._changed = threading.Event()
-        self._over = False
-        self._left: Callable[[], Iterable[Any]] = tuple
-        # Whether there may be more of them than were expected.
-        self._grown = False
+    rule: str
+    wildcards: Mapping[str, str]
+    log: str
+    began: float
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """While no other thread writes; whatever happens, the next one may."""
-        self.acquire()
-        try:
-            yield
-        finally:
-            self.release()
+    @property
+    def of(self) -> str:
+        """Return the value of the only wildcard of a job that prepares."""
+        return next(iter(self.wildcards.values()), "")
 
-    def begin(self, left: Callable[[], Iterable[Any]], minutes_s: float | None) -> None:
-        """Jobs (Snakemake's) are about to run: those that are `left`, of which a decision makes more as long
-        as these seconds last; None where nothing is decided."""
-        self._left = left
-        if minutes_s is not None:
-            self._course.ends_at = time.monotonic() + minutes_s
-        self._expect()
 
-    def _expect(self) -> None:
-        with self._alone():
-            self._grown, jobs = False, self._left()
-            cells = self._course.expect([(job.rule.name, job.wildcards_dict) for job in jobs])
-            if cells:
-                self._write(self._course.asked_for(cells))
+class Progress:
+    """The state of a run, from the events of its jobs. Moments are seconds of one clock."""
 
-    def end(self) -> None:
-        """No more is shown of how far the run is."""
-        with self._alone():
-            self._clear()
-            self._over = True
-            self._changed.set()
+    def __init__(self) -> None:
+        self.running: dict[int, Job] = {}
+        self.total: Counter[str] = Counter()
+        self.ended: Counter[str] = Counter()
+        self.failed = 0
+        # While other measurements held the machine's lock.
+        self.waited_s = 0.0
+        self.began: float | None = None
+        self.measured_s: list[float] = []
 
-    def close(self) -> None:
-        """Logging has ended."""
-        self.end()
-        super().close()
+    def expect(self, jobs: Mapping[str, int]) -> None:
+        """Take the numbers of all jobs by rule, and of those that have ended already."""
+        self.total = Counter({rule: number for rule, number in jobs.items() if rule != "total"})
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Take what Snakemake says."""
-        event, now = getattr(record, "event", None), time.monotonic()
-        if event == "job_info":
-            if self._grown:
-                self._expect()
-            log = next(iter(getattr(record, "log", ())), "")
-            job = Job(getattr(record, "rule_name", ""), getattr(record, "wildcards", {}), log, now)
-            self._course.began(getattr(record, "jobid", 0), job)
-        elif event == "job_finished":
-            self._write(self._course.ended(getattr(record, "job_id", 0), False, now))
-        elif event == "job_error":
-            self._write(self._course.ended(getattr(record, "jobid", 0), True, now))
-        said = str(record.msg)
-        self._grown |= said.startswith(MORE)
-        if (record.levelno >= logging.WARNING and not said.startswith(REPEATS)) or said.startswith(
-            SAID
-        ):
-            self._clear()
-            self._own.handle(_shorter(record) if event == "job_error" else record)
-        if said.startswith(PLANS):
-            self._at = now
-            threading.Thread(target=self._look, daemon=True).start()
-        if event in ("job_info", "job_finished", "job_error") or self._live:
+    def start(self, number: int, job: Job) -> None:
+        """Take a job that begins."""
+        self.running[number] = job
+        if job.rule in PREPARING:
+            progress.forget(job.log)
+        if job.rule == MEASURING and self.began is None:
+            self.began = job.began
+
+    def end(self, number: int, failed: bool, now: float) -> str:
+        """Take a job that has ended; returns a sentence about it, or ""."""
+        job = self.running.pop(number, None)
+        if job is None:
+            return ""
+        self.ended[job.rule] += 1
+        took = now - job.began
+        if job.rule == MEASURING:
+            self.failed += failed
+            waited_s = _waited_s(job)
+            self.waited_s += waited_s
+            self.measured_s.append(max(0.0, took - waited_s))
+            if self.left(MEASURING):
+                return ""
+            duration = words.duration(
+                now - (now if self.began is None else self.began) - self.waited_s
+            )
+            return f"measured {cell_rounds(self.ended[MEASURING])}{self._failures()} in {duration}"
+        if job.rule in PREPARING and not failed:
+            return f"{PREPARING[job.rule][1].format(of=job.of)} in {words.duration(took)}"
+        return ""
+
+    def left(self, *rules: str) -> int:
+        """Return how many jobs of some rules have not ended."""
+        return sum(max(0, self.total[rule] - self.ended[rule]) for rule in rules)
+
+    def stage(self) -> str:
+        """Return the present stage as one word."""
+        rules = {job.rule for job in self.running.values()}
+        if preparing := sorted(rules & PREPARING.keys()):
+            return preparing[0]
+        for stage in (DECIDING, COUNTING, MEASURING):
+            if stage in rules or (stage != DECIDING and self.ended[stage] and self.left(stage)):
+                return stage
+        if not self.total:
+            return "plan"
+        return "begin" if self.left(*MEASURED_FIRST) else "report"
+
+    def line(self, now: float) -> str:
+        """Return the present stage, how far it is, and the time left where it is known."""
+        stage = self.stage()
+        if stage in PREPARING:
+            jobs = [job for job in self.running.values() if job.rule in PREPARING]
+            return "; ".join(part for job in jobs for part in _stages(job))
+        if stage == MEASURING:
+            done = f"{self.ended[MEASURING]:,} of {cell_rounds(self.total[MEASURING])}"
+            if holder := other_holder():
+                return f"measuring: {done}; waiting for another measurement: {holder}"
+            return f"measuring: {done}{self._failures()}{_left(self._seconds_left())}"
+        if stage == COUNTING:
+            return f"counting system calls: {self.ended[COUNTING]:,} of {self.total[COUNTING]:,}"
+        if stage == "report":
+            rules = [rule for rule in self.total if rule not in MEASURED_FIRST]
+            total = sum(self.total[rule] for rule in rules)
+            return f"making tables and report: {total - self.left(*rules)} of {total}"
+        return {DECIDING: "allocating more rounds", "plan": "planning"}.get(stage, "preparing")
+
+    def _seconds_left(self) -> float | None:
+        if len(self.measured_s) < MIN_SAMPLES:
+            return None
+        return self.left(MEASURING) * sum(self.measured_s) / len(self.measured_s)
+
+    def _failures(self) -> str:
+        return f" ({self.failed:,} failed)" if self.failed else ""
+
+
+class Console:
+    """Prints the progress of a run on a stream: one line on a terminal, a line each minute elsewhere."""
+
+    def __init__(self, stream: IO[str] | None = None) -> None:
+        self.stream = stream or sys.stderr
+        self.progress = Progress()
+        self._is_terminal = self.stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._line, self._at, self._stage = "", 0.0, ""
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def handle(self, record: LogRecord) -> None:
+        """Print what an event of Snakemake's changes."""
+        event, now = str(getattr(record, "event", None) or ""), time.monotonic()
+        with self._lock:
+            if event == "run_info":
+                self._expect(getattr(record, "stats", {}))
+            elif event == "job_info":
+                log = next(iter(getattr(record, "log", None) or ()), "")
+                rule, wildcards = getattr(record, "rule_name", ""), getattr(record, "wildcards", {})
+                self.progress.start(getattr(record, "jobid", 0), Job(rule, wildcards, log, now))
+            elif event == "job_finished":
+                self._print(self.progress.end(getattr(record, "job_id", 0), False, now))
+            elif event == "job_error":
+                self._print(self.progress.end(getattr(record, "jobid", 0), True, now))
+                self._print(failure(record))
+            elif record.levelno >= WARNING or str(record.msg).startswith(SHOWN):
+                self._print(message(record))
             self._show(now)
 
-    def _look(self) -> None:
-        while not self._over:
-            self._changed.wait(self._pause(time.monotonic()))
-            self._changed.clear()
-            with self._alone():
+    def close(self) -> None:
+        """Remove the line of progress."""
+        with self._lock:
+            self._clear()
+            self._closed.set()
+
+    def _expect(self, jobs: Mapping[str, int]) -> None:
+        before = self.progress.total[MEASURING]
+        self.progress.expect(jobs)
+        if number := self.progress.left(MEASURING):
+            self._print(f"{cell_rounds(number, ' more' if before else '')} to measure")
+
+    def _watch(self) -> None:
+        while not self._closed.wait(self._pause()):
+            with self._lock:
                 self._show(time.monotonic())
 
-    def _pause(self, now: float) -> float:
-        """How long there is nothing to look at."""
-        due = max(0.0, self._at + self._again(now) - now) + 0.05
-        return min(LOOK_S, due) if self._course.stage() in PREPARING else due
-
-    def _again(self, now: float) -> float:
-        measuring = self._course.stage() not in PREPARING
-        return max(AGAIN_S, SHARE * self._course.seconds(now) * measuring)
+    def _pause(self) -> float:
+        """Return the time until the next look. While cells are timed, little wakes up."""
+        if self.progress.stage() in PREPARING:
+            return LOOK_S
+        return LOOK_TIMED_S if self._is_terminal else LOG_EVERY_S
 
     def _show(self, now: float) -> None:
-        """Write what the run is at, if it is another thing than before, or it is time to."""
-        if self._over:
+        if self._closed.is_set():
             return
-        stage, line = self._course.stage(), self._course.line(now)
-        if self._live:
+        stage, line = self.progress.stage(), printable(self.progress.line(now))
+        if self._is_terminal:
             if line != self._line:
-                width = os.get_terminal_size(self._own.stream.fileno()).columns or 80
-                # Whatever else is written begins where this line does.
-                self._put(f"{cleared(self._own.stream)}{line[: width - 1]}\r")
-        elif _is_new(line, self._line) or now - self._at >= self._again(now):
-            self._write(line)
-        else:
-            return
-        self._line, self._at = line, now
-        if stage != self._stage:
-            self._stage = stage
-            self._changed.set()
+                width = shutil.get_terminal_size().columns
+                self._write(f"{cleared(self.stream)}{line[: width - 1]}\r")
+                self._line = line
+        elif now - self._at >= LOG_EVERY_S or (stage != self._stage and stage not in ("plan", "")):
+            self._at, self._stage = now, stage
+            self._write(f"{time.strftime('%H:%M:%S')} {line}\n")
 
-    def _write(self, text: str) -> None:
-        """Write a line that stays."""
+    def _print(self, text: str) -> None:
+        """Print lines that stay."""
         if text:
             self._clear()
-            self._put(f"{text}\n" if self._live else f"{time.strftime('%H:%M:%S')} {text}\n")
+            clock = "" if self._is_terminal else f"{time.strftime('%H:%M:%S')} "
+            self._write(f"{clock}{text}\n")
 
     def _clear(self) -> None:
-        if self._live and self._line:
-            self._put(cleared(self._own.stream))
+        if self._is_terminal and self._line:
+            self._write(cleared(self.stream))
             self._line = ""
 
-    def _put(self, text: str) -> None:
+    def _write(self, text: str) -> None:
         try:
-            self._own.stream.write(text)
-            self._own.stream.flush()
+            self.stream.write(text)
+            self.stream.flush()
         except OSError:
-            self._over = True  # nobody listens any more
+            self._closed.set()  # nobody reads it any more
 
 
-def _is_new(line: str, before: str) -> bool:
-    """Whether a line says how far something else is than the one before."""
-    return ":" in line and line.partition(":")[0] != before.partition(":")[0]
+def failure(record: LogRecord) -> str:
+    """Return the name of a failed job and the last lines of its log."""
+    logs = [str(log) for log in getattr(record, "log", None) or ()]
+    rule = getattr(record, "rule_name", "")
+    of = next(iter(getattr(record, "output", None) or ()), "")
+    head = f"failed: {of or rule}" + (f" (log: {', '.join(logs)})" if logs else "")
+    lines = [line for log in logs for line in last_lines(Path(log), LINES_OF_LOG)]
+    told = [str(getattr(record, "rule_msg", None) or "")]
+    return "\n".join(
+        [printable(head), *(f"    {printable(line)}" for line in [*filter(None, told), *lines])]
+    )
 
 
-def _shorter(record: logging.LogRecord) -> logging.LogRecord:
-    """A failed job without its inputs and its command: they are in the log file, and fill a screen. What a
-    scheduler says of it is kept."""
-    shorter = copy.copy(record)
-    shorter.__dict__.update(msg=getattr(record, "rule_msg", "") or "", input=[], shellcmd="")
-    return shorter
+def message(record: LogRecord) -> str:
+    """Return a message of Snakemake's for the terminal, or "" for one that repeats a failed job."""
+    text = str(record.msg)
+    if LOCKED_MESSAGE in text:
+        with suppress(OSError):
+            Path(LOCKED).touch()
+    repeats = ("RuleException:", "Error in rule", "WorkflowError:\nAt least one job")
+    return "" if text.startswith(repeats) else "\n".join(map(printable, text.splitlines()))
 
 
-def take_over(settings: Any, kind_of: Callable[[str, str], Hashable]) -> Console | None:
-    """Take Snakemake's console over; None where it stays: for a logger plugin, a dry run, and who asks it for
-    more or for less. `settings` are Snakemake's, of what it writes; `kind_of` is Course's."""
-    more = settings.verbose or settings.printshellcmds or settings.debug_dag
-    if more or settings.quiet or settings.dryrun:
-        return None
-    log = logging.getLogger("snakemake.logging")
-    own = next((one for one in log.handlers if one.name == "DefaultStreamHandler"), None)
-    if not isinstance(own, logging.StreamHandler):
-        return None  # a plugin has the console
-    console = Console(own, Course(kind_of))
-    log.removeHandler(own)
-    log.addHandler(console)
-    return console
+def other_holder() -> Holder | None:
+    """Return the holder of the machine's lock if it is not a process of this run."""
+    run = os.environ.get(MARK)
+    holder = lock_holder() if run else None
+    return None if holder and f"{MARK}={run}" in processes.environment(holder.pid) else holder
+
+
+def _waited_s(job: Job) -> float:
+    """Return the seconds for which a finished cell-round waited for other measurements on the machine."""
+    study, cell, number = (job.wildcards.get(key, "") for key in ("study", "cell", "round"))
+    context = read_json(Path("results", "cells", study, cell, f"round{number}.context.json"))
+    return float(context.get("took", {}).get("waited_s") or 0.0)
+
+
+def cell_rounds(number: int, more: str = "") -> str:
+    """Return a number of cell-rounds in words."""
+    return f"{number:,}{more} cell-round{'s' if number != 1 else ''}"
+
+
+def _stages(job: Job) -> Iterable[str]:
+    """Yield a clause for each stage of a job that prepares."""
+    phrase = PREPARING[job.rule][0]
+    stages = progress.read(job.log)
+    # A stage that has counted nothing waits for another.
+    counted = [stage for stage in stages if stage["done"] or stage["total"]] or stages[-1:]
+    for stage in counted:
+        yield f"{phrase.format(stage=stage['name'], of=job.of)}{_extent(stage)}"
+    if not counted:
+        yield phrase.format(stage="preparing", of=job.of)
+
+
+def _extent(stage: Mapping[str, Any]) -> str:
+    done, total, seconds = stage["done"], stage["total"], stage["seconds"]
+    if not stage["unit"] or not (done or total):
+        return f": {words.duration(seconds)} so far"
+    if stage["unit"] == "bytes":
+        extent = words.size(done) + (f" of {words.size(total)}" if total else "")
+    else:
+        extent = f"{done:,}{f' of {total:,}' if total else ''} {stage['unit']}"
+    known = seconds >= MIN_STAGE_S and done >= MIN_STAGE_SHARE * total > 0
+    return f": {extent}{_left(seconds * (total - done) / done if known and done else None)}"
+
+
+def _left(seconds: float | None) -> str:
+    return "" if seconds is None else f", {words.duration(seconds)} left"

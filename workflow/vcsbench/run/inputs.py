@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -50,25 +50,11 @@ def made_tables(study: str, published: bool) -> list[str]:
     return [name for name, table in tables.items() if has_some and table.get("published", True)]
 
 
-def tables_by_rule() -> dict[str, tuple[str, bool]]:
-    """The rules that make tables, by their names: of which study, and whether of its published numbers."""
-    return {
-        f"{'published' if published else 'measured'}_tables_of_{study}": (study, published)
-        for study in studies()
-        for published in (False, True)
-        if made_tables(study, published)
-    }
-
-
-def definitions_of(names: Collection[str], here: Here) -> Callable[[Any], dict[str, Any]]:
-    """The definitions of some of a study's tables, as params: a change of one makes these anew."""
-
-    def definitions(wildcards: Any) -> dict[str, Any]:
-        study = study_file(wildcards.study)
-        tables = values.resolved_tables(study, values.values_of(study, here))
-        return {name: tables[name] for name in names}
-
-    return definitions
+def definitions_of(wildcards: Any, here: Here, published: bool) -> dict[str, Any]:
+    """Return the definitions of the tables of a study's measurements, or of its published numbers."""
+    study = study_file(wildcards.study)
+    tables = values.resolved_tables(study, values.values_of(study, here))
+    return {name: tables[name] for name in made_tables(study.name, published)}
 
 
 def terms_of(wildcards: Any, here: Here, limits: dict[str, float]) -> dict[str, Any]:
@@ -92,17 +78,6 @@ def comparing_tables(wildcards: Any, here: Here, exact: bool) -> dict[str, dict[
     study = study_file(wildcards.study)
     tables = values.resolved_tables(study, values.values_of(study, here))
     return {n: t for n, t in tables.items() if "compare" in t and metric_in(t).exact == exact}
-
-
-def csv_of(study: str, tables: Iterable[str], published: bool = False) -> list[str]:
-    """The CSV files of tables of a study's measurements, or of its published numbers."""
-    folder = "published" if published else "tables"
-    return [f"results/{folder}/{study}/{name}.csv" for name in tables]
-
-
-def markdown_of(study: str, tables: Iterable[str], published: bool = False) -> list[str]:
-    """The same tables for people to read."""
-    return [f"{csv.removesuffix('.csv')}.md" for csv in csv_of(study, tables, published)]
 
 
 def axes_of(wildcards: Any) -> list[str]:
@@ -216,28 +191,18 @@ def published_numbers(wildcards: Any) -> list[str]:
 
 
 def published_tables(study: str) -> list[str]:
-    """The files of all tables that a study's published numbers make."""
-    names = made_tables(study, published=True)
-    return [*csv_of(study, names, published=True), *markdown_of(study, names, published=True)]
+    """Return the folder of the tables of a study's published numbers, if it has some."""
+    return [f"results/published/{study}"] if made_tables(study, published=True) else []
 
 
-def measured_tables(study: str) -> list[str]:
-    """The files of all tables of a study's measurements."""
-    names = made_tables(study, published=False)
-    return [*csv_of(study, names), *markdown_of(study, names)]
-
-
-def advised_tables(wildcards: Any) -> list[str]:
-    """The CSV files of the tables of which advice takes the calls: of what there is a choice of, over all
-    rounds, in the usual metric."""
-    study = study_file(wildcards.study)
-    advised = (
+def advised_tables(study: Study) -> list[str]:
+    """Return the names of the tables whose calls advice takes: of choices, in the usual metric."""
+    return [
         name
         for name, table in study.tables.items()
         if (compare := table.get("compare")) and compare["axis"] not in study.scenario_axes
         if name_in(table) == DEFAULT and not {"by", "reduce"} & table.keys()
-    )
-    return csv_of(study.name, advised)
+    ]
 
 
 def if_measured(path: str, measured: Collection[str]) -> Callable[[Any], list[str]]:

@@ -18,7 +18,7 @@ NODES = "nodes"
 # What share.py does instead of measuring.
 CLEAN = "--clean"
 # What a checkout of a node's has of its own.
-OWN = ("results", "reports", ".snakemake", NODES)
+OWN = ("results", "reports", ".snakemake", ".vcsbench", NODES)
 
 
 def of_share(root: Path, share: int, what: str) -> Path:

@@ -23,6 +23,7 @@ from vcsbench.config.study import load_study
 from vcsbench.contained import ArchiveError, ContainedFolder, split_name
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular
+from vcsbench.modules import PACKAGE
 from vcsbench.report.citation import SHORT
 from vcsbench.report.index import build_index, read_entries
 from vcsbench.report.page import build_page
@@ -36,7 +37,6 @@ from vcsbench.run.bundlecheck import (
     one_line,
     stored_name,
 )
-from vcsbench.run.dependencies import ROOT
 from vcsbench.run.provenance import provenance
 from vcsbench.sources.tree import tarstream
 from vcsbench.wholefile import read_json, write_whole
@@ -220,13 +220,13 @@ def main(arguments: Sequence[str]) -> int:
     archive, name, *_ = [*arguments, "", ""]
     try:
         if not archive:
-            raise UserError("say which bundle: make open BUNDLE=january.tar.gz")
+            raise UserError("say which bundle: make import BUNDLE=january.tar.gz")
         parent = Path.cwd() / FOLDER
         is_new = not parent.exists()
         folder, manifest = unpack(Path(archive), name, Path.cwd())
         try:
             made = make_again(folder, manifest)
-            lines = said(folder, manifest, provenance(ROOT, {}))
+            lines = said(folder, manifest, provenance(PACKAGE.parent.parent, {}))
         except BaseException:
             shutil.rmtree(folder)
             if is_new:

@@ -44,7 +44,7 @@ def end_with_workflow() -> None:
     """From now on this process, and all that it started, ends when one of the processes does that wanted
     its work. It gets a SIGTERM first."""
     fds = []
-    for pid in processes.wanting(WATCHED):
+    for pid in processes.ancestors(WATCHED):
         try:
             fds.append(os.pidfd_open(pid))
         except ProcessLookupError:

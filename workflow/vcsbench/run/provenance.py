@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -19,15 +20,19 @@ from vcsbench import __version__
 from vcsbench.urls import without_password
 
 # The command of the run that is at work, or was last.
-COMMAND = ".snakemake/vcsbench.command"
+COMMAND = ".vcsbench/command"
+# In the environment of Snakemake: the command that the user typed.
+VARIABLE = "VCSBENCH_COMMAND"
 # What makes another vcsbench of a work tree where it differs from the commit.
 PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
 
 
 def note_command(root: Path, arguments: Sequence[str]) -> None:
-    """Keep the arguments that Snakemake was started with, for the jobs that say by which command they run."""
-    with suppress(OSError):  # without it the command is not said
-        command = without_password(shlex.join(["snakemake", *arguments]))
+    """Keep the command of the run for its provenance: the user's, or Snakemake with these arguments."""
+    command = os.environ.get(VARIABLE) or shlex.join(["snakemake", *arguments])
+    command = without_password(command)
+    with suppress(OSError):  # The provenance then has no command.
+        (root / COMMAND).parent.mkdir(exist_ok=True)
         (root / COMMAND).write_text(command, encoding="utf-8")
 
 

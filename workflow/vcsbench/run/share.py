@@ -18,8 +18,7 @@ from vcsbench import processes, words
 from vcsbench.errors import UserError
 from vcsbench.measure.context import host
 from vcsbench.run import byhand
-from vcsbench.run.house import BLOCKS, House
-from vcsbench.run.lock import MARK
+from vcsbench.run.leftovers import MARK
 from vcsbench.run.nodes import (
     CLEAN,
     FOLDER,
@@ -31,7 +30,7 @@ from vcsbench.run.nodes import (
     of_share,
 )
 from vcsbench.run.orphans import end_when_told
-from vcsbench.run.partial import VARIABLE
+from vcsbench.run.project import BLOCKS, Project
 from vcsbench.wholefile import read_json, write_json
 
 # What all nodes of a class agree on, and how it is said.
@@ -43,9 +42,9 @@ FACTS = {
     "os": "system",
 }
 CLASS = f"{FOLDER}/class.json"
-CONFIG = ".snakemake/share.json"
+CONFIG = ".vcsbench/share.json"
 # Of a workflow that this one is a part of.
-NOT_PASSED_ON = (MARK, VARIABLE, "SNAKEMAKE_PROFILE")
+NOT_PASSED_ON = (MARK, "SNAKEMAKE_PROFILE")
 NAMED = 5
 
 
@@ -80,7 +79,7 @@ def clean(folder: Path) -> int:
     """Remove what lies on a node for its folder, there; says what. Returns the exit code."""
     try:
         said = read_json(folder / CONFIG)
-        print("\n".join(byhand.clean(House(said, folder, [folder / CONFIG]))) if said else "")
+        print("\n".join(byhand.clean(Project(said, folder, [folder / CONFIG]))) if said else "")
     except UserError as error:
         print(error, file=sys.stderr)
         return 1
@@ -98,10 +97,10 @@ def _settle(root: Path, share: int, node: str, work: Mapping[str, Any], pin: Pin
             f"to itself: `cluster.cores: {there}`"
         )
     folder = make_folder(root, share, node)
-    (folder / ".snakemake").mkdir(exist_ok=True)
+    (folder / CONFIG).parent.mkdir(exist_ok=True)
     write_json(folder / CONFIG, work["config"])
-    house = House(work["config"], folder, [folder / "config" / "config.yaml", folder / CONFIG])
-    if why := _why_other(root, node, work, house):
+    project = Project(work["config"], folder, [folder / "config" / "config.yaml", folder / CONFIG])
+    if why := _why_other(root, node, work, project):
         pin.refuse(node, why)
         raise UserError(f"{node}: is refused: {why}")
     found = collect(root, share, work)
@@ -109,7 +108,7 @@ def _settle(root: Path, share: int, node: str, work: Mapping[str, Any], pin: Pin
     return folder
 
 
-def _why_other(root: Path, node: str, work: Mapping[str, Any], house: House) -> str:
+def _why_other(root: Path, node: str, work: Mapping[str, Any], project: Project) -> str:
     """Why a node is not one of the class that the run is measured on; "" if it is. The first node that
     measures says what the class is."""
     about = host()
@@ -120,7 +119,7 @@ def _why_other(root: Path, node: str, work: Mapping[str, Any], house: House) -> 
         "kernel": about["kernel"],
         "os": about["os"],
     }
-    plan = house.plan
+    plan = project.plan
     for name, digest in work["digests"].items():
         study, _, path = name.partition("/")
         if plan.digest(study, path) != digest:

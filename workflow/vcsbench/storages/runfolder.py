@@ -22,20 +22,6 @@ def run_folder(root: str | Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def standby_folder(root: str | Path) -> Path:
-    """The folder of the process that stands by to measure while this Snakemake runs: its name is that of a
-    measurement which is this process's (remove_abandoned). Another container that shares the folder for
-    temporary files has its own."""
-    processes = os.stat("/proc/self/ns/pid").st_ino
-    name = f"{_prefix(root)}{os.getpid()}-standby.{processes}"
-    return Path(tempfile.gettempdir(), name)
-
-
-def snakemake_of(folder: Path) -> int:
-    """The pid of the Snakemake whose such a folder is."""
-    return int(folder.name.split("-")[-2])
-
-
 def remove_abandoned(root: str | Path, places: Iterable[Place]) -> list[Path]:
     """Remove what measurements of a checkout have left that were killed: their folders, and what their
     commands wrote on the places. Returns what was removed."""

@@ -1,11 +1,13 @@
-"""Where the parts of vcsbench are put together: what the Snakefile and the commands by hand work with."""
+"""A configured checkout, which the rules and the command-line tool work with."""
 
 from __future__ import annotations
 
 import os
-import time
+import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from contextlib import suppress
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,19 @@ from vcsbench.config.configuration import Config, load_config
 from vcsbench.config.renamed import WORK
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
+from vcsbench.evidence import judgement
 from vcsbench.machine import Machine
 from vcsbench.measure import work
 from vcsbench.measure.steps import STEPS
 from vcsbench.modules import KINDS, is_kind
+from vcsbench.plan.passes import ALL
 from vcsbench.plan.plan import Plan
-from vcsbench.run import lock as running
+from vcsbench.run.cluster import Cluster
+from vcsbench.run.expectations import Expectations
+from vcsbench.run.leftovers import remove_leftovers
+from vcsbench.run.lock import FAILED, OPTIONS, say
+from vcsbench.run.provenance import note_command
+from vcsbench.run.sampling import SamplingState
 from vcsbench.sources.empty import EMPTY
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import variant_of
@@ -35,10 +44,25 @@ from vcsbench.urls import split_credentials
 BLOCKS = "VCSBENCH_BLOCKS"
 # The folder of the user's own repository that is exported.
 TREE = "VCSBENCH_TREE"
+# What a run makes of each study, apart from its raw data.
+OF_STUDY = (
+    "results/grid/{study}.csv",
+    "results/measurements/{study}.csv",
+    "results/failures/{study}.csv",
+    "results/provenance/{study}.json",
+    "results/tables/{study}",
+    "results/noise/{study}.csv",
+    "results/findings/{study}.csv",
+    "results/expectations/{study}.csv",
+    "results/advice/{study}.json",
+    "results/budget/{study}.json",
+    "results/page/{study}.json",
+    "reports/{study}.html",
+)
 
 
-class House:
-    """The configuration, what it and this machine offer, the plan, and the shelf of prepared repositories."""
+class Project:
+    """A configured checkout: its plan, its prepared repositories, and the state of its sampling."""
 
     def __init__(
         self,
@@ -46,86 +70,130 @@ class House:
         root: Path,
         files: Sequence[Path],
         deployed: bool = False,
-        elsewhere: bool = False,
+        is_cluster: bool = False,
     ) -> None:
-        """Read and check the merged configuration `raw`, which was read from `files`. `deployed` says whether
-        Snakemake deploys the programs, `elsewhere` whether its jobs run on other machines than this one. A
-        UserError names the file and the key."""
-        self.began = time.time()
-        self.elsewhere = elsewhere
-        self.here = open_here(raw, root, files, deployed, elsewhere)
+        """Read and check the merged configuration `raw`, which was read from `files`.
+
+        `deployed`: Snakemake deploys the programs. `is_cluster`: the nodes of a cluster measure. Raises a
+        UserError that names the file and the key.
+        """
+        self.root, self.raw, self.is_cluster = root, raw, is_cluster
+        self.here = open_here(raw, root, files, deployed, is_cluster)
         self.config = self.here.config
-        if elsewhere and raw.get("rounds") is None:
-            running.say(
-                f"`minutes` are one machine's, and jobs run elsewhere here: each cell is measured in "
-                f"{self.config['rounds']} rounds; `rounds` says another number (--config rounds=10)"
+        if is_cluster and raw.get("rounds") is None:
+            say(
+                f"`minutes` belong to one machine. On a cluster each cell is measured in "
+                f"{self.config['rounds']} rounds; `rounds` sets another number (--config rounds=10)."
             )
-        # A node that is lost has whole blocks to leave, if it does one after another.
+        # A node that is lost leaves whole blocks, if it measures one after another.
         self.plan = Plan(self.here, by_block=BLOCKS in os.environ)
         self.shelf = _shelf(self.plan)
         for name in self.shelf.all_repositories():
             self.here.sources[name].check()
 
+    @cached_property
+    def sampling(self) -> SamplingState:
+        """Return which rounds are decided."""
+        return SamplingState(self.plan)
+
+    @cached_property
+    def expectations(self) -> Expectations:
+        """Return the user's expectations and saved baselines."""
+        return Expectations(self.here)
+
+    @cached_property
+    def cluster(self) -> Cluster | None:
+        """Return the shares of the nodes, if a cluster measures."""
+        return Cluster(self.plan, self.raw) if self.is_cluster else None
+
     @property
     def environments(self) -> dict[str, str]:
-        """The conda environments of all builds: the name of each, and its file."""
+        """Return the conda environments of all builds: the name of each, and its file."""
         builds = self.here.builds.values()
         return {name: file for build in builds for name, file in build.environments.items()}
 
-    def inputs_of(self, wildcards: Any, ancient: Callable[[list[str]], list[str]]) -> list[str]:
-        """What a cell-round is made from. The records of what was prepared are `ancient` (Snakemake's) where
-        there is a fresh result, those of conda environments never."""
-        study, cell = wildcards.study, wildcards.cell
-        fresh = self.plan.is_fresh(f"results/cells/{study}/{cell}/round{wildcards.round}.json")
-        records = self.records(study, cell)
-        return [
-            *(ancient(records) if fresh else records),
-            *self.plan.environment_records(study, cell),
-        ]
+    def is_up_to_date(self, study: str, cell: str, number: str) -> bool:
+        """Return True if a cell-round has a result that was measured with the present recipe."""
+        return self.plan.is_fresh(f"results/cells/{study}/{cell}/round{number}.json")
 
-    @cache  # noqa: B019 - there is one of it; asked for each round
+    def task(self, study: str, cell: str, number: int) -> str:
+        """Return the arguments of the process that measures a cell-round, quoted for a shell."""
+        return shlex.join(
+            (
+                self.plan.recipe_json(study, cell),
+                str(number),
+                str(self.plan.position_of(study, cell, number)),
+                str(self.config["seed"]),
+                judgement.pack(self.config["thresholds"]),
+            )
+        )
+
+    def results(self, decide: Callable[..., Any]) -> list[str]:
+        """Return all files that a run makes for its studies, the raw data first.
+
+        `decide` is the function `get` of the checkpoint.
+        """
+        found: list[str] = []
+        for study in self.config.studies:
+            found += self.raw_data(study, decide)
+            found += [file.format(study=study) for file in OF_STUDY]
+        return found
+
+    def raw_data(self, study: str, decide: Callable[..., Any]) -> list[str]:
+        """Return the exports and contexts of a study, its last decision and its counts of system calls."""
+        exports = [] if self.is_cluster else self.sampling.exports(study, decide)
+        contexts = [f"{export.removesuffix('.json')}.context.json" for export in exports]
+        return [*exports, *contexts, *self.sampling.last(study), *self.sampling.calls(study)]
+
+    @cache  # noqa: B019 - one instance; called for each round
     def records(self, study: str, path: str) -> list[str]:
-        """The records of what was prepared for a cell: they are there when it is."""
+        """Return the records of the repositories and trees that are prepared for a cell."""
         parts = self.plan.parts(self.plan.cell(study, path))
         kinds = dict.fromkeys(filter(None, (parts["input"], parts["output"])))
         return [record for kind in kinds for record in subjects.subject_of(kind).records(parts)]
 
-    @cache  # noqa: B019 - there is one of it
+    @cache  # noqa: B019 - one instance
     def prepared(self, study: str) -> list[str]:
-        """The records of all that is done before anything of a study is timed, which say how long it took."""
+        """Return the records of all preparation of a study. They contain how long it took."""
         cells = self.plan.measured(study)
         repos = {self.plan.parts(cell).get("repository", {}).get("name") for cell in cells}
         names = [name for name in self.shelf.all_repositories() if name in repos]
-        loaded = [self.shelf.load_record(name).relative_to(self.config.root) for name in names]
+        loaded = [self.shelf.load_record(name).relative_to(self.root) for name in names]
         records = {record: None for cell in cells for record in self.records(study, cell.path)}
         made = dict.fromkeys([*map(str, loaded), *records])
         return [*made, *self.plan.calls_of(study).values()]
 
-    def only_copies_were_made(self) -> bool:
-        """Whether this run has made copies and measured nothing."""
-        results = self.config.root / "results"
-        made = [path.stat().st_mtime for path in (results / "repositories").glob("*.json")]
-        if max(made, default=0.0) < self.began:
-            return False
-        exports = (
-            self.config.root / e for cell in self.plan.cells for e in self.plan.exports_of(cell)
-        )
-        return not any(path.exists() and path.stat().st_mtime >= self.began for path in exports)
-
-    def is_measured(self, storage: str) -> bool:
-        """Whether all cell-rounds on a storage have a result, measured as their recipe says now."""
-        return all(
-            self.plan.is_fresh(export)
-            for cell in self.plan.cells
-            if self.plan.parts(cell)["storage"]["shelf"] == storage
-            for export in self.plan.exports_of(cell)
-        )
-
     def places(self) -> list[Place]:
-        """vcsbench's folders on all storages and file systems, and in the scratch folder."""
+        """Return vcsbench's folders on all storages and file systems, and in the scratch folder."""
         folders = [*self.config["storages"].values(), self.config["scratch"]]
         folders += mounted_folders(self.config)
-        return [Place(folder, self.config.root) for folder in dict.fromkeys(folders)]
+        return [Place(folder, self.root) for folder in dict.fromkeys(folders)]
+
+    def begin(self) -> None:
+        """Prepare a run before its first job: remove leftovers, and write the shares of nodes."""
+        remove_leftovers(self.root, self.places())
+        if self.config["measure"] == ALL:
+            note_command(self.root, sys.argv[1:])
+        if self.cluster:
+            self.cluster.write()
+
+    def end(self, failed: bool = False) -> None:
+        """Collect the results of nodes, also of those whose job failed; record that jobs failed."""
+        if failed:
+            with suppress(OSError):
+                (self.root / FAILED).touch()
+        if self.cluster:
+            self.cluster.collect()
+
+
+def open_project(
+    raw: Mapping[str, Any], root: Path, files: Sequence[str | Path], deployed: bool
+) -> Project:
+    """Open the project of a Snakemake run, from its configuration and its files, the last one first."""
+    paths = [Path(file) for file in reversed(files) if Path(file).resolve() != root / OPTIONS]
+    # On a node, its share is measured as on a workstation.
+    is_cluster = raw.get("cluster") is not None and BLOCKS not in os.environ
+    return Project(raw, root, paths, deployed, is_cluster)
 
 
 def open_here(

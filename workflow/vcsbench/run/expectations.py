@@ -79,11 +79,6 @@ class Expectations:
         """The file of what the study was over the saved baselines, if there are some."""
         return [f"results/history/{study}.json"] if self.saved(study) else []
 
-    def baseline_tables(self, study: str) -> list[str]:
-        """The files of their tables."""
-        stems = [f"results/tables/{study}/{name}-vs-now" for name in self.baselines(study)]
-        return [f"{stem}.{end}" for stem in stems for end in ("csv", "md", "json")]
-
     def _values(self, study: str) -> dict[str, list[str] | None]:
         """Each axis with its values; a repository may have any name."""
         known = study_file(study)

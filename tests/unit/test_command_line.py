@@ -1,0 +1,346 @@
+"""The command-line tool between the user and Snakemake: values byte for byte, locks, leftovers, exit
+codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from fakes import Fakes
+from vcsbench.run import lock
+
+ROOT = Path(__file__).parents[2]
+# Stands for Snakemake: it records its arguments and the options that the run has for it. With `work` it
+# starts a job that outlives it, and waits for it; with `fail` its jobs fail, and with `refuse` it starts
+# none.
+SNAKEMAKE = """#!{python}
+import json, os, pathlib, subprocess, sys
+words = sys.argv[1:]
+options = pathlib.Path(".vcsbench/options.json")
+read = json.loads(options.read_bytes()) if str(options) in words else {{}}
+with open({record!r}, "a") as record:
+    print(json.dumps([words, read]), file=record)
+locked = pathlib.Path("snakemakes-lock")
+if "--unlock" in words:
+    locked.unlink()
+    sys.exit(0)
+if locked.exists():
+    pathlib.Path(".vcsbench/locked").touch()
+    sys.exit(1)
+if "work" in words:
+    job = subprocess.Popen(["sleep", "60"])
+    print(job.pid, file=open("job", "w"))
+    os.rename("job", "job.pid")
+    job.wait()
+if "fail" in words:
+    pathlib.Path(".vcsbench/failed").touch()
+sys.exit(3 if {{"fail", "refuse"}} & {{*words}} else 0)
+"""
+
+
+class Checkout:
+    """A checkout with a Snakemake that only records its calls."""
+
+    def __init__(self, folder: Path) -> None:
+        self.fakes = Fakes(folder / "machine")
+        self.fakes.add("python", f'exec {sys.executable} "$@"', silent=True)
+        self.folder = folder / "check out"
+        (self.folder / "workflow").mkdir(parents=True)
+        shutil.copytree(ROOT / "envs", self.folder / "envs")
+        (self.folder / "envs/setup.sh").write_text("#!/bin/bash\n")
+        shutil.copytree(ROOT / "workflow/vcsbench", self.folder / "workflow/vcsbench")
+        for file in ("Makefile", "vcsbench"):
+            shutil.copy2(ROOT / file, self.folder)
+        self.snakemake = self.fakes.bin / "snakemake"
+        text = SNAKEMAKE.format(python=sys.executable, record=str(self.fakes.record))
+        self.snakemake.write_text(text)
+        self.snakemake.chmod(0o755)
+        self.started: list[subprocess.Popen[str]] = []
+
+    def run(self, *arguments: str) -> CompletedProcess[str]:
+        return self.fakes.run(self.folder / "vcsbench", "run", *arguments)
+
+    def make(self, *arguments: str) -> CompletedProcess[str]:
+        return self.fakes.run("make", "--no-print-directory", "-C", self.folder, *arguments)
+
+    def calls(self) -> list[tuple[list[str], dict[str, Any]]]:
+        """Return the arguments and the options of each call of Snakemake."""
+        return [(words, options) for words, options in map(json.loads, self.fakes.calls())]
+
+    def start(self, *arguments: str) -> tuple[subprocess.Popen[str], int]:
+        """Start a run that works, and wait for its job. Return the process and the job's number."""
+        process = subprocess.Popen(
+            [self.folder / "vcsbench", "run", *arguments],
+            cwd=self.folder,
+            env={"PATH": str(self.fakes.bin), "HOME": os.devnull},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.started.append(process)
+        job = self.folder / "job.pid"
+        wait_for(job.exists)
+        return process, int(job.read_text())
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "nothing happened for 20 s"
+        time.sleep(0.01)
+
+
+def is_alive(process: int) -> bool:
+    status = Path(f"/proc/{process}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Iterator[Checkout]:
+    checkout = Checkout(tmp_path)
+    yield checkout
+    for process in checkout.started:
+        process.kill()
+        process.wait()
+    job = checkout.folder / "job.pid"
+    if job.exists() and is_alive(int(job.read_text())):
+        os.kill(int(job.read_text()), signal.SIGKILL)
+
+
+PATHS = (
+    "/srv/re pos",
+    "/it's",
+    '/a"b: #c',
+    "/$HOME/$$x",
+    "/`id`",
+    "/$(touch x)",
+    "/srv/project #2",
+    "/a\nb",
+    "/end ",
+    "/1e3",
+    "/a{b}[c]%2F@é=",
+)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_report_repository_reaches_snakemake_byte_for_byte(checkout: Checkout, path: str) -> None:
+    done = checkout.make("report", f"REPO={path}")
+
+    assert done.returncode == 0, done.stderr
+    ((words, options),) = checkout.calls()
+    assert options == {"repository": path}
+    assert words[-4:] == ["--configfile", ".vcsbench/options.json", "--logger", "vcsbench"]
+
+
+@pytest.mark.parametrize("name", ["1e3", "-x", "it's", "null", "a b"])
+def test_report_relative_repository_is_absolute(checkout: Checkout, name: str) -> None:
+    checkout.make("report", f"REPO={name}")
+
+    ((_, options),) = checkout.calls()
+    assert options == {"repository": str(checkout.folder / name)}
+
+
+def test_run_flags_reach_snakemake_as_options(checkout: Checkout) -> None:
+    checkout.run(
+        "--repository=svn://host/a b", "--tree=it's", "--study=one,two", "--minutes", "7.5"
+    )
+
+    ((_, options),) = checkout.calls()
+    assert options == {
+        "repository": "svn://host/a b",
+        "tree": "it's",
+        "studies": ["one", "two"],
+        "minutes": 7.5,
+        "rounds": None,
+    }
+
+
+def test_report_arguments_reach_snakemake_in_order(checkout: Checkout) -> None:
+    arguments = "ARGS=--config rounds=2 --forcerun cell --configfile a.yaml -- all"
+    checkout.make("report", "CORES=1", "REPO=/r", arguments)
+
+    ((words, _),) = checkout.calls()
+    assert words == [
+        *("--cores", "1", "--config", "rounds=2", "--forcerun", "cell", "all"),
+        *("--configfile", str(checkout.folder / "a.yaml"), ".vcsbench/options.json"),
+        *("--logger", "vcsbench"),
+    ]
+
+
+@pytest.mark.parametrize("minutes", ["ten", "-3", "0", "0.0", "08", "5m", "1e3", "1 2", "nan"])
+def test_report_minutes_are_no_number_is_refused(checkout: Checkout, minutes: str) -> None:
+    done = checkout.make("report", f"MINUTES={minutes}")
+
+    assert done.returncode == 2 and not checkout.calls()
+    assert done.stderr.startswith(f"--minutes: {minutes!r}")
+
+
+def test_plan_unknown_argument_is_refused(checkout: Checkout) -> None:
+    done = checkout.fakes.run(checkout.folder / "vcsbench", "plan", "--minuts=3")
+
+    assert done.returncode == 2 and "--minuts=3" in done.stderr
+
+
+def test_run_second_one_is_refused(checkout: Checkout) -> None:
+    checkout.start("work")
+    checkout.calls()
+
+    done = checkout.run("--cores", "1")
+
+    assert (done.returncode, checkout.calls()) == (1, [])
+    assert "another run is at work here" in done.stderr
+
+
+def test_run_after_kill_ends_leftovers_and_unlocks(checkout: Checkout) -> None:
+    process, job = checkout.start("work")
+    checkout.calls()
+    process.kill()
+    process.wait()
+    assert is_alive(job)
+    (checkout.folder / "snakemakes-lock").touch()
+
+    done = checkout.run("--cores", "1")
+
+    assert done.returncode == 0, done.stderr
+    assert not is_alive(job)
+    assert [words[0] for words, _ in checkout.calls()] == ["--cores", "--unlock", "--cores"]
+    # The next run finds no lock.
+    checkout.run("--cores", "1")
+    assert [words[0] for words, _ in checkout.calls()] == ["--cores"]
+
+
+@pytest.mark.parametrize("host", [socket.gethostname(), "elsewhere"])
+def test_lock_of_another_host_is_this_hosts_on_local_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    (tmp_path / lock.STATE).parent.mkdir()
+    (tmp_path / lock.STATE).write_text(json.dumps({"host": host}))
+    assert lock.is_of_this_host(tmp_path)
+    # No file system is local: as if the checkout were on NFS.
+    monkeypatch.setattr(lock, "LOCAL", ())
+    assert lock.is_of_this_host(tmp_path) is (host != "elsewhere")
+
+
+def test_run_leaves_processes_of_other_checkouts(checkout: Checkout, tmp_path: Path) -> None:
+    other = Checkout(tmp_path / "other")
+    process, job = other.start("work")
+    process.kill()
+    process.wait()
+
+    assert checkout.run("--cores", "1").returncode == 0
+
+    assert is_alive(job)
+    os.kill(job, signal.SIGKILL)
+
+
+def test_run_snakemake_started_by_hand_is_refused(checkout: Checkout) -> None:
+    by_hand = subprocess.Popen([checkout.snakemake, "work"], cwd=checkout.folder)
+    try:
+        wait_for((checkout.folder / "job.pid").exists)
+        checkout.calls()
+        done = checkout.run("--cores", "1")
+    finally:
+        by_hand.kill()
+        by_hand.wait()
+
+    assert (done.returncode, checkout.calls()) == (1, [])
+    assert f"process {by_hand.pid}" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_run_signal_ends_all_within_seconds(checkout: Checkout, number: signal.Signals) -> None:
+    process, job = checkout.start("work")
+    began = time.monotonic()
+    process.send_signal(number)
+
+    assert process.wait(10) == 128 + number
+    assert time.monotonic() - began < 8
+    assert not is_alive(job)
+
+
+@pytest.mark.parametrize("argument", ["-n", "--dry-run", "--lint"])
+def test_run_only_looks_takes_no_lock(checkout: Checkout, argument: str) -> None:
+    checkout.start("work")
+    checkout.calls()
+
+    assert checkout.run(argument).returncode == 0
+    assert len(checkout.calls()) == 1
+
+
+def test_run_failed_jobs_makes_report_of_results(checkout: Checkout) -> None:
+    results = checkout.folder / "results/cells/s/log"
+    results.mkdir(parents=True)
+    (results / "round1.context.json").touch()
+
+    done = checkout.run("fail")
+
+    assert done.returncode == 3
+    measured = [options.get("measure") for _, options in checkout.calls()]
+    assert measured == [None, "unfailed", "nothing"]
+
+
+@pytest.mark.parametrize("outcome", ["fail", "refuse"])
+def test_run_without_results_calls_snakemake_once(checkout: Checkout, outcome: str) -> None:
+    assert checkout.run(outcome).returncode == 3
+    assert len(checkout.calls()) == 1
+
+
+def test_run_report_only_measures_nothing(checkout: Checkout) -> None:
+    checkout.run("--report-only")
+
+    ((_, options),) = checkout.calls()
+    assert options == {"measure": "nothing"}
+
+
+def test_report_prints_path_of_its_page(checkout: Checkout) -> None:
+    reports = checkout.folder / "reports"
+    reports.mkdir()
+    assert checkout.make("report").stdout == ""
+    for name in ("fsfs-san-2014", "index"):
+        (reports / f"{name}.html").touch()
+
+    well = checkout.make("report")
+    failed = checkout.make("report", "ARGS=refuse")
+
+    assert well.stdout.endswith(f"Report: {reports}/fsfs-san-2014.html\n")
+    assert failed.returncode == 2
+    assert f"earlier run: {reports}/fsfs-san-2014.html\n" in failed.stdout
+    (reports / "server-prototype-2010.html").touch()
+    assert checkout.make("report").stdout.endswith(f"Report: {reports}/index.html\n")
+
+
+def test_show_cell_is_one_argument(checkout: Checkout) -> None:
+    checkout.fakes.add("python", 'printf "%s|" "$PYTHONPATH" "$@"', silent=True)
+
+    done = checkout.make("show", "CELL=log/http/my repo's/f6")
+
+    ours = checkout.folder / "workflow"
+    assert done.stdout == f"{ours}|-m|vcsbench|show|--|log/http/my repo's/f6|"
+
+
+def test_vcsbench_exit_code_is_its_own(checkout: Checkout) -> None:
+    checkout.fakes.add("python", "exit 1")
+
+    assert checkout.fakes.run(checkout.folder / "vcsbench", "doctor").returncode == 1
+    assert checkout.make("doctor").returncode == 2
+
+
+def test_vcsbench_not_set_up_names_the_remedy(checkout: Checkout) -> None:
+    checkout.snakemake.unlink()
+
+    done = checkout.fakes.run(checkout.folder / "vcsbench", "plan")
+
+    assert done.returncode == 2
+    assert "make setup" in done.stderr + done.stdout

@@ -1,0 +1,90 @@
+"""A saved run of real exports and contexts: the same measurements and tables, to the last digit.
+
+A change of method, a renamed column or flag changes them on purpose.
+`python tests/unit/test_saved_run.py` then writes the expected files again.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests" / "unit")]
+
+from study_grid import study_grid  # noqa: E402
+
+from vcsbench.compare.decisions import Limits  # noqa: E402
+from vcsbench.compare.scatter import of_runs  # noqa: E402
+from vcsbench.compare.tables import make_tables  # noqa: E402
+from vcsbench.evidence.measurements import (  # noqa: E402
+    collect,
+    measurements,
+    read_grid,
+    read_measurements,
+)
+from vcsbench.run import inputs  # noqa: E402
+
+STUDY = "fsfs-san-2014"
+SAVED = Path(__file__).parent / "data" / "saved-run.tar.xz"
+EXPECTED = Path(__file__).parent / "data" / "saved-run-expected"
+# Two rounds of 48 cells, and a part of the third.
+ROUNDS, EXPORTS = 3, 118
+
+
+def computed(folder: Path) -> dict[str, str]:
+    """Return the measurements and tables of the saved run as text, by the name of their file."""
+    with tarfile.open(SAVED) as archive:
+        archive.extractall(folder, filter="data")
+    here, _ = study_grid(STUDY)
+    wildcards = SimpleNamespace(study=STUDY)
+    axes, grid = read_grid(folder / "grid" / f"{STUDY}.csv")
+    exports = [path for path in folder.rglob("round*.json") if "context" not in path.name]
+    assert len(exports) == EXPORTS
+    collected = collect(axes, grid, ROUNDS, exports, folder / "logs", here.config["thresholds"])
+    text = measurements(collected).to_csv(index=False)
+    frame = read_measurements(io.StringIO(text))
+    study = inputs.study_file(STUDY)
+    tables = make_tables(
+        frame,
+        inputs.definitions_of(wildcards, here, False),
+        inputs.order_of(wildcards, here),
+        study.block,
+        Limits(**here.config.limits),
+        of_runs(frame, study.block),
+    )
+    found = {name: table.to_csv(index=False) for name, table in tables.items() if len(table)}
+    return {"measurements": text, **found}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return computed(tmp_path_factory.mktemp("saved"))
+
+
+NAMES = sorted(path.name.removesuffix(".csv") for path in EXPECTED.glob("*.csv"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_saved_run_gives_the_same_file(files: dict[str, str], name: str) -> None:
+    assert files[name] == (EXPECTED / f"{name}.csv").read_text()
+
+
+def test_saved_run_gives_no_other_tables(files: dict[str, str]) -> None:
+    assert sorted(files) == NAMES
+    assert len(NAMES) > 5
+
+
+if __name__ == "__main__":
+    shutil.rmtree(EXPECTED, ignore_errors=True)
+    EXPECTED.mkdir()
+    with tempfile.TemporaryDirectory() as made:
+        for name, text in computed(Path(made)).items():
+            (EXPECTED / f"{name}.csv").write_text(text)

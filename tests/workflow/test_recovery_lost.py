@@ -1,0 +1,179 @@
+"""Results, records or copies are removed or damaged: the next run makes them again, and only them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from project import Project, needs
+
+pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine")
+
+STUDY = "fsfs-san-2014"
+PART = {
+    "command": "log",
+    "ra": "svn",
+    "format": ["f6", "f7"],
+    "packing": "nopack",
+    "config": "slow",
+    "cache": "hot-os",
+}
+RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
+CELL = "log/svn/ruby/f7/nopack/slow/hot-os/round1"
+EXPORT = f"results/cells/{STUDY}/{CELL}.json"
+CONTEXT = EXPORT.replace(".json", ".context.json")
+WRITTEN = ("results", "reports", ".snakemake")
+# Files and folders of each kind, with the number of cell-rounds that their removal measures again.
+KINDS = {
+    "grid": (f"results/grid/{STUDY}.csv", 0),
+    "load record": ("results/loaded/ruby.json", 0),
+    "copies record": ("results/repositories/disk.json", 0),
+    "export": (EXPORT, 1),
+    "context": (CONTEXT, 1),
+    "cell": (f"results/cells/{STUDY}/log/svn/ruby/f6", 2),
+    "measurements": (f"results/measurements/{STUDY}.csv", 0),
+    "failures": (f"results/failures/{STUDY}.csv", 0),
+    "tables": (f"results/tables/{STUDY}", 0),
+    "findings": (f"results/findings/{STUDY}.csv", 0),
+    "advice": (f"results/advice/{STUDY}.json", 0),
+    "report": (f"reports/{STUDY}.html", 0),
+    "index": ("reports/index.html", 0),
+}
+
+
+@pytest.fixture(scope="module")
+def whole(shared_project: Project) -> Project:
+    """A project after a run, of which a copy is kept."""
+    shared_project.configure(
+        repositories=RUBY, rounds=2, copies=2, grid={STUDY: {"include": [PART]}}
+    )
+    done = shared_project.snakemake()
+    assert done.returncode == 0, done.stdout
+    for name in (*WRITTEN, "storage"):
+        shutil.copytree(shared_project.path / name, shared_project.path / "kept" / name)
+    return shared_project
+
+
+@pytest.fixture
+def after_run(whole: Project) -> Iterator[Project]:
+    """The same project, as it was after the run."""
+    yield whole
+    for name in (*WRITTEN, "storage"):
+        shutil.rmtree(whole.path / name)
+        shutil.copytree(whole.path / "kept" / name, whole.path / name)
+
+
+def derived(project: Project) -> dict[str, str]:
+    """Return the digests of all files that a run makes of its measurements; the pages contain their time."""
+    found = {}
+    for name in ("grid", "measurements", "failures", "tables", "published", "findings", "advice"):
+        for path in (project.path / "results" / name).rglob("[!.]*"):
+            if path.is_file():
+                digest = hashlib.sha256(path.read_bytes()).hexdigest()
+                found[str(path.relative_to(project.path))] = digest
+    return found
+
+
+def remove(project: Project, name: str) -> None:
+    path = project.path / name
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def measured_again(project: Project, before: dict[str, int]) -> int:
+    after = project.exports()
+    assert after.keys() == before.keys()
+    return sum(before[path] != at for path, at in after.items())
+
+
+def test_run_after_removal_of_many_makes_these_again(after_run: Project) -> None:
+    exports, files = after_run.exports(), derived(after_run)
+    for kind in ("export", "tables", "findings", "index"):
+        remove(after_run, KINDS[kind][0])
+
+    done = after_run.snakemake()
+
+    assert done.returncode == 0, done.stdout
+    assert measured_again(after_run, exports) == 1
+    assert derived(after_run).keys() == files.keys()
+    assert (after_run.path / "reports/index.html").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_run_after_removal_of_a_kind_makes_it_again(after_run: Project, kind: str) -> None:
+    exports, files = after_run.exports(), derived(after_run)
+    name, cell_rounds = KINDS[kind]
+    remove(after_run, name)
+
+    done = after_run.snakemake()
+
+    assert done.returncode == 0, done.stdout
+    assert measured_again(after_run, exports) == cell_rounds
+    if cell_rounds == 0:
+        assert derived(after_run) == files
+    if "record" not in kind:
+        # The records of preparation are made again when a cell is to be measured.
+        assert (after_run.path / name).exists()
+
+
+@pytest.mark.parametrize("word", ["-n", "--lint"])
+def test_dry_run_leaves_files_of_a_run(after_run: Project, word: str) -> None:
+    new = after_run.path / EXPORT.replace("round1", ".round1.json.new")
+    new.write_text("half of it")
+    after_run.snakemake(word)
+    assert new.exists()
+
+
+@pytest.mark.slow
+def test_run_torn_metadata_of_snakemake_measures_nothing(after_run: Project) -> None:
+    exports, files = after_run.exports(), derived(after_run)
+    for path in (after_run.path / ".snakemake" / "metadata").rglob("*"):
+        if path.is_file():
+            path.write_bytes(bytes(path.stat().st_size))
+
+    done = after_run.snakemake()
+
+    assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
+    assert after_run.exports() == exports
+    assert derived(after_run) == files
+
+
+@pytest.mark.slow
+def test_run_changed_settings_and_lost_metadata_is_refused(after_run: Project) -> None:
+    shutil.rmtree(after_run.path / ".snakemake")
+    args = after_run.path / "config" / "servers" / "slow" / "svnserve.args"
+    was = args.read_text()
+    args.write_text(was + "--memory-cache-size 17\n")
+    (after_run.path / f"results/measurements/{STUDY}.csv").unlink()
+    try:
+        refused = after_run.measure(STUDY)
+        done = after_run.measure(STUDY, "--forcerun", "cell")
+    finally:
+        args.write_text(was)
+
+    assert refused.returncode != 0
+    assert "measured with other settings" in refused.stdout and "--forcerun cell" in refused.stdout
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_run_damaged_label_of_a_copy_makes_copies_again(after_run: Project) -> None:
+    exports = after_run.exports()
+    (label,) = (after_run.path / "storage").glob("vcsbench-*/repositories/ruby.f7.nopack.2.json")
+    label.write_bytes(bytes(label.stat().st_size))
+    wanted = EXPORT.replace("round1", "round3").replace("/f7/", "/f6/")
+
+    done = after_run.snakemake(wanted, "--config", "rounds=3")
+
+    assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
+    assert re.search(r"[1-4] copies have vanished or were changed", done.stdout), done.stdout
+    after = after_run.exports()
+    assert {path: after[path] for path in exports} == exports and len(after) == len(exports) + 1
+    assert b'"identity"' in label.read_bytes()

@@ -1,0 +1,109 @@
+# What the rules share: the project, and their input functions.
+import os
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import DeploymentMethod
+
+WORKFLOW = Path(str(workflow.current_basedir)).parent
+# Scripts and the measuring process import vcsbench too, in whichever environment they run.
+sys.path.insert(0, str(WORKFLOW))
+os.environ.update(PYTHONPATH=str(WORKFLOW))
+
+from vcsbench.config.mix import entries_of
+from vcsbench.errors import UserError
+from vcsbench.modules import code_digest, script_code
+from vcsbench.run import inputs
+from vcsbench.run.project import open_project
+
+try:
+    PROJECT = open_project(
+        config,
+        Path.cwd(),
+        workflow.configfiles,
+        DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method,
+    )
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+PLAN, SAMPLING, EXPECTATIONS, CLUSTER = (
+    PROJECT.plan,
+    PROJECT.sampling,
+    PROJECT.expectations,
+    PROJECT.cluster,
+)
+LIMITS = PLAN.config.limits
+
+
+wildcard_constraints:
+    study="[a-z0-9-]+",
+    baseline="[A-Za-z0-9][A-Za-z0-9._-]*",
+    storage="[A-Za-z0-9._-]+",
+    repo="[A-Za-z0-9][A-Za-z0-9._-]*",
+    cell="[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*(~2)?",
+    round="[0-9]+",
+    number="[0-9]+",
+    environment="[A-Za-z0-9._-]+",
+
+
+def code_of(script):
+    """Return the digest of the code of a script, which is a param of its rule."""
+    return script_code(WORKFLOW / "scripts" / f"{script}.py")
+
+
+def code_of_module(name):
+    """Return the digest of the code of a module that a rule runs, such as `run.count`."""
+    return script_code(WORKFLOW / "vcsbench" / f"{name.replace('.', '/')}.py")
+
+
+def study_of(wildcards):
+    """Return the study of a job as its file defines it."""
+    return inputs.study_file(wildcards.study)
+
+
+def order_of(wildcards):
+    """Return each axis of a study with its values in order."""
+    return inputs.order_of(wildcards, PROJECT.here)
+
+
+def cell_inputs(wildcards):
+    """Return the records of what is prepared for a cell-round.
+
+    The recipe has the identity of the repository. So copies that are made again after a reboot are no reason to
+    measure a cell again whose result is up to date, and `ancient` then. Other cells need the plain input: Snakemake
+    does not compare params of a job that depends on a job which runs.
+    """
+    if CLUSTER:
+        raise WorkflowError(
+            "On a cluster, nodes measure whole blocks: choose them with `studies` and `grid`."
+        )
+    records = PROJECT.records(wildcards.study, wildcards.cell)
+    if PROJECT.is_up_to_date(wildcards.study, wildcards.cell, wildcards.round):
+        records = ancient(records)
+    return [*records, *PLAN.environment_records(wildcards.study, wildcards.cell)]
+
+
+def cell_task(wildcards, output):
+    """Return the arguments of a cell-round. Its rule has what makes a result stale as separate params."""
+    return PROJECT.task(wildcards.study, wildcards.cell, int(wildcards.round))
+
+
+def exports(wildcards):
+    """Return the exports of a study, once it is decided that there are no more rounds."""
+    return SAMPLING.exports(wildcards.study, checkpoints.decide.get)
+
+
+def raw_data(wildcards):
+    """Return the results of all cell-rounds, and what belongs to them."""
+    get = checkpoints.decide.get
+    return [file for study in PLAN.config.studies for file in PROJECT.raw_data(study, get)]
+
+
+def all_results(wildcards):
+    """Return all files that a run makes, for each study."""
+    return PROJECT.results(checkpoints.decide.get)
+
+
+def comparing_tables(wildcards, exact):
+    """Return the definitions of a study's tables that compare counts (`exact`), or times."""
+    return inputs.comparing_tables(wildcards, PROJECT.here, exact)
