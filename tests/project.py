@@ -18,7 +18,7 @@ import yaml
 from vcsbench.metrics import metric_in
 
 ROOT = Path(__file__).parent.parent
-PARTS = ("config", "envs", "profiles", "vcsbench", "workflow")
+PARTS = ("Snakefile", "config", "envs", "profiles", "vcsbench", "workflow")
 
 
 class Project:

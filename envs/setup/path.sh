@@ -48,7 +48,7 @@ use_environment() {
 use_own_caches() {
     export XDG_CACHE_HOME=$root/.snakemake/caches
     # Snakemake records the user's name. A container's user may have none.
-    id -un &>/dev/null || export USER=${USER:-$(id -u)}
+    id -un &>/dev/null || export USER=${USER:-$(id -u 2>/dev/null || echo user)}
 }
 
 # Keeps the caches of installers inside the checkout if the home cannot be written.

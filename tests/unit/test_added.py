@@ -44,6 +44,7 @@ def jobs(part: dict[str, Any], rounds: int = 2) -> Jobs:
     return {
         (path, number): (project.plan.recipe_json(study, path), *project.records(study, path))
         for study, path, number in project.plan.order
+        if "/empty/" not in path
     }
 
 

@@ -160,7 +160,6 @@ def test_run_flags_reach_snakemake_as_options(checkout: Checkout) -> None:
     ((_, options),) = checkout.calls()
     assert options == {
         "repository": "svn://host/a b",
-        "tree": "it's",
         "studies": ["one", "two"],
         "minutes": 7.5,
         "rounds": None,
@@ -184,7 +183,7 @@ def test_report_minutes_are_no_number_is_refused(checkout: Checkout, minutes: st
     done = checkout.make("report", f"MINUTES={minutes}")
 
     assert done.returncode == 2 and not checkout.calls()
-    assert done.stderr.startswith(f"--minutes: {minutes!r}")
+    assert f"--minutes: {minutes!r}" in done.stderr
 
 
 def test_plan_unknown_argument_is_refused(checkout: Checkout) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from vcsbench.run.house import open_here
 
 from vcsbench.compare.bounds import DIFFERS, REPRODUCED, TOO_SMALL
 from vcsbench.compare.findings import verdicts
@@ -18,6 +17,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.fixed_cost import split, with_fixed_cost
 from vcsbench.plan.fixed_cost import is_fixed_cost
 from vcsbench.plan.grid import make_grid
+from vcsbench.run.project import open_here
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config" / "config.yaml"

@@ -146,8 +146,10 @@ def test_a_forecast_from_nothing_says_so(tmp_path: Path) -> None:
     here = project(tmp_path)
     told = forecast(here.plan, here.shelf, Costs(here.plan, [], ""))
     assert told.unknown == [*forecasts.PREPARING, forecasts.COPYING, forecasts.MEASURING]
-    assert told.cell_rounds == len(here.plan.cells) * ROUNDS
-    assert told.total_s == told.stages[forecasts.TELLING] > 0
+    ours = [cell for cell in here.plan.cells if cell.axes["repo"] != "empty"]
+    fixed = len(here.plan.cells) - len(ours)
+    assert told.cell_rounds == len(ours) * ROUNDS + fixed
+    assert told.total_s == told.stages[forecasts.TELLING] + told.stages[forecasts.MEASURING] > 0
 
 
 def test_a_forecast_grows_with_the_history(tmp_path: Path) -> None:
@@ -160,7 +162,8 @@ def test_a_forecast_grows_with_the_history(tmp_path: Path) -> None:
     assert told.stages["loading"] == pytest.approx(more)
     # 1.0 s was for one copy of each variant.
     assert told.stages["copying"] == pytest.approx(more * here.config["copies"])
-    assert told.stages["measuring"] == 2.0 * told.cell_rounds
+    fixed = sum(cell.axes["repo"] == "empty" for cell in here.plan.cells)
+    assert told.stages["measuring"] == 2.0 * (told.cell_rounds - fixed) + fixed
     assert told.unknown == []
 
 

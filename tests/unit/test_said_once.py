@@ -9,8 +9,6 @@ import pytest
 import yaml
 
 from vcsbench.config.study import load_study
-from vcsbench.config.validation import read_yaml
-from vcsbench.run.project import Project
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -27,14 +25,6 @@ def test_how_long_a_default_run_takes_is_what_the_configuration_says() -> None:
     said = re.findall(r"\d+ minutes", readme)
     minutes = yaml.safe_load(text)["minutes"]
     assert set(said) == {f"{number} minutes" for number in minutes.values()}
-
-
-def test_how_many_cells_a_default_run_has_is_what_the_plan_says() -> None:
-    file = ROOT / "config" / "config.yaml"
-    cells = Project(read_yaml(file), ROOT, [file]).plan.by_path
-    twins = sum(cell.endswith("~2") for _, cell in cells)
-    said = f"{len(cells) - twins} cells, {twins} of them twice"
-    assert said in " ".join((ROOT / "README.md").read_text().split())
 
 
 def test_what_is_logged_is_called_what_it_is() -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcsbench.config.builds import Build
-from vcsbench.config.configuration import Config
+from vcsbench.config.configuration import EMPTY, Config
 from vcsbench.machine import Machine
-from vcsbench.sources.empty import EMPTY
 from vcsbench.urls import without_password
 
 if TYPE_CHECKING:

@@ -16,6 +16,8 @@ from vcsbench.config.study import Study, load_study
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
+# The repository on which fixed cost is measured. A configuration cannot use its name.
+EMPTY = "empty"
 # Of `studies`: the published ones that have a grid.
 ALL = "all"
 # Of `minutes`: each study that is not named; of `studies`: without a repository of the user's own.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from vcsbench.config.configuration import EMPTY
 from vcsbench.plan.fixed_cost import NOT_FIXED, REPOSITORY_AXIS
-from vcsbench.sources.empty import EMPTY
 
 # Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). The wait does not
 # depend on the work, and no network card of a real server adds it.
@@ -22,6 +22,7 @@ def split(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the rows of cells on repositories, and those on the empty repository."""
     if REPOSITORY_AXIS not in frame:
         return frame, frame.iloc[:0]
+    frame = frame.copy()  # One block: appending columns to a fragmented frame is slow.
     is_fixed = frame[REPOSITORY_AXIS] == EMPTY
     return frame[~is_fixed].reset_index(drop=True), frame[is_fixed].reset_index(drop=True)
 

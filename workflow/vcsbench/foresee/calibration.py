@@ -13,6 +13,7 @@ from vcsbench.axes.filesystem import mounted_folders
 from vcsbench.foresee.costs import Costs, Seen, told
 from vcsbench.foresee.sample import REVISIONS, Loaded, Sample, sample
 from vcsbench.plan import twins
+from vcsbench.plan.fixed_cost import is_fixed_cost
 from vcsbench.plan.grid import Cell
 from vcsbench.plan.plan import Plan
 from vcsbench.sources import Estimate
@@ -100,7 +101,7 @@ def _chosen(plan: Plan) -> list[Cell]:
             for record in plan.environment_records(cell.study, cell.path)
         )
         sampled = plan.parts(cell)["input"] in ("repository", "dump", "tree")
-        if sampled and ready and not twins.is_twin(cell.path):
+        if sampled and ready and not twins.is_twin(cell.path) and not is_fixed_cost(cell.axes):
             named = plan.config.studies[cell.study].cost_class
             classes.setdefault((cell.study, *twins.class_of(cell.axes, named)), []).append(cell)
     firsts = [cells[0] for cells in classes.values()]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from vcsbench.config.configuration import EMPTY
 from vcsbench.foresee.costs import Costs
+from vcsbench.plan.fixed_cost import is_fixed_cost
 from vcsbench.plan.plan import Plan
 from vcsbench.subjects.repository.shelf import Shelf
 from vcsbench.wholefile import read_json
@@ -20,6 +22,8 @@ STAGES = ("set-up", *PREPARING, COPYING, COUNTING, MEASURING, TELLING)
 # A run under strace takes so many times as long as by itself, which it is run before (docs/benchmarks.md,
 # `calls`); and what surrounds both.
 COUNTED, COUNT_S = 8.0, 0.6
+# A cell-round on the empty repository.
+FIXED_COST_S = 1.0
 # After the cells: Snakemake and the report, each job that makes a table or the like, and each cell-round that
 # they read (docs/benchmarks.md, `aggregation`).
 REPORT_S, TABLE_S, READ_S = 5.0, 0.9, 0.004
@@ -53,9 +57,9 @@ def forecast(
         else:
             unknown |= {*PREPARING}
     for storage in shelf.storages:
-        if missing := shelf.missing(storage):
+        if missing := sum(variant.repo != EMPTY for variant, _ in shelf.missing(storage)):
             if calibration:
-                stages[COPYING] += _copying(plan, shelf, storage, len(missing), calibration)
+                stages[COPYING] += _copying(plan, shelf, storage, missing, calibration)
             else:
                 unknown.add(COPYING)
     stages[COUNTING] = _counting_s(plan, costs)
@@ -63,7 +67,8 @@ def forecast(
         del stages[COUNTING]
     wanted = cell_rounds(plan)
     for (study, path), number in wanted.items():
-        took_s = costs.cell_round_s(study, plan.by_path[study, path].axes)
+        axes = plan.by_path[study, path].axes
+        took_s = FIXED_COST_S if is_fixed_cost(axes) else costs.cell_round_s(study, axes)
         if took_s is None:
             unknown.add(MEASURING)
         stages[MEASURING] += number * (took_s or 0.0)
@@ -76,7 +81,7 @@ def to_load(shelf: Shelf) -> list[str]:
     return [
         repo
         for repo in shelf.all_repositories()
-        if shelf.loaded(repo) != read_json(shelf.load_record(repo)).get("made")
+        if repo != EMPTY and shelf.loaded(repo) != read_json(shelf.load_record(repo)).get("made")
     ]
 
 
@@ -90,12 +95,14 @@ def cell_rounds(plan: Plan) -> dict[tuple[str, str], int]:
 
 def round_s(plan: Plan, costs: Costs) -> float:
     """What one more round of all cells takes, as far as that is known."""
-    return sum(costs.cell_round_s(cell.study, cell.axes) or 0.0 for cell in plan.cells)
+    cells = (cell for cell in plan.cells if not is_fixed_cost(cell.axes))
+    return sum(costs.cell_round_s(cell.study, cell.axes) or 0.0 for cell in cells)
 
 
 def rounds(plan: Plan) -> int:
     """In how many rounds each cell is measured at least."""
-    return min((len(plan.exports_of(cell)) for cell in plan.cells), default=0)
+    cells = (cell for cell in plan.cells if not is_fixed_cost(cell.axes))
+    return min((len(plan.exports_of(cell)) for cell in cells), default=0)
 
 
 def _loading(plan: Plan, repo: str, calibration: Calibration) -> Mapping[str, float]:
@@ -108,7 +115,7 @@ def _copying(
     plan: Plan, shelf: Shelf, storage: str, copies: int, calibration: Calibration
 ) -> float:
     """A copy of a variant takes as long as one of its sample's, for each revision."""
-    variants = shelf.wanted[storage]
+    variants = [variant for variant in shelf.wanted[storage] if variant.repo != EMPTY]
     whole = sum(plan.here.revisions(variant.repo) for variant in variants)
     part = sum(calibration.loaded[variant.repo].revisions for variant in variants)
     return calibration.copied[storage] * whole / part * copies / len(variants)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from vcsbench.config.configuration import EMPTY
 from vcsbench.config.study import Study
-from vcsbench.sources.empty import EMPTY
 
 REPOSITORY_AXIS = "repo"
 CACHE_AXIS = "cache"

@@ -16,7 +16,7 @@ from vcsbench.axes.config import server_names
 from vcsbench.axes.filesystem import mounted_folders
 from vcsbench.axes.here import Here
 from vcsbench.config.builds import read_builds
-from vcsbench.config.configuration import Config, load_config
+from vcsbench.config.configuration import EMPTY, Config, load_config
 from vcsbench.config.renamed import WORK
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
@@ -33,7 +33,6 @@ from vcsbench.run.leftovers import remove_leftovers
 from vcsbench.run.lock import FAILED, OPTIONS, say
 from vcsbench.run.provenance import note_command
 from vcsbench.run.sampling import SamplingState
-from vcsbench.sources.empty import EMPTY
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import variant_of
 from vcsbench.subjects.repository.labels import Variant, last_of

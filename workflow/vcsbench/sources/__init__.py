@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.sources import dump, git, svn
 from vcsbench.sources.base import UNREACHABLE, Estimate, Facts, Source, local_path, unreachable
 from vcsbench.sources.dump import DumpSource
-from vcsbench.sources.empty import EMPTY, EmptySource
+from vcsbench.sources.empty import EmptySource
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.sources.git import GitSource
 from vcsbench.sources.svn import SvnSource

@@ -8,11 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from vcsbench.config.configuration import EMPTY
 from vcsbench.sources import dumpstream
 from vcsbench.sources.base import Estimate, Facts, Options, Source
 
-# The name of the repository in the grid. A configuration cannot use it.
-EMPTY = "empty"
 UUID = "7a1d3f0c-5c0e-4d0e-9a55-3a4c9f3e9e01"
 TREE = "trunk"
 
@@ -20,7 +19,7 @@ TREE = "trunk"
 class EmptySource(Source):
     """One revision with one empty folder."""
 
-    kind = "empty"
+    kind = EMPTY
 
     def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
         Options(name, definition, where).allow()
