@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from unit.synthetic import SyntheticStudy, make_study
-from vcsbench.advice.blocks import Terms
-from vcsbench.advice.recommend import advise
+from vcsbench.advice.advise import StudyResults, StudyTerms, advise
+from vcsbench.advice.questions import questions_of
 from vcsbench.compare import findings
 from vcsbench.compare.decisions import USUAL
 from vcsbench.compare.noise import noise_of
@@ -28,7 +28,6 @@ from vcsbench.evidence.measurements import (
     read_measurements,
 )
 from vcsbench.metrics import names
-from vcsbench.report import markdown
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results, read_records, read_results
 
@@ -53,7 +52,7 @@ def make_files(root: Path, **options: Any) -> SyntheticStudy:
     lines = made.grid.read_text(encoding="utf-8").splitlines(keepends=True)
     made.grid.write_text("".join(line for line in lines if OUTSIDE not in line), encoding="utf-8")
     study, folder = default_study(made.name), made.results
-    for name in ("measurements", "failures", "findings", "advice"):
+    for name in ("measurements", "failures"):
         (folder / name).mkdir(exist_ok=True)
     axes, grid = read_grid(made.grid)
     exports = [path for path in made.exports if Path(path).exists()]
@@ -63,13 +62,25 @@ def make_files(root: Path, **options: Any) -> SyntheticStudy:
     write_frame(measurements(collected), path)
     write_frame(failures(collected), folder / "failures" / f"{study.name}.csv")
     frame = read_measurements(path)
+    derive(study, folder, frame, axes, grid, collected_failures(collected))
+    return made
+
+
+def derive(
+    study: Study,
+    folder: Path,
+    frame: Any,
+    axes: list[str],
+    grid: list[Any],
+    failed: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Write all that the rules before the report derive from a study's measurements."""
+    for name in ("findings", "advice", "noise"):
+        (folder / name).mkdir(exist_ok=True)
     tables = _write_tables(study, frame, folder / "tables" / study.name)
-    (folder / "noise").mkdir()
     noise = noise_of(frame, axes, study.block)
-    write_frame(
-        noise_table(frame, axes, study.variance_group, noise),
-        folder / "noise" / f"{study.name}.csv",
-    )
+    table = noise_table(frame, axes, study.variance_group, noise)
+    write_frame(table, folder / "noise" / f"{study.name}.csv")
     published = _published(study, axes)
     _write_tables(study, published, folder / "published" / study.name)
     defined = read_findings(DEFINITIONS, study.name, axes, names())
@@ -77,13 +88,18 @@ def make_files(root: Path, **options: Any) -> SyntheticStudy:
     basis = findings.basis_of(frame, axes, grid, study.block, USUAL, study.published["scale"])
     verdicts = findings.verdicts(defined, axes, published, frame, basis)
     write_frame(verdicts, folder / "findings" / f"{study.name}.csv")
-    advice = (
-        advise(frame, Terms(_values(study, frame), study.scenario_axes, study.block), tables)
-        if len(frame)
-        else {}
-    )
-    (folder / "advice" / f"{study.name}.json").write_text(json.dumps(advice))
-    return made
+    advice = advise(terms_of(study, frame), StudyResults(frame, tables, grid, failed))
+    text = json.dumps(advice if len(frame) else {})
+    (folder / "advice" / f"{study.name}.json").write_text(text)
+
+
+def terms_of(study: Study, frame: Any) -> StudyTerms:
+    order = _values(study, frame)
+    return StudyTerms(order, study.scenario_axes, study.block, questions_of(study.questions, {}))
+
+
+def collected_failures(collected: Any) -> list[dict[str, Any]]:
+    return failures(collected).to_dict("records")
 
 
 def _published(study: Study, axes: list[str]) -> Any:
@@ -100,18 +116,14 @@ def _values(study: Study, frame: Any) -> dict[str, list[str]]:
 
 
 def _write_tables(study: Study, frame: Any, folder: Path) -> list[Any]:
-    """Write all tables; returns those of which advice takes the calls."""
+    """Write all tables; return each that compares, with its definition and its rows."""
     compared = []
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     order = _values(study, frame)
     for name, definition in study.tables.items():
-        table = make_table(frame, name, definition, order, study.block)
-        write_frame(table, folder / f"{name}.csv")
-        if definition.get("compare", {}).get("axis", "ra") not in study.scenario_axes:
-            compared.append(table)
-        rows = read_records(folder / f"{name}.csv")
-        text = markdown.to_markdown(name, definition, rows, order, {})
-        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+        write_frame(make_table(frame, name, definition, order, study.block), folder / f"{name}.csv")
+        if definition.get("compare"):
+            compared.append((definition, read_records(folder / f"{name}.csv")))
     return compared
 
 

@@ -40,7 +40,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 def footer(results: Results, **said: Any) -> tuple[dict[str, str], dict[str, str]]:
     """What stands in the page's last section, and in its head."""
     tree = parse(build_page(replace(results, provenance={**SAID, **said} if said else SAID)))
-    section = next(s for s in tree.all("section") if s.attributes.get("id") == "cite")
+    section = tree.by_id("cite")
     shown = {d.all("dt")[0].text: d.all("dd")[0].text for d in section.all("div")}
     metas = {
         m.attributes.get("name", ""): m.attributes.get("content", "") for m in tree.all("meta")
@@ -54,7 +54,7 @@ def test_the_footer_and_the_head_say_what_made_it(results: Results) -> None:
     assert str(SAID["config_digest"]) in shown["Configuration"]
     assert shown["Command"] == SAID["command"]
     assert shown["Measured"].startswith("21 November 2026, 07:00")
-    assert shown["As a reference"] == (
+    assert shown["Cite as"] == (
         "vcsbench 0.1.0 (commit 0123456789ab; configuration feedfacefeed). Study fsfs-san-2014: "
         f"{results.study.title}. Measured {shown['Measured']}."
     )

@@ -10,7 +10,6 @@ import yaml
 from vcsbench.config.glossary import load_glossary
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
-from vcsbench.report.cards import explain
 
 ROOT = Path(__file__).parents[2]
 ALL = [f"f{number}" for number in (1, 2, 3, 4, 6, 7, 8)]
@@ -46,16 +45,6 @@ def test_each_value_that_a_default_grid_names_is_explained(name: str) -> None:
             wanted[axis] = found.union(*(stands_for[word] for word in wanted[axis] - found))
     missing = [(a, v) for a, vs in wanted.items() for v in sorted(vs) if not glossary.of(a, v)]
     assert any(wanted.values()) and not missing
-
-
-def test_a_word_carries_its_meaning_where_it_is_first_met_and_text_stays_text() -> None:
-    say = explain({"hot": "After a cold one.", "hot-os": 'In "memory".'})
-    assert say("hot-os, hot & hot-os") == (
-        '<abbr title="In &quot;memory&quot;.">hot-os</abbr>, '
-        '<abbr title="After a cold one.">hot</abbr> &amp; hot-os'
-    )
-    assert say("<b>`hot`") == "&lt;b&gt;<code>hot</code>"
-    assert explain({})("a `b`") == "a <code>b</code>"
 
 
 def test_a_file_of_words_that_is_wrong_is_named(tmp_path: Path) -> None:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from unit.synthetic import FACTORS, SyntheticStudy
 from unit.test_baselines import AXES, STUDY, edit, here, measure
 from vcsbench.compare import against, baselines
 from vcsbench.compare.decisions import USUAL
 from vcsbench.compare.history import history
-from vcsbench.report.charts.history import history_charts, history_rows
+from vcsbench.report.page import history_rows
 
 __all__ = ["here"]  # the fixture
-BLOCK = ["command", "repo", "cache"]
 QUIET = {"noise": 0.01, "drift": 0.0, "twins": 1}
 SLOWER = {**FACTORS, "cache": {"cold": 3.0 * 1.3, "hot-os": 1.0}}
 
@@ -80,7 +77,6 @@ def test_what_was_saved_just_now_is_no_time_of_its_own(here: Path) -> None:
     found = told(now, "today")
     assert [time["name"] for time in found["times"]] == ["today"]
     assert found["points"] == [] and history_rows(found) == []
-    assert history_charts(found, AXES, BLOCK).charts == []
 
 
 def test_a_baseline_that_cannot_be_read_is_said_and_the_others_are_shown(here: Path) -> None:
@@ -92,17 +88,9 @@ def test_a_baseline_that_cannot_be_read_is_said_and_the_others_are_shown(here: P
     assert "baselines/bad" in found["unread"][0] and "is damaged" in found["unread"][0]
 
 
-@pytest.mark.parametrize("block", [BLOCK, []])
-def test_the_chart_marks_what_is_told_and_the_table_counts_it(here: Path, block: list[str]) -> None:
+def test_history_rows_with_a_slower_run_count_its_calls(here: Path) -> None:
     save("old", measure(here, "a", **QUIET))
     found = told(measure(here, "b", **QUIET, seed=2, factors=SLOWER), "old")
-    (chart,) = history_charts(found, AXES, block).charts
-    points = chart.spec["data"]["values"]
-    assert len(points) == 16 and {p["call"] for p in points} == {"", "slower"}
-    assert sum(p["call"] == "slower" for p in points) == 4
-    assert {p["panel"] for p in points} == (
-        {"log ruby cold", "log ruby hot-os"} if block else {"all cells"}
-    )
     before, now = history_rows(found)
     assert before["before"] == "" and now["before"] == "old"
     assert now["calls"].startswith("4 slower") and "workstation" in now["host"]

@@ -10,8 +10,6 @@ import pandas as pd
 import pytest
 
 from unit.synthetic import WORK
-from vcsbench.advice.blocks import Terms
-from vcsbench.advice.recommend import advise
 from vcsbench.compare.decisions import Limits
 from vcsbench.compare.evaluation import Basis
 from vcsbench.compare.findings import verdicts
@@ -101,20 +99,6 @@ def test_a_table_calls_a_candidate_by_its_metric(better: str) -> None:
     )
     assert (back["call"], back["error"] > 0) == ("lower", True)
     assert metric_of("rate").words.better == ("higher" if better == HIGH else "lower")
-
-
-def test_advice_takes_the_better_one(better: str) -> None:
-    terms = Terms(AXES, ["command", "cache"], ["command", "cache"], metric=metric_of("rate"))
-    (item,) = advise(measured(), terms)["recommendations"]
-    best, other = ("f7", "f6") if better == HIGH else ("f6", "f7")
-    assert item["choice"] == {"format": best}
-    assert item["runner_up"]["comparison"]["ratio"] == pytest.approx(2, rel=0.01)
-    first, times = ("Highest", "as high as") if better == HIGH else ("Lowest", "as low as")
-    assert item["sentence"].startswith(
-        f"{first}: {best} (median {'2.00' if best == 'f7' else '1.00'} MB/s"
-    )
-    assert item["sentences"][1].startswith(f"format: {best} is 2.00 times (")
-    assert item["sentences"][1].endswith(f" {times} {other}.")
 
 
 def test_findings_go_by_the_value_and_by_no_words(better: str) -> None:

@@ -66,9 +66,9 @@ def test_a_comparison_is_said_in_words(known: dict[str, Any]) -> None:
     table = known["tables"]["table-nopack-vs-pack"]
     number = next(n for n in table["numbers"].values() if n["cells"][0] == CELL)
     assert number["cells"][1] == CELL.replace("nopack", "pack")
-    assert number["says"][0].startswith("elapsed nopack ÷ elapsed pack = 1.2")
-    assert "(95 % interval 1.2" in number["says"][0]
-    assert number["says"][1] == "pack is faster."
+    assert number["sentences"][0].startswith("elapsed nopack ÷ elapsed pack = 1.2")
+    assert "(95 % interval 1.2" in number["sentences"][0]
+    assert number["sentences"][1] == "pack is faster."
     assert number["published"] == "+306"
 
 

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from unit.html_tree import parse
-from unit.report_files import default_study, make_files, order_of, results_of
+from unit.report_files import default_study, order_of
 from vcsbench.report.odd import odd_numbers
-from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
 
 COLD, NEW, KEPT = (
@@ -130,13 +128,3 @@ def test_cells_that_differ_in_more_than_the_state_are_not_held_against_each_othe
         contexts=[*cold.contexts, *hot.contexts],
     )
     assert titles(both) == []
-
-
-def test_the_page_says_so(tmp_path: Any) -> None:
-    seconds = {"cold": 1.0, "hot-os": 2.0, "hot-svn": 1.0, "": 1.0}
-    made = make_files(tmp_path, noise=0.0, seconds=lambda axes: seconds[axes["cache"]])
-    page = parse(build_page(results_of(made)))
-    assert "Hot, and slower than cold" in page.text
-    said = [cell for cell in page.all("td") if "2.00 times as long" in cell.text]
-    assert {cell.text for cell in said} == {"2.00 times as long, and longer in 5 of 5 rounds"}
-    assert len(said) == 10 and "more of this kind are not shown" in page.text

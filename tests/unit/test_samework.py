@@ -10,15 +10,13 @@ from typing import Any
 import pytest
 
 from unit.synthetic import SAME_WORK, make_study
-from vcsbench.advice.blocks import Terms
-from vcsbench.advice.recommend import advise
+from vcsbench.advice.advise import StudyResults, StudyTerms, advise
 from vcsbench.compare.findings import verdicts
 from vcsbench.compare.tables import make_table
 from vcsbench.evidence import samework
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.report import quality
-from vcsbench.report.markdown import to_markdown
 
 AXES = {
     "command": ["log"],
@@ -165,9 +163,9 @@ def test_a_finding_on_a_level_needs_rounds_that_agree(tmp_path: Path) -> None:
 
 
 def advice_of(frame: Any, cache: str) -> dict[str, Any]:
-    terms = Terms(AXES, ["command", "repo", "cache"], ["command", "cache", "ra"])
-    items = advise(frame, terms)["recommendations"]
-    return next(item for item in items if item["cache"] == cache)
+    terms = StudyTerms(AXES, ["command", "repo", "cache"], ["command", "cache", "ra"])
+    items = advise(terms, StudyResults(frame))["situations"]
+    return next(item for item in items if item["where"]["cache"] == cache)
 
 
 def test_advice_compares_only_what_did_what_most_did(tmp_path: Path) -> None:
@@ -175,25 +173,14 @@ def test_advice_compares_only_what_did_what_most_did(tmp_path: Path) -> None:
     reason = "5,000 revisions against 6,000"
     assert item["other_work"] == [{"axes": {"format": "f7"}, "reason": reason}]
     # f7 was the fastest by far: it is neither recommended nor compared.
-    assert "f7" not in str({key: item.get(key) for key in ("choice", "fastest", "tied", "axes")})
-    assert (
-        f"Not compared with the others, for what was done differs: f7 ({reason})."
-        in item["sentences"]
-    )
+    assert item["best"].get("format") != "f7"
+    assert "f7" not in [one.get("format") for one in item["equal"]]
 
 
 def test_advice_does_not_choose_who_is_right(tmp_path: Path) -> None:
     works = {"f6": SAME_WORK, "f7": SHORT, "f8": {**SAME_WORK, "revisions": 1}}
     item = advice_of(frame_of(tmp_path, lambda axes, number: works[axes["format"]]), "cold")
-    assert not item["confident"] and len(item["other_work"]) == 3
-    assert item["sentences"][0].startswith("Nothing is compared")
-
-
-def test_the_markdown_of_a_table_says_why(tmp_path: Path) -> None:
-    frame = frame_of(tmp_path, cold_f7_is_short)
-    rows = table_of(frame, F6_F7)
-    written = to_markdown("f6-vs-f7", F6_F7, rows, AXES, {})
-    assert "other-work" in written and REASON in written
+    assert not item["best"] and len(item["other_work"]) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a run says at its end: the answers in at most ten lines."""
+"""The lines that a run prints at its end."""
 
 from __future__ import annotations
 
@@ -6,101 +6,81 @@ import json
 from pathlib import Path
 from typing import Any
 
-from vcsbench.report.terminal import AT_MOST, Found, lines, read, typed
+import pytest
 
-FASTER = "faster"
+from unit.test_advice import card, row
+from vcsbench.advice.cards import Question, card_data
+from vcsbench.report.terminal import COLUMNS, StudySummary, command_of, lines, read_summaries
 
-
-def case(better: str, worse: str, ratio: float, where: str, call: str = FASTER) -> dict[str, Any]:
-    numbers = {"ratio": ratio, "low": ratio * 0.9, "high": ratio * 1.1}
-    return {"better": better, "worse": worse, "where": where, "call": call, **numbers}
-
-
-def card(ask: str, answer: str, said: str, *cases: Any, gain: str = "") -> dict[str, Any]:
-    texts = {"ask": ask, "answer": answer, "said": said, "gain": gain}
-    return {**texts, "parts": [], "costs": [], "do": [], "cases": list(cases)}
-
-
-def advice(*cards: dict[str, Any]) -> dict[str, Any]:
-    return {"given": [], "recommendations": [], "cards": list(cards)}
-
-
+COUNTS = {"comparisons": 82, "different": 40, "alike": 32}
+OUTLOOK = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 10), (720, 2), (3600, 0))]
 ACCOUNT: dict[str, Any] = {
-    "tables": {
-        "f6-vs-f7": {"comparisons": 10, "different": 4, "alike": 3},
-        "nopack-vs-pack": {"comparisons": 2, "different": 1, "alike": 0},
-    },
-    "min_effect_pct": 10,
-    "minutes": 15,
-    "why": "",
-    "twins_sd": 0.0,
+    "tables": {"t": COUNTS},
+    "outlook": OUTLOOK,
     "studies": 1,
-    "spent_s": {"preparation": 60, "measuring": 600, "waiting": 1},
-    "timed_s": 300,
-    "blocks": [],
-    "around_s": 40,
-    "outlook": [
-        {"seconds": 0, "left": {"f6-vs-f7": 3, "nopack-vs-pack": 1}},
-        {"seconds": 900, "left": {"f6-vs-f7": 0, "nopack-vs-pack": 0}},
-    ],
+    "around_s": 60,
+    "spent_s": {"preparation": 60, "measuring": 700, "waiting": 20},
 }
-VERDICTS = ["reproduced", "reproduced", "differs", "inconclusive", "not measured"]
 
 
-def test_each_question_has_a_line_with_its_answer_by_how_much_and_where() -> None:
-    cases = [
-        case("pack", "nopack", 2.0, "svn export cold"),
-        case("pack", "nopack", 7.1, "svn log cold, f7"),
-        case("pack", "nopack", 9.9, "file log hot-os", "too noisy to say"),
-    ]
-    packed = "pack is faster in 2 of 3 cases and slower in none."
-    found = advice(
-        card("Pack?", "yes", packed, *cases, gain="At the most 7.1 times."),
-        card("Which caches?", "not measured", "Nothing compares two of them."),
-        card("Which format?", "not measured", "Nothing compares two of them."),
-        card("A build?", "again", "again: faster in 2 of 2.", case("again", "system", 2.0, "svn")),
-    )
-    mix = card("For your mix: 100 % log?", "f7", "Of 1 case.")
-    found["cards"].append({**mix, "parts": ["f7, 0.2 s a command."]})
-    said = lines([Found("fsfs-san-2014", found, ACCOUNT, VERDICTS)])
-    assert said == [
-        "Pack?                     yes: pack 7.10 times as fast as nopack "
-        "(95 %: 6.39 to 7.81; svn log cold, f7); pack is faster in 2 of 3 cases and slower in none",
-        "A build?                  again: faster in 2 of 2",
-        "For your mix: 100 % log?  f7, 0.2 s a command",
-        "Not measured              which caches; which format",
-        "8 of 12 comparisons answered",
-        "2 reproduced, 1 differs, 1 inconclusive, of 5 published findings",
-        "Next: make report MINUTES=27: 15 min more would tell all of these at 10 %.",
-    ]
+def summary(*cards: Any, **changes: Any) -> StudySummary:
+    made = {"advice": {"cards": [card_data(one) for one in cards]}, "account": ACCOUNT}
+    return StudySummary("fsfs", **{**made, **changes})
 
 
-def test_there_are_never_more_than_ten_lines() -> None:
-    asked = [card(f"Question {number}?", "yes", "So.") for number in range(12)]
-    said = lines([Found("one", advice(*asked), ACCOUNT, VERDICTS)])
-    assert len(said) == AT_MOST and "6 other questions in the report" in said[6]
-    assert (
-        len(lines([Found(one["ask"], advice(one), ACCOUNT, VERDICTS) for one in asked])) == AT_MOST
+def packing() -> Any:
+    return card(row(2.4), row(6.9, ra="svn"), question=Question("format", "Pack?", yes_value="f7"))
+
+
+def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command() -> None:
+    found = lines([summary(packing(), verdicts=["reproduced", "differs", "differs"])])
+    assert found[0] == "Format?     yes       cold log 2.4x to 6.9x faster, never slower"
+    assert found[1].startswith("Answered    72 of 82 comparisons; findings: 1 reproduced, 2 differ")
+    assert " ".join(found[-2:]).startswith(
+        "Next        make report MINUTES=26: 12 min more decide 8 of 10"
     )
 
 
-def test_what_to_type_next_is_the_command_that_began_the_run() -> None:
-    given = {"REPO": "/srv/my repo", "STUDY": "", "ARGS": "--configfile mine.yaml", "HOME": "/root"}
-    said = lines([Found("one", advice(), ACCOUNT, VERDICTS)], typed(given))
-    command = "make report REPO='/srv/my repo' ARGS='--configfile mine.yaml' MINUTES=27"
-    assert said[-1] == f"Next: {command}: 15 min more would tell all of these at 10 %."
+@pytest.mark.parametrize("length", [10, 200, 1000])
+def test_lines_have_at_most_80_columns(length: int) -> None:
+    grid = [{"skip": "reason " * length, "cell": "a"}]
+    found = lines([summary(packing(), grid=grid)])
+    assert max(map(len, found)) <= COLUMNS
 
 
-def test_several_studies_have_a_line_each() -> None:
-    said = lines([Found("one", advice(), ACCOUNT, VERDICTS), Found("second", advice(), {}, [])])
-    assert said[0].startswith("one     8 of 12 comparisons answered; 2 reproduced")
-    assert said[1] == "second  nothing was compared"
+def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason() -> None:
+    grid = [{"cell": str(n), "skip": "no httpd" if n < 3 else "no root"} for n in range(4)]
+    failures = [{"cell": "log/1", "reason": "timeout"}] * 2
+    text = "\n".join(lines([summary(grid=grid, failures=failures)]))
+    assert "Skipped     4 cells (3 of them): no httpd" in text
+    assert "Failed      1 cell: timeout" in text
 
 
-def test_it_reads_what_a_checkout_has(tmp_path: Path) -> None:
-    for folder in ("advice", "budget", "findings"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "advice" / "one.json").write_text(json.dumps(advice()))
-    (tmp_path / "findings" / "one.csv").write_text("id,verdict\nx,differs\n")
-    (found,) = read(tmp_path)
-    assert (found.study, found.verdicts, found.account) == ("one", ["differs"], {})
+def test_lines_of_an_aggregate_have_one_per_candidate() -> None:
+    question = Question("format", "Build?", aggregate=True)
+    made = card(row(2.0), question=question)
+    data = {**card_data(made), "lines": ["b against a: faster", "c: not measured in 8 cells."]}
+    found = lines([summary(advice={"cards": [data]})])
+    assert found[0].endswith("b against a: faster") and "c: not measured" in found[1]
+
+
+def test_lines_of_several_studies_name_each() -> None:
+    found = lines([summary(packing()), StudySummary("other")])
+    assert "fsfs" in found and "other" in found
+
+
+def test_lines_escape_control_characters() -> None:
+    grid = [{"cell": "a", "skip": "\x1b[2Jboo"}]
+    assert "\x1b" not in "".join(lines([summary(grid=grid)]))
+
+
+def test_command_of_a_run_quotes_what_a_shell_would_split() -> None:
+    environment = {"REPO": "/a b", "MINUTES": "5", "STUDY": ""}
+    assert command_of(environment) == "make report REPO='/a b'"
+
+
+def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path: Path) -> None:
+    (tmp_path / "advice").mkdir()
+    (tmp_path / "advice" / "one.json").write_text(json.dumps({"cards": [card_data(packing())]}))
+    (found,) = read_summaries(tmp_path)
+    assert found.study == "one" and lines([found])[0].startswith("Format?")

@@ -129,7 +129,7 @@ def test_what_a_client_leaves_out_is_found(project: Project) -> None:
     report = (project.path / "reports" / f"{STUDY}.html").read_text()
     assert "other work" in report and reason in report
     advice = json.loads((project.path / "results" / "advice" / f"{STUDY}.json").read_text())
-    odd = {item["command"]: item["other_work"] for item in advice["recommendations"]}
+    odd = {one["where"]["command"]: one["other_work"] for one in advice["situations"]}
     assert [one["axes"]["format"] for one in odd["export"]] == ["f7"]
     assert [one["axes"]["format"] for one in odd["log"]] == ["f8"]
 

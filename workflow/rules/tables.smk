@@ -54,7 +54,6 @@ rule tables:
         order=order_of,
         by=inputs.by_of,
         block=lambda wildcards: study_of(wildcards).block,
-        caveats=inputs.caveats_of,
         limits=LIMITS,
     script:
         "../scripts/tables.py"
@@ -77,7 +76,6 @@ rule published_tables:
         by=inputs.by_of,
         said=inputs.published_said,
         block=lambda wildcards: study_of(wildcards).block,
-        caveats=inputs.caveats_of,
         limits=LIMITS,
     script:
         "../scripts/tables.py"
@@ -125,6 +123,8 @@ rule advice:
     input:
         measurements="results/measurements/{study}.csv",
         tables="results/tables/{study}",
+        grid="results/grid/{study}.csv",
+        failures="results/failures/{study}.csv",
     output:
         data="results/advice/{study}.json",
         markdown="results/advice/{study}.md",
@@ -134,14 +134,12 @@ rule advice:
         "../../envs/python.yaml"
     params:
         code=code_of("advice"),
-        # By name: the tables with the calls that advice takes, and the definitions of others.
-        advised=lambda wildcards: inputs.advised_tables(study_of(wildcards)),
+        # By name: the definitions of the tables that compare.
         compared=lambda wildcards: comparing_tables(wildcards, exact=False),
         counted=lambda wildcards: comparing_tables(wildcards, exact=True),
         order=order_of,
         given=lambda wildcards: study_of(wildcards).scenario_axes,
         block=lambda wildcards: study_of(wildcards).block,
-        caveats=inputs.caveats_of,
         no_choices=inputs.no_choices_of,
         limits=LIMITS,
         title=lambda wildcards: study_of(wildcards).title,

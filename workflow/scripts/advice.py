@@ -1,14 +1,12 @@
-"""Write the advice that a study's measurements support."""
+"""Write the recommendations that a study's measurements support."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-from vcsbench.advice.answers import Asked, cards
-from vcsbench.advice.blocks import Terms
-from vcsbench.advice.cardtext import markdown_of
-from vcsbench.advice.recommend import tell
-from vcsbench.advice.work import Counted, add_less_work
+from vcsbench.advice.advise import StudyResults, StudyTerms, advise
+from vcsbench.advice.cards import card_from, markdown_of
+from vcsbench.advice.questions import questions_of
 from vcsbench.compare.columns import NUMBERS
 from vcsbench.compare.decisions import Limits
 from vcsbench.compare.scatter import limits_here
@@ -20,35 +18,21 @@ from vcsbench.wholefile import write_text
 snakemake: Any
 
 with logged(snakemake.log[0]):
-    frame = read_measurements(snakemake.input.measurements)
-    params = snakemake.params
-    limits = Limits(**params.limits)
-    here = limits_here(limits, frame, params.block)
+    given, params = snakemake.input, snakemake.params
+    frame = read_measurements(given.measurements)
+    limits = limits_here(Limits(**params.limits), frame, params.block)
     for axis, values in params.no_choices.items():
         frame = frame[~frame[axis].isin(values)]
-    terms = Terms(
-        order=params.order,
-        given=params.given,
-        block=params.block,
-        caveats=params.caveats,
-        limits=here,
-    )
-    folder = Path(snakemake.input.tables)
-    tables = [read_frame(folder / f"{name}.csv") for name in params.advised]
-    told = tell(frame, terms, tables)
-    advice = {"study": snakemake.wildcards.study} | told.advice
-    compared = [
-        (definition, read_frame(folder / f"{name}.csv", NUMBERS).to_dict("records"))
-        for name, definition in params.compared.items()
+    questions = questions_of(params.questions, params.typed)
+    terms = StudyTerms(params.order, params.given, params.block, questions, params.mix, limits)
+    tables = [
+        (definition, read_frame(Path(given.tables, f"{name}.csv"), NUMBERS).to_dict("records"))
+        for name, definition in {**params.compared, **params.counted}.items()
     ]
-    advice["cards"] = cards(
-        told, terms, compared, Asked(params.questions, params.typed, params.mix)
-    )
-    counted = [
-        Counted(definition, read_frame(folder / f"{name}.csv", NUMBERS).to_dict("records"))
-        for name, definition in params.counted.items()
-    ]
-    add_less_work(advice["recommendations"], counted, terms.order, limits)
-    text = json.dumps(advice, indent=1, ensure_ascii=False, allow_nan=False)
+    grid, failures = (read_frame(path).to_dict("records") for path in (given.grid, given.failures))
+    advice = advise(terms, StudyResults(frame, tables, grid, failures))
+    data = {"study": snakemake.wildcards.study} | advice
+    text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
     write_text(snakemake.output.data, text + "\n")
-    write_text(snakemake.output.markdown, markdown_of(params.title, advice["cards"]))
+    cards = [card_from(card) for card in advice["cards"]]
+    write_text(snakemake.output.markdown, markdown_of(params.title, cards))

@@ -2,11 +2,8 @@
 a table against each baseline."""
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from vcsbench.compare import against, baselines
 from vcsbench.compare.decisions import Limits
@@ -15,15 +12,14 @@ from vcsbench.compare.scatter import limits_here, of_runs
 from vcsbench.compare.tables import make_tables
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import read_measurements
-from vcsbench.report.markdown import to_markdown
 from vcsbench.run.rulelog import logged
-from vcsbench.wholefile import write_json, write_text
+from vcsbench.wholefile import write_json
 
 snakemake: Any
 
 
 def main() -> None:
-    """Read, compute, write both files of each table."""
+    """Read the numbers, make the tables, write them."""
     params, folder = snakemake.params, Path(snakemake.output[0])
     folder.mkdir(parents=True)
     limits, scatter = Limits(**params.limits), math.nan
@@ -33,22 +29,11 @@ def main() -> None:
     else:
         frame = read_measurements(snakemake.input.numbers)
         scatter = of_runs(frame, params.block)
-    definitions = params.definitions
-    tables = make_tables(frame, definitions, params.order, params.block, limits, scatter)
+    tables = make_tables(frame, params.definitions, params.order, params.block, limits, scatter)
     for name, table in tables.items():
-        write(folder, name, definitions[name], table)
+        write_frame(table, folder / f"{name}.csv")
     for name in [] if params.published else params.baselines:
         compare(folder, name, limits)
-
-
-def write(
-    folder: Path, name: str, definition: Mapping[str, Any], table: pd.DataFrame, more: str = ""
-) -> None:
-    """Write a table as CSV, and as Markdown with more text behind it."""
-    write_frame(table, folder / f"{name}.csv")
-    order, caveats = snakemake.params.order, snakemake.params.caveats
-    text = to_markdown(name, definition, table.to_dict("records"), order, caveats)
-    write_text(folder / f"{name}.md", text + more)
 
 
 def compare(folder: Path, baseline: str, limits: Limits) -> None:
@@ -59,10 +44,9 @@ def compare(folder: Path, baseline: str, limits: Limits) -> None:
     found = against.cells_of_both(before, now, list(params.order))
     machine_limits = limits_here(limits, now.frame, params.block)
     table = against.make_table(baseline, found, params.order, machine_limits)
-    notes = against.notes(baseline, before, now, found)
-    name, definition = baselines.table_name(baseline), against.definition(params.tables, baseline)
-    write_json(folder / f"{baseline}-vs-now.json", notes)
-    write(folder, name, definition, table, "\n" + "\n\n".join(notes) + "\n")
+    name = baselines.table_name(baseline)
+    write_json(folder / f"{name}.json", against.notes(baseline, before, now, found))
+    write_frame(table, folder / f"{name}.csv")
 
 
 with logged(snakemake.log[0]):

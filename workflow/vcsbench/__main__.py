@@ -202,10 +202,10 @@ def _print_report(status: int, began: float) -> None:
     if status and (not report.exists() or report.stat().st_mtime < began):
         print(f"The report was not written. That of an earlier run: {report.resolve()}")
         return
-    from vcsbench.report.terminal import lines, read, typed
+    from vcsbench.report.terminal import command_of, lines, read_summaries
 
     try:
-        print("\n".join(lines(read(Path("results")), typed(os.environ))))
+        print("\n".join(lines(read_summaries(Path("results")), command_of(os.environ))))
     except (ValueError, LookupError, TypeError) as error:  # The page has the answers too.
         print(f"vcsbench: the answers cannot be printed: {error!r}", file=sys.stderr)
     print(f"Report: {report.resolve()}", flush=True)

@@ -1,179 +1,148 @@
-// What stands behind a measured number, in a dialog with an address of its own.
+// The details behind a measured number, in a dialog with its own address.
 
 const detail = document.getElementById("detail");
-const packedDetails = document.getElementById("details");
-const COMMANDS = [
-  ["Shows what it does", (cell, known) => `make show CELL=${quoted(cell)} ${given(known)}`],
-  ["Runs it once by hand", (cell, known) => `make measure CELL=${quoted(cell)} ${given(known)}`],
-];
+const SVG = "http://www.w3.org/2000/svg";
+let known = null;
 
-// What a run of this study is given.
-function given({ own, study }) {
-  return `${own && `REPO=${quoted(own)} `}STUDY=${quoted(study)}`;
-}
-
-// The rounds of a number's cells, and no others: Snakemake takes the files that are to be made again.
-function anew(known, cells) {
-  const files = cells.flatMap((cell) => {
-    const rounds = new Set(runsOf(known, cell, "round").map(({ round }) => round));
-    return [...rounds].map((round) => quoted(`results/cells/${known.study}/${cell}/round${round}.json`));
-  });
-  // make expands dollar signs in ARGS, and its own shell splits the words.
-  return `make report ${given(known)} ARGS=${quoted(`--forcerun ${files.join(" ")}`.replaceAll("$", "$$$$"))}`;
-}
-
-// As a shell takes it.
+// Quotes an argument for a shell.
 function quoted(text) {
-  return /^[\w@%+=:,.\/~-]+$/.test(text) && !text.startsWith("~") ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  return /^[\w@%+=:,.\/-][\w@%+=:,.\/~-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-async function unpacked() {
-  if (!packedDetails) return null;
-  const bytes = Uint8Array.from(atob(packedDetails.textContent.trim()), (c) => c.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).json();
+function commandsOf(cells) {
+  const given = `${known.own && `REPO=${quoted(known.own)} `}STUDY=${quoted(known.study)}`;
+  const files = cells.flatMap((cell) => [...new Set(runsOf(cell, "round").map(({ round }) => round))]
+    .map((round) => `results/cells/${known.study}/${cell}/round${round}.json`));
+  // make expands dollar signs in ARGS, and its shell splits the words.
+  const forced = `--forcerun ${files.map(quoted).join(" ")}`.replaceAll("$", "$$$$");
+  const lines = cells.flatMap((cell) => [
+    ["Show the recipe:", `make ${known.commands.explain} CELL=${quoted(cell)} ${given}`],
+    ["Run it once:", `make ${known.commands.measure} CELL=${quoted(cell)} ${given}`],
+  ]);
+  return [...lines, ["Measure again:", `make report ${given} ARGS=${quoted(forced)}`]];
 }
 
-function made(tag, text = "", ...children) {
-  const element = document.createElement(tag);
+function drawn(tag, attributes, text = "") {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.textContent = text;
-  element.append(...children);
   return element;
-}
-
-function listOf(sentences) {
-  return made("ul", "", ...sentences.map((sentence) => made("li", sentence)));
 }
 
 function tableOf(headings, rows, caption) {
   const table = made("table", "", made("caption", caption));
   table.className = "plain";
-  const head = made("tr", "", ...headings.map((text) => Object.assign(made("th", text), { scope: "col" })));
-  table.append(made("thead", "", head), made("tbody", "", ...rows.map(([first, ...rest]) => {
-    const name = Object.assign(made("th", first), { scope: "row" });
-    return made("tr", "", name, ...rest.map((text) => Object.assign(made("td", text), { className: "number" })));
-  })));
-  const scroll = made("div", "", table);
-  scroll.className = "scroll";
-  scroll.tabIndex = 0;
+  table.append(
+    made("thead", "", made("tr", "", ...headings.map((text) => Object.assign(made("th", text), { scope: "col" })))),
+    made("tbody", "", ...rows.map(([first, ...rest]) => made("tr", "",
+      Object.assign(made("th", first), { scope: "row" }),
+      ...rest.map((text) => Object.assign(made("td", text), { className: "number" }))))));
+  const scroll = Object.assign(made("div", "", table), { className: "scroll", tabIndex: 0 });
   scroll.setAttribute("role", "region");
   scroll.setAttribute("aria-label", caption);
   return scroll;
 }
 
-function runsOf(known, cell, metric) {
+function runsOf(cell, metric) {
   const [start, count] = known.cells[cell].runs;
   return Array.from({ length: count }, (_, n) => ({
-    round: known.runs.round[start + n],
-    value: known.runs[metric][start + n],
-    flags: known.runs.flags[start + n],
+    round: known.runs.round[start + n], value: known.runs[metric][start + n], flags: known.runs.flags[start + n],
   }));
 }
 
-function said(value, unit) {
-  return value === null || value === undefined ? "not known" : `${written(value)} ${unit}`.trim();
+// Three significant digits.
+function written(value, unit) {
+  if (value === null || value === undefined) return "unknown";
+  const text = Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en").replaceAll(",", "\u202f")
+    : String(Number(value.toPrecision(3)));
+  return `${text} ${unit}`.trim();
 }
 
-// Three digits that count, whole numbers in full, thousands apart.
-function written(value) {
-  if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en").replaceAll(",", "\u202f");
-  return String(Number(value.toPrecision(3)));
+function pointOf(side, x, y) {
+  if (side) return drawn("rect", { x: x - 3.5, y: y - 3.5, width: 7, height: 7, class: "side1" });
+  return drawn("circle", { cx: x, cy: y, r: 4, class: "side0" });
 }
 
-// The sides of a number, the baseline first: a name that tells them apart, and the cell.
-function sidesOf(number, table, keys) {
-  const { cells } = number;
-  const names = table.compares ? [table.baseline, keys.candidate] : [table.name];
-  return cells.map((cell, n) => ({ cell, name: cells.length > 1 ? names[n] : names.at(-1) }));
-}
-
-function drawnRuns(known, sides, table) {
-  const drawnSides = sides.map((side, n) => (
-    { ...side, n, runs: runsOf(known, side.cell, table.metric).filter((run) => run.value !== null) }
-  ));
-  const parts = [made("h3", "Its runs")];
-  if (!drawnSides.some((side) => side.runs.length)) return [...parts, made("p", "No run has this value.")];
-  parts.push(pointsOf(drawnSides, table.title, table.unit));
-  if (sides.length > 1) {
-    const key = made("p", "", ...drawnSides.map((side) => {
-      const sample = drawn("svg", { viewBox: "0 0 12 12", class: "runs key", "aria-hidden": "true" });
-      sample.append(pointOf(side.n, 6, 6));
-      return made("span", "", sample, `${side.name} `);
-    }));
-    parts.push(key);
+// Each run as a point by its round; the axis starts at 0.
+function plotOf(sides, title, unit) {
+  const runs = sides.flatMap((side) => side.runs);
+  const [width, height, left, bottom] = [420, 180, 62, 34];
+  const most = Math.max(...runs.map((run) => run.value)) * 1.05 || 1;
+  const rounds = [...new Set(runs.map((run) => run.round))].sort((a, b) => a - b);
+  const x = (round) => left + (width - left - 12) * (rounds.indexOf(round) + 0.5) / rounds.length;
+  const y = (value) => 10 + (height - bottom - 10) * (1 - value / most);
+  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, class: "runs", role: "img",
+                             "aria-label": `${title} of each run by round; the same as a table below` });
+  for (const tick of [0, most / 2, most]) {
+    svg.append(drawn("path", { d: `M${left} ${y(tick)}H${width - 12}`, class: "tick" }),
+               drawn("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, written(tick, "")));
   }
-  const rows = drawnSides.flatMap((side) => side.runs.map((run) => (
-    [side.name, run.round, said(run.value, table.unit), run.flags]
-  )));
-  const folded = made("details", "", made("summary", "The runs as a table"));
-  folded.append(tableOf(["Side", "Round", table.title, "Flags"], rows, "Each run"));
-  return [...parts, folded];
-}
-
-function spentAndCounted(known, sides) {
-  const of = sides.map((side) => known.cells[side.cell]);
-  const parts = ["Elapsed", "Client CPU", "Server CPU", "Waiting"];
-  const spent = parts.map((part, n) => [part, ...of.map((cell) => said(cell.spent[n], "s"))]);
-  const counted = known.counted
-    .map(([title, unit], n) => [title, ...of.map((cell) => said(cell.counted[n], unit))])
-    .filter(([, ...values]) => values.some((value) => value !== "not known"));
-  const headings = ["", ...sides.map((side) => side.name)];
-  const shown = [
-    made("h3", "Where the time went"),
-    tableOf(headings, spent, "Medians over the rounds. Waiting is what neither client nor server computed: "
-            + "below 0 where both did at once."),
-  ];
-  if (counted.length) {
-    shown.push(made("h3", "What was counted"), tableOf(headings, counted, "Medians over the runs"));
+  for (const round of rounds.filter((_, n) => n % Math.ceil(rounds.length / 12) === 0)) {
+    svg.append(drawn("text", { x: x(round), y: height - bottom + 16, "text-anchor": "middle" }, round));
   }
-  return shown;
+  svg.append(drawn("text", { x: (left + width) / 2, y: height - 3, "text-anchor": "middle" }, `round (${unit})`));
+  sides.forEach((side, n) => side.runs.forEach(({ round, value }) => {
+    svg.append(pointOf(n, x(round) + (n - (sides.length - 1) / 2) * 10, y(value)));
+  }));
+  return svg;
 }
 
-function certificates(known, sides) {
-  return sides.flatMap(({ name, cell }) => {
-    const { says, rounds, runs } = known.cells[cell];
-    const often = `${rounds} ${rounds === 1 ? "round" : "rounds"}, ${runs[1]} ${runs[1] === 1 ? "run" : "runs"}`;
-    const commands = COMMANDS.map(([what, command]) => (
-      made("li", `${what}: `, made("code", command(cell, known)))
-    ));
-    return [made("h3", `${sides.length > 1 ? `${name}: ` : ""}what certifies it`),
-            made("p", "", made("code", cell), ` in ${often}.`), listOf(says), made("ul", "", ...commands)];
+function runsShown(sides, table) {
+  const withRuns = sides.map((side) => ({ ...side, runs: runsOf(side.cell, table.metric).filter(({ value }) => value !== null) }));
+  if (!withRuns.some(({ runs }) => runs.length)) return [made("p", "No run has this value.")];
+  const key = made("p", "", ...withRuns.map(({ name }, n) => {
+    const sample = drawn("svg", { viewBox: "0 0 12 12", class: "runs key", "aria-hidden": "true" });
+    sample.append(pointOf(n, 6, 6));
+    return made("span", "", sample, `${name} `);
+  }));
+  const rows = withRuns.flatMap(({ name, runs }) => runs.map((run) => [name, run.round, written(run.value, table.unit), run.flags]));
+  return [plotOf(withRuns, table.title, table.unit), key,
+          made("details", "", made("summary", "The runs as a table"), tableOf(["Side", "Round", table.title, "Flags"], rows, "Runs"))];
+}
+
+function timeAndCounts(sides) {
+  const cells = sides.map(({ cell }) => known.cells[cell]);
+  const rows = ["Elapsed", "Client CPU", "Server CPU", "Waiting"]
+    .map((part, n) => [part, ...cells.map((cell) => written(cell.spent[n], "s"))]);
+  known.counted.forEach(([title, unit], n) => {
+    if (cells.some((cell) => cell.counted[n] !== null)) rows.push([title, ...cells.map((cell) => written(cell.counted[n], unit))]);
   });
+  return tableOf(["", ...sides.map(({ name }) => name)], rows,
+                 "Medians. Waiting: neither client nor server used a CPU; below 0 if both did at once.");
 }
 
-function again(known, sides) {
-  const cells = [...new Set(sides.map(({ cell }) => cell))];
-  return [made("h3", "Measured anew"),
-          made("p", `Measures the rounds of ${cells.length > 1 ? "these cells" : "this cell"} anew, where nothing `
-               + "made them stale:"),
-          made("p", "", made("code", anew(known, cells)))];
+function evidenceOf({ name, cell }) {
+  const { evidence, rounds, runs } = known.cells[cell];
+  return [made("h3", `${name}: evidence`), made("p", "", made("code", cell), `: ${rounds} rounds, ${runs[1]} runs.`),
+          made("ul", "", ...evidence.map((sentence) => made("li", sentence)))];
 }
 
-function fillDetail(known, name, keys) {
+function fillDetail(name, keys) {
   const anchor = name.slice(0, name.indexOf("/"));
   const table = known.tables[anchor];
   const number = table?.numbers[name.slice(anchor.length + 1)];
   if (!number) return false;
-  const sides = sidesOf(number, table, keys).filter(({ cell }) => known.cells[cell]);
-  const title = made("h2", `${table.name}: ${Object.values(keys).filter(Boolean).join(" ")}`);
-  title.id = "detail-title";
-  const close = made("button", "Close");
-  close.type = "button";
+  const names = number.cells.length > 1 ? [table.baseline, keys.candidate] : [table.name];
+  const sides = number.cells.map((cell, n) => ({ cell, name: names[n] })).filter(({ cell }) => known.cells[cell]);
+  const unit = table.compares ? "%" : table.unit;
+  const commands = commandsOf([...new Set(sides.map(({ cell }) => cell))]);
+  const close = Object.assign(made("button", "Close"), { type: "button" });
   close.addEventListener("click", () => detail.close());
-  const beside = made("p", `Measured: ${number.text}${table.compares ? " %" : ` ${table.unit}`}. ${
-    number.published ? `Published: ${number.published}${table.compares ? " %" : ` ${table.unit}`}, on another machine.`
-                     : "Nothing was published beside it."}`);
-  detail.replaceChildren(close, title, beside, listOf(number.says), ...drawnRuns(known, sides, table),
-                         ...spentAndCounted(known, sides), ...certificates(known, sides), ...again(known, sides));
+  detail.replaceChildren(
+    close,
+    Object.assign(made("h2", `${table.name}: ${Object.values(keys).filter(Boolean).join(" ")}`), { id: "detail-title" }),
+    made("p", `Measured: ${number.text} ${unit}. ${number.published ? `Published: ${number.published} ${unit}, on another machine.` : ""}`),
+    made("ul", "", ...number.sentences.map((sentence) => made("li", sentence))),
+    ...runsShown(sides, table), timeAndCounts(sides), ...sides.flatMap(evidenceOf), made("h3", "Commands"),
+    made("ul", "", ...commands.map(([what, command]) => made("li", `${what} `, made("code", command)))));
   return true;
 }
 
-let known = null;
-listeners.push((said) => {
-  const name = said.get("number");
-  const grid = grids.find((one) => one.measured && one.rows.some((row) => row.cells.some((c) => c.name === name)));
-  const keys = grid?.rows.flatMap((row) => row.cells).find((c) => c.name === name).keys;
-  if (!known || !keys || !fillDetail(known, name, keys)) {
+listeners.push((given) => {
+  const name = given.get("number");
+  const one = name && grids.filter(({ measured }) => measured).flatMap(({ rows }) => rows).flatMap(({ cells }) => cells)
+    .find((cell) => cell.name === name);
+  if (!known || !one || !fillDetail(name, one.keys)) {
     if (detail.open) detail.close();
     return;
   }
@@ -182,7 +151,7 @@ listeners.push((said) => {
 });
 
 detail.addEventListener("close", () => {
-  const name = selection().said.get("number");
+  const name = state().given.get("number");
   if (!name) return;
   select({ number: "" });
   const cell = document.querySelector(`figure.measured td[data-name="${CSS.escape(name)}"]`);
@@ -190,13 +159,11 @@ detail.addEventListener("close", () => {
 });
 detail.addEventListener("click", (event) => { if (event.target === detail) detail.close(); });
 
-// Which numbers have something behind them is known only now.
 async function readDetails() {
-  known = await unpacked();
-  for (const { measured, rows, section } of grids) {
-    for (const one of measured && known ? rows.flatMap((row) => row.cells) : []) {
-      const numbers = known.tables[section.id]?.numbers ?? {};
-      if (numbers[one.name.slice(section.id.length + 1)]) one.cell.classList.add("behind");
+  known = await unpacked("details");
+  for (const { measured, rows, section } of known ? grids : []) {
+    for (const { cell, name } of measured ? rows.flatMap((row) => row.cells) : []) {
+      if (known.tables[section.id]?.numbers[name.slice(section.id.length + 1)]) cell.classList.add("behind");
     }
   }
 }

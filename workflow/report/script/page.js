@@ -1,32 +1,63 @@
-// What is left: errors, the note at the foot, print; and the start.
+// "My case", notes, print, and the start.
 
-window.addEventListener("error", (event) => {
-  document.documentElement.dataset.error = event.message;
-});
-
+const mine = document.getElementById("case");
 const note = document.getElementById("note");
+let answers = null;
+
+window.addEventListener("error", (event) => { document.documentElement.dataset.error = event.message; });
 
 function showNote(text) {
   note.hidden = !text;
   note.textContent = text;
 }
 
-// What a mouse finds by pointing, a finger finds by tapping.
+// A tap on a phone shows the title that a mouse finds by pointing.
 document.addEventListener("click", (event) => {
-  const cell = event.target.closest("td[title], abbr[title]");
+  const cell = event.target.closest("td[title]");
   if (cell?.classList.contains("behind")) select({ number: cell.dataset.name });
   else if (!event.target.closest(".copy")) showNote(cell ? cell.title : "");
 });
 
-// On paper nothing can be unfolded; whole published tables, and numbers shown twice, would fill most of it.
+// The cards, their cases and the situations that fit the picks.
+function applyCase() {
+  const values = picked();
+  for (const control of mine?.elements ?? []) if (control.name) control.value = values[control.name] ?? "";
+  const key = (answers?.picks ?? []).map((axis) => values[axis] ?? "").join("|");
+  for (const [anchor, { by, answers: list }] of Object.entries(answers?.cards ?? {})) {
+    const card = document.getElementById(anchor);
+    const [kind, short, sentence, value] = list[by[key] ?? 0];
+    card.className = `card ${kind.replaceAll(" ", "-")}`;
+    card.querySelector(".answer").textContent = short;
+    card.querySelector(".sentence").textContent = sentence;
+    for (const action of card.querySelectorAll(".do")) action.hidden = action.dataset.value !== value;
+  }
+  for (const row of document.querySelectorAll(".forest tbody tr, .situations tbody tr")) {
+    row.hidden = !isPicked(keysOf(row), values, row.closest("table").dataset);
+  }
+}
+
+function makeCase() {
+  if (!mine) return;
+  mine.addEventListener("change", ({ target }) => select({ [target.name]: target.value }));
+  mine.addEventListener("reset", (event) => {
+    event.preventDefault();
+    select(Object.fromEntries([...mine.elements].filter(({ name }) => name).map(({ name }) => [name, ""])));
+  });
+  mine.hidden = false;
+  const presets = [...mine.elements].filter(({ dataset }) => dataset.preset);
+  if (!state().given.size && presets.length) {
+    const given = new URLSearchParams(presets.map(({ name, dataset }) => [name, dataset.preset]));
+    history.replaceState(null, "", `#${encodeURIComponent(state().anchor)}&${given}`);
+  }
+}
+
+// Paper cannot unfold. Published tables would fill most of it.
 let folded = [];
 window.addEventListener("beforeprint", () => {
-  folded = [...document.querySelectorAll("details:not([open], .whole, .reduced, .vega-embed details, #filter details)")];
+  folded = [...document.querySelectorAll("details:not([open], .whole)")];
   folded.forEach((details) => { details.open = true; });
 });
-window.addEventListener("afterprint", () => {
-  folded.forEach((details) => { details.open = false; });
-});
+window.addEventListener("afterprint", () => { folded.forEach((details) => { details.open = false; }); });
 
 async function start() {
   for (const grid of grids) {
@@ -35,11 +66,13 @@ async function start() {
     if (grid.measured || !grid.pair?.querySelector(".measured")) makeSortable(grid);
   }
   await readDetails();
+  answers = await unpacked("answers");
+  makeCase();
   makeFilter();
-  followAddress();
+  listeners.unshift(applyCase, applyFilter);
+  update();
   goToAnchor();
   document.documentElement.dataset.ready = "yes";
-  await drawAll();
 }
 
 start();

@@ -1,297 +1,319 @@
-"""The answers: a card for each question that a reader has to decide, from what was compared of its axis.
-
-Nothing is averaged over what the reader cannot change: a card counts cases, and names them."""
+"""The cards: one answer per question of a study, with its effect, its cases and the command to apply it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from vcsbench.advice.cases import Case, by_values, depends_on, meet, sides_of
-from vcsbench.advice.sentences import NAMED, Sentences, factor
-from vcsbench.compare.bounds import NOT_MEASURED
-from vcsbench.compare.decisions import USUAL, Limits
-from vcsbench.metrics import DEFAULT, Metric, metric_of
-from vcsbench.words import capital, enumeration
+from vcsbench.advice import decide as rule
+from vcsbench.advice.cases import Case, Missing, Pair
+from vcsbench.advice.decide import Decision
+from vcsbench.advice.labels import (
+    Where,
+    axis_label,
+    case_label,
+    factor,
+    factors,
+    group_label,
+    seconds,
+    value_label,
+)
+from vcsbench.words import enumeration
 
-YES, NO, DEPENDS, ALIKE, UNTOLD = "yes", "no", "it depends", "no difference", "not told"
-NOTHING = "Nothing that was measured compares two of them."
-TO_MEASURE = "To measure it"
-NAME_TWO = "Name several values of `{}` in one part of the study's `grid`, all else being the same."
-# In fewer of the cases than this share, something is better in some cases only.
-MOST = 0.5
-# What is better in this share of the cases that were told is so mostly, though another is somewhere.
-MOSTLY = 0.8
-
-
-@dataclass(frozen=True)
-class Card:
-    """The answer to a question about an axis: `answer` is yes, no, the values that are better somewhere and
-    worse nowhere, `it depends`, `no difference`, `not told` or `not measured`, and `kind` says which of these
-    (`value` for values). `said` says it in a sentence, `gain` by how much, `parts` on what it depends
-    or what it gains where, `costs` where another value is better or nothing was told. `do` is what to type,
-    `cases` is all that was compared."""
-
-    axis: str
-    ask: str
-    kind: str
-    answer: str
-    said: str
-    gain: str = ""
-    parts: list[str] = field(default_factory=list)
-    costs: list[str] = field(default_factory=list)
-    do: list[dict[str, str]] = field(default_factory=list)
-    cases: list[dict[str, Any]] = field(default_factory=list)
-
-    def as_data(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
+SHORT = {"packing": "Pack?", "config": "Settings?", "format": "Format?", "build": "Build?"}
+# The default of a study that names no smallest effect.
+MIN_EFFECT_PCT = 10.0
+# A sentence of a card has at most this many words.
+MOST_WORDS = 25
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of an axis, as the study's file says it; `typed` is what to type where that is silent."""
+    """A question of a study: its axis, its text, and what the study's file says about the values.
+
+    `yes_value` makes the answer yes or no, `actions` has the command and the note of a value, `measure`
+    the same for a question that this run cannot answer, `aggregate` asks for one answer over all cells.
+    """
 
     axis: str
-    given: Mapping[str, Any] = field(default_factory=dict)
-    typed: Mapping[str, str] = field(default_factory=dict)
+    text: str
+    values: Sequence[str] = ()
+    yes_value: str = ""
+    actions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    measure: Mapping[str, str] = field(default_factory=dict)
+    aggregate: bool = False
+    vs_baseline: bool = False
 
     @property
-    def ask(self) -> str:
-        """The question."""
-        return str(self.given.get("question", f"Which {self.axis.replace('_', ' ')}?"))
-
-    def answer(self, good: Sequence[str]) -> tuple[str, str]:
-        """The kind of the answer that some values are, and the answer."""
-        if "yes_value" not in self.given:
-            return "value", enumeration(good, "or")
-        kind = YES if good == [self.given["yes_value"]] else NO
-        return ("value", enumeration(good, "or")) if len(good) > 1 else (kind, kind)
-
-    def measure(self) -> dict[str, str]:
-        """What to type where no two values of it were measured, and what that does."""
-        given = {"note": NAME_TWO.format(self.axis)} | self.given.get("how_to_measure", {})
-        return {"value": TO_MEASURE, "command": "", **given}
-
-    def do(self, values: Sequence[str]) -> list[dict[str, str]]:
-        """What to type to get each of these values, and what that does."""
-        said = [(value, self.given.get("actions", {}).get(value, {})) for value in values]
-        found = [
-            {
-                "value": v,
-                "command": one.get("command", self.typed.get(v, "")),
-                "note": one.get("note", ""),
-            }
-            for v, one in said
-        ]
-        return [one for one in found if one["command"] or one["note"]]
+    def short(self) -> str:
+        """Return the question in one or two words."""
+        if self.values:
+            return f"{'/'.join(self.values)}?"
+        return SHORT.get(self.axis, f"{axis_label(self.axis).capitalize()}?")
 
 
-class Teller:
-    """Makes the card of a question from its cases."""
+@dataclass(frozen=True)
+class Answer:
+    """An answer: its kind (decide.py), one or two words, a sentence, and a short effect for the terminal.
 
-    def __init__(
-        self,
-        question: Question,
-        cases: Sequence[Case],
-        metric: Metric | None = None,
-        limits: Limits = USUAL,
-    ) -> None:
-        metric = metric or metric_of(DEFAULT)
-        self.question, self.cases, self.limits = question, cases, limits
-        self.words, self.say = metric.words, Sentences(metric)
-        axes = dict.fromkeys(axis for case in cases for axis in case.where)
-        # What all cases have alike tells none apart.
-        self.told = [a for a in axes if len({case.where.get(a) for case in cases}) > 1]
-        self.sides = sides_of(cases, self.words.better, limits.min_rounds)
+    `value` is the value to choose, "" without a decision.
+    """
 
-    def card(self, why_not: str = "") -> Card:
-        """The card; `why_not` is why nothing was compared."""
-        question, sides = self.question, self.sides
-        if not self.cases:
-            answer, do = (UNTOLD, []) if why_not else (NOT_MEASURED, [question.measure()])
-            return Card(question.axis, question.ask, UNTOLD, answer, why_not or NOTHING, do=do)
-        if not sides.clear:
-            kind = UNTOLD if sides.untold or sides.few else ALIKE
-            card = Card(question.axis, question.ask, kind, kind, self._nothing_clear())
-            return self._with(card, [], self._quiet() if kind == UNTOLD else [])
-        good = sides.good
-        wins = [case for case in sides.clear if case.better in good]
-        if not good or any(self._is_elsewhere(case, good) for case in sides.clear):
-            return self._depends()
-        kind, answer = question.answer(good)
-        said = f"{enumeration(good, 'or')} {self.words.is_better} in {self._of(wins)}"
-        said += f" and {self.words.worse} in none."
-        if len(wins) < MOST * len(self.cases):
-            kind = answer = DEPENDS
-            said = f"Only in some cases: {said}"
-        card = Card(question.axis, question.ask, kind, answer, said, capital(self._gain(wins)))
-        return replace(self._with(card, good, self._quiet()), parts=self._apart(wins))
+    kind: str
+    value: str
+    short: str
+    sentence: str
+    effect: str
 
-    def _is_elsewhere(self, case: Case, good: Sequence[str]) -> bool:
-        """Whether a case was won by what is none of the best values where none of these was measured: what is
-        best elsewhere is nothing to choose there."""
-        return case.better not in good and not any(
-            {other.better, other.worse} & set(good) and meet(other, case, self.told)
-            for other in self.cases
+
+@dataclass(frozen=True)
+class Card:
+    """A question with its answer over all cases.
+
+    `reference` is the value that stays if nothing is changed, `told` the axes that distinguish the cases,
+    `weights` the workload's share of each case, `lines` one sentence per candidate of an aggregate.
+    """
+
+    question: Question
+    reference: str
+    told: Sequence[str]
+    cases: Sequence[Case]
+    answer: Answer
+    min_effect_pct: float = MIN_EFFECT_PCT
+    weights: Sequence[float] = ()
+    missing: Sequence[Missing] = ()
+    lines: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+    def answer_for(self, picks: Where) -> Answer:
+        """Return the answer over the cases that fit `picks`, which may include the reader's own value."""
+        chosen = [i for i, case in enumerate(self.cases) if fits(case.where, picks)]
+        weights = [self.weights[i] for i in chosen] if self.weights else []
+        cases = [self.cases[i] for i in chosen]
+        have = picks.get(self.question.axis, "")
+        decision = rule.decide(cases, self.reference, self.min_effect_pct, weights)
+        return answer_of(self.question, decision, cases, self, have)
+
+
+def fits(where: Where, picks: Where) -> bool:
+    """Return True if a case has the picked values; an axis that it lacks fits any value."""
+    return all(where.get(axis, "") in ("", value) for axis, value in picks.items() if value)
+
+
+def card_of(
+    question: Question,
+    reference: str,
+    axes: Sequence[str],
+    cases: Sequence[Case],
+    min_effect_pct: float = MIN_EFFECT_PCT,
+    workload: Sequence[Mapping[str, Any]] = (),
+    missing: Sequence[Missing] = (),
+) -> Card:
+    """Return the card of a question; `axes` are the study's, `workload` has weight, name and where."""
+    told = [a for a in axes if len({case.where.get(a, "") for case in cases}) > 1]
+    weights, notes = weights_of(cases, workload)
+    decision = rule.decide(cases, reference, min_effect_pct, weights)
+    unanswered = Answer(decision.kind, "", "", "", "")
+    card = Card(
+        question, reference, told, cases, unanswered, min_effect_pct, weights, missing, notes=notes
+    )
+    answer = answer_of(question, decision, cases, card)
+    return Card(**{**vars(card), "answer": answer})
+
+
+def weights_of(
+    cases: Sequence[Case], workload: Sequence[Mapping[str, Any]]
+) -> tuple[list[float], list[str]]:
+    """Return each case's weight, and a note for each part of the workload without a case."""
+    if not workload:
+        return [], []
+    weights, notes = [0.0] * len(cases), []
+    for part in workload:
+        where = part["where"]
+        matching = [i for i, c in enumerate(cases) if where.items() <= c.where.items()]
+        for i in matching:
+            weights[i] += part["weight"] / len(matching)
+        if not any(cases[i].is_decided for i in matching):
+            notes.append(
+                f"Your workload's {part['name']} ({part['weight']:g} %) has no result here."
+            )
+    return weights, notes
+
+
+def answer_of(
+    question: Question, decision: Decision, cases: Sequence[Case], card: Card, have: str = ""
+) -> Answer:
+    """Return the words of a decision; `have` is the value that the reader has now."""
+    axis = question.axis
+    if decision.kind == rule.NOT_MEASURED:
+        text = "No case of this question was measured."
+        return Answer(decision.kind, "", "not measured", text, "not measured")
+    if decision.kind == rule.UNDECIDED:
+        text = _undecided(cases)
+        return Answer(decision.kind, "", "undecided", f"{text}.".capitalize(), text)
+    if decision.kind == rule.EQUAL:
+        of = f" in {decision.decided} of {decision.cases} cases" if len(cases) > 1 else ""
+        none = f"no difference of {card.min_effect_pct:g} %"
+        return Answer(decision.kind, decision.value, "either", f"{none.capitalize()}{of}.", none)
+    label = value_label(axis, decision.value)
+    reference = have if have and have != decision.value else card.reference
+    effect = Effect.of(decision.value, cases, reference, card.reference)
+    if decision.kind == rule.DEPENDS:
+        one = (
+            f"{label} if you must choose one: {effect.losses()}, up to {factor(effect.most)} faster"
         )
+        parts = _rule_text(axis, decision, one)
+        sentence = f"Choose {parts}; {one}." if parts else f"Choose {one}."
+        return Answer(decision.kind, decision.value, "depends", sentence, parts or one)
+    short = label
+    if question.yes_value:
+        short = "yes" if decision.value == question.yes_value else "no"
+    terminal = ", ".join(filter(None, [effect.wins(), effect.losses()]))
+    if have and (text := _for_reader(axis, decision.value, cases, have)):
+        return Answer(decision.kind, decision.value, short, text, terminal)
+    sentence = f"Choose {label}: {terminal}"
+    if card.weights:
+        sentence = f"For your workload choose {label}: {terminal}"
+    if len(cases) > 1:
+        undecided = f", {n} undecided" if (n := decision.cases - decision.decided) else ""
+        sentence += f" (faster in {len(effect.gains)} of {len(cases)} cases{undecided})"
+    return Answer(decision.kind, decision.value, short, f"{sentence}.", terminal)
 
-    def _apart(self, wins: Sequence[Case]) -> list[str]:
-        """What a plain answer gains, for each value of the axis that the question names for that."""
-        axis = self.question.given.get("per_axis", "")
-        if axis not in self.told:
-            return []
-        whole = by_values(self.cases, [axis])
-        clear = by_values(wins, [axis])
-        return [self._part({axis: v[0]}, clear[v], len(whole[v])) for v in whole if v in clear]
 
-    def _with(self, card: Card, values: Sequence[str], costs: list[str]) -> Card:
-        rows = [self._row(case) for case in self.cases]
-        return replace(card, costs=costs, do=self.question.do(values), cases=rows)
+def _rule_text(axis: str, decision: Decision, rest: str) -> str:
+    """Return the rule in one line, in the shortest form that leaves the sentence readable; "" for none."""
+    parts = {v: f"{value_label(axis, v)} {_joined(of)}" for v, of in decision.rule.items()}
+    others = [text for value, text in parts.items() if value != decision.value]
+    otherwise = f"{', '.join(others)}, otherwise {value_label(axis, decision.value)}"
+    for text in (", ".join(parts.values()), otherwise):
+        if decision.rule and len(f"Choose {text} {rest}".split()) <= MOST_WORDS:
+            return text
+    return ""
 
-    def _depends(self) -> Card:
-        """Of an axis of which each value is worse somewhere."""
-        clear = self.sides.clear
-        on = depends_on(clear, self.told)
-        names = enumeration([axis.replace("_", " ") for axis in on])
-        groups = by_values(clear, on) if on else {}
-        whole = by_values(self.cases, on)
-        parts = [
-            self._part(dict(zip(on, values, strict=True)), some, len(whole[values]))
-            for values, some in groups.items()
-        ]
-        wins: dict[str, list[Case]] = {}
-        for case in clear:
-            wins.setdefault(case.better, []).append(case)
-        (first, some), *others = sorted(wins.items(), key=lambda one: -len(one[1]))
-        answer = f"it depends on {_the_access(names)}" if on else DEPENDS
-        if len(some) >= max(MOSTLY * len(clear), MOST * len(self.cases)):
-            answer = f"mostly {first}"
-        counted = [f"{first} {self.words.is_better} in {len(some)}"]
-        counted += [f"{value} in {len(some)}" for value, some in others]
-        said = f"Of {len(self.cases)} cases {enumeration(counted)}."
-        gain = f"{first}: {self._gain(some)}"
-        card = Card(self.question.axis, self.question.ask, DEPENDS, answer, said, gain, parts)
-        return self._with(card, list(wins), [*self._losses(wins), *self._quiet()])
 
-    def _part(self, values: Mapping[str, str], cases: Sequence[Case], whole: int) -> str:
-        """`pack: f7 in 6 of 8 cases, 1.20 times as fast in the least of them, 2.80 in the most`: what the
-        cases with some values tell."""
-        where = self.say.choice(values)
-        good = sides_of(cases, self.words.better).good
-        if not good:
-            return f"{where}: one here, another there"
-        often = f" in {len(cases)} of {whole} cases" if whole > 1 else ""
-        return f"{where}: {enumeration(good, 'or')}{often}, {self._span(cases)}"
+def _joined(names: Sequence[str]) -> str:
+    """Return `for cold logs and exports`, `over http and svn`."""
+    before = "over " if all(name.startswith("over ") for name in names) else ""
+    bare = [name.removeprefix(before) for name in names]
+    return f"{before or 'for '}{enumeration(bare)}"
 
-    def _losses(self, wins: Mapping[str, list[Case]]) -> list[str]:
-        """Of each value but the one that is better most often, where it is better."""
-        most = max(wins, key=lambda value: len(wins[value]))
-        return [
-            f"{value} {self.words.is_better}: {self._named(some, times=True)}."
-            for value, some in wins.items()
-            if value != most
-        ]
 
-    def _quiet(self) -> list[str]:
-        """Where no difference was shown, and where nothing was told."""
-        said = []
-        if self.sides.alike:
-            said.append(f"No difference of {self._notable} shown: {self._named(self.sides.alike)}.")
-        if self.sides.untold:
-            said.append(f"Not told, for runs scatter too much: {self._named(self.sides.untold)}.")
-        if self.sides.few:
-            said.append(f"Not told, for {self._few}: {self._named(self.sides.few)}.")
-        return said
+def _undecided(cases: Sequence[Case]) -> str:
+    """Return why no case is decided: `too noisy in 3 of 4 cases`."""
+    reasons = [pair.outcome for case in cases for pair in case.pairs[:1]]
+    most = max(set(reasons), key=reasons.count)
+    return f"{most} in {reasons.count(most)} of {len(cases)} cases"
+
+
+def _for_reader(axis: str, value: str, cases: Sequence[Case], have: str) -> str:
+    """Return the gain of a reader who has one value: `packed is 2.4x faster for you, 0.47 s → 0.20 s`."""
+    if have == value:
+        return f"You have {value_label(axis, value)}: keep it."
+    parts = []
+    for case in cases:
+        for pair in case.pairs:
+            if {pair.baseline, pair.candidate} == {have, value} and pair.is_decided:
+                times = case.pair_times(pair)
+                both = {} if not times else {pair.baseline: times[0], pair.candidate: times[1]}
+                parts.append((case, _change(pair, value), both))
+    if len(parts) != 1:
+        return ""
+    case, text, times_of = parts[0]
+    change = f", {seconds(times_of[have])} → {seconds(times_of[value])}" if times_of else ""
+    name = case_label(case.where, ["command", "cache", "ra"])
+    return f"{value_label(axis, value).capitalize()} is {text} for you{change} ({name})."
+
+
+def _change(pair: Pair, value: str) -> str:
+    if pair.outcome == "equal":
+        return "no different"
+    ratio = pair.ratio if pair.candidate == value else 1 / pair.ratio
+    return f"{factor(ratio)} faster" if ratio > 1 else f"{factor(1 / ratio)} slower"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The factors by which a value is faster (`gains`) and slower (`regrets`), by case.
+
+    A gain is against the reference, or against the slowest other value if the value is the reference.
+    """
+
+    gains: Sequence[tuple[Case, float]]
+    regrets: Sequence[tuple[Case, float]]
+
+    @classmethod
+    def of(cls, value: str, cases: Sequence[Case], against: str, reference: str) -> Effect:
+        """Return the effect of a value over the decided cases that have it."""
+        gains, regrets = [], []
+        for case in cases:
+            costs = case.costs
+            if value not in costs:
+                continue
+            others = [cost for other, cost in costs.items() if other != value]
+            other = costs.get(against) if against != value else max(others, default=None)
+            if other and other > costs[value] * (1 + 1e-9):
+                gains.append((case, other / costs[value]))
+            if costs[value] > 1 + 1e-9:
+                regrets.append((case, costs[value]))
+        return cls(gains, regrets)
 
     @property
-    def _few(self) -> str:
-        return f"fewer than {self.limits.min_rounds} rounds were measured"
+    def most(self) -> float:
+        """Return the largest gain."""
+        return max((gain for _, gain in self.gains), default=1.0)
 
-    def _nothing_clear(self) -> str:
-        alike, untold = self.sides.alike, self.sides.untold
-        if not untold and not self.sides.few:
-            return f"No difference of {self._notable} is shown in {self._of(alike)}."
-        why = f"Runs scatter too much in {self._of(untold)}; " if untold else ""
-        if self.sides.few:
-            why += f"{self._few} in {self._of(self.sides.few)}; "
-        return capital(f"{why}none shows which is {self.words.better}.")
+    def wins(self) -> str:
+        """Return `cold log 2.4x to 6.9x faster` if most gains are in one group, or `up to 2.9x faster`."""
+        if not self.gains:
+            return ""
+        most, _ = max(self.gains, key=lambda gain: gain[1])
+        group = group_label(most.where)
+        gains = [gain for case, gain in self.gains if group_label(case.where) == group]
+        if group and 2 * len(gains) >= len(self.gains):
+            return f"{group} {factors(gains)} faster"
+        return f"up to {factor(self.most)} faster"
 
-    @property
-    def _notable(self) -> str:
-        return f"{self.limits.min_effect_pct:g} %"
-
-    def _of(self, some: Sequence[Case]) -> str:
-        """`15 of 20 cases`."""
-        if len(self.cases) == 1:
-            return "the one case"
-        if len(some) == len(self.cases):
-            return f"all {len(some)} cases"
-        return f"{len(some)} of {len(self.cases)} cases"
-
-    def _gain(self, clear: Sequence[Case]) -> str:
-        """By how much at the most, and at the least of those in which something is gained, and where."""
-        most, least = max(clear, key=_ratio), min(clear, key=_ratio)
-        said = f"at the most {self._times(most)}{self._at(most)}"
-        return (
-            f"{said}."
-            if most is least
-            else f"{said}; the least of these {len(clear)}: {self._times(least)}{self._at(least)}."
-        )
-
-    def _times(self, case: Case) -> str:
-        ratio, low, high = map(factor, (case.ratio, case.low, case.high))
-        return f"{ratio} times {self.words.as_good} {case.worse} (95 %: {low} to {high})"
-
-    def _span(self, cases: Sequence[Case]) -> str:
-        least, most = (factor(f(cases, key=_ratio).ratio) for f in (min, max))
-        said = f"{least} times {self.words.as_good.removesuffix(' as')}"
-        return said if least == most else f"{said} in the least of them, {most} in the most"
-
-    def _at(self, case: Case) -> str:
-        """`: log cold over svn, all with f7, config slow`."""
-        where = self.label(case)
-        held = self.say.choice({a: v for a, v in case.fixed.items() if v})
-        told = ", ".join(filter(None, [where, held and f"all with {held}"]))
-        return f": {told}" if told else ""
-
-    def label(self, case: Case) -> str:
-        """A case by what tells it from the others: `log cold over svn, pack`."""
-        one = {a: case.where[a][0] for a in self.told if len(case.where.get(a, ())) == 1}
-        several = [
-            enumeration([self.say.choice({a: value}) for value in case.where[a]], "or")
-            for a in self.told
-            if len(case.where.get(a, ())) > 1
-        ]
-        return ", ".join(filter(None, [self.say.choice(one), *several]))
-
-    def _named(self, cases: Sequence[Case], times: bool = False) -> str:
-        """Cases by their names; of many the first and how many more."""
-        if len(cases) == len(self.cases):
-            return f"all {len(cases)} cases" if len(cases) > 1 else "the one case"
-        # Where several values are compared with others, the same place stands for several cases.
-        several = not times and len({frozenset((c.better, c.worse)) for c in self.cases}) > 1
-        names = [
-            self.label(c)
-            + (f" ({factor(c.ratio)} times)" if times else "")
-            + (f" ({c.better} or {c.worse})" if several else "")
-            for c in cases
-        ]
-        more = len(names) - NAMED
-        # One more is as soon named as counted.
-        return "; ".join(names if more < 2 else [*names[:NAMED], f"and {more} more"])
-
-    def _row(self, case: Case) -> dict[str, Any]:
-        numbers = {"ratio": case.ratio, "low": case.low, "high": case.high}
-        told = {"better": case.better, "worse": case.worse, "call": case.call}
-        return {"where": self.label(case) or "all cells", **told, **numbers}
+    def losses(self) -> str:
+        """Return `never slower` or `at most 8 % slower`."""
+        if not self.regrets:
+            return "never slower"
+        return f"at most {factor(max(regret for _, regret in self.regrets))} slower"
 
 
-def _ratio(case: Case) -> float:
-    return case.ratio
+def markdown_of(title: str, cards: Iterable[Card]) -> str:
+    """Return the cards as Markdown."""
+    blocks = [f"# {title}"]
+    for card in cards:
+        blocks += [f"## {card.question.text}", f"**{card.answer.short}**: {card.answer.sentence}"]
+        blocks += [f"- {line}" for line in (*card.lines, *card.notes)]
+        if action := action_of(card, card.answer.value):
+            blocks.append(f"`{action['command']}` {action['note']}".strip())
+    return "\n\n".join(blocks) + "\n"
 
 
-def _the_access(names: str) -> str:
-    """`ra` in words."""
-    return " ".join("the access" if word == "ra" else word for word in names.split())
+def action_of(card: Card, value: str) -> dict[str, str]:
+    """Return the command and the note for a value; {} if there is nothing to do or to type."""
+    found = card.question.actions.get(value) or (card.question.measure if not value else {})
+    command, note = (str(found.get(key) or "") for key in ("command", "note"))
+    return {"command": command, "note": note} if command or note else {}
+
+
+def card_data(card: Card) -> dict[str, Any]:
+    """Return a card as plain data for JSON."""
+    return asdict(card)
+
+
+def card_from(data: Mapping[str, Any]) -> Card:
+    """Return a card from card_data()."""
+    cases = [
+        Case(case["where"], tuple(Pair(**pair) for pair in case["pairs"]), case["times"])
+        for case in data["cases"]
+    ]
+    parts = {
+        "question": Question(**data["question"]),
+        "answer": Answer(**data["answer"]),
+        "cases": cases,
+        "missing": [Missing(**one) for one in data["missing"]],
+    }
+    return Card(**{**data, **parts})

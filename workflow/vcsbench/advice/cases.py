@@ -1,149 +1,184 @@
-"""What was compared of one axis, case by case: from the effects of the advice where there is a choice of it,
-from the tables where it is given."""
+"""The cases of a question: everything that was compared of one axis, from the rows of tables."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, product
+from functools import cached_property
 from typing import Any
 
-from vcsbench.compare.decisions import NOT_SHOWN
-from vcsbench.metrics import Words
+from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
+from vcsbench.metrics import DEFAULT, metric_of, name_in
 from vcsbench.words import is_number
 
-Axes = Mapping[str, str]
+Row = Mapping[Any, Any]
+# A table of a study: its definition and its rows.
+Table = tuple[Mapping[str, Any], Sequence[Row]]
+
+BETTER, WORSE, EQUAL = "better", "worse", "equal"
+NOISY, SMALL, FEW = "too noisy", "mostly start-up", "too few rounds"
+TOO_SMALL = "too small to compare"
+# Above this share of fixed cost, a comparison is shown and decides nothing.
+MOSTLY_FIXED = 0.5
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One comparison: `ratio` = time of the baseline / time of the candidate, with its 95 % interval.
+
+    `outcome` is that of the candidate: BETTER, WORSE, EQUAL, or the reason for no decision.
+    """
+
+    baseline: str
+    candidate: str
+    ratio: float
+    low: float
+    high: float
+    rounds: int
+    outcome: str
+
+    @property
+    def is_decided(self) -> bool:
+        """Return True if the comparison has a result."""
+        return self.outcome in (BETTER, WORSE, EQUAL)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One value of an axis against another, where that was measured: `better` is the one with the better
-    mean, `call` says whether it is. `where` has what it was measured with, of as few axes as tell it from
-    other cases, `over` the values of the others that it was measured with (an axis that is in neither: all of
-    its values); `fixed` what all cells there have; `rounds` how many it was measured in."""
+    """All comparisons between cells that differ in the axis of the question only.
 
-    better: str
-    worse: str
-    ratio: float
-    low: float
-    high: float
-    call: str
-    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    fixed: Axes = field(default_factory=dict)
-    rounds: float = math.inf
-    over: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    `where` has the values of the other axes, `times` the geometric mean in seconds of each value's rounds.
+    """
 
-    def values(self, axis: str) -> tuple[str, ...]:
-        """The values of an axis that it is about; () for all."""
-        return self.where.get(axis) or self.over.get(axis) or ()
+    where: Mapping[str, str]
+    pairs: tuple[Pair, ...]
+    times: Mapping[str, float] = field(default_factory=dict)
 
+    @cached_property
+    def costs(self) -> dict[str, float]:
+        """Return the time of each value as a multiple of the best one, from the decided pairs.
 
-def of_effects(items: Iterable[Mapping[str, Any]], axis: str, given: Sequence[str]) -> list[Case]:
-    """The cases of an axis that there is a choice of, from recommendations (advice.recommend)."""
-    return [
-        _of_effect(item, effect, given)
-        for item in items
-        for effect in item.get("effects", [])
-        if effect["axis"] == axis
-    ]
+        Values without a decided path to the first pair's baseline are missing. Equal values cost the same.
+        """
+        decided = [pair for pair in self.pairs if pair.is_decided]
+        logs = {decided[0].baseline: 0.0} if decided else {}
+        for _ in decided:
+            for pair in decided:
+                step = 0.0 if pair.outcome == EQUAL else math.log(pair.ratio)
+                if pair.baseline in logs:
+                    logs.setdefault(pair.candidate, logs[pair.baseline] - step)
+                elif pair.candidate in logs:
+                    logs[pair.baseline] = logs[pair.candidate] + step
+        least = min(logs.values(), default=0.0)
+        return {value: math.exp(log - least) for value, log in logs.items()}
 
+    @property
+    def is_decided(self) -> bool:
+        """Return True if the case counts for a recommendation."""
+        return bool(self.costs)
 
-def _of_effect(item: Mapping[str, Any], effect: Mapping[str, Any], given: Sequence[str]) -> Case:
-    where = {name: (item[name],) for name in given if item.get(name)}
-    for name in dict.fromkeys(name for context in effect["with"] for name in context):
-        where[name] = tuple(dict.fromkeys(context.get(name, "") for context in effect["with"]))
-    found = effect["comparison"]
-    ratio, low, high = (found[key] for key in ("ratio", "low", "high"))
-    sides, fixed = (effect["better"], effect["worse"]), item.get("fixed", {})
-    over = {axis: tuple(values) for axis, values in effect["over"].items()}
-    return Case(*sides, ratio, low, high, found["call"], where, fixed, found["n"], over)
-
-
-def of_table(
-    rows: Iterable[Mapping[Any, Any]], axes: Sequence[str], words: Words, between: Sequence[str]
-) -> list[Case]:
-    """The cases of an axis from the rows of a table that compares it, those without an interval left out;
-    `axes` are the others, `between` the values that are asked about (all, where it is empty)."""
-    found = []
-    for row in rows:
-        sides = str(row["candidate"]), str(row["baseline"])
-        has_interval = all(map(is_number, (row["ratio"], row["low"], row["high"])))
-        if not has_interval or not row["call"] or (between and not set(sides) <= set(between)):
-            continue
-        ratio, low, high = (float(row[key]) for key in ("ratio", "low", "high"))
-        call = words.better if row["call"] == words.worse else str(row["call"])
-        if ratio < 1:
-            ratio, low, high, sides = 1 / ratio, 1 / high, 1 / low, (sides[1], sides[0])
-        where = {axis: (str(row[axis]),) for axis in axes if row.get(axis)}
-        rounds = float(row["n"]) if is_number(row.get("n")) else math.inf
-        found.append(Case(*sides, ratio, low, high, call, where, rounds=rounds))
-    return found
+    def pair_times(self, pair: Pair) -> tuple[float, float] | None:
+        """Return the seconds of the baseline and the candidate, with exactly the pair's ratio."""
+        if not (candidate := self.times.get(pair.candidate)):
+            return None
+        return candidate * pair.ratio, candidate
 
 
 @dataclass(frozen=True)
-class Sides:
-    """The cases of an axis by what they came to: `clear`, where one is better, `alike`, where no difference
-    is shown, `untold`, which are too noisy to say, `few`, which have too few rounds to say."""
+class Missing:
+    """A value that the grid has and no comparison shows: why, and how many cells."""
 
-    clear: list[Case]
-    alike: list[Case]
-    untold: list[Case]
-    few: list[Case]
-
-    @property
-    def good(self) -> list[str]:
-        """The values that are better somewhere and worse nowhere, the one that is so most often first."""
-        wins = Counter(case.better for case in self.clear)
-        worse = {case.worse for case in self.clear}
-        return [value for value, _ in wins.most_common() if value not in worse]
+    value: str
+    reason: str
+    cells: int
 
 
-def sides_of(cases: Iterable[Case], better: str, enough: int = 0) -> Sides:
-    """The cases, parted; nothing is told of one with fewer rounds than `enough`."""
-    sides = Sides([], [], [], [])
-    for case in cases:
-        if case.call == better:
-            sides.clear.append(case)
-        elif case.call == NOT_SHOWN:
-            sides.alike.append(case)
-        else:
-            (sides.few if case.rounds < enough else sides.untold).append(case)
-    return sides
+def cases_of(
+    axis: str,
+    tables: Iterable[Table],
+    axes: Sequence[str],
+    values: Sequence[str] = (),
+    times: Mapping[tuple[str, ...], float] | None = None,
+) -> list[Case]:
+    """Return the cases of an axis from the tables that compare its elapsed time.
+
+    `axes` are the study's in order, `values` restrict what is compared (all without any), `times` has the
+    geometric mean of each cell by its axis values.
+    """
+    found: dict[tuple[str, ...], dict[tuple[str, str], Pair]] = {}
+    others = [name for name in axes if name != axis]
+    for definition, rows in tables:
+        if not _compares(definition, axis):
+            continue
+        for row in rows:
+            pair = _pair(row)
+            sides = {pair.baseline, pair.candidate} if pair else set()
+            if pair and not (values and sides - set(values)):
+                key = tuple(str(row.get(name) or "") for name in others)
+                found.setdefault(key, {}).setdefault((pair.baseline, pair.candidate), pair)
+    place = list(axes).index(axis)
+    cases = []
+    for key, pairs in found.items():
+        named = dict.fromkeys(side for both in pairs for side in both)
+        known = {side: (times or {}).get((*key[:place], side, *key[place:])) for side in named}
+        seconds = {side: value for side, value in known.items() if value}
+        cases.append(Case(dict(zip(others, key, strict=True)), tuple(pairs.values()), seconds))
+    return cases
 
 
-def depends_on(clear: Sequence[Case], axes: Sequence[str]) -> tuple[str, ...]:
-    """The fewest of `axes` by whose values nothing is better in one case and worse in another; () where
-    there are none such."""
-    against = list(_contrary(clear))
-    for size in range(1, len(axes) + 1):
-        for some in combinations(axes, size):
-            if not any(meet(one, other, some) for one, other in against):
-                return some
-    return ()
+def _compares(definition: Mapping[str, Any], axis: str) -> bool:
+    compare = definition.get("compare") or {}
+    plain = not {"by", "reduce"} & definition.keys()
+    return bool(compare.get("axis") == axis and name_in(definition) == DEFAULT and plain)
 
 
-def by_values(cases: Sequence[Case], axes: Sequence[str]) -> dict[tuple[str, ...], list[Case]]:
-    """The cases by the values of these axes; one that is about several of them, or all, stands under each
-    that occurs."""
-    seen = [tuple(dict.fromkeys(v for c in cases for v in c.values(a))) for a in axes]
-    found: dict[tuple[str, ...], list[Case]] = {}
-    for case in cases:
-        of = [case.values(a) or all_ or ("",) for a, all_ in zip(axes, seen, strict=True)]
-        for values in product(*of):
-            found.setdefault(values, []).append(case)
-    return found
+def _pair(row: Row) -> Pair | None:
+    """Return the comparison of a table's row; None without a ratio."""
+    if not is_number(row.get("ratio")) or row.get("withheld"):
+        return None
+    return Pair(
+        baseline=str(row["baseline"]),
+        candidate=str(row["candidate"]),
+        ratio=float(row["ratio"]),
+        low=_number(row.get("low")),
+        high=_number(row.get("high")),
+        rounds=int(_number(row.get("n")) or 0),
+        outcome=outcome_of(row),
+    )
 
 
-def _contrary(clear: Sequence[Case]) -> Iterator[tuple[Case, Case]]:
-    """Pairs of cases of which one has as the better what the other has as the worse."""
-    for one, other in combinations(clear, 2):
-        if one.better == other.worse or one.worse == other.better:
-            yield one, other
+def outcome_of(row: Row) -> str:
+    """Return the outcome of a table's row for its candidate."""
+    call, words = row.get("call") or "", metric_of(DEFAULT).words
+    share = row.get("fixed_share")
+    if call == TOO_SMALL or (is_number(share) and share > MOSTLY_FIXED):
+        return SMALL
+    known = {words.better: BETTER, words.worse: WORSE, NOT_SHOWN: EQUAL, TOO_NOISY: NOISY}
+    return known.get(call, FEW)
 
 
-def meet(one: Case, other: Case, axes: Sequence[str]) -> bool:
-    """Whether two cases may have the same values of these axes."""
-    both = ((set(one.values(axis)), set(other.values(axis))) for axis in axes)
-    return all(not mine or not theirs or mine & theirs for mine, theirs in both)
+def _number(value: object) -> float:
+    return float(value) if is_number(value) else 0.0
+
+
+def missing_values(
+    axis: str, cases: Sequence[Case], grid: Sequence[Row], failures: Sequence[Row]
+) -> list[Missing]:
+    """Return the values of an axis without any comparison, with the most frequent reason.
+
+    `grid` has a row per cell (cell, axes, skip), `failures` one per failed round (cell, reason).
+    """
+    compared = {side for c in cases for p in c.pairs for side in (p.baseline, p.candidate)}
+    failed: dict[str, str] = {str(row["cell"]): str(row["reason"]) for row in failures}
+    reasons: dict[str, dict[str, int]] = {}
+    for row in grid:
+        value, reason = str(row.get(axis) or ""), str(row.get("skip") or "")
+        reason = reason or failed.get(str(row["cell"]), "")
+        if value and value not in compared and reason:
+            counts = reasons.setdefault(value, {})
+            counts[reason] = counts.get(reason, 0) + 1
+    return [
+        Missing(value, max(counts, key=lambda reason: counts[reason]), sum(counts.values()))
+        for value, counts in reasons.items()
+    ]

@@ -16,7 +16,6 @@ from vcsbench.compare.decisions import TOO_NOISY
 from vcsbench.metrics import Metric, metric_in, metric_of, names
 from vcsbench.plan.twins import originals
 from vcsbench.report.certificates import certificate
-from vcsbench.report.charts.panels import short, value_of
 from vcsbench.report.grids import Point
 from vcsbench.report.odd import rounds_of, typical
 from vcsbench.report.readings import has_interval, sides
@@ -29,6 +28,22 @@ ALONE = (
     "The interval is that of this number by itself; a call is corrected for all comparisons of its table, "
     "of which some are far out by chance."
 )
+
+
+def short(value: float | None) -> float | None:
+    """Return a number with four significant digits, which is enough for a picture; None for no number."""
+    return float(f"{value:.4g}") if words.is_number(value) else None
+
+
+def value_of(metric: Metric, run: Record) -> float | None:
+    """Return the metric of a run; None where it was not measured."""
+    if not all(words.is_number(run.get(name)) for name in metric.needs):
+        return None
+    try:
+        value = metric.value({name: part(run) for name, part in metric.parts.items()})
+    except ZeroDivisionError:
+        return None
+    return float(value) if words.is_number(value) else None
 
 
 def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Any]:
@@ -50,6 +65,7 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Any
     return {
         "study": results.study.name,
         "own": results.own,
+        "commands": {"explain": "show", "measure": "measure"},
         "counted": [[metric.title, metric.unit] for metric in counted],
         "cells": cells,
         "runs": {
@@ -82,7 +98,7 @@ def _cell(runs: Sequence[Record], counted: Sequence[Metric]) -> dict[str, Any]:
         if spent
         else [],
         "counted": [_counted(metric, runs) for metric in counted],
-        "says": certificate(runs),
+        "evidence": certificate(runs),
     }
 
 
@@ -106,7 +122,7 @@ def _table(section: TableSection, definition: Mapping[str, Any]) -> dict[str, An
                 numbers["/".join(map(str, values_of(point.keys, section.axes)))] = {
                     "cells": point.cells,
                     "text": point.text,
-                    "says": said_of(point, definition),
+                    "sentences": said_of(point, definition),
                     "published": beside.get(tuple(point.keys.items()), ""),
                 }
     return {

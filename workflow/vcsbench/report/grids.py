@@ -36,6 +36,8 @@ class Point:
     title: str = ""
     reason: str = ""  # why a number is withheld
     mark: str = ""
+    deviation: str = ""  # the mark of runs far from their cell's median
+    is_small: bool = False  # mostly fixed cost
     colour: str = ""
     bar: float | None = None  # per cent of the cell's width
     # What it is measured from: of a comparison the baseline's, the candidate's.

@@ -47,12 +47,12 @@ class Became:
     findings: list[dict[str, str]]
 
     @property
-    def said(self) -> str:
-        """How many there are of each verdict."""
-        return said(Counter(finding["verdict"] for finding in self.findings))
+    def counts(self) -> str:
+        """Return how many findings have each verdict."""
+        return counts_of(Counter(finding["verdict"] for finding in self.findings))
 
 
-def said(counts: Mapping[str, int]) -> str:
+def counts_of(counts: Mapping[str, int]) -> str:
     """`3 reproduced, 2 differ`: verdicts in order, without those of which there is none."""
     plural = {**dict.fromkeys(VERDICTS), DIFFERS: "differ"}
     return ", ".join(
@@ -78,7 +78,7 @@ class Entry:
     @property
     def verdicts(self) -> str:
         """How many findings there are of each verdict; "" without any."""
-        return said(Counter(one["verdict"] for one in json.loads(self.facts[FINDINGS])))
+        return counts_of(Counter(one["verdict"] for one in json.loads(self.facts[FINDINGS])))
 
 
 def read_entries(folder: Path) -> list[Entry]:
@@ -116,9 +116,9 @@ def became(studies: Iterable[Studied], entries: Iterable[Entry]) -> list[Became]
     found = []
     for study in studies:
         entry = by_study.get(study.name)
-        said = {one["id"]: one for one in json.loads(entry.facts[FINDINGS])} if entry else {}
+        known = {one["id"]: one for one in json.loads(entry.facts[FINDINGS])} if entry else {}
         findings = [
-            {**UNTOLD, "statement": finding["statement"], **said.get(finding["id"], {})}
+            {**UNTOLD, "statement": finding["statement"], **known.get(finding["id"], {})}
             for finding in study.findings
         ]
         found.append(Became(study, entry.file if entry else "", findings))
@@ -134,9 +134,9 @@ def build_index(
     counts = Counter(finding["verdict"] for one in told for finding in one.findings)
     model = {
         "entries": entries,
-        "became": told,
+        "studies": told,
         "measured": sum(bool(one.file) for one in told),
         "all": sum(counts.values()),
-        "said": said(counts),
+        "counts": counts_of(counts),
     }
     return render("index.html.jinja", model, assets)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from vcsbench import words
+from vcsbench.advice.cases import SMALL, TOO_SMALL, outcome_of
 from vcsbench.compare.columns import is_exact, keys_of
 from vcsbench.compare.decisions import is_difference
 from vcsbench.evidence.samework import OTHER, UNKNOWN
@@ -15,6 +16,7 @@ from vcsbench.report import colours
 from vcsbench.report.grids import Point
 from vcsbench.report.readings import (
     CALL_MARKS,
+    DEVIATIONS,
     MARKS,
     direction,
     has_interval,
@@ -76,9 +78,16 @@ def numbered(definition: Mapping[str, Any], row: Record, failures: Sequence[str]
     if not definition.get("compare"):
         notes.insert(0, words.with_unit(row["value"], metric_in(definition).unit))
     called = "" if is_exact(row) else CALL_MARKS.get(row.get("call", ""), "")
+    is_small = bool(definition.get("compare")) and outcome_of(row) == SMALL
+    if is_small:
+        called = CALL_MARKS[TOO_SMALL]
+        notes.append("mostly start-up")
     mark = called + "".join(sign for flag, sign in MARKS.items() if flag in flags)
-    point = _point(definition, row, "measured", is_difference(row.get("call", "")))
-    return replace(point, mark=mark, title="; ".join(notes), row=row)
+    deviation = next((sign for flag, sign in DEVIATIONS.items() if flag in flags), "")
+    differs = is_difference(row.get("call", "")) and not is_small
+    point = _point(definition, row, "measured", differs)
+    title = "; ".join(notes)
+    return replace(point, mark=mark, deviation=deviation, is_small=is_small, title=title, row=row)
 
 
 def reduced_points(definition: Mapping[str, Any], rows: Sequence[Record]) -> list[Point]:

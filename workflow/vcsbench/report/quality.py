@@ -68,6 +68,20 @@ def flagged(measurements: Iterable[Record]) -> list[Flagged]:
     return sorted(found, key=lambda one: (-one.runs, one.word))
 
 
+# Flags of more runs than this share concern the run as a whole.
+NEARLY_ALL = 0.8
+
+
+def split_flags(found: Sequence[Flagged], runs: int) -> tuple[list[Flagged], list[str]]:
+    """Return the flags of some runs, and a sentence for each flag of nearly all runs."""
+    few = [one for one in found if one.runs <= NEARLY_ALL * runs or one.flag.false_label]
+    many = [one for one in found if one not in few]
+    return few, [
+        f"{one.flag.sentence.strip().replace('`', '')} ({one.word}, {one.runs} of {runs} runs)"
+        for one in many
+    ]
+
+
 def set_aside(measurements: Iterable[Record]) -> list[SetAside]:
     """Why cell-rounds were measured again within their round, the most frequent first."""
     again = distinct(

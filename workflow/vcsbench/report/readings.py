@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vcsbench import words
+from vcsbench.advice.cases import TOO_SMALL
 from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
 from vcsbench.metrics import metric_in
+from vcsbench.report.grids import Point
 from vcsbench.report.records import Record
 
-# The signs that stand beside a number for its flags, in the order in which they stand.
-MARKS = {"same-binaries": "=", "off-20": "\N{DOUBLE DAGGER}", "off-10": "\N{DAGGER}", "low-n": "?"}
-# Those of a comparison that is not called a difference, before those of its flags.
-CALL_MARKS = {NOT_SHOWN: "\N{ALMOST EQUAL TO}", TOO_NOISY: "~"}
-LEGEND = {
-    MARKS["same-binaries"]: "the same binaries under two names (A/A)",
-    MARKS["off-10"]: "a run is more than 10 % from its cell's median",
-    MARKS["off-20"]: "a run is more than 20 % from its cell's median",
-    MARKS["low-n"]: "fewer rounds than the threshold `min_rounds`",
+# Marks of a number for its flags, in order. Those of deviations are hidden until the reader asks for them.
+MARKS = {"same-binaries": "=", "low-n": "?"}
+DEVIATIONS = {"off-20": "‡", "off-10": "†"}
+# Marks of a comparison without a difference, before those of its flags.
+CALL_MARKS = {NOT_SHOWN: "≈", TOO_NOISY: "~", TOO_SMALL: "s"}
+KEY = {
+    "≈": "equal: the difference is below the smallest effect worth noting",
+    "~": "undecided: too noisy",
+    "s": "mostly start-up, decides nothing (hatched)",
+    "=": "the same binaries under two names (A/A test)",
+    "?": "too few rounds for an interval",
 }
-LEGEND_OF_CALLS = {
-    CALL_MARKS[NOT_SHOWN]: "no difference shown: the two differ by less than is worth noting",
-    CALL_MARKS[TOO_NOISY]: "too noisy to say",
-}
+
+
+def key_of(definition: Mapping[str, Any], points: Iterable[Point]) -> list[tuple[str, str]]:
+    """Return the key of a table: each mark and each sign that its points show, with its meaning."""
+    shown = list(points)
+    marks = {mark for point in shown for mark in point.mark}
+    kinds = {point.kind for point in shown}
+    found = [(mark, meaning) for mark, meaning in KEY.items() if mark in marks]
+    if definition.get("compare"):
+        found.append(("grey", "no difference is called"))
+    else:
+        found.append(("▁", "a bar as long as the number, against the largest of the table"))
+    found.append(("·", "not in the grid, or not published"))
+    found += [(word, meaning) for word, kind, meaning in ABSENT if kind in kinds]
+    if any(point.deviation for point in shown):
+        found.append(
+            ("† ‡", "a run is more than 10 or 20 % from its cell's median (shown on request)")
+        )
+    return found
+
+
+ABSENT = (
+    ("n/a", "skipped", "cannot be measured here"),
+    ("failed", "failed", "no round has a result"),
+    ("left out", "withheld", "invalid runs or other work: point at it for the reason"),
+)
 
 
 def direction(definition: Mapping[str, Any]) -> int:

@@ -217,7 +217,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _texts(folder: Path, stems: Iterable[str]) -> dict[str, str]:
-    names = (f"{stem}.{ending}" for stem in stems for ending in ("csv", "md"))
+    names = (f"{stem}.csv" for stem in stems)
     return {
         name: (folder / name).read_text(encoding="utf-8")
         for name in names

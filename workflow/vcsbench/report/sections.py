@@ -19,7 +19,7 @@ from vcsbench.report.points import (
     published_points,
     reduced_points,
 )
-from vcsbench.report.readings import direction, reading, reading_of_measured, sides
+from vcsbench.report.readings import direction, key_of, reading, reading_of_measured, sides
 from vcsbench.report.results import Results
 from vcsbench.report.wanted import wanted_rows
 
@@ -82,6 +82,7 @@ class TableSection:
     axes: tuple[str, ...] = ()
     compared: str = ""
     baseline: str = ""
+    key: Sequence[tuple[str, str]] = ()
 
     @property
     def compares(self) -> bool:
@@ -135,6 +136,7 @@ def _section(results: Results, name: str, over: Mapping[str, Sequence[str]]) -> 
         axes=(*layout.rest, *layout.rows, *layout.columns),
         compared=layout.compared,
         baseline=(definition.get("compare") or {}).get("baseline", ""),
+        key=key_of(definition, points),
     )
 
 
@@ -197,12 +199,9 @@ def _nothing_published(results: Results, name: str, any_grid: bool) -> str:
 
 
 def downloads(results: Results, stem: str) -> list[Download]:
-    """The CSV and the Markdown of a table as links beside the page, and as data inside of it."""
-    name = stem.partition("/")[2].replace("/", "-")
-    return [
-        download(
-            label, path, f"{kind};charset=utf-8", results.texts[path].encode(), f"{name}.{end}"
-        )
-        for end, label, kind in (("csv", "CSV", "text/csv"), ("md", "Markdown", "text/markdown"))
-        if (path := f"{stem}.{end}") in results.texts
-    ]
+    """Return the CSV file of a table as a link next to the page, and as data inside it."""
+    name, path = stem.partition("/")[2].replace("/", "-"), f"{stem}.csv"
+    if path not in results.texts:
+        return []
+    content = results.texts[path].encode()
+    return [download("CSV", path, "text/csv;charset=utf-8", content, f"{name}.csv")]

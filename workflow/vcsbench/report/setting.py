@@ -37,6 +37,7 @@ class Setting:
 
     hosts: list[str]
     host_names: list[str]
+    machines: list[str]
     guests: list[str]
     storages: list[str]
     layouts: list[str]
@@ -75,6 +76,7 @@ def summarise(contexts: Iterable[Record], study: Study) -> Setting:
     return Setting(
         hosts=distinct(map(_host, hosts)),
         host_names=distinct(str(host["name"]) for host in hosts if host.get("name")),
+        machines=distinct(map(_machine, hosts)),
         guests=distinct(_guest(host) for host in hosts if host.get("virtualized")),
         storages=_storages(c["storage"] for c in found if c.get("storage")),
         layouts=distinct(_layout(c) for c in found if (c.get("layout") or {}).get("sentence")),
@@ -177,6 +179,14 @@ def _elsewhere(remote: Record) -> str:
 def _layout(context: Record) -> str:
     storage = (context.get("storage") or {}).get("name")
     return f"{storage}: the copies {context['layout']['sentence']}."
+
+
+def _machine(host: Record) -> str:
+    """Return a machine in a few words: `vm (2 cores, 23.5 GiB)`."""
+    sizes = [f"{host['cores']} cores" if host.get("cores") else ""]
+    sizes += [words.size(host["memory_bytes"]) if host.get("memory_bytes") else ""]
+    named = ", ".join(filter(None, sizes))
+    return f"{host.get('name') or 'a machine'}{f' ({named})' if named else ''}"
 
 
 def _host(host: Record) -> str:

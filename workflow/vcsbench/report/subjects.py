@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +57,27 @@ class Subjects:
     def names(self) -> list[str]:
         """The names of the subjects."""
         return distinct(name for _, name in self.about)
+
+    @property
+    def headlines(self) -> list[str]:
+        """Return each subject with its size: `ruby: 3,007 revisions, 17.4 MiB`."""
+        found: dict[str, str] = {}
+        for facts in map(dict, self._all_facts()):
+            name = next((v for k, v in facts.items() if k in self.variants), "")
+            parts = (
+                [words.count_of(int(facts["youngest"]), "revision")]
+                if facts.get("youngest")
+                else []
+            )
+            parts += [words.size(facts["bytes"])] if facts.get("bytes") else []
+            share = self.scales.get(str(name), 1.0)
+            parts += [f"{100 * share:.2g} % of its published size"] if share < 1 else []
+            found.setdefault(str(name), f"{name}: {', '.join(parts)}" if parts else str(name))
+        return list(found.values())
+
+    def _all_facts(self) -> Iterator[tuple[tuple[str, Any], ...]]:
+        for variants in self.variants.values():
+            yield from variants
 
     def smaller(self, published: float | None) -> list[tuple[str, float]]:
         """Those that were measured below the published scale, and their scale."""

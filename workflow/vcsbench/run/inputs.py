@@ -17,7 +17,7 @@ from vcsbench.compare.statistic import STATISTIC
 from vcsbench.config.definitions import check_metric, read_findings, statements_in
 from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
-from vcsbench.metrics import DEFAULT, metric_in, name_in, names
+from vcsbench.metrics import metric_in, names
 
 FINDINGS = "config/published/findings.yaml"
 
@@ -126,12 +126,6 @@ def found_of(wildcards: Any, here: Here) -> list[str]:
     return values.found_out(study_file(wildcards.study), here)
 
 
-def caveats_of(wildcards: Any) -> dict[str, str]:
-    """The caveat of each command of a study that has one."""
-    commands = study_file(wildcards.study).commands
-    return {name: c["caveat"] for name, c in commands.items() if "caveat" in c}
-
-
 def typed_of(wildcards: Any, here: Here) -> dict[str, dict[str, str]]:
     """What to type for each server configuration, where a study has them as an axis, all or some."""
     if SERVER_CONFIG.name not in study_file(wildcards.study).axes:
@@ -193,16 +187,6 @@ def published_numbers(wildcards: Any) -> list[str]:
 def published_tables(study: str) -> list[str]:
     """Return the folder of the tables of a study's published numbers, if it has some."""
     return [f"results/published/{study}"] if made_tables(study, published=True) else []
-
-
-def advised_tables(study: Study) -> list[str]:
-    """Return the names of the tables whose calls advice takes: of choices, in the usual metric."""
-    return [
-        name
-        for name, table in study.tables.items()
-        if (compare := table.get("compare")) and compare["axis"] not in study.scenario_axes
-        if name_in(table) == DEFAULT and not {"by", "reduce"} & table.keys()
-    ]
 
 
 def if_measured(path: str, measured: Collection[str]) -> Callable[[Any], list[str]]:

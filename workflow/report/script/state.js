@@ -1,0 +1,78 @@
+// The state of the page is its address: `#anchor&ra=http&only=differs&number=table-elapsed/log/http`.
+// A link restores it.
+"use strict";
+
+const OURS = ["only", "marks", "number"];
+const listeners = [];
+
+function state() {
+  const [anchor, ...rest] = location.hash.slice(1).split("&");
+  return { anchor: decodeURIComponent(anchor), given: new URLSearchParams(rest.join("&")) };
+}
+
+// The picked axis values: one per axis.
+function picked() {
+  return Object.fromEntries([...state().given].filter(([name]) => !OURS.includes(name)));
+}
+
+function update() {
+  listeners.forEach((listener) => listener(state().given));
+}
+
+// Adds an entry to the browser's history. An empty value is left out of the address.
+function select(changes, anchor = state().anchor) {
+  const { given } = state();
+  for (const [name, value] of Object.entries(changes)) {
+    given.delete(name);
+    if (value) given.set(name, value);
+  }
+  const rest = given.toString().replaceAll("%2F", "/");
+  const hash = `#${encodeURIComponent(anchor)}${rest && `&${rest}`}`;
+  if (hash !== (location.hash || "#")) history.pushState(null, "", hash);
+  update();
+}
+
+// A browser finds an anchor itself only in a plain address.
+function goToAnchor() {
+  const { anchor, given } = state();
+  document.querySelector(".aimed")?.classList.remove("aimed");
+  const aim = given.size && anchor ? document.getElementById(anchor) : null;
+  aim?.classList.add("aimed");
+  aim?.scrollIntoView();
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest('a[href^="#"]');
+  if (!link || !state().given.size) return;
+  event.preventDefault();
+  select({}, decodeURIComponent(link.getAttribute("href").slice(1)));
+  goToAnchor();
+});
+window.addEventListener("popstate", update);
+window.addEventListener("hashchange", goToAnchor);
+
+function made(tag, text = "", ...children) {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  element.append(...children);
+  return element;
+}
+
+function keysOf(element) {
+  return Object.fromEntries(new URLSearchParams(element?.dataset.of ?? ""));
+}
+
+async function unpacked(id) {
+  const packed = document.getElementById(id);
+  if (!packed) return null;
+  const bytes = Uint8Array.from(atob(packed.textContent.trim()), (c) => c.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+}
+
+// An axis that a case lacks fits any value; of the compared axis, either side fits.
+function isPicked(keys, values, { compares, baseline } = {}) {
+  return Object.entries(values).every(([axis, value]) => {
+    if (axis === compares) return !baseline || [baseline, keys.candidate].includes(value);
+    return !keys[axis] || keys[axis] === value;
+  });
+}

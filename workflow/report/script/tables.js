@@ -1,0 +1,245 @@
+// The tables of numbers: filter, keyboard, sort and copy.
+
+const filter = document.getElementById("filter");
+const selected = document.getElementById("selected");
+
+function gridOf(table) {
+  const columns = [...table.querySelectorAll("col")].slice(1).map(keysOf);
+  const section = table.closest("section.table");
+  const figure = table.closest("figure");
+  const levels = [...table.tHead.rows].map((row) => {
+    let first = 0;
+    return [...row.querySelectorAll("th")].map((head) => {
+      const heading = { head, first, span: head.colSpan };
+      first += head.colSpan;
+      return heading;
+    });
+  });
+  const rows = [...table.querySelectorAll("tbody tr:not(.group)")].map((row) => {
+    const keys = { ...keysOf(table), ...keysOf(row) };
+    const cells = [...row.querySelectorAll("td")].map((cell, column) => {
+      const all = { ...keys, ...columns[column] };
+      cell.dataset.name = `${section.id}/${Object.values(all).join("/")}`;
+      return { cell, column, keys: all, name: cell.dataset.name };
+    });
+    return { row, name: row.dataset.of, head: row.querySelector("th"), cells };
+  });
+  return { table, section, figure, levels, rows, columns, pair: table.closest(".pair"),
+           measured: figure.classList.contains("measured") && !table.closest("details") };
+}
+
+const grids = [...document.querySelectorAll("table.values")].map(gridOf);
+
+function numberOf(cell) {
+  const text = (cell.firstChild?.textContent ?? "").replace("\u2212", "-").replace(/[\u202f,+]/g, "");
+  return text.trim() && Number.isFinite(Number(text)) ? Number(text) : null;
+}
+
+// Filter
+
+function showOnly(grid, isShown) {
+  const used = new Set();
+  for (const { row, cells } of grid.rows) {
+    const shown = new Set(cells.filter(isShown));
+    row.hidden = !shown.size;
+    for (const one of cells) {
+      one.cell.classList.toggle("out", !shown.has(one));
+      if (shown.has(one)) used.add(one.column);
+    }
+  }
+  for (const { cells } of grid.rows) cells.forEach(({ cell, column }) => { cell.hidden = !used.has(column); });
+  [...grid.table.querySelectorAll("col")].slice(1).forEach((col, n) => { col.hidden = !used.has(n); });
+  for (const { head, first, span } of grid.levels.flat()) {
+    const left = [...used].filter((column) => column >= first && column < first + span).length;
+    head.hidden = !left;
+    if (left) head.colSpan = left;
+  }
+  for (const body of grid.table.tBodies) {
+    body.hidden = [...body.rows].every((row) => row.hidden || row.classList.contains("group"));
+    const group = body.querySelector(".group th");
+    if (group) group.colSpan = used.size + 1;
+  }
+  grid.figure.hidden = !used.size;
+  setStop(grid);
+}
+
+function applyFilter(given) {
+  if (!filter) return;
+  const values = picked();
+  const only = given.get("only") === "differs";
+  const hides = only || Object.keys(values).length > 0;
+  const differing = new Set();
+  let [all, shown] = [0, 0];
+  for (const grid of [...grids].sort((a, b) => b.measured - a.measured)) {
+    showOnly(grid, ({ cell, keys, name }) => {
+      const differs = grid.section.dataset.compares && numberOf(cell) !== null && !cell.classList.contains("same");
+      const fits = isPicked(keys, values, grid.section.dataset)
+        && (!only || (grid.measured ? differs : differing.has(name)));
+      if (grid.measured && fits) differing.add(name);
+      if (grid.measured && numberOf(cell) !== null) [all, shown] = [all + 1, shown + fits];
+      return fits;
+    });
+  }
+  for (const box of document.querySelectorAll(".pair, section.table")) {
+    box.hidden = hides && [...box.querySelectorAll("figure")].every((figure) => figure.hidden);
+  }
+  selected.textContent = hides ? `${shown} of ${all} measured numbers are shown.` : "";
+  document.documentElement.classList.toggle("marks", given.get("marks") === "on");
+  for (const control of filter.elements) {
+    if (control.type === "checkbox") control.checked = given.get(control.name) === control.value;
+    else if (control.type === "reset") control.disabled = !hides;
+    else if (control.name) control.value = given.get(control.name) ?? "";
+  }
+}
+
+// The axes of the tables that "My case" does not have.
+function makeFilter() {
+  if (!filter) return;
+  const values = {};
+  for (const { rows } of grids.filter(({ measured }) => measured)) {
+    for (const { keys } of rows.flatMap(({ cells }) => cells)) {
+      for (const [axis, value] of Object.entries(keys)) if (value && axis !== "candidate") (values[axis] ??= new Set()).add(value);
+    }
+  }
+  for (const [axis, known] of Object.entries(values).reverse()) {
+    if (known.size < 2 || document.querySelector(`#case [name="${axis}"]`)) continue;
+    const list = Object.assign(made("select", "", new Option("all", ""), ...[...known].map((v) => new Option(v, v))), { name: axis });
+    filter.prepend(made("label", `${axis.replaceAll("_", " ")} `, list));
+  }
+  filter.addEventListener("change", ({ target }) => {
+    select({ [target.name]: target.type === "checkbox" ? target.checked && target.value : target.value });
+  });
+  filter.addEventListener("reset", (event) => {
+    event.preventDefault();
+    select(Object.fromEntries([...state().given.keys()].map((name) => [name, ""])));
+  });
+  filter.hidden = false;
+}
+
+// Keyboard: each grid is one stop of the Tab key, arrow keys move inside.
+
+const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
+                Home: [0, -Infinity], End: [0, Infinity] };
+
+function stops(grid) {
+  const heads = grid.levels.at(-1).map(({ head }) => head);
+  const rows = [...grid.table.querySelectorAll("tbody tr:not(.group)")].map((row) => [...row.querySelectorAll("td")]);
+  return [heads, ...rows]
+    .map((row) => row.filter((one) => !one.hidden && !one.parentNode.hidden && !one.classList.contains("out")))
+    .filter((row) => row.length);
+}
+
+function moveStop(grid, cell) {
+  grid.table.querySelectorAll('[tabindex="0"]').forEach((one) => { one.tabIndex = -1; });
+  if (cell) cell.tabIndex = 0;
+}
+
+function focusOn(grid, cell) {
+  moveStop(grid, cell);
+  cell.focus();
+}
+
+// After each change: the cell with the stop can be hidden.
+function setStop(grid) {
+  const rows = stops(grid);
+  moveStop(grid, (rows[1] ?? rows[0])?.[0]);
+}
+
+function onKey(grid, event) {
+  if (event.key === "Enter" || event.key === " ") {
+    event.preventDefault();
+    event.target.click();
+    return;
+  }
+  const rows = stops(grid);
+  const row = rows.findIndex((one) => one.includes(event.target));
+  if (row < 0 || !STEPS[event.key]) return;
+  event.preventDefault();
+  const [down, right] = STEPS[event.key];
+  const within = (place, length) => Math.max(0, Math.min(length - 1, place));
+  const next = rows[within(row + down, rows.length)];
+  focusOn(grid, next[within(rows[row].indexOf(event.target) + right, next.length)]);
+}
+
+function makeReachable(grid) {
+  grid.table.setAttribute("role", "grid");
+  for (const { cells } of grid.rows) cells.forEach(({ cell }) => { cell.tabIndex = -1; });
+  grid.table.addEventListener("keydown", (event) => onKey(grid, event));
+  setStop(grid);
+}
+
+// Sort: the published grid follows the measured one. Groups stay together.
+
+const ORDERS = ["none", "descending", "ascending"];
+
+function sortBy(grid, column, order) {
+  const sign = order === "ascending" ? 1 : -1;
+  const keyed = grid.rows.map((one, place) => ({ name: one.name, place, value: numberOf(one.cells[column].cell) }));
+  keyed.sort((a, b) => {
+    if (order === "none" || a.value === b.value) return a.place - b.place;
+    if (a.value === null || b.value === null) return a.value === null ? 1 : -1;
+    return sign * (a.value - b.value);
+  });
+  const rank = new Map(keyed.map(({ name }, place) => [name, place]));
+  for (const other of grids.filter((one) => one === grid || (grid.pair && one.pair === grid.pair))) {
+    [...other.rows].sort((a, b) => (rank.get(a.name) ?? Infinity) - (rank.get(b.name) ?? Infinity))
+      .forEach(({ row }) => row.parentNode.append(row));
+    other.table.classList.toggle("sorted", order !== "none");
+  }
+}
+
+function makeSortable(grid) {
+  const heads = grid.levels.at(-1);
+  heads.forEach(({ head, first }) => {
+    head.tabIndex = -1;
+    head.setAttribute("aria-sort", "none");
+    head.addEventListener("click", () => {
+      const order = ORDERS[(ORDERS.indexOf(head.getAttribute("aria-sort")) + 1) % ORDERS.length];
+      heads.forEach((other) => other.head.setAttribute("aria-sort", "none"));
+      head.setAttribute("aria-sort", order);
+      sortBy(grid, first, order);
+    });
+  });
+}
+
+// Copy: the shown cells, one line each with its axis values.
+
+function asCsv(grid) {
+  const rows = [...grid.table.querySelectorAll("tbody tr:not(.group)")];
+  const cells = [...grid.rows].sort((a, b) => rows.indexOf(a.row) - rows.indexOf(b.row))
+    .filter(({ row }) => !row.hidden).flatMap((row) => row.cells)
+    .filter(({ cell }) => !cell.hidden && !cell.classList.contains("out") && cell.textContent.trim());
+  const axes = Object.keys(cells[0].keys);
+  const field = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const lines = cells.map(({ cell, keys }) => {
+    const marks = [...cell.querySelectorAll("i")].map((mark) => mark.textContent).join("");
+    return [...axes.map((axis) => keys[axis]), cell.firstChild.textContent.replace("\u2212", "-"), marks];
+  });
+  return [[...axes, "shown", "marks"], ...lines].map((line) => line.map(field).join(",")).join("\n") + "\n";
+}
+
+// A page from a file has no clipboard in some browsers: then a selected text is copied, or shown.
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = Object.assign(document.createElement("textarea"), { value: text });
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}
+
+function makeCopyable(grid) {
+  const button = Object.assign(made("button", "Copy"), { type: "button", className: "copy" });
+  button.setAttribute("aria-label", `Copy as CSV: ${grid.table.getAttribute("aria-label")}`);
+  button.addEventListener("click", async () => {
+    const text = asCsv(grid);
+    document.documentElement.dataset.copied = text;
+    showNote(await copied(text) ? "Copied as CSV." : text);
+  });
+  grid.figure.querySelector("figcaption").append(button);
+}

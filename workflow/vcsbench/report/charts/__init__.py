@@ -1,1 +1,0 @@
-"""The report's charts as Vega-Lite specifications, each with its data."""
