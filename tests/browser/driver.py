@@ -100,7 +100,6 @@ def drive(
     """What `steps`, the body of an asynchronous function, return in a copy of the page."""
     copy = folder / "driven.html"
     script = DRIVER.format(steps=steps, libraries=libraries)
-    # The last one: Vega's script has one in a text.
     before, end, after = page.read_text().rpartition("</body>")
     copy.write_text(before + script + end + after)
     done = browse(f"{copy.as_uri()}{anchor}", folder, "--dump-dom", *options)

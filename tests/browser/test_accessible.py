@@ -17,13 +17,12 @@ pytestmark = [
 ]
 DARK = "--blink-settings=preferredColorScheme=0"
 
-# What Vega draws is Vega's. All is unfolded: axe takes what is folded to lie upon what is seen, and finds one
-# colour on another.
+# All is unfolded: axe takes folded text to lie on visible text, and finds one colour on another.
 LOOK = """
 document.querySelectorAll("details").forEach((one) => { one.open = true; });
 OPEN
 const found = await axe.run(
-  { exclude: [[".drawing"]] },
+  document,
   { resultTypes: ["violations"], iframes: false });
 return {
   dark: matchMedia("(prefers-color-scheme: dark)").matches,
@@ -45,7 +44,7 @@ def axe() -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(("options", "dark"), [((), False), ((DARK,), True)])
 @pytest.mark.parametrize("opened", ["", OPEN])
-def test_axe_finds_nothing_serious(
+def test_page_in_axe_has_no_serious_violation(
     page: Path, tmp_path: Path, options: tuple[str, ...], dark: bool, opened: str
 ) -> None:
     found = drive(page, tmp_path, LOOK.replace("OPEN", opened), "", axe(), *options)
@@ -55,14 +54,14 @@ def test_axe_finds_nothing_serious(
 
 
 @pytest.mark.slow
-def test_axe_sees_what_is_wrong(page: Path, tmp_path: Path) -> None:
+def test_page_with_an_unnamed_button_has_one_violation(page: Path, tmp_path: Path) -> None:
     unnamed = 'document.querySelector("main").append(document.createElement("button"));'
     found = drive(page, tmp_path, LOOK.replace("OPEN", unnamed), "", axe())
     assert [name for name, _ in found["serious"]] == ["button-name"]
 
 
 @pytest.mark.slow
-def test_the_page_prints(page: Path, tmp_path: Path) -> None:
+def test_page_printed_has_3_to_60_sheets(page: Path, tmp_path: Path) -> None:
     pdf = tmp_path / "page.pdf"
     browse(page.as_uri(), tmp_path, f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))

@@ -365,12 +365,14 @@ def test_opening_pages_of_a_stranger_have_another_ending(
 @pytest.mark.skipif(not shutil.which("node"), reason="no node here (Debian: nodejs)")
 def test_page_command_pasted_into_a_shell_runs_nothing_of_a_cell_name(tmp_path: Path) -> None:
     script = (Path(opening.__file__).parents[2] / "report/script/detail.js").read_text()
-    functions = script[script.index("// What a run of") : script.index("async function unpacked")]
+    functions = script[script.index("// Quotes an argument") : script.index("function drawn(")]
     cells = ["x$(touch A)", "x'$(touch B)'", "x`touch C`", "x\ntouch D\n", 'x"; touch E; "']
     cells.append("x$(shell touch F)")
     node = (
+        "const commands = { explain: 'show', measure: 'run-cell' };\n"
+        "const known = { own: '$(touch G)', study: 's', commands };\n"
         f"const runsOf = () => [{{ round: 1 }}];\n{functions}\n"
-        f"console.log(anew({{ own: '$(touch G)', study: 's' }}, {json.dumps(cells)}));"
+        f"console.log(commandsOf({json.dumps(cells)}).map(([, line]) => line).join('\\n'));"
     )
     line = subprocess.run(["node", "-e", node], capture_output=True, text=True, check=True).stdout
     (tmp_path / "Makefile").write_text("report:\n\t@printf '%s\\0' $(subst $(nl), ,$(ARGS))\n")

@@ -1,0 +1,228 @@
+"""The page in a real browser: picks, details, filters, sort, copy, keyboard; and it fits a phone."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser.driver import Visit, drive, needs_chromium, visit
+
+pytestmark = needs_chromium
+
+PACKING = "table-nopack-vs-pack"
+# Writes into the page's own tree whether it is wider than the window, with everything unfolded.
+MEASURE = """<script>
+document.querySelectorAll("details").forEach((details) => { details.open = true; });
+setInterval(() => {
+  document.documentElement.dataset.target = document.querySelector(":target")?.id ?? "";
+  document.documentElement.dataset.toowide = document.documentElement.scrollWidth - innerWidth;
+}, 50);
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def measured(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("measured") / page.name
+    path.write_text(page.read_text().replace("</body>\n</html>", f"{MEASURE}</body></html>"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def visited(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
+    return visit(measured, tmp_path_factory.mktemp("desktop"))
+
+
+def test_page_loads_without_errors_or_requests_and_fits_a_desktop(
+    visited: Visit, measured: Path
+) -> None:
+    assert visited.errors == [] and "data-error" not in visited.root
+    assert [url for url in visited.requests if url != measured.as_uri()] == []
+    assert int(visited.root["data-toowide"]) <= 0
+
+
+def test_link_of_a_finding_leads_to_the_row_of_its_table(
+    visited: Visit, measured: Path, tmp_path: Path
+) -> None:
+    link = visited.tree.by_id("finding-cold-packed-f7-log").all("a")[0].attributes["href"]
+    seen = visit(measured, tmp_path, anchor=link)
+    row = seen.tree.by_id(seen.root["data-target"])
+    assert (row.tag, f"#{row.attributes['id']}") == ("tr", link)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [400, 1280])
+def test_page_fits_the_window(measured: Path, tmp_path: Path, width: int) -> None:
+    seen = visit(measured, tmp_path, width=width)
+    assert int(seen.root["data-toowide"]) <= 0
+
+
+CARD = """
+const card = document.getElementById("card-packing");
+return {
+  short: card.querySelector(".answer").textContent, sentence: card.querySelector(".sentence").textContent,
+  rows: [...card.querySelectorAll(".forest tbody tr")].filter(seen).map((row) => keysOf(row).ra),
+  cells: grids.filter((g) => g.measured && g.section.id === "table-elapsed")
+    .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.ra),
+  candidates: grids.filter((g) => g.measured && g.section.id === "table-http-vs-ra")
+    .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.candidate),
+  hash: location.hash,
+};
+"""
+
+
+def pick(axis: str, value: str) -> str:
+    return f"""
+    mine.elements["{axis}"].value = "{value}";
+    mine.elements["{axis}"].dispatchEvent(new Event("change", {{ bubbles: true }}));
+    """
+
+
+def test_picks_change_cards_cases_and_tables_and_stand_in_the_address(
+    page: Path, tmp_path: Path
+) -> None:
+    before = drive(page, tmp_path, CARD)
+    seen = drive(page, tmp_path, pick("ra", "svn") + CARD)
+    assert {*before["rows"]} == {*before["cells"]} == {"http", "svn", "file"}
+    assert {*seen["rows"]} == {*seen["cells"]} == {*seen["candidates"]} == {"svn"}
+    assert seen["hash"] == "#&ra=svn"
+    assert drive(page, tmp_path, CARD, anchor="#&ra=svn") == seen
+    assert drive(page, tmp_path, f"mine.reset(); {CARD}", anchor="#&ra=svn") == before
+    back = f"{pick('ra', 'svn')} history.back(); await until(() => !location.hash.includes('svn'));"
+    assert drive(page, tmp_path, back + CARD) == {**before, "hash": ""}
+
+
+def test_pick_of_the_value_that_a_reader_has_gives_his_times(page: Path, tmp_path: Path) -> None:
+    picks = "#&command=log&cache=cold&ra=svn&format=f6&packing=nopack&config=slow"
+    seen = drive(page, tmp_path, CARD, anchor=picks)
+    assert seen["short"] == "yes" and len(seen["rows"]) == 1
+
+
+def test_details_of_a_number_have_its_runs_and_commands(page: Path, tmp_path: Path) -> None:
+    seen = drive(
+        page,
+        tmp_path,
+        f"""
+        const cell = document.querySelector("#{PACKING} .measured td.behind");
+        cell.click();
+        const opened = {{ text: detail.innerText, hash: location.hash, name: cell.dataset.name,
+                          dots: detail.querySelectorAll("svg.runs circle.side0").length,
+                          squares: detail.querySelectorAll("svg.runs rect.side1").length,
+                          focus: detail.contains(document.activeElement) }};
+        detail.close();
+        await until(() => !detail.open && !location.hash.includes("number"));
+        const closed = document.activeElement === cell;
+        history.back();
+        await until(() => detail.open);
+        return {{ opened, closed }};
+        """,
+    )
+    opened = seen["opened"]
+    assert opened["focus"] and f"number={opened['name']}" in opened["hash"] and seen["closed"]
+    assert (opened["dots"], opened["squares"]) == (5 + 1, 5 + 1)  # five rounds, and one in the key
+    for text in (
+        "elapsed nopack ÷ elapsed pack = 1.2",
+        "make show CELL=log/http/ruby/f6/nopack/slow/cold STUDY=fsfs-san-2014",
+        "make run-cell CELL=log/http/ruby/f6/pack/slow/cold",
+        "ARGS='--forcerun results/cells/fsfs-san-2014/log/http/ruby/f6/nopack/slow/cold/round1.json ",
+    ):
+        assert text in opened["text"], text
+
+
+def test_address_of_a_number_opens_it(page: Path, tmp_path: Path) -> None:
+    steps = 'return [detail.open, all("td.behind")[0].dataset.name];'
+    closed, name = drive(page, tmp_path, steps)
+    assert not closed and drive(page, tmp_path, steps, anchor=f"#&number={name}")[0]
+
+
+def test_command_quotes_the_repository_for_a_shell(page: Path, tmp_path: Path) -> None:
+    cell = "log/http/ruby/f6/nopack/slow/cold"
+    steps = f"known.own = `/srv/it's mine`; return commandsOf(['{cell}'])[0][1];"
+    words = shlex.split(drive(page, tmp_path, steps))
+    assert words == ["make", "show", f"CELL={cell}", "REPO=/srv/it's mine", "STUDY=fsfs-san-2014"]
+
+
+def test_keys_move_in_a_grid_and_open_a_number(page: Path, tmp_path: Path) -> None:
+    seen = drive(
+        page,
+        tmp_path,
+        f"""
+        const table = document.querySelector("#{PACKING} .measured table");
+        const stop = table.querySelectorAll('[tabindex="0"]');
+        const grid = grids.find((one) => one.table === table);
+        stop[0].focus();
+        press("ArrowDown");
+        const below = document.activeElement === grid.rows[1].cells[0].cell;
+        press("End");
+        const end = document.activeElement === grid.rows[1].cells.at(-1).cell;
+        press("Home"); press("Enter");
+        return {{ stops: stop.length, role: table.getAttribute("role"), below, end, open: detail.open }};
+        """,
+    )
+    assert seen == {"stops": 1, "role": "grid", "below": True, "end": True, "open": True}
+
+
+FILTER = """
+const cells = all("#tables .measured td").filter(seen);
+return { same: cells.filter((cell) => cell.classList.contains("same")).length, all: cells.length,
+         marks: all("i.deviation").filter(seen).length, caches: filter.elements.cache.length };
+"""
+
+
+def test_filter_shows_differences_only_and_marks_on_request(page: Path, tmp_path: Path) -> None:
+    plain = drive(page, tmp_path, FILTER)
+    differs = drive(page, tmp_path, FILTER, anchor="#&only=differs")
+    assert (differs["same"], plain["marks"]) == (0, 0) and 0 < differs["all"] < plain["all"]
+    assert plain["caches"] == 4  # three, and all
+    marked = drive(page, tmp_path, f"select({{marks: 'on'}}); {FILTER}")
+    assert marked["all"] == plain["all"]
+
+
+def test_sort_orders_rows_by_a_column_and_the_published_grid_with_them(
+    page: Path, tmp_path: Path
+) -> None:
+    seen = drive(
+        page,
+        tmp_path,
+        f"""
+        const pair = all("#{PACKING} .pair").find((one) => one.querySelectorAll("table").length === 2);
+        const head = [...pair.querySelector("thead").rows].at(-1).querySelector("th");
+        const tables = [...pair.querySelectorAll("table")];
+        const read = () => tables.map((table) => [...table.querySelectorAll("tr:not(.group)[data-of]")]
+          .map((row) => row.dataset.of));
+        const values = () => [...tables[0].tBodies].map((body) => [...body.querySelectorAll("tr:not(.group)")]
+          .map((row) => numberOf(row.querySelector("td"))));
+        const before = read();
+        head.focus(); press("Enter");
+        const down = {{ rows: read(), values: values(), sort: head.getAttribute("aria-sort") }};
+        head.click(); head.click();
+        return {{ before, down, after: read() }};
+        """,
+    )
+    assert seen["after"] == seen["before"] and seen["down"]["sort"] == "descending"
+    assert seen["down"]["rows"][0] == seen["down"]["rows"][1]
+    for group in seen["down"]["values"]:
+        assert group == sorted(group, reverse=True)
+
+
+def test_copy_has_the_shown_numbers(page: Path, tmp_path: Path) -> None:
+    steps = """
+    const figure = all("#table-elapsed .measured").find(seen);
+    figure.querySelector(".copy").click();
+    await until(() => !note.hidden);
+    return [root.dataset.copied, [...figure.querySelectorAll("td")].filter(seen)
+      .filter((c) => numberOf(c) !== null).map((c) => c.firstChild.textContent)];
+    """
+    text, shown = drive(page, tmp_path, steps, anchor="#&ra=svn&format=f7")
+    rows: list[Any] = [line.split(",") for line in text.splitlines()]
+    assert rows[0][-2:] == ["shown", "marks"] and [row[-2] for row in rows[1:]] == shown
+    assert {row[rows[0].index("ra")] for row in rows[1:]} == {"svn"}
+
+
+@pytest.mark.slow
+def test_visit_of_a_page_that_asks_for_something_reports_it(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<html><body><img src='http://example.invalid/x.png'></body></html>")
+    assert "http://example.invalid/x.png" in visit(page, tmp_path).requests
