@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from vcsbench.compare.bounds import TOO_SMALL
 from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
+from vcsbench.evidence.fixed_cost import DECIDING_SHARE
 from vcsbench.metrics import DEFAULT, metric_of, name_in
 from vcsbench.words import is_number
 
@@ -18,9 +20,8 @@ Table = tuple[Mapping[str, Any], Sequence[Row]]
 
 BETTER, WORSE, EQUAL = "better", "worse", "equal"
 NOISY, SMALL, FEW = "too noisy", "mostly start-up", "too few rounds"
-TOO_SMALL = "too small to compare"
 # Above this share of fixed cost, a comparison is shown and decides nothing.
-MOSTLY_FIXED = 0.5
+MOSTLY_FIXED = DECIDING_SHARE
 
 
 @dataclass(frozen=True)

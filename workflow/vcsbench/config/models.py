@@ -311,7 +311,7 @@ class Settings(Model):
         None,
         "What you run, in per cent: `{update-1000: 90, log: 10}`, or a list of parts with a `weight` and "
         "their cells, `{weight: 90, where: {command: log, cache: cold}}`. The advice weighs the commands "
-        "by it, on a card of its own (docs/answers.md). A change measures nothing.",
+        "by it (docs/report.md). A change measures nothing.",
     )
     skip_client_warmup: bool = key(
         False,

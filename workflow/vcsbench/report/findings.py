@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from vcsbench import words
-from vcsbench.advice.cases import TOO_SMALL
 from vcsbench.advice.labels import factor, value_label
 from vcsbench.compare.baselines import table_name
 from vcsbench.compare.bounds import (
@@ -16,6 +15,7 @@ from vcsbench.compare.bounds import (
     INCONCLUSIVE,
     NOT_MEASURED,
     REPRODUCED,
+    TOO_SMALL,
     values_of,
 )
 from vcsbench.metrics import Metric, metric_in

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from vcsbench import words
-from vcsbench.advice.cases import SMALL, TOO_SMALL, outcome_of
+from vcsbench.advice.cases import SMALL, outcome_of
+from vcsbench.compare.bounds import TOO_SMALL
 from vcsbench.compare.columns import is_exact, keys_of
 from vcsbench.compare.decisions import is_difference
 from vcsbench.evidence.samework import OTHER, UNKNOWN

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vcsbench import words
-from vcsbench.advice.cases import TOO_SMALL
+from vcsbench.compare.bounds import TOO_SMALL
 from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
 from vcsbench.metrics import metric_in
 from vcsbench.report.grids import Point

@@ -19,7 +19,7 @@ from typing import Any
 
 from vcsbench.advice.cards import Card, card_from
 from vcsbench.advice.decide import NOT_MEASURED
-from vcsbench.compare.bounds import DIFFERS, INCONCLUSIVE, REPRODUCED
+from vcsbench.compare.bounds import DIFFERS, INCONCLUSIVE, REPRODUCED, TOO_SMALL
 from vcsbench.external import printable
 from vcsbench.report.budget import next_step
 from vcsbench.wholefile import read_json
@@ -28,7 +28,12 @@ from vcsbench.words import count_of
 COLUMNS = 80
 # Widths of the question and the answer.
 _QUESTION, _ANSWER = 12, 10
-_VERDICTS = {REPRODUCED: "reproduced", DIFFERS: "differ", INCONCLUSIVE: "inconclusive"}
+_VERDICTS = {
+    REPRODUCED: "reproduced",
+    DIFFERS: "differ",
+    INCONCLUSIVE: "inconclusive",
+    TOO_SMALL: TOO_SMALL,
+}
 
 
 @dataclass(frozen=True)
