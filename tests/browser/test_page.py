@@ -125,7 +125,7 @@ def test_details_of_a_number_have_its_runs_and_commands(page: Path, tmp_path: Pa
     for text in (
         "elapsed nopack ÷ elapsed pack = 1.2",
         "make show CELL=log/http/ruby/f6/nopack/slow/cold STUDY=fsfs-san-2014",
-        "make run-cell CELL=log/http/ruby/f6/pack/slow/cold",
+        "make measure CELL=log/http/ruby/f6/pack/slow/cold",
         "ARGS='--forcerun results/cells/fsfs-san-2014/log/http/ruby/f6/nopack/slow/cold/round1.json ",
     ):
         assert text in opened["text"], text
