@@ -28,7 +28,7 @@ from vcsbench.measure.server import Server
 from vcsbench.programs import Programs, check_unchanged, digest
 from vcsbench.report import builds
 
-SLOW = Path(__file__).parents[2] / "config" / "servers" / "slow"
+DEFAULT = Path(__file__).parents[2] / "config" / "servers" / "default"
 LOG = "{svn} log {url}"
 
 
@@ -216,7 +216,7 @@ def test_a_wrapped_server_runs_and_shows_what_it_has_loaded(served: Path) -> Non
         pytest.skip("no x86-64 glibc")
     script(served / "x", "svnserve", f'exec {loader} --library-path /usr/lib {real} "$@"')
     programs = Programs(str(served / "x"))
-    server = Server("svnserve", served / "root", SLOW, served / "run", programs)
+    server = Server("svnserve", served / "root", DEFAULT, served / "run", programs)
     server.start()
     try:
         assert processes.command_line(server.pid)[0] == loader
@@ -233,7 +233,9 @@ def test_a_wrapped_server_runs_and_shows_what_it_has_loaded(served: Path) -> Non
 @needs("svnserve", "svnadmin")
 def test_a_wrapper_that_stays_before_its_server_is_refused(served: Path) -> None:
     script(served / "x", "svnserve", f'{shutil.which("svnserve")} "$@"\nexit 0')
-    server = Server("svnserve", served / "root", SLOW, served / "run", Programs(str(served / "x")))
+    server = Server(
+        "svnserve", served / "root", DEFAULT, served / "run", Programs(str(served / "x"))
+    )
     try:
         with pytest.raises(UserError, match="it has to end with `exec"):
             server.start()

@@ -22,7 +22,7 @@ from vcsbench.measure import server as servers
 from vcsbench.measure.server import Server, free_port
 from vcsbench.measure.servers.kind import HOST
 
-SLOW = Path(__file__).parent.parent.parent / "config" / "servers" / "slow"
+DEFAULT = Path(__file__).parent.parent.parent / "config" / "servers" / "default"
 KINDS = [
     pytest.param(
         "svnserve", marks=pytest.mark.skipif(not shutil.which("svnserve"), reason="no svnserve")
@@ -54,7 +54,7 @@ def url(server: Server) -> str:
 def test_a_server_answers_when_start_returns_and_is_gone_after_stop(
     folder: Path, kind: str
 ) -> None:
-    server = Server(kind, folder / "root", SLOW, folder / "run")
+    server = Server(kind, folder / "root", DEFAULT, folder / "run")
     server.start()
     try:
         done = subprocess.run(
@@ -74,7 +74,7 @@ def test_a_server_answers_when_start_returns_and_is_gone_after_stop(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_server_listens_on_loopback_only(folder: Path, kind: str) -> None:
-    server = Server(kind, folder / "root", SLOW, folder / "run")
+    server = Server(kind, folder / "root", DEFAULT, folder / "run")
     server.start()
     try:
         listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
@@ -98,7 +98,7 @@ def test_a_taken_port_is_replaced_at_the_first_start(
         taken = other.getsockname()[1]
         ports = iter([taken, free_port()])
         monkeypatch.setattr(servers, "free_port", lambda: next(ports))
-        server = Server(kind, folder / "root", SLOW, folder / "run")
+        server = Server(kind, folder / "root", DEFAULT, folder / "run")
         server.start()
         try:
             assert server.port != taken
@@ -108,7 +108,7 @@ def test_a_taken_port_is_replaced_at_the_first_start(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_port_that_gets_taken_between_two_starts_is_one_sentence(folder: Path, kind: str) -> None:
-    server = Server(kind, folder / "root", SLOW, folder / "run")
+    server = Server(kind, folder / "root", DEFAULT, folder / "run")
     server.start()
     server.stop()
     with socket.socket() as other:
@@ -124,7 +124,7 @@ def test_a_port_that_gets_taken_between_two_starts_is_one_sentence(folder: Path,
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_port_that_is_settled_is_kept_until_the_server_starts(folder: Path, kind: str) -> None:
-    server = Server(kind, folder / "root", SLOW, folder / "run")
+    server = Server(kind, folder / "root", DEFAULT, folder / "run")
     server.settle()
     port = server.port
     with socket.socket() as other, pytest.raises(OSError, match="in use"):
@@ -140,10 +140,10 @@ def test_a_port_that_is_settled_is_kept_until_the_server_starts(folder: Path, ki
 def test_a_server_dies_with_its_owner(folder: Path, kind: str) -> None:
     program = f"""
 import sys, time
-sys.path.insert(0, {str(SLOW.parent.parent.parent / "workflow")!r})
+sys.path.insert(0, {str(DEFAULT.parent.parent.parent / "workflow")!r})
 from pathlib import Path
 from vcsbench.measure.server import Server
-folder, slow = Path({str(folder)!r}), Path({str(SLOW)!r})
+folder, slow = Path({str(folder)!r}), Path({str(DEFAULT)!r})
 server = Server({kind!r}, folder / "root", slow, folder / "run")
 server.start()
 print(server.pid, flush=True)

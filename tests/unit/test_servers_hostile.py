@@ -18,7 +18,7 @@ from vcsbench.measure.server import Server, server_environment
 from vcsbench.measure.servers.kind import HOST
 from vcsbench.processes import SERVER_GROUP
 
-SLOW = Path(__file__).parent.parent.parent / "config" / "servers" / "slow"
+DEFAULT = Path(__file__).parent.parent.parent / "config" / "servers" / "default"
 SCHEMES = {"svnserve": "svn", "httpd": "http"}
 KINDS = [
     pytest.param(
@@ -47,7 +47,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def server(folder: Path, request: pytest.FixtureRequest) -> Iterator[Server]:
-    server = Server(request.param, folder / "root", SLOW, folder / "run")
+    server = Server(request.param, folder / "root", DEFAULT, folder / "run")
     yield server
     server.close()
 
@@ -65,7 +65,7 @@ def test_server_in_folders_with_odd_names_serves_the_repository(
 ) -> None:
     (folder / name / "run").mkdir(parents=True)
     shutil.move(folder / "root", folder / name / "root")
-    server = Server(kind, folder / name / "root", SLOW, folder / name / "run")
+    server = Server(kind, folder / name / "root", DEFAULT, folder / name / "run")
     server.start()
     try:
         done = svn(server, "info", "--show-item", "revision", "URL")
@@ -147,7 +147,7 @@ def test_server_runs_in_a_group_that_other_daemons_are_not_in(server: Server) ->
 
 @pytest.mark.parametrize("server", KINDS[1:], indirect=True)
 def test_httpd_with_a_broken_configuration_names_its_file(server: Server, folder: Path) -> None:
-    shutil.copytree(SLOW, folder / "files")
+    shutil.copytree(DEFAULT, folder / "files")
     (folder / "files" / "httpd.conf").write_text("# a comment\nNoSuchDirective on\n")
     server.files = folder / "files"
     with pytest.raises(UserError, match=f"line 2 of {folder}/files/httpd.conf"):

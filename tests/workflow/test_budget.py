@@ -134,7 +134,7 @@ def test_with_more_minutes_it_goes_on_and_measures_only_what_is_new(measured: Pr
 @pytest.mark.slow
 def test_what_becomes_stale_is_measured_again_to_the_same_rounds(measured: Project) -> None:
     before, had = measured.exports(), rounds(measured)
-    client = measured.path / "config" / "servers" / "slow" / "client" / "config"
+    client = measured.path / "config" / "servers" / "default" / "client" / "config"
     client.write_text(client.read_text() + "# edited\n")
     done = measured.measure(STUDY)
     assert done.returncode == 0, done.stdout

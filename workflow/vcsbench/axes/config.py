@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcsbench.axes.axis import Axis
+from vcsbench.contents import server_file
 from vcsbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def to_type(root: Path, name: str) -> str:
     """What gives a server that configuration, as it was measured: svnserve's arguments, httpd's
     directives."""
     args, directives = (
-        _lines(root / FOLDER / name / file) for file in ("svnserve.args", "httpd.conf")
+        _lines(server_file(root / FOLDER / name, file)) for file in ("svnserve.args", "httpd.conf")
     )
     told = {"svnserve": " ".join(args), "httpd": "; ".join(directives)}
     return ". ".join(f"{server} {said or 'as it is'}" for server, said in told.items())

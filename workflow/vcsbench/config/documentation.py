@@ -39,8 +39,8 @@ grid:
 SERVERS = """\
 ## Server configurations: `config/servers/<name>/`
 
-Each folder is a value of the axis `config`. Its files are what the programs get, and an edit of one
-measures anew exactly the cells that use it.
+Each folder is a value of the axis `config`. Its files are given to the programs. A file that a folder leaves
+out is taken from `default`. An edit measures again exactly the cells that use the file.
 
 | file | what it is | used by |
 | --- | --- | --- |

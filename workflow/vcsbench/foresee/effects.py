@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench import cgroup, words
+from vcsbench.contents import server_file
 from vcsbench.foresee.forecast import cell_rounds, to_load
 from vcsbench.measure.servers.kind import HOST
 from vcsbench.measure.template import read_arguments
@@ -143,7 +144,7 @@ def _memory(plan: Plan) -> list[str]:
             f"{words.size(now.available or 0)} are available."
         )
     for folder in sorted({plan.parts(cell)["servers"] for cell in plan.cells} - {""}):
-        arguments = read_arguments(plan.root / folder / "svnserve.args")
+        arguments = read_arguments(server_file(plan.root / folder, "svnserve.args"))
         for option, value in pairwise(arguments):
             if option in CACHE and value.isdigit():
                 told.append(f"{words.size(int(value) << 20)} ({folder})")

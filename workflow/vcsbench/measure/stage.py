@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from vcsbench.contents import files_digest
+from vcsbench.contents import files_digest, server_files
 from vcsbench.errors import UserError
 from vcsbench.measure import launcher, versions
 from vcsbench.measure.environment import environment
@@ -83,11 +83,9 @@ class Stage:
         if not self.recipe["servers"]:
             return frozen
         names, folder = self.recipe["access"]["files"], Path(self.recipe["servers"])
-        for name in names:
-            if (folder / name).is_dir():
-                shutil.copytree(folder / name, frozen / name)
-            elif (folder / name).exists():
-                shutil.copyfile(folder / name, frozen / name)
+        for name, path in server_files(folder, names).items():
+            (frozen / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, frozen / name)
         if files_digest(frozen, names) != self.recipe["server_files"]:
             raise UserError(
                 f"{folder}: was changed after this run of the workflow had begun; run it again"

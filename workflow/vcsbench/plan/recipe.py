@@ -13,7 +13,7 @@ from vcsbench.axes import axis_of, with_files
 from vcsbench.axes.build import binaries_of
 from vcsbench.axes.here import Here
 from vcsbench.config.study import Study
-from vcsbench.contents import files_digest
+from vcsbench.contents import server_files_digest
 from vcsbench.errors import UserError
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import Cell
@@ -116,7 +116,7 @@ def _server_files(parts: Mapping[str, Any], root: Path) -> str:
     return _files_digest(root / parts["servers"], tuple(parts["access"]["files"]))
 
 
-_files_digest = cache(files_digest)
+_files_digest = cache(server_files_digest)
 _lacks_journal = cache(lacks_journal)
 
 

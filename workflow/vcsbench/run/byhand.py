@@ -6,9 +6,11 @@ import difflib
 import json
 import shlex
 import shutil
+from pathlib import Path
 from typing import Any
 
 from vcsbench.axes.cache import steps_of
+from vcsbench.contents import server_files
 from vcsbench.errors import UserError
 from vcsbench.measure.stage import Stage
 from vcsbench.measure.steps import STEPS
@@ -55,8 +57,8 @@ def show(project: Project, study: str, path: str, number: int) -> str:
         if stage.server:
             lines.append(("server", shlex.join(stage.server.of.command(stage.server))))
     if recipe["servers"]:
-        names = recipe["access"]["files"]
-        lines.append(("files", ", ".join(f"{recipe['servers']}/{name}" for name in names)))
+        files = server_files(Path(recipe["servers"]), recipe["access"]["files"])
+        lines.append(("files", ", ".join(map(str, files.values()))))
     lines += _steps("once", state["setup"]) + _steps("before the first", state.get("first", []))
     lines += _steps("before each run", state["prepare"])
     lines += [

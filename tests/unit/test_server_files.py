@@ -1,0 +1,86 @@
+"""Server configurations: files that a folder leaves out are those of `default`."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from vcsbench.axes.ra import ACCESS
+from vcsbench.contents import files_digest, server_file, server_files, server_files_digest
+
+SERVERS = Path(__file__).parents[2] / "config" / "servers"
+NAMES = {access: definition["files"] for access, definition in ACCESS.items()}
+FOLDERS = sorted(path.name for path in SERVERS.iterdir())
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(SERVERS, tmp_path / "servers"))
+
+
+def digests(servers: Path) -> dict[tuple[str, str], str]:
+    return {
+        (folder, access): server_files_digest(servers / folder, names)
+        for folder in FOLDERS
+        for access, names in NAMES.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "stale"),
+    [
+        ("default/svnserve.args", {("default", "svn")}),
+        ("fast/svnserve.args", {("fast", "svn")}),
+        (
+            "default/httpd.conf",
+            {(folder, "http") for folder in ("default", "slow", "threaded")},
+        ),
+        (
+            "default/client/servers",
+            {(folder, access) for folder in FOLDERS for access in ("http", "svn", "file")},
+        ),
+    ],
+)
+def test_digest_after_an_edit_differs_for_the_users_of_the_file(
+    servers: Path, file: str, stale: set[tuple[str, str]]
+) -> None:
+    before = digests(servers)
+    with (servers / file).open("a") as edited:
+        edited.write("# edited\n")
+    after = digests(servers)
+    assert {key for key, digest in after.items() if digest != before[key]} == stale
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_digest_of_a_frozen_copy_is_that_of_the_configuration(tmp_path: Path, folder: str) -> None:
+    for access, names in NAMES.items():
+        frozen = tmp_path / (access or "none")
+        for name, path in server_files(SERVERS / folder, names).items():
+            (frozen / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, frozen / name)
+        assert files_digest(frozen, names) == server_files_digest(SERVERS / folder, names)
+
+
+def test_server_files_of_a_folder_without_files_are_the_default_ones(servers: Path) -> None:
+    (servers / "mine" / "client").mkdir(parents=True)
+    names = ["svnserve.args", "client"]
+    found = server_files(servers / "mine", names)
+    assert found == server_files(servers / "default", names)
+    assert set(found) == {"svnserve.args", "client/config", "client/servers"}
+    (servers / "mine" / "client" / "config").write_text("[helpers]\n")
+    (servers / "mine" / "client" / "more").write_text("")
+    found = server_files(servers / "mine", names)
+    assert found["client/config"] == servers / "mine" / "client" / "config"
+    assert found["client/servers"] == servers / "default" / "client" / "servers"
+    assert found["client/more"] == servers / "mine" / "client" / "more"
+    assert server_file(servers / "mine", "svnserve.args") == servers / "default" / "svnserve.args"
+
+
+def test_shipped_folders_hold_no_file_that_equals_the_default_one() -> None:
+    for path in SERVERS.rglob("*"):
+        name = path.relative_to(SERVERS)
+        default = SERVERS / "default" / Path(*name.parts[1:])
+        if path.is_file() and name.parts[0] != "default":
+            assert path.read_bytes() != default.read_bytes(), name
