@@ -244,7 +244,8 @@ def test_servers_of_vcsbench_are_known_by_their_marker_or_their_place(tmp_path: 
 
 def test_published_cold_runs_do_not_touch_the_client() -> None:
     for skip_client_warmup in (False, True):
-        here: Any = SimpleNamespace(config={"skip_client_warmup": skip_client_warmup})
+        settings = SimpleNamespace(skip_client_warmup=skip_client_warmup)
+        here: Any = SimpleNamespace(config=SimpleNamespace(settings=settings))
         steps = AXIS.part("cold", here)["state"]["prepare"]
         assert ("touch-client" in steps) is not skip_client_warmup
 

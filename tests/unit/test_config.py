@@ -35,9 +35,9 @@ def sentence(tmp_path: Path, **over: Any) -> str:
 def test_default_and_full_configurations_are_valid(tmp_path: Path) -> None:
     assert configured(tmp_path).minutes == 15
     full = configured(tmp_path, **read_yaml(ROOT / "config" / "full.yaml"))
-    mine = {name for name, r in full["repositories"].items() if "studies" not in r}
+    mine = {name for name, r in full.repositories.items() if "studies" not in r}
     assert mine == {"ruby", "bsd"}  # the others are another study's
-    assert full["rounds"] == 5 and full.minutes is None
+    assert full.settings.rounds == 5 and full.minutes is None
 
 
 def test_one_of_minutes_and_rounds_is_needed_and_rounds_go_first(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_studies_may_be_named_for_a_repository_and_otherwise(tmp_path: Path) -> 
     both = {"repository": ["own-repository"], "default": ["fsfs-ssd-2014"]}
     assert list(configured(tmp_path, studies=both).studies) == ["fsfs-ssd-2014"]
     own = configured(tmp_path, studies=both, repository="/srv/svn")
-    assert own["studies"] == list(own.studies) == ["own-repository"] and own.minutes == 15
+    assert list(own.studies) == ["own-repository"] and own.minutes == 15
     one = {**read_yaml(DEFAULT), "studies": {"repository": ["own-repository"]}}
     with pytest.raises(UserError, match=r"`studies.*default"):
         load_config(one, ROOT, [DEFAULT])
@@ -78,14 +78,14 @@ def test_studies_may_be_named_for_a_repository_and_otherwise(tmp_path: Path) -> 
 
 def test_the_published_scales_are_valid(tmp_path: Path) -> None:
     ssd = configured(tmp_path, **read_yaml(ROOT / "config" / "full-ssd.yaml"))
-    assert list(ssd.studies) == ["fsfs-ssd-2014"] and ssd["rounds"] == 5
+    assert list(ssd.studies) == ["fsfs-ssd-2014"] and ssd.settings.rounds == 5
 
 
 def test_where_jobs_run_elsewhere_minutes_are_the_fewest_rounds(tmp_path: Path) -> None:
     there = load_config(read_yaml(DEFAULT), ROOT, [DEFAULT], elsewhere=True)
-    assert there["rounds"] == there.least_rounds == 5 and there.minutes is None
+    assert there.settings.rounds == there.least_rounds == 5 and there.minutes is None
     own = load_config({**read_yaml(DEFAULT), "rounds": 9}, ROOT, [DEFAULT], elsewhere=True)
-    assert own["rounds"] == 9
+    assert own.settings.rounds == 9
 
 
 def test_unknown_key_names_file_key_and_remedy(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_forecast_grows_with_the_history(tmp_path: Path) -> None:
     more = revisions / (revisions // 2)
     assert told.stages["loading"] == pytest.approx(more)
     # 1.0 s was for one copy of each variant.
-    assert told.stages["copying"] == pytest.approx(more * here.config["copies"])
+    assert told.stages["copying"] == pytest.approx(more * here.config.settings.copies)
     fixed = sum(cell.axes["repo"] == "empty" for cell in here.plan.cells)
     assert told.stages["measuring"] == 2.0 * (told.cell_rounds - fixed) + fixed
     assert told.unknown == []

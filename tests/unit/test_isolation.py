@@ -96,7 +96,8 @@ def test_user_namespace_of_a_plain_user_has_a_network_of_its_own(tmp_path: Path)
 
 
 def here(definition: dict[str, Any], shared: bool = False) -> Any:
-    return SimpleNamespace(repositories={"one": definition}, config={"shared_servers": shared})
+    config = SimpleNamespace(settings=SimpleNamespace(shared_servers=shared))
+    return SimpleNamespace(repositories={"one": definition}, config=config)
 
 
 def parts(scheme: str = "svnserve", **more: Any) -> dict[str, Any]:

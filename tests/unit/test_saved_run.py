@@ -48,7 +48,7 @@ def computed(folder: Path) -> dict[str, str]:
     axes, grid = read_grid(folder / "grid" / f"{STUDY}.csv")
     exports = [path for path in folder.rglob("round*.json") if "context" not in path.name]
     assert len(exports) == EXPORTS
-    collected = collect(axes, grid, ROUNDS, exports, folder / "logs", here.config["thresholds"])
+    collected = collect(axes, grid, ROUNDS, exports, folder / "logs", here.config.thresholds)
     text = measurements(collected).to_csv(index=False)
     frame = read_measurements(io.StringIO(text))
     study = inputs.study_file(STUDY)

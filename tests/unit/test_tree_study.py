@@ -371,7 +371,7 @@ def test_what_is_another_work_by_design_is_refused_with_these_words() -> None:
 def test_the_storage_itself_is_a_file_system_of_the_axis() -> None:
     here, _ = made()
     found = axis_of("filesystem").values("storage and filesystems", STUDY, here)
-    assert found == ["storage", *here.config["filesystems"]]
+    assert found == ["storage", *here.config.settings.filesystems]
 
 
 def test_on_an_ext4_without_a_journal_one_with_a_journal_is_made(

@@ -50,7 +50,7 @@ checkpoint decide:
         terms=lambda wildcards: inputs.terms_of(wildcards, PROJECT.here, LIMITS),
         findings=inputs.findings_of,
         by=inputs.by_of,
-        thresholds=PLAN.config["thresholds"],
+        thresholds=PLAN.config.thresholds,
         logs="results/logs/cells/{study}",
     script:
         "../scripts/decide.py"

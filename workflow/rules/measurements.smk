@@ -35,7 +35,7 @@ rule measurements:
             for cell in PLAN.measured(wildcards.study)
         },
         counted=lambda wildcards: PLAN.counted(wildcards.study),
-        thresholds=PLAN.config["thresholds"],
+        thresholds=PLAN.config.thresholds,
         logs="results/logs/cells/{study}",
     script:
         "../scripts/measurements.py"

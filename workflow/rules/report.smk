@@ -49,7 +49,7 @@ rule report:
         expectations=lambda wildcards: EXPECTATIONS.of(wildcards.study),
         order=order_of,
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
-        own=lambda wildcards: PLAN.config["repository"] or "",
+        own=lambda wildcards: PLAN.config.settings.repository or "",
         found=lambda wildcards: inputs.found_of(wildcards, PROJECT.here),
     script:
         "../scripts/report.py"

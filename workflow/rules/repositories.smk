@@ -19,8 +19,8 @@ rule load:
         made=lambda wildcards: PROJECT.shelf.loaded(wildcards.repo),
         # The number of revisions in its dump file, if cells read one.
         dump=lambda wildcards: PROJECT.shelf.dumps.get(wildcards.repo),
-        copies=PLAN.config["copies"],
-        scratch=lambda wildcards: PLAN.config["scratch"],
+        copies=PLAN.config.settings.copies,
+        scratch=lambda wildcards: PLAN.config.settings.scratch,
         # By functions: Snakemake takes braces in a text for wildcards. All that get copies of it.
         storages=lambda wildcards: PROJECT.shelf.takers(wildcards.repo),
         root=lambda wildcards: str(PROJECT.root),
@@ -44,12 +44,12 @@ rule copies:
         variants=lambda wildcards: PROJECT.shelf.rows(wildcards.storage),
         # Changes where copies are missing or damaged: they are made again.
         made=lambda wildcards: PROJECT.shelf.made(wildcards.storage),
-        copies=PLAN.config["copies"],
-        fragmentation_kib=PLAN.config["fragmentation_kib"],
-        seed=PLAN.config["seed"],
+        copies=PLAN.config.settings.copies,
+        fragmentation_kib=PLAN.config.settings.fragmentation_kib,
+        seed=PLAN.config.settings.seed,
         # Loaded repositories are kept for these storages.
         others=lambda wildcards: PROJECT.shelf.others(wildcards.storage),
-        storage=lambda wildcards: PLAN.config["storages"][wildcards.storage],
+        storage=lambda wildcards: PLAN.config.settings.storages[wildcards.storage],
         root=lambda wildcards: str(PROJECT.root),
     script:
         "../scripts/copies.py"

@@ -145,6 +145,6 @@ rule advice:
         title=lambda wildcards: study_of(wildcards).title,
         questions=lambda wildcards: study_of(wildcards).questions,
         typed=lambda wildcards: inputs.typed_of(wildcards, PROJECT.here),
-        mix=lambda wildcards: entries_of(PLAN.config["workload"], study_of(wildcards)),
+        mix=lambda wildcards: entries_of(PLAN.config.settings.workload, study_of(wildcards)),
     script:
         "../scripts/advice.py"

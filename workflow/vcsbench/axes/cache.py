@@ -111,7 +111,7 @@ class Cache(Axis):
             known = ", ".join(filter(None, STATES))
             raise UserError(f"cache: there is no state {value!r}; there are {known}")
         state = dict(STATES[value])
-        if here.config["skip_client_warmup"]:
+        if here.config.settings.skip_client_warmup:
             for steps in STEPS:
                 if steps in state:
                     state[steps] = [step for step in state[steps] if step != "touch-client"]
@@ -123,13 +123,13 @@ class Cache(Axis):
         if "clear-caches" not in steps_of(state):
             return ""
         if state["promises"].get("os") != "cold" and here.machine.clearing(
-            here.config["clear_caches"]
+            here.config.settings.clear_caches
         ):
             return ""  # that a run before it is not quite cold makes no label false
         on = parts.get("filesystem", {"root": parts["storage"]["path"], "make": ""})
         if on["make"] in IN_MEMORY or "guest" in on:
             return NOWHERE_ELSE
-        return why_never_cold(here.machine, on["root"], here.config["clear_caches"])
+        return why_never_cold(here.machine, on["root"], here.config.settings.clear_caches)
 
     def limits(self, guests: Sequence[str]) -> list[str]:
         """What cold can mean here."""

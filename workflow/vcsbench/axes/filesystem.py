@@ -40,12 +40,12 @@ class Filesystem(Axis):
     def values(self, given: Sequence[str] | str, study: Study, here: Here) -> list[str]:
         """Those of the configuration, and for a study that says so the storage as it is."""
         if given == EVERYWHERE:
-            return [STORAGE, *here.config["filesystems"]]
+            return [STORAGE, *here.config.settings.filesystems]
         return super().values(given, study, here)
 
     def named(self, here: Here) -> tuple[str, list[str]]:
         """The configured names."""
-        return "filesystems", list(here.config["filesystems"])
+        return "filesystems", list(here.config.settings.filesystems)
 
     def defined_in(self, given: Sequence[str] | str, study: Study) -> str:
         """The key of the configuration."""
@@ -59,7 +59,7 @@ class Filesystem(Axis):
         config = here.config
         if value == STORAGE:
             return {"filesystem": self._storage(here)}
-        folder = config["filesystems"][value]
+        folder = config.settings.filesystems[value]
         if folder == GUEST:
             if value not in guest.FOLDERS:
                 raise UserError(
@@ -67,11 +67,13 @@ class Filesystem(Axis):
                     f"{' and '.join(guest.FOLDERS)}, and no {value}"
                 )
             where = guest.FOLDERS[value]
-            scratch = str(resolve(config["scratch"], here.root))
+            scratch = str(resolve(config.settings.scratch, here.root))
             of_guest = {"make": "", "root": where, "guest": guest.KIND, "scratch": scratch}
             return {"filesystem": of_guest, "within": GUEST}
         made = folder == MAKE
-        root = resolve(config["storages"][config["storage"]] if made else folder, here.root)
+        root = resolve(
+            config.settings.storages[config.settings.storage] if made else folder, here.root
+        )
         if not made and root.is_dir() and (wrong := _not_what_it_is_called(value, str(root))):
             raise UserError(f"{config.where(['filesystems'])}: `filesystems.{value}`: {wrong}")
         mounted = [] if made else _mounted(str(root))
@@ -82,7 +84,9 @@ class Filesystem(Axis):
     def _storage(self, here: Here) -> dict[str, Any]:
         """The storage itself, or INSTEAD, in an image on it, where files that were just removed would be a
         part of what is measured."""
-        itself = str(resolve(here.config["storages"][here.config["storage"]], here.root))
+        itself = str(
+            resolve(here.config.settings.storages[here.config.settings.storage], here.root)
+        )
         made = _lacks_journal(itself) and not why_cannot_make(INSTEAD)
         mounted = [] if made else _mounted(itself)
         return {"make": INSTEAD if made else "", "root": itself, "mounted": mounted}
@@ -111,7 +115,9 @@ _lacks_journal = cache(lacks_journal)
 
 def mounted_folders(config: Config) -> list[str]:
     """The configured folders on file systems of the user's."""
-    return [folder for folder in config["filesystems"].values() if folder not in (MAKE, GUEST)]
+    return [
+        folder for folder in config.settings.filesystems.values() if folder not in (MAKE, GUEST)
+    ]
 
 
 @cache

@@ -32,10 +32,10 @@ class Ra(Axis):
 
     def part(self, value: str, here: Here) -> dict[str, Any]:
         """The access; whether its server is here depends on the build. One on another machine is `remote`."""
-        access, server = ACCESS[value], here.config["server"]
+        access, server = ACCESS[value], here.config.settings.server
         if not server or not value:
             return {"access": access}
-        return {"access": {**access, "server": ""}, "remote": server}
+        return {"access": {**access, "server": ""}, "remote": server.model_dump()}
 
     def why_not(self, value: str, parts: Parts, here: Here) -> str:
         """A server on another machine is reached in one way, and not compared with what is here."""

@@ -32,7 +32,7 @@ class Repo(Axis):
 
     def wanted(self, named: list[str], values: list[str], here: Here) -> list[str]:
         """The user's own repository stands for whichever the grid names."""
-        return named if here.config["repository"] is None else values
+        return named if here.config.settings.repository is None else values
 
     def defined_in(self, given: Sequence[str] | str, study: Study) -> str:
         """The key of the configuration."""

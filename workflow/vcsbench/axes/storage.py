@@ -24,7 +24,7 @@ class Storage(Axis):
 
     def named(self, here: Here) -> tuple[str, list[str]]:
         """The configured names."""
-        return "storages", list(here.config["storages"])
+        return "storages", list(here.config.settings.storages)
 
     def defined_in(self, given: Sequence[str] | str, study: Study) -> str:
         """The key of the configuration, where the study leaves it to that."""
@@ -33,7 +33,7 @@ class Storage(Axis):
     def part(self, value: str, here: Here) -> dict[str, Any]:
         """The folder under test; `shelf` is the first of the names that it has, by which it is prepared. A
         UserError where the configuration does not have it."""
-        name, folders = value or here.config["storage"], here.config["storages"]
+        name, folders = value or here.config.settings.storage, here.config.settings.storages
         if name not in folders:
             raise UserError(
                 f"{here.config.where(['storages'])}: `storages.{name}` is missing, on which the grid "

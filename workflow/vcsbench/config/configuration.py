@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from vcsbench.config.mix import check_mix
-from vcsbench.config.models import Settings
+from vcsbench.config.models import Settings, StudySets
 from vcsbench.config.renamed import RENAMED
 from vcsbench.config.study import Study, load_study
+from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
@@ -20,43 +21,62 @@ from vcsbench.errors import UserError
 EMPTY = "empty"
 # Of `studies`: the published ones that have a grid.
 ALL = "all"
-# Of `minutes`: each study that is not named; of `studies`: without a repository of the user's own.
+# Of `minutes`: each study that is not named.
 DEFAULT = "default"
-# Of `studies`: where there is one.
-OF_REPOSITORY = "repository"
 
 
 @dataclass(frozen=True)
 class Config:
     """The checked configuration.
 
-    `root` is the folder of the Snakefile; `values` holds the keys, defaults filled in.
+    `root` is the folder of the Snakefile; `settings` are the keys, with defaults.
     """
 
     root: Path
     files: tuple[Path, ...]
-    values: dict[str, Any]
+    settings: Settings
     studies: dict[str, Study]
-
-    def __getitem__(self, key: str) -> Any:
-        return self.values[key]
 
     @property
     def minutes(self) -> float | None:
         """How long a run may take; None where its rounds are fixed."""
         each = [self.minutes_of(study) for study in self.studies]
-        return None if self["rounds"] else sum(minutes or 0.0 for minutes in each)
+        return None if self.settings.rounds else sum(minutes or 0.0 for minutes in each)
 
     @property
     def limits(self) -> dict[str, Any]:
         """From where on something is concluded (compare.decisions.Limits), as plain data."""
-        values = {key: self[key] for key in ("min_effect_pct", "min_effect_pct_if_noisy")}
-        return values | {"min_rounds": self["thresholds"]["min_rounds"]}
+        return {
+            "min_effect_pct": self.settings.min_effect_pct,
+            "min_effect_pct_if_noisy": self.settings.min_effect_pct_if_noisy,
+            "min_rounds": self.least_rounds,
+        }
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """Return the thresholds of flags and calls, by name."""
+        return {name: getattr(self.settings.thresholds, name) for name in THRESHOLDS}
+
+    @property
+    def repositories(self) -> dict[str, dict[str, Any]]:
+        """Return the definitions of the repositories, with the keys that are set."""
+        return {
+            name: one.model_dump(exclude_unset=True)
+            for name, one in self.settings.repositories.items()
+        }
+
+    @property
+    def builds(self) -> dict[str, dict[str, Any]]:
+        """Return the definitions of the builds, with the keys that are set."""
+        return {
+            name: one.model_dump(exclude_unset=True) if one else {}
+            for name, one in self.settings.builds.items()
+        }
 
     def minutes_of(self, study: str) -> float | None:
         """What a study has of that: its own minutes, or an even share of the run's."""
-        minutes = self["minutes"]
-        if self["rounds"] or minutes is None:
+        minutes = self.settings.minutes
+        if self.settings.rounds or minutes is None:
             return None
         if isinstance(minutes, Mapping):
             return float(minutes[study] if study in minutes else minutes[DEFAULT])
@@ -65,7 +85,7 @@ class Config:
     @property
     def least_rounds(self) -> int:
         """The rounds that each cell gets of a run that has minutes: with fewer nothing is concluded."""
-        return int(self["thresholds"]["min_rounds"])
+        return int(self.thresholds["min_rounds"])
 
     def where(self, keys: Sequence[Any]) -> str:
         """The file that a path of keys comes from, for messages."""
@@ -81,28 +101,29 @@ def load_config(
     Raises a UserError that names the file and the key.
     """
     settings = validate(dict(raw), Settings, lambda keys: where(files, keys))
-    defaults = {name: getattr(settings, name) for name in Settings.model_fields}
-    values = {**defaults, "cluster": {}, **raw, "thresholds": settings.thresholds.model_dump()}
-    studies = _studies(values, root / "config" / "studies")
-    values["studies"] = list(studies)
-    config = Config(root, tuple(files), values, studies)
+    studies = _studies(settings, root / "config" / "studies")
+    config = Config(root, tuple(files), settings, studies)
     _check_storage(config)
     _check_paths(config)
     _check_length(config)
-    if elsewhere and config["rounds"] is None:
-        values["rounds"] = config.least_rounds
+    if elsewhere and settings.rounds is None:
+        config = replace(config, settings=settings.with_rounds(config.least_rounds))
     _check_studies(config)
-    check_mix(config["workload"], root, config.where(["workload"]) if config["workload"] else "")
+    check_mix(
+        config.settings.workload,
+        root,
+        config.where(["workload"]) if config.settings.workload else "",
+    )
     return config
 
 
-def _studies(values: Mapping[str, Any], folder: Path) -> dict[str, Study]:
-    """The studies to run, by name."""
-    named = values["studies"]
-    if isinstance(named, Mapping):
-        named = named[DEFAULT if values["repository"] is None else OF_REPOSITORY]
+def _studies(settings: Settings, folder: Path) -> dict[str, Study]:
+    """Return the studies to run, by name."""
+    named = settings.studies
+    if isinstance(named, StudySets):
+        named = named.default if settings.repository is None else named.repository
     every = named == [ALL]
-    found = {n: load_study(folder / f"{n}.yaml") for n in (values["grid"] if every else named)}
+    found = {n: load_study(folder / f"{n}.yaml") for n in (settings.grid if every else named)}
     return {name: study for name, study in found.items() if study.published or not every}
 
 
@@ -132,18 +153,18 @@ def _has(content: Any, keys: Sequence[Any]) -> bool:
 
 
 def _check_storage(config: Config) -> None:
-    if config["storage"] not in config["storages"]:
-        known = ", ".join(config["storages"])
+    if config.settings.storage not in config.settings.storages:
+        known = ", ".join(config.settings.storages)
         raise UserError(
-            f"{config.where(['storage'])}: `storage`: {config['storage']!r} is not defined; "
+            f"{config.where(['storage'])}: `storage`: {config.settings.storage!r} is not defined; "
             f"`storages` has {known}"
         )
 
 
 def _check_paths(config: Config) -> None:
     """Raise UserError if a folder that is written has a name that a URL or a server cannot have."""
-    folders: dict[tuple[str, ...], str] = {("scratch",): config["scratch"]}
-    folders |= {("storages", name): folder for name, folder in config["storages"].items()}
+    folders: dict[tuple[str, ...], str] = {("scratch",): config.settings.scratch}
+    folders |= {("storages", name): folder for name, folder in config.settings.storages.items()}
     for keys, folder in folders.items():
         path = os.path.realpath(config.root / folder)
         if why := _why_no_path(path):
@@ -165,19 +186,19 @@ def _why_no_path(path: str) -> str:
 
 
 def _check_length(config: Config) -> None:
-    if config["minutes"] is None and config["rounds"] is None:
+    if config.settings.minutes is None and config.settings.rounds is None:
         raise UserError(
             f"{config.where([])}: neither `minutes` nor `rounds` is there; say how long to measure "
             f"(`minutes: 15`), or how often (`rounds: 5`)"
         )
-    minutes = config["minutes"]
+    minutes = config.settings.minutes
     for name in minutes if isinstance(minutes, Mapping) else ():
         if new := RENAMED["StudySets"].get(name):
             raise UserError(
                 f"{config.where(['minutes'])}: `minutes.{name}` is not a key here. "
                 f"It is now `{new}`: rename it."
             )
-    if config["rounds"] is not None or not isinstance(minutes, Mapping) or DEFAULT in minutes:
+    if config.settings.rounds is not None or not isinstance(minutes, Mapping) or DEFAULT in minutes:
         return
     for name in config.studies:
         if name not in minutes:
@@ -194,11 +215,11 @@ def _check_studies(config: Config) -> None:
                 f"{config.where(['studies'])}: `studies`: {name} has published numbers only "
                 f"and no `commands` to measure; `snakemake published` computes its tables"
             )
-        if name not in config["grid"]:
+        if name not in config.settings.grid:
             raise UserError(
                 f"{config.where(['grid'])}: `grid.{name}` is missing; say which cells to measure"
             )
-    for name in config["grid"]:
+    for name in config.settings.grid:
         if not (config.root / "config" / "studies" / f"{name}.yaml").exists():
             raise UserError(
                 f"{config.where(['grid', name])}: `grid.{name}`: there is no config/studies/{name}.yaml"

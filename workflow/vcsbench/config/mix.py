@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vcsbench.config.models import WorkloadPart
 from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
 
 WHOLE = 100.0
-Mix = Mapping[str, float] | Sequence[Mapping[str, Any]]
+Mix = Mapping[str, float] | Sequence[WorkloadPart]
 
 
 def entries_of(mix: Mix | None, study: Study) -> list[dict[str, Any]]:
@@ -29,7 +30,7 @@ def _parts(mix: Mix, axis: str) -> list[dict[str, Any]]:
     """The parts of a mix, each with its weight and the values of axes; commands alone are of `axis`."""
     if isinstance(mix, Mapping):
         return [{"weight": float(weight), "where": {axis: name}} for name, weight in mix.items()]
-    return [{"weight": float(part["weight"]), "where": dict(part["where"])} for part in mix]
+    return [{"weight": part.weight, "where": dict(part.where)} for part in mix]
 
 
 def check_mix(mix: Mix | None, root: Path, where: str) -> None:

@@ -94,7 +94,7 @@ def _programs() -> Iterator[Found]:
 
 
 def _caches(plan: Plan) -> Iterator[Found]:
-    wanted, machine = plan.config["clear_caches"], plan.here.machine
+    wanted, machine = plan.config.settings.clear_caches, plan.here.machine
     how = machine.clearing(wanted)
     if how == "drop-caches":
         yield Found(HAS, "caches become cold by emptying the kernel's", f"on a server, {EVICT}")
@@ -102,16 +102,16 @@ def _caches(plan: Plan) -> Iterator[Found]:
         says = "caches become cold file by file (vmtouch): inodes and directories stay cached"
         yield Found(WITHOUT, says, "run as root, where no server is at work")
     else:
-        folder = plan.config["storages"][plan.config["storage"]]
+        folder = plan.config.settings.storages[plan.config.settings.storage]
         says = describe.why_never_cold(machine, folder, wanted)
         yield Found(LACKS, says, "run as root, or apt-get install vmtouch")
 
 
 def _storages(plan: Plan) -> Iterator[Found]:
     config, root = plan.config, plan.root
-    used = {plan.parts(cell)["storage"]["name"] for cell in plan.cells} | {config["storage"]}
+    used = {plan.parts(cell)["storage"]["name"] for cell in plan.cells} | {config.settings.storage}
     for name in sorted(used):
-        folder = resolve(config["storages"][name], root)
+        folder = resolve(config.settings.storages[name], root)
         if not folder.is_dir():
             yield Found(
                 LACKS, f"the storage {name}: {folder} is no folder", "make it, or name another"
@@ -123,7 +123,7 @@ def _storages(plan: Plan) -> Iterator[Found]:
         except UserError as error:
             yield Found(LACKS, str(error))
         yield from _writes(name, folder, plan)
-    scratch = resolve(config["scratch"], root)
+    scratch = resolve(config.settings.scratch, root)
     if not scratch.is_dir():
         yield Found(LACKS, f"`scratch`: {scratch} is no folder", "make it, or name another")
     elif mount_of(scratch).filesystem not in IN_MEMORY:
@@ -146,7 +146,7 @@ def _storage(name: str, folder: Path) -> Found:
 
 
 def _writes(name: str, folder: Path, plan: Plan) -> Iterator[Found]:
-    if describe.lacks_journal(str(folder)) and plan.config["output_location"] == "auto":
+    if describe.lacks_journal(str(folder)) and plan.config.settings.output_location == "auto":
         says = f"{name} is ext4 without a journal: what is exported goes to `scratch`, not to it"
         yield Found(WITHOUT, says, "a storage with a journal")
     try:

@@ -43,18 +43,21 @@ def calibrate(plan: Plan, shelf: Shelf, say: Say, limit_s: float = LIMIT_S) -> C
     cannot be read or loaded."""
     config = plan.config
     used = {plan.parts(cell)["storage"]["path"] for cell in plan.cells}
-    folders = [config["scratch"], *sorted(used.union(mounted_folders(config)))]
+    folders = [config.settings.scratch, *sorted(used.union(mounted_folders(config)))]
     with sample(config.root, folders) as small:
         loaded, copied = {}, {}
         for repo in shelf.all_repositories():
             say(f"loading the first revisions of {repo}")
-            args = (repo, shelf.formats(repo), config["scratch"], _copies(shelf, repo))
+            args = (repo, shelf.formats(repo), config.settings.scratch, _copies(shelf, repo))
             loaded[repo] = small.load(plan.here.sources[repo], *args)
             if repo in shelf.dumps:
-                small.dump(loaded[repo], shelf.dumps[repo], config["scratch"])
+                small.dump(loaded[repo], shelf.dumps[repo], config.settings.scratch)
         for name in shelf.storages:
             say(f"copying them to {name}")
-            folder, fragmentation_kib = config["storages"][name], config["fragmentation_kib"]
+            folder, fragmentation_kib = (
+                config.settings.storages[name],
+                config.settings.fragmentation_kib,
+            )
             copied[name] = small.copy(name, folder, shelf.wanted[name], loaded, fragmentation_kib)
         seen = _measure(plan, shelf.storages, small, say, limit_s)
     return Calibration(loaded, copied, Costs(plan, seen, f"{len(seen)} cell-rounds on a sample"))
@@ -72,7 +75,7 @@ def _measure(
     plan: Plan, storages: Sequence[str], small: Sample, say: Say, limit_s: float
 ) -> list[Seen]:
     cells, seen = _chosen(plan), list[Seen]()
-    folders = plan.config["storages"]
+    folders = plan.config.settings.storages
     idle = {name: small.idle_s(folders[name]) for name in storages}
     spent_s = 0.0
     for number, cell in enumerate(cells, 1):
@@ -80,7 +83,7 @@ def _measure(
             break
         say(f"measuring on them, {number} of {len(cells)}: {cell.path}")
         recipe = plan.recipe(cell.study, cell.path)
-        export = small.measure(recipe, plan.config["thresholds"])
+        export = small.measure(recipe, plan.config.thresholds)
         if export:
             context = read_json(export.with_suffix(".context.json"))
             one = told(context, export)

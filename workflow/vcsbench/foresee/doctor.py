@@ -55,7 +55,7 @@ def _group(state: str, found: list[Found]) -> list[str]:
 
 
 def _noise(plan: Plan, shelf: Shelf, say: Say) -> Iterator[str]:
-    folders = {s: resolve(plan.config["storages"][s], plan.root) for s in shelf.storages}
+    folders = {s: resolve(plan.config.settings.storages[s], plan.root) for s in shelf.storages}
     there = {name: folder for name, folder in folders.items() if folder.is_dir()}
     on_devices = {n: f for n, f in there.items() if mount_of(f).filesystem not in IN_MEMORY}
     noise = listen(on_devices, say)

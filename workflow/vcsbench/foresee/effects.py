@@ -69,7 +69,7 @@ def _packages(root: Path) -> list[str]:
 
 
 def _caches(plan: Plan, others: Sequence[str]) -> list[str]:
-    clearing = plan.here.machine.clearing(plan.config["clear_caches"])
+    clearing = plan.here.machine.clearing(plan.config.settings.clear_caches)
     number = sum(n * _clearings(plan, *cell) for cell, n in cell_rounds(plan).items())
     each = sum(_clearings(plan, cell.study, cell.path) for cell in plan.cells)
     told = [f"some {number} times"] * bool(number)
@@ -99,7 +99,7 @@ def _clearings(plan: Plan, study: str, path: str) -> int:
 
 def _room(plan: Plan, shelf: Shelf) -> list[str]:
     told, loading = [], to_load(shelf)
-    scratch = resolve(plan.config["scratch"], plan.root)
+    scratch = resolve(plan.config.settings.scratch, plan.root)
     if loading:
         need = sum(_bytes(plan, repo) * len(shelf.formats(repo)) for repo in loading)
         kind = "RAM" if mount_of(scratch).filesystem in IN_MEMORY else "disk"
@@ -111,7 +111,7 @@ def _room(plan: Plan, shelf: Shelf) -> list[str]:
             f"`make clean` removes it."
         )
     for storage in shelf.storages:
-        folder = resolve(plan.config["storages"][storage], plan.root)
+        folder = resolve(plan.config.settings.storages[storage], plan.root)
         need = sum(_bytes(plan, variant.repo) for variant, _ in shelf.missing(storage))
         there = f"`make clean` gives it back; all of it is in {shelf.place(storage).path}."
         if need:

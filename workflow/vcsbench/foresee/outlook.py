@@ -86,7 +86,7 @@ def _shown(plan: Plan, costs: Costs, number: int, say: Say) -> Iterator[str]:
         say("runs that do the same, to hear the machine's noise")
         share, whence = scatter(probe()), f"as runs of {RUN_S:g} s did just now"
     yield f"  Where rounds scatter by {100 * share:.0f} %, {whence}:"
-    enough = plan.config["thresholds"]["min_rounds"]
+    enough = plan.config.thresholds["min_rounds"]
     if number >= enough:
         shown = power.shown_pct(share, number)
         size = f"{shown:.0f} %" if shown < 100 else f"a factor of {1 + shown / 100:.1f}"

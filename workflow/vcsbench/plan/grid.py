@@ -52,7 +52,9 @@ def make_grid(here: Here, study: Study, why_skip: Callable[[Mapping[str, str]], 
     of_fixed_cost = [
         Cell(study.name, "/".join(map(in_path, axes.values())), axes) for axes in fixed
     ]
-    twice = twins.chosen(measured, study.variance_group, config["duplicates"], config["seed"])
+    twice = twins.chosen(
+        measured, study.variance_group, config.settings.duplicates, config.settings.seed
+    )
     both = [
         one
         for cell in cells
@@ -62,9 +64,9 @@ def make_grid(here: Here, study: Study, why_skip: Callable[[Mapping[str, str]], 
 
 
 def _points(here: Here, study: Study, values: Mapping[str, list[str]]) -> list[dict[str, str]]:
-    grid = here.config["grid"][study.name]
+    grid = here.config.settings.grid[study.name]
     parts = {
-        kind: [_part(here, study, values, kind, i) for i in range(len(grid.get(kind, [])))]
+        kind: [_part(here, study, values, kind, i) for i in range(len(getattr(grid, kind)))]
         for kind in ("include", "exclude")
     }
     points = []
@@ -104,7 +106,7 @@ def _part(
     here: Here, study: Study, values: Mapping[str, list[str]], kind: str, index: int
 ) -> dict[str, list[str]]:
     config, part = here.config, dict[str, list[str]]()
-    for axis, wanted in config["grid"][study.name][kind][index].items():
+    for axis, wanted in getattr(config.settings.grid[study.name], kind)[index].items():
         keys = ["grid", study.name, kind, index, axis]
         if axis not in values:
             raise UserError(

@@ -26,7 +26,11 @@ def network_of(parts: Mapping[str, Any], here: Here) -> str:
 
 def why_not_isolated(parts: Mapping[str, Any], here: Here) -> str:
     """Return why a cell must not be measured: its server would show a private repository to all users."""
-    if parts["network"] != SHARED or here.config[KEY] or not is_private_cell(parts, here):
+    if (
+        parts["network"] != SHARED
+        or here.config.settings.shared_servers
+        or not is_private_cell(parts, here)
+    ):
         return ""
     name = parts["repository"]["name"]
     return (

@@ -39,7 +39,9 @@ class Plan:
         self.cells = [cell for grid in self.grids.values() for cell in grid if not cell.skip]
         self.by_path = {(cell.study, cell.path): cell for cell in self.cells}
         # By study; none where the number of rounds is fixed.
-        self.passes = {} if self.config["rounds"] else {s: self._passes(s) for s in self.grids}
+        self.passes = (
+            {} if self.config.settings.rounds else {s: self._passes(s) for s in self.grids}
+        )
         self._ordered = cache(self._order)
 
     def _why_skip(self, study: Study, axes: Mapping[str, str]) -> str:
@@ -115,7 +117,7 @@ class Plan:
         if is_fixed_cost(cell.axes):
             return 1
         if not self.passes:
-            return int(self.config["rounds"])
+            return self.config.settings.rounds or 0
         return self.passes[cell.study].rounds(after)[self.name_of_block(cell)]
 
     def rounds_by_cell(self, study: str, after: int | None = None) -> int | dict[str, int]:
@@ -167,12 +169,12 @@ class Plan:
     def order(self) -> dict[tuple[str, str, int], int]:
         """The position of each cell-round in the whole run."""
         if not self.passes:
-            return self._ordered(self.config["rounds"])
+            return self._ordered(self.config.settings.rounds)
         return self._ordered(max(n for p in self.passes.values() for n in p.rounds().values()))
 
     def _order(self, rounds: int) -> dict[tuple[str, str, int], int]:
         blocks = {name: study.block for name, study in self.config.studies.items()}
-        return run_order(self.cells, blocks, rounds, self.config["seed"], self.by_block)
+        return run_order(self.cells, blocks, rounds, self.config.settings.seed, self.by_block)
 
     def position(self, wildcards: Any) -> int:
         """Return the position of a cell-round in the whole run. A target of the user's own comes last."""

@@ -48,7 +48,7 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any
         "work": command["work"],
         "input": command.get("input", ""),
         "output": command.get("output", ""),
-        "runs": command.get("runs", here.config["runs"]),
+        "runs": command.get("runs", here.config.settings.runs),
         **{key: command[key] for key in COMMANDS_OWN if key in command},
     }
     held = _held(study, command, axes, here)
@@ -94,8 +94,8 @@ def recipe_of(cell: Cell, parts: Mapping[str, Any], here: Here) -> dict[str, Any
         "cell": cell.path,
         "axes": cell.axes,
         **parts,
-        "time_limit_s": config["time_limit_s"],
-        "clearing": machine.clearing(config["clear_caches"]),
+        "time_limit_s": config.settings.time_limit_s,
+        "clearing": machine.clearing(config.settings.clear_caches),
         "code": cell_code(parts),
         "server_files": _server_files(parts, here.root),
         "binaries": binaries_of(cell.axes, parts, here),
@@ -127,10 +127,10 @@ def _targets(parts: Mapping[str, Any], here: Here) -> str:
     if "filesystem" in parts:
         return str(parts["filesystem"]["root"])
     storage = parts["storage"]["path"]
-    wanted = parts.get("output_location", here.config["output_location"])
+    wanted = parts.get("output_location", here.config.settings.output_location)
     if wanted == "auto":
         wanted = "scratch" if _lacks_journal(storage) else "storage"
-    return str(resolve(here.config["scratch"] if wanted == "scratch" else storage, here.root))
+    return str(resolve(here.config.settings.scratch if wanted == "scratch" else storage, here.root))
 
 
 def _held(

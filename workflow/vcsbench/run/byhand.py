@@ -74,7 +74,7 @@ def show(project: Project, study: str, path: str, number: int) -> str:
 def run(project: Project, study: str, path: str, number: int) -> str:
     """Run a round of a cell once; returns its times and its certificate as text, and keeps no result."""
     recipe = _prepared(project, study, path)
-    exported, context = measure(recipe, number, project.config["thresholds"])
+    exported, context = measure(recipe, number, project.config.thresholds)
     result = json.loads(exported)["results"][0]
     times = result.get("times") or [
         run["time_wall_clock"]["value"] for run in result["measurements"]

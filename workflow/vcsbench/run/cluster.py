@@ -38,18 +38,18 @@ class Cluster:
     def __init__(self, plan: Plan, raw: Mapping[str, Any]) -> None:
         """`raw` is the merged configuration, as the nodes get it."""
         self.plan, self.raw, self.root = plan, raw, plan.root
-        self.wanted: Mapping[str, Any] = plan.config["cluster"] or {}
-        folders = {f"storages.{n}": f for n, f in plan.config["storages"].items()}
-        for key, folder in {**folders, "scratch": plan.config["scratch"]}.items():
+        self.wanted = plan.config.settings.cluster
+        folders = {f"storages.{n}": f for n, f in plan.config.settings.storages.items()}
+        for key, folder in {**folders, "scratch": plan.config.settings.scratch}.items():
             if not os.path.isabs(folder):
                 raise UserError(
                     f"{plan.config.where(key.split('.'))}: `{key}`: {folder} is relative to the checkout, "
                     f"and on a cluster each node works in a folder of its own; say the whole path"
                 )
         self.run = uuid.uuid4().hex[:12]
-        nodes = self.wanted.get("nodes", 1)
-        self.named: list[str] = nodes if isinstance(nodes, list) else []
-        self.count = len(self.named) or int(nodes)
+        nodes = self.wanted.nodes
+        self.named = nodes if isinstance(nodes, list) else []
+        self.count = nodes if isinstance(nodes, int) else len(nodes)
 
     @cached_property
     def _blocks(self) -> dict[tuple[str, str], Block]:
@@ -99,8 +99,8 @@ class Cluster:
             "digests": {f"{s}/{p}": self.plan.digest(s, p) for s, p in sorted(paths)},
             "blocks": exports,
             "others": others,
-            "seed": self.plan.config["seed"],
-            "thresholds": self.plan.config["thresholds"],
+            "seed": self.plan.config.settings.seed,
+            "thresholds": self.plan.config.thresholds,
         }
 
     def digest(self, share: Any) -> str:
@@ -116,7 +116,7 @@ class Cluster:
         (self.root / FOLDER).mkdir(parents=True, exist_ok=True)
         write_json(self.root / SHARES, by_study)
         for share in set(self.shares.values()):
-            config = {**self.raw, "rounds": self.plan.config["rounds"]}
+            config = {**self.raw, "rounds": self.plan.config.settings.rounds}
             said = {"run": self.run, "head": os.uname().nodename, "config": config}
             write_json(of_share(self.root, share, "work"), {**said, **self.work(share)})
 
@@ -125,12 +125,12 @@ class Cluster:
     @property
     def constraint(self) -> dict[str, str]:
         """The class of nodes as a resource, if one is named."""
-        return {"constraint": self.wanted["class"]} if "class" in self.wanted else {}
+        return {"constraint": self.wanted.node_class} if self.wanted.node_class else {}
 
     @property
     def cores(self) -> int:
         """How many processors a node of the class has."""
-        return int(self.wanted.get("cores", 1))
+        return self.wanted.cores or 1
 
     def host(self, share: Any, attempt: int) -> str:
         """The node that a share's job belongs on; "" where it may be any of the class."""

@@ -25,7 +25,7 @@ class Expectations:
         """Read and check them all; raises a UserError that names the file and the key."""
         self.here = here
         self.config = config = here.config
-        self.files = [str(config.root / path) for path in config["expectations"]]
+        self.files = [str(config.root / path) for path in config.settings.expectations]
         where = config.where(["expectations"])
         for path in self.files:
             if not Path(path).is_file():
@@ -46,7 +46,7 @@ class Expectations:
     def _check_baselines(self) -> None:
         there = baselines.saved()
         where = self.config.where(["baselines"])
-        for name in self.config["baselines"]:
+        for name in self.config.settings.baselines:
             if not set(there.get(name, [])) & set(self.config.studies):
                 known = ", ".join(there) or "none"
                 raise UserError(
@@ -59,7 +59,7 @@ class Expectations:
         that have it."""
         said = [e["compare"].get("to") for e in self.of(study) if "compare" in e]
         there = baselines.saved()
-        named = dict.fromkeys([*self.config["baselines"], *said])
+        named = dict.fromkeys([*self.config.settings.baselines, *said])
         return [name for name in named if study in there.get(name, [])]
 
     def baseline_files(self, study: str) -> list[str]:

@@ -82,7 +82,7 @@ class Project:
         if is_cluster and raw.get("rounds") is None:
             say(
                 f"`minutes` belong to one machine. On a cluster each cell is measured in "
-                f"{self.config['rounds']} rounds; `rounds` sets another number (--config rounds=10)."
+                f"{self.config.settings.rounds} rounds; `rounds` sets another number (--config rounds=10)."
             )
         # A node that is lost leaves whole blocks, if it measures one after another.
         self.plan = Plan(self.here, by_block=BLOCKS in os.environ)
@@ -122,8 +122,8 @@ class Project:
                 self.plan.recipe_json(study, cell),
                 str(number),
                 str(self.plan.position_of(study, cell, number)),
-                str(self.config["seed"]),
-                judgement.pack(self.config["thresholds"]),
+                str(self.config.settings.seed),
+                judgement.pack(self.config.thresholds),
             )
         )
 
@@ -164,14 +164,14 @@ class Project:
 
     def places(self) -> list[Place]:
         """Return vcsbench's folders on all storages and file systems, and in the scratch folder."""
-        folders = [*self.config["storages"].values(), self.config["scratch"]]
+        folders = [*self.config.settings.storages.values(), self.config.settings.scratch]
         folders += mounted_folders(self.config)
         return [Place(folder, self.root) for folder in dict.fromkeys(folders)]
 
     def begin(self) -> None:
         """Prepare a run before its first job: remove leftovers, and write the shares of nodes."""
         remove_leftovers(self.root, self.places())
-        if self.config["measure"] == ALL:
+        if self.config.settings.measure == ALL:
             note_command(self.root, sys.argv[1:])
         if self.cluster:
             self.cluster.write()
@@ -206,16 +206,16 @@ def open_here(
     config = load_config(raw, root, files, elsewhere)
     for study in config.studies.values():
         _check_kinds(study)
-    if (server := config["server"]) and split_credentials(server["url"])[2]:
+    if (server := config.settings.server) and split_credentials(server.url)[2]:
         raise UserError(
             f"{config.where(['server'])}: server.url: this holds a password. Let the server be read "
             f"without one, and leave it out."
         )
     where = config.where(["repositories"])
-    definitions = config["repositories"]
-    if config["repository"] is not None:
+    definitions = config.repositories
+    if config.settings.repository is not None:
         definitions = sources.own_repository(
-            config["repository"], definitions, os.environ.get(TREE) or None
+            config.settings.repository, definitions, os.environ.get(TREE) or None
         )
     elif os.environ.get(TREE):
         raise UserError(
@@ -238,7 +238,7 @@ def _builds(config: Config) -> Mapping[str, Any]:
     """The builds as the configuration names them; where it names none, and studies do, the first that each
     names is what the PATH has."""
     axes = [study.axes.get("build") for study in config.studies.values()]
-    return config["builds"] or {axis[0]: {} for axis in axes if isinstance(axis, list)}
+    return config.builds or {axis[0]: {} for axis in axes if isinstance(axis, list)}
 
 
 def _shelf(plan: Plan) -> Shelf:
@@ -257,7 +257,9 @@ def _shelf(plan: Plan) -> Shelf:
         if parts["input"] == "dump":
             name = parts["repository"]["name"]
             dumps[name] = max(dumps.get(name, 0), last_of(parts))
-    return Shelf(wanted, plan.config["storages"], plan.config["copies"], plan.root, dumps)
+    return Shelf(
+        wanted, plan.config.settings.storages, plan.config.settings.copies, plan.root, dumps
+    )
 
 
 def _renamed(value: str, names: Mapping[str, str]) -> str:

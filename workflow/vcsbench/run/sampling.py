@@ -16,7 +16,7 @@ class SamplingState:
     """The decided batches of all studies."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.mode = plan, plan.config["measure"]
+        self.plan, self.mode = plan, plan.config.settings.measure
         failed = plan.cells if self.mode == UNFAILED else []
         # The results that there are of each cell that failed.
         self.failed = {
