@@ -14,6 +14,7 @@ import pytest
 
 from unit.html_tree import Element, parse
 from unit.report_files import default_grid, make_files, results_of
+from unit.synthetic import AXES
 from vcsbench.report import svg
 from vcsbench.report.findings import findings_of
 from vcsbench.report.page import Page, build_page, page_of
@@ -212,3 +213,18 @@ def test_line_plot_breaks_where_a_value_is_missing() -> None:
 @pytest.mark.slow
 def test_page_of_2500_cell_rounds_is_below_3_megabytes(tmp_path: Path) -> None:
     assert len(build_page(results_of(make_files(tmp_path, rounds=18))).encode()) < 3_000_000
+
+
+def test_cells_of_the_empty_repository_are_in_no_table_and_give_the_fixed_cost(
+    tmp_path: Path,
+) -> None:
+    made = make_files(tmp_path, axes={**AXES, "repo": ["ruby", "empty"]}, skip=default_grid)
+    row = "log,http,empty,f6,nopack,slow,cold"
+    header = f"cell,{','.join(AXES)},run,elapsed_s"
+    (made.results / "fixed-cost").mkdir()
+    rows = "\n".join(f"a,{row},{n},{0.01 * n}" for n in (1, 2, 3))
+    (made.results / "fixed-cost" / f"{made.name}.csv").write_text(f"{header}\n{rows}\n")
+    found = page_of(results_of(made))
+    assert found.facts["cells"] == 72 and [t for _, t in found.quality.fixed_cost] == ["0.020 s"]
+    measured = [pair.measured for table in found.tables for pair in table.pairs if pair.measured]
+    assert {point.keys["repo"] for grid in measured for point in grid.points} == {"ruby"}

@@ -68,7 +68,7 @@ async function start() {
   await readDetails();
   answers = await unpacked("answers");
   makeCase();
-  makeFilter();
+  makeFilter(answers?.labels ?? {});
   listeners.unshift(applyCase, applyFilter);
   update();
   goToAnchor();

@@ -93,7 +93,7 @@ function applyFilter(given) {
 }
 
 // The axes of the tables that "My case" does not have.
-function makeFilter() {
+function makeFilter(labels) {
   if (!filter) return;
   const values = {};
   for (const { rows } of grids.filter(({ measured }) => measured)) {
@@ -103,8 +103,8 @@ function makeFilter() {
   }
   for (const [axis, known] of Object.entries(values).reverse()) {
     if (known.size < 2 || document.querySelector(`#case [name="${axis}"]`)) continue;
-    const list = Object.assign(made("select", "", new Option("all", ""), ...[...known].map((v) => new Option(v, v))), { name: axis });
-    filter.prepend(made("label", `${axis.replaceAll("_", " ")} `, list));
+    const list = Object.assign(made("select", "", new Option("all", ""), ...[...known].map((v) => new Option(labels[axis]?.[v] ?? v, v))), { name: axis });
+    filter.prepend(made("label", `${labels[axis]?.[""] ?? axis} `, list));
   }
   filter.addEventListener("change", ({ target }) => {
     select({ [target.name]: target.type === "checkbox" ? target.checked && target.value : target.value });

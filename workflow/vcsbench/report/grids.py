@@ -8,6 +8,7 @@ from itertools import groupby, product
 from typing import Any
 
 from vcsbench import words
+from vcsbench.advice.labels import axis_label
 from vcsbench.metrics import COUNT
 from vcsbench.report.records import (
     Item,
@@ -159,7 +160,8 @@ class Layout:
         found, said = [point.keys for point in points], []
         for name, axes in (("Rows", self.rows), ("columns", self.columns)):
             named = [
-                self.compared if axis == "candidate" else axis for axis in varying(found, axes)
+                axis_label(self.compared if axis == "candidate" else axis)
+                for axis in varying(found, axes)
             ]
             said += [f"{name}: {words.enumeration(named)}"] if named else []
         return "; ".join(said).capitalize() + "." if said else ""

@@ -8,10 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from vcsbench import words
-from vcsbench.advice.labels import PICTOGRAMS, case_label, factor, seconds, value_label
+from vcsbench.advice.labels import PICTOGRAMS, axis_label, case_label, factor, seconds, value_label
 from vcsbench.evidence import samework
 from vcsbench.metrics import metric_in
 from vcsbench.plan.twins import originals
@@ -72,6 +73,7 @@ class Quality:
     work_axes: Sequence[str]
     work_done: Sequence[quality.Done]
     odd: Sequence[OddKind]
+    fixed_cost: Sequence[tuple[str, str]]
     limits: Sequence[str]
 
 
@@ -155,7 +157,16 @@ def page_of(results: Results) -> Page:
         cite=citation(results, setting),
         picks=picks,
         cards=cards,
-        answers=packed({"picks": [pick.axis for pick in picks], "cards": by_picks}),
+        answers=packed(
+            {
+                "picks": [pick.axis for pick in picks],
+                "cards": by_picks,
+                "labels": {
+                    axis: {"": axis_label(axis), **{v: value_label(axis, v) for v in values}}
+                    for axis, values in results.order.items()
+                },
+            }
+        ),
         overview=answers.overview_of(cards, results.order),
         findings=findings,
         expectations=expectations,
@@ -294,11 +305,23 @@ def _quality(results: Results, setting: Setting) -> Quality:
         work_axes=axes,
         work_done=quality.work_done(measurements, axes),
         odd=odd_numbers(results),
+        fixed_cost=fixed_cost_of(results),
         limits=[
             *quality.caveats(study.commands, commands),
             *quality.limits(study.axes, setting.guests),
         ],
     )
+
+
+def fixed_cost_of(results: Results) -> list[tuple[str, str]]:
+    """Return the median time of each command on the empty repository, by its case."""
+    found = []
+    told = varying(results.fixed_cost, list(results.order))
+    for runs in grouped_by(results.fixed_cost, lambda row: row["cell"]).values():
+        times = [run["elapsed_s"] for run in runs if words.is_number(run["elapsed_s"])]
+        if times:
+            found.append((case_label(runs[0], told), seconds(median(times))))
+    return found
 
 
 def words_of(results: Results) -> list[tuple[str, str]]:

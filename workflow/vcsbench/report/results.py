@@ -20,6 +20,7 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.metrics import metric_of, names
 from vcsbench.report.records import Record, distinct
+from vcsbench.sources.empty import EMPTY
 
 Records = list[dict[str, Any]]
 
@@ -61,6 +62,7 @@ class Results:
     order: Mapping[str, Sequence[str]]
     grid: Records = field(default_factory=list)
     measurements: Records = field(default_factory=list)
+    fixed_cost: Records = field(default_factory=list)
     failures: Records = field(default_factory=list)
     tables: dict[str, Records] = field(default_factory=dict)
     published: dict[str, Records] = field(default_factory=dict)
@@ -138,6 +140,7 @@ def read_results(
         study=study,
         order=order,
         measurements=measurements,
+        fixed_cost=read_records(folder / "fixed-cost" / f"{name}.csv"),
         tables=_tables(study, folder / "tables" / name),
         published=_tables(study, folder / "published" / name),
         definitions=_definitions(study, definitions),
@@ -156,8 +159,14 @@ def read_results(
 def _kept(folder: Path, study: str) -> dict[str, Any]:
     """What has a folder of its own: rows, and JSON."""
     rows = {name: read_records(folder / name / f"{study}.csv") for name in ROWS}
+    rows["grid"] = [cell for cell in rows["grid"] if not _is_empty(cell)]
     told = {n: _read_json(folder / below / f"{study}.json") or {} for n, below in KEPT.items()}
     return {**rows, **told}
+
+
+def _is_empty(row: Record) -> bool:
+    """Return True for a cell of the empty repository, which measures the fixed cost only."""
+    return row.get("repo") == EMPTY
 
 
 def _definitions(study: Study, path: Path) -> dict[str, Mapping[str, Any]]:

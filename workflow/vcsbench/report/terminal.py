@@ -60,7 +60,7 @@ def lines(studies: Sequence[StudySummary], command: str = "make report") -> list
 
 
 def _wrapped(first: str, second: str, text: str) -> list[str]:
-    head = f"{first:<{_QUESTION}}"
+    head = f"{first:<{_QUESTION - 1}} "
     if second:
         head += f"{second:<{_ANSWER}}" if len(second) < _ANSWER else f"{second}  "
     indent = " " * (_QUESTION + (_ANSWER if second else 0))
@@ -82,7 +82,7 @@ def _rows(study: StudySummary, command: str) -> Iterator[tuple[str, str, str]]:
             yield from _of_card(card)
     missing = [c.question.short for c in cards if c.answer.kind == NOT_MEASURED and not c.lines]
     if missing:
-        yield "Not measured", "", ", ".join(missing)
+        yield "Unmeasured", "", ", ".join(missing)
     yield "Answered", "", "; ".join(_counts(study))
     yield from _unmeasured(study)
     if step := next_step(study.account):
