@@ -19,7 +19,7 @@ from vcsbench.compare.variances import EXACT, Part, chance
 P_SIGNIFICANT, P_UNCERTAIN = 0.01, 0.1
 # The prior of the standard deviation of ln(duplicate / original): its scale and its degrees of freedom. Pairs
 # of real runs differed by 0.6 % in the median.
-PRIOR_SCALE, PRIOR_DEGREES = 0.012, 3.0
+PRIOR_SCALE, PRIOR_DEGREES = 0.010, 3.0
 # Degrees of freedom that the prior adds to the moment estimate.
 ADDED_DEGREES = 2.0
 MOST_DEGREES = 1e6
