@@ -40,6 +40,11 @@ def test_grid_has_one_fixed_cost_cell_per_command_access_and_config():
     ]
 
 
+def test_grid_fixed_cost_cell_is_not_packed():
+    packed = {"command": "log", "ra": "svn", "config": "slow", "cache": "cold", "format": "f7"}
+    assert fixed_paths(packed | {"packing": "pack"}) == ["log/svn/empty/f7/nopack/slow/hot-svn"]
+
+
 def test_grid_fixed_cost_cell_takes_a_colder_cache_if_the_warmest_is_skipped():
     cold = {"command": "log", "ra": "file", "config": "slow", "cache": "cold", "format": "f7"}
 

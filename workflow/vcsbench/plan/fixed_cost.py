@@ -13,6 +13,7 @@ from vcsbench.config.study import Study
 
 REPOSITORY_AXIS = "repo"
 CACHE_AXIS = "cache"
+PACKING_AXIS, UNPACKED = "packing", "nopack"
 FORMAT_AXIS, FORMATS = "format", ("f8", "f7")
 # Fixed cost does not depend on these: how a repository is stored, and what is in memory.
 NOT_FIXED = frozenset(
@@ -62,13 +63,18 @@ def fixed_cost_points(
         if key_of(axes) in chosen:
             continue
         points = (
-            {**axes, REPOSITORY_AXIS: EMPTY, **form, **cache}
+            {**axes, REPOSITORY_AXIS: EMPTY, **_unpacked(axes), **form, **cache}
             for form in _formats(axes.get(FORMAT_AXIS, ""))
             for cache in _warmest_first(axes.get(CACHE_AXIS, ""), caches)
         )
         if point := next((point for point in points if not why_skip(point)), None):
             chosen[key_of(axes)] = point
     return list(chosen.values())
+
+
+def _unpacked(axes: Axes) -> Axes:
+    """Return the packing of an empty repository, which has no full shard."""
+    return {PACKING_AXIS: UNPACKED} if axes.get(PACKING_AXIS) else {}
 
 
 def _formats(own: str) -> list[Axes]:
