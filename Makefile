@@ -119,12 +119,8 @@ lint: ## Check formatting, types, rules and shell scripts
 	$(run) snakefmt --check Snakefile workflow/Snakefile workflow/rules
 	$(run) mypy workflow/vcsbench workflow/scripts
 	$(run) snakemake --lint
+	$(run) python tests/prose_check.py
 	@if type -P shellcheck >/dev/null; then shellcheck -x .ci/run vcsbench $$(find envs workflow -name '*.sh'); fi
-
-.PHONY: bench
-bench: ## Measure what vcsbench itself costs, in minutes; ARGS=--write: into docs/benchmarks.md
-	@envs/setup.sh --test
-	$(run) python benchmarks/bench.py $(ARGS)
 
 .PHONY: lock
 lock: ## Write envs/*.lock anew after a change of pyproject.toml

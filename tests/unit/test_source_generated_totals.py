@@ -19,7 +19,7 @@ from vcsbench.sources.generated.tree import Tree
 MIB = 1 << 20
 WORKFLOW = Path(sources.__file__).parents[2]
 # As published: revisions, items (files and directories) and bytes of the exported tree, bytes of
-# the repository. None where nothing is published. docs/generated-model.md says where they are from.
+# the repository. None where nothing is published. docs/sources.md says where they are from.
 PUBLISHED = {
     "ruby": (46_054, None, 46 * MIB, None),
     "bsd": (263_988, None, 800 * MIB, None),

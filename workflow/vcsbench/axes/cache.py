@@ -30,7 +30,7 @@ _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-cli
 # runs that do not count, `warmup_of_server` those beyond them where there is a server; each of these has the
 # same preparation as the timed one. `discard`: another run does not count where no such run has read the copy
 # lately (measure/discarded.py). `runs` are the timed ones where the configuration says `auto`
-# (docs/benchmarks.md says where the numbers come from).
+# (docs/structure.md says where the numbers come from).
 # `first` are the steps before the first of the timed runs, where these differ from those before the others.
 # `promises`: `os` is cold or hot; `server` is new (it has served nothing), kept (it has served the runs
 # before), or nothing is promised of it; `then` has those of all runs but the first, where these differ.

@@ -4,7 +4,7 @@ Blocks whose cells are compared with one another get theirs together. A comparis
 is settled: with a share x of the rounds that it wants, its interval is 1 / sqrt(x) times as wide as it is to
 be, and its chance of being told about Phi(T (2 sqrt(x) - 1)), be it a difference or none: half of the rounds
 tell 9 of 10. Rounds go where that grows most per second, looking as many rounds ahead as it takes: the first
-ones may tell nothing yet, and the last ones little more (docs/budget.md).
+ones may tell nothing yet, and the last ones little more (docs/running.md).
 """
 
 from __future__ import annotations

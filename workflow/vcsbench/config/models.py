@@ -61,7 +61,7 @@ class Repository(Model):
     source: Literal["generated", "git", "svn", "dump", "directory", "archive"] = key(
         MISSING, "Where the revisions come from."
     )
-    profile: Text | None = key(None, "`generated`: the kind of history (docs/generated-model.md).")
+    profile: Text | None = key(None, "`generated`: the kind of history (docs/sources.md).")
     scale: float | None = key(
         None, "`generated`: the share of the published revisions to make; 1 is all.", gt=0, le=1
     )
@@ -227,7 +227,7 @@ class Settings(Model):
         {},
         "The values of the axis `filesystem`, by name: a folder on a mounted one, or `make` for btrfs, "
         "ext4, xfs and tmpfs: each cell-round then gets a new one, in an image on `storage` "
-        "(docs/filesystems.md). This needs root. `nfs: guest` is NFS in a User Mode Linux guest that "
+        "(docs/working-copies.md). This needs root. `nfs: guest` is NFS in a User Mode Linux guest that "
         "exports a file system to itself; `guest-local: guest` is the file system below that server.",
     )
     server: RemoteServer | None = key(
@@ -258,7 +258,7 @@ class Settings(Model):
         "The time limit of a run, from the preparation to the report. All studies share it evenly; or "
         "give it by study, with `default` for the others. `make report MINUTES=30` sets it. Each cell "
         "gets `thresholds.min_rounds` rounds, even if this takes longer. Further rounds go where they "
-        "answer most, until all comparisons are answered or the time is up (docs/budget.md). A larger "
+        "answer most, until all comparisons are answered or the time is up (docs/running.md). A larger "
         "value measures only what is new. On a cluster, each cell has `min_rounds` rounds, or as many "
         "as `rounds` says.",
     )
@@ -301,7 +301,7 @@ class Settings(Model):
     min_effect_pct_if_noisy: Percentage = key(
         15,
         "The same on a noisy machine, where single runs of a cell scatter by more than 8 % "
-        "(docs/budget.md), if it is larger. The report says so.",
+        "(docs/running.md), if it is larger. The report says so.",
     )
     workload: (
         Annotated[dict[str, Weight], Field(min_length=1)]
@@ -340,7 +340,7 @@ class Settings(Model):
     )
     thresholds: Thresholds = key(  # type: ignore[valid-type]
         Thresholds(),
-        "When the evidence of a run sets a flag (docs/certificates.md), and when a comparison gets a "
+        "When the evidence of a run sets a flag (docs/evidence.md), and when a comparison gets a "
         "call. Another threshold judges every run again and measures none.",
     )
     grid: dict[str, Grid] = key(

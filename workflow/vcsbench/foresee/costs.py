@@ -14,7 +14,7 @@ from vcsbench.plan.plan import Plan
 from vcsbench.wholefile import read_json
 
 # Of a cell-round beyond hyperfine and its hooks: a Python, the server's start and end, Snakemake's own
-# (docs/benchmarks.md, `overhead`, measures it).
+# (docs/structure.md, `overhead`, measures it).
 AROUND_S = 0.22
 
 Axes = Mapping[str, str]

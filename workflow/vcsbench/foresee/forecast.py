@@ -19,13 +19,13 @@ PREPARING = ("converting", "loading", "verifying", "packing")
 COPYING, COUNTING = "copying", "counting calls"
 MEASURING, TELLING = "measuring", "tables and report"
 STAGES = ("set-up", *PREPARING, COPYING, COUNTING, MEASURING, TELLING)
-# A run under strace takes so many times as long as by itself, which it is run before (docs/benchmarks.md,
+# A run under strace takes so many times as long as by itself, which it is run before (docs/structure.md,
 # `calls`); and what surrounds both.
 COUNTED, COUNT_S = 8.0, 0.6
 # A cell-round on the empty repository.
 FIXED_COST_S = 1.0
 # After the cells: Snakemake and the report, each job that makes a table or the like, and each cell-round that
-# they read (docs/benchmarks.md, `aggregation`).
+# they read (docs/structure.md, `aggregation`).
 REPORT_S, TABLE_S, READ_S = 5.0, 0.9, 0.004
 # Jobs of a study beside its tables: grid, measurements, noise, findings, advice, expectations, account.
 JOBS = 7

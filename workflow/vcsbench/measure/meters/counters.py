@@ -34,7 +34,7 @@ class Counters(NamedTuple):
     microseconds in which something waited for cpu, memory, io, `throttled` how often a processor was
     slowed down for its heat, `quota_us` how long quotas held back this control group and its ancestors,
     `delayed_acks` how often TCP acknowledged only when its time was up, which the other side may have
-    waited for (docs/odd-numbers.md).
+    waited for (docs/evidence.md).
     """
 
     moment_s: float

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-# All files are asked up to this number (how long they take: benchmarks/residency.py); of more, every
+# All files are asked up to this number; of more, every
 # second, third, ... one.
 FILES_AT_MOST = 50_000
 # Folders asked at the same time: most of a cold file's time is the device's, which reads its inode. Of fewer

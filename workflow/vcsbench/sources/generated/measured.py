@@ -1,6 +1,6 @@
 """Distributions that were measured on public histories.
 
-docs/generated-model.md says on which, how, and how well the generated histories keep to them. Each
+docs/sources.md says on which, how, and how well the generated histories keep to them. Each
 table reads: at this share of the cases, the value is so much or less.
 """
 

@@ -1,6 +1,6 @@
 """What the generated histories are like, one profile per published repository.
 
-docs/generated-model.md explains the model and says where each figure comes from.
+docs/sources.md explains the model and says where each figure comes from.
 """
 
 from __future__ import annotations
