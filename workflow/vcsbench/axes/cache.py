@@ -50,7 +50,7 @@ STATES: dict[str, dict[str, Any]] = {
         "setup": [],
         "prepare": ["restore", "sync", "stop-server", "start-server"],
         "warmup": 1,
-        "runs": 5,
+        "runs": 4,
         "promises": {"os": "hot", "server": "new"},
     },
     # The server is kept: two runs fill its caches. Where there is none, one fills the OS cache.
@@ -59,7 +59,7 @@ STATES: dict[str, dict[str, Any]] = {
         "prepare": ["restore", "sync"],
         "warmup": 1,
         "warmup_of_server": 1,
-        "runs": 5,
+        "runs": 4,
         "promises": {"os": "hot", "server": "kept"},
     },
     # The run straight after a cold one, server kept.
