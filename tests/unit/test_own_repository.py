@@ -125,6 +125,14 @@ def test_of_fsx_svnadmins_own_is_the_baseline(tmp_path: Path) -> None:
     assert own_packing(here_of(path)) == "nopack"
 
 
+def test_another_repository_than_the_own_one_has_no_copy_as_is(make: Make) -> None:
+    here, axis = here_of(make("f6")), axis_of("format")
+    assert axis.why_not("as-is", {"repository": {"name": "mine"}}, here) == ""
+    for value in ("as-is", "as-is-to-f8"):
+        why = axis.why_not(value, {"repository": {"name": "empty"}}, here)
+        assert why == "empty is no repository of yours to copy as it is"
+
+
 def test_a_format_that_svnadmin_does_not_read_has_no_copy_as_is(make: Make) -> None:
     path = make("f6")
     here = here_of(path)

@@ -73,7 +73,8 @@ class Format(Axis):
             return ""
         made, newest = made_of(value), here.machine.newest_format
         if made.is_as_is:
-            return _why_not_as_is(made, here)
+            name = parts.get("repository", {}).get("name", here.only)
+            return _why_not_as_is(made, here, name)
         if not _is_made(made.format, here):
             return f"the svnadmin here makes formats up to {newest}"
         if made.is_upgraded and made.format != newest:
@@ -111,9 +112,11 @@ def _upgrades(here: Here) -> list[str]:
     return [upgraded(AS_IS, newest)]
 
 
-def _why_not_as_is(made: Made, here: Here) -> str:
-    """Return why there is no copy of the user's own repository as it is; "" if there is one."""
+def _why_not_as_is(made: Made, here: Here, name: str) -> str:
+    """Return why there is no copy of a repository as it is; "" if there is one."""
     stored, newest = here.stored, here.machine.newest_format
+    if name != here.only:
+        return f"{name} is no repository of yours to copy as it is"
     if isinstance(stored, str):
         return f"there is no local Subversion repository to copy as it is: {stored}"
     if stored.number > number_of(newest):
