@@ -86,12 +86,12 @@ class Project:
         return self.snakemake("measured", *arguments)
 
     def exports(self) -> dict[str, int]:
-        """The exports of all cells and when each was written."""
+        """Return the exports of all cells and when each was written, without those of fixed cost."""
         cells = self.path / "results" / "cells"
         return {
             str(path.relative_to(cells)): path.stat().st_mtime_ns
             for path in cells.rglob("round*.json")
-            if not path.name.endswith(".context.json")
+            if not path.name.endswith(".context.json") and "/empty/" not in str(path)
         }
 
 

@@ -31,8 +31,8 @@ def said(project: Project, **keys: Any) -> str:
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ({"storge": "disk"}, "test.yaml: `storge` is not a key here; did you mean `storage`?"),
-        ({"copies": "three"}, "test.yaml: `copies`: 'three' is not of type 'integer'"),
+        ({"storge": "disk"}, "Did you mean `storage`?"),
+        ({"copies": "three"}, "test.yaml: `copies`: 'three'"),
         (
             {"grid": {STUDY: {"include": [{"config": "turbo"}]}}},
             "'turbo' has no definition; config/servers has",
@@ -58,7 +58,7 @@ def test_a_key_on_the_command_line(project: Project) -> None:
     done = subprocess.run(command, cwd=project.path, capture_output=True, text=True)
     assert done.returncode != 0
     assert (
-        "--config: `roundz` is not a key here; did you mean `rounds`?" in done.stderr + done.stdout
+        "Did you mean `rounds`?" in done.stderr + done.stdout
     )
 
 
