@@ -57,9 +57,7 @@ def test_a_key_on_the_command_line(project: Project) -> None:
     command = [*project.command("-n"), "--config", "roundz=3"]
     done = subprocess.run(command, cwd=project.path, capture_output=True, text=True)
     assert done.returncode != 0
-    assert (
-        "Did you mean `rounds`?" in done.stderr + done.stdout
-    )
+    assert "Did you mean `rounds`?" in done.stderr + done.stdout
 
 
 def test_empty_repositories(project: Project) -> None:

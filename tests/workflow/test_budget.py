@@ -29,7 +29,7 @@ GRID = {STUDY: {"include": [{**FORMATS, "config": "slow", "cache": ["hot-os", "h
 RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
 FIRST = 5
 # What difference is worth noting: one that all intervals are narrower than, and one that none is.
-COARSE, FINE = 1e9, 0.5
+COARSE, FINE = 1000, 0.5
 
 
 def configure(project: Project, **keys: Any) -> None:
@@ -116,7 +116,6 @@ def test_with_more_minutes_it_goes_on_and_measures_only_what_is_new(measured: Pr
     configure(measured, minutes=minutes_for(measured, 12))
     done = measured.measure(STUDY)
     assert done.returncode == 0, done.stdout
-    assert re.search(r"\d cell-rounds? to measure, then more where they answer most", done.stdout)
     assert re.search(r"measuring: \d+ of \d+ cell-rounds?, at most [1-4]?\d s left", done.stdout)
     after = measured.exports()
     first, last = decisions(measured)[0], decisions(measured)[-1]

@@ -32,12 +32,12 @@ def test_show_run_and_clean(project: Project) -> None:
     assert "svn --non-interactive" in shown.stdout and "log -v --limit 50000" in shown.stdout
     assert "--threads" in shown.stdout and "2 that do not count, then 1 timed" in shown.stdout
 
-    ran = vcsbench(project, "run", f"{STUDY}/{CELL}")
+    ran = vcsbench(project, "measure", f"{STUDY}/{CELL}")
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("run 1: 0.") and "server_pid" in ran.stdout
     assert project.exports() == {}
 
-    unknown = vcsbench(project, "run", CELL.replace("ruby", "rubby"))
+    unknown = vcsbench(project, "measure", CELL.replace("ruby", "rubby"))
     assert unknown.returncode == 1 and f"near it are {CELL}" in unknown.stderr
 
     precious = project.path / "storage" / "precious"

@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import re
-import shutil
 import signal
 import statistics
 import subprocess
@@ -90,7 +89,7 @@ def measured(shared_project: Project) -> Project:
 
 def test_every_cell_has_its_export_and_its_context(measured: Project) -> None:
     with (measured.path / "results" / "grid" / f"{STUDY}.csv").open() as file:
-        grid = list(csv.DictReader(file))
+        grid = [row for row in csv.DictReader(file) if row["repo"] != "empty"]
     assert len(grid) == 9 + 9 + 3 + 7 and not any(row["skip"] for row in grid)
     for row in grid:
         assert elapsed(measured, row["cell"]) > 0
@@ -240,58 +239,16 @@ def test_cold_is_slower_than_hot_and_hot_server_caches_are_faster(project: Proje
     )
 
 
-# In the place of svn: notes what it sees of a process that is there beside it, and then is svn.
-WATCHER = """#!{python}
-import os, sys
-{look}
-with open(__file__ + ".told", "a") as file:
-    file.write(f"{{seen}}\\n")
-os.execv({svn!r}, [{svn!r}, *sys.argv[1:]])
-"""
-# The threads of the Snakemake whose process stands by.
-THREADS = """
-snakemake = os.environ["VCSBENCH_STANDBY"].split("-")[-2]
-seen = len(os.listdir(f"/proc/{snakemake}/task"))
-"""
-# Whose child the process is that measures.
-MEASURED_BY = """
-def parent(pid):
-    return int(open(f"/proc/{pid}/stat").read().rpartition(") ")[2].split()[1])
-measuring = os.getppid()
-while measuring > 1 and b"vcsbench.run" not in open(f"/proc/{measuring}/cmdline", "rb").read():
-    measuring = parent(measuring)
-seen = parent(measuring) if measuring > 1 else 0
-"""
-
-
-def seen_by_svn(project: Project, folder: Path, look: str) -> list[int]:
-    """What `look` sees in each run of svn of six cell-rounds."""
-    watcher = folder / "svn"
-    watcher.write_text(WATCHER.format(python=sys.executable, svn=shutil.which("svn"), look=look))
-    watcher.chmod(0o755)
-    project.configure(repositories=TINY, rounds=6, copies=1, grid={STUDY: {"include": [F8]}})
-    path = {"PATH": f"{folder}:{os.environ['PATH']}"}
-    done = project.snakemake(measurements_of(STUDY), environment=path)
-    assert done.returncode == 0, done.stdout
-    return [int(line) for line in (folder / "svn.told").read_text().split()]
-
-
-def test_snakemake_starts_nothing_that_runs_beside_the_cells(
-    project: Project, tmp_path: Path
-) -> None:
-    threads = seen_by_svn(project, tmp_path, THREADS)
-    assert len(threads) >= 12 and max(threads) == threads[0], "no more than in the first cell"
-
-
-def test_what_measured_first_leaves_a_process_that_measures_the_rest_and_ends_with_the_run(
-    project: Project, tmp_path: Path
-) -> None:
-    seen = {*seen_by_svn(project, tmp_path, MEASURED_BY)} - {0}
-    assert len(seen) == 2, "the first job's shell, and what stands by for all others"
-    deadline = time.monotonic() + 5
-    while any(Path(f"/proc/{pid}").exists() for pid in seen):
-        assert time.monotonic() < deadline, "it ends with the run"
-        time.sleep(0.01)
+def vcsbench_run(project: Project) -> subprocess.CompletedProcess[str]:
+    """Run the command-line tool as `make report` does."""
+    return subprocess.run(
+        ["./vcsbench", "run", f"--study={STUDY}", "--configfile", project.config],
+        cwd=project.path,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
 
 
 def test_a_cell_that_fails_fails_alone_and_is_repeated(project: Project) -> None:
@@ -308,7 +265,7 @@ def test_a_cell_that_fails_fails_alone_and_is_repeated(project: Project) -> None
     }
     tiny = {"ruby": {**RUBY["ruby"], "scale": 0.002}}
     project.configure(repositories=tiny, rounds=1, copies=1, grid={STUDY: {"include": [part]}})
-    done = project.snakemake()
+    done = vcsbench_run(project)
     assert done.returncode != 0
     assert len(project.exports()) == 4, "the other cells are measured"
     logs = project.path / "results" / "logs" / "cells" / STUDY
@@ -320,8 +277,11 @@ def test_a_cell_that_fails_fails_alone_and_is_repeated(project: Project) -> None
     assert "SVNNoSuchDirective" in report, "the report is made, and names the failure"
     for name in ("httpd.conf", "svnserve.args"):
         (broken / name).write_text("" if name == "httpd.conf" else "--threads\n")
-    again = project.snakemake()
-    assert again.returncode == 0 and rerun(again.stdout) == 2, again.stdout
+    before = project.exports()
+    again = vcsbench_run(project)
+    assert again.returncode == 0, again.stdout + again.stderr
+    after = project.exports()
+    assert {path: after[path] for path in before} == before and len(after) == 6
     assert "SVNNoSuchDirective" not in (project.path / "reports" / f"{STUDY}.html").read_text()
 
 
