@@ -85,7 +85,7 @@ def derive(
     _write_tables(study, published, folder / "published" / study.name)
     defined = read_findings(DEFINITIONS, study.name, axes, names())
     assert study.published
-    basis = findings.basis_of(frame, axes, grid, study.block, USUAL, study.published["scale"])
+    basis = findings.basis_of(frame, axes, grid, study.block, USUAL, study.published.scale)
     verdicts = findings.verdicts(defined, axes, published, frame, basis)
     write_frame(verdicts, folder / "findings" / f"{study.name}.csv")
     advice = advise(terms_of(study, frame), StudyResults(frame, tables, grid, failed))
@@ -104,7 +104,7 @@ def collected_failures(collected: Any) -> list[dict[str, Any]]:
 
 def _published(study: Study, axes: list[str]) -> Any:
     assert study.published
-    return read_published([CONFIG / "published" / study.published["numbers"]], axes)
+    return read_published([CONFIG / "published" / study.published.numbers], axes)
 
 
 def _values(study: Study, frame: Any) -> dict[str, list[str]]:

@@ -58,7 +58,7 @@ def test_every_finding_holds_on_the_published_numbers(name, count):
     study = load_study(CONFIG / "studies" / f"{name}.yaml")
     axes = list(study.axes)
     found = read_findings(FINDINGS, name, axes, names())
-    numbers = read_published([CONFIG / "published" / study.published["numbers"]], axes)
+    numbers = read_published([CONFIG / "published" / study.published.numbers], axes)
     rows = verdicts(found, axes, numbers, None)
     assert len(rows) == count
     for check, (_, row) in zip(found, rows.iterrows(), strict=True):

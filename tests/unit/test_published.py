@@ -34,7 +34,7 @@ def orders(axes, frame):
 
 def table_of(study, name, tmp_path):
     """A published table's rows as the file has them, text all."""
-    frame = read_published([PUBLISHED / study.published["numbers"]], list(study.axes))
+    frame = read_published([PUBLISHED / study.published.numbers], list(study.axes))
     table = make_table(frame, name, study.tables[name], orders(study.axes, frame), [])
     write_frame(table, tmp_path / f"{name}.csv")
     return records(tmp_path / f"{name}.csv")
@@ -81,7 +81,7 @@ DERIVED = [
 def test_published_percentages_come_out_again(tmp_path, file, name, table, row_axes, ra):
     study = load_study(CONFIG / "studies" / f"{name}.yaml")
     compare = study.tables[table]["compare"]
-    numbers = records(PUBLISHED / study.published["numbers"])
+    numbers = records(PUBLISHED / study.published.numbers)
     times = {tuple(row[axis] for axis in study.axes): row["elapsed_s"] for row in numbers}
     published = [row for row in records(PUBLISHED / file) if row["table"] == table]
     others = ["command", "repo", "storage", "config", "cache"]
@@ -106,7 +106,7 @@ def test_published_percentages_come_out_again(tmp_path, file, name, table, row_a
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_pair_of_published_times_has_its_row(tmp_path, name):
     study = load_study(CONFIG / "studies" / f"{name}.yaml")
-    numbers = records(PUBLISHED / study.published["numbers"])
+    numbers = records(PUBLISHED / study.published.numbers)
     times = {tuple(row[axis] for axis in study.axes): row["elapsed_s"] for row in numbers}
     for table, definition in study.tables.items():
         if not definition.get("published", True):

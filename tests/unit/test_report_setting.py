@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from unit.report_files import default_study
+from vcsbench.config.study_models import Command
 from vcsbench.report import setting as settings
 from vcsbench.report.setting import Setting, clearing_sentences, commands_as_timed, version_list
+
+COMMAND = Command(argv="{svn} log", work="log")
 
 
 def summarise(contexts: Iterable[dict[str, Any]]) -> Setting:
@@ -120,7 +123,9 @@ def test_versions_that_changed_are_counted() -> None:
 
 def test_commands_stand_in_the_studys_order() -> None:
     dump = context(2, axes={"command": "dump"}, argv_template="{svnadmin} dump")
-    said = commands_as_timed(summarise([dump, context(1)]), {"log": {}, "export": {}, "dump": {}})
+    said = commands_as_timed(
+        summarise([dump, context(1)]), dict.fromkeys(("log", "export", "dump"), COMMAND)
+    )
     assert said == [("log", "{svn} log {url}"), ("dump", "{svnadmin} dump")]
 
 
@@ -211,6 +216,6 @@ def test_a_program_of_ours_is_named_where_a_command_runs_it() -> None:
     setting = summarise(
         [{**context(1), "axes": {"command": "log"}, "argv_template": "{program} {source}"}]
     )
-    assert commands_as_timed(setting, {"log": {"program": "naive"}})[0][1] == (
-        "python strategies/naive.py {source}"
-    )
+    assert commands_as_timed(setting, {"log": COMMAND.model_copy(update={"program": "naive"})})[0][
+        1
+    ] == ("python strategies/naive.py {source}")

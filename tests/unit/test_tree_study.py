@@ -23,6 +23,7 @@ from vcsbench.compare.findings import verdicts
 from vcsbench.compare.published import read_published
 from vcsbench.compare.tables import make_table
 from vcsbench.config.study import load_study
+from vcsbench.config.study_models import Command
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence import samework
 from vcsbench.measure.cell import CellRound
@@ -42,7 +43,7 @@ from vcsbench.subjects.tree.template import Templates
 ROOT = Path(__file__).parent.parent.parent
 STUDY = load_study(ROOT / "config" / "studies" / "tree-building-2007.yaml")
 FINDINGS = read_yaml(ROOT / "config" / "published" / "findings.yaml")[STUDY.name]
-BUILDING = {name: one for name, one in STUDY.commands.items() if one["work"] == "built_tree"}
+BUILDING = {name: one for name, one in STUDY.commands.items() if one.work == "built_tree"}
 NEUTRAL = Neutral("")
 
 made = partial(study_grid, STUDY.name)
@@ -184,10 +185,10 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
-def missing(command: dict[str, Any]) -> str:
-    program = command["argv"].split()[0]
-    needs = [*command.get("needs", []), *([] if "{" in program else [program])]
-    needs += [{"brz": "python3:breezy"}.get(s, s) for s in [command.get("store", "")] if s == "brz"]
+def missing(command: Command) -> str:
+    program = command.argv.split()[0]
+    needs = [*(command.needs or []), *([] if "{" in program else [program])]
+    needs += [{"brz": "python3:breezy"}.get(s, s) for s in [command.store or ""] if s == "brz"]
     return next((need for need in needs if not programs.path_of(need)), "")
 
 
@@ -211,11 +212,11 @@ def build(name: str, stored: Path, target: Path, private: Path) -> None:
         "svn": lambda: ["svn", "--non-interactive", "--config-dir", str(private)],
         "built": lambda: str(programs.BUILT),
         "python": lambda: PYTHON,
-        "program": lambda: [*PYTHON, STRATEGIES, command["program"]],
+        "program": lambda: [*PYTHON, STRATEGIES, command.program],
     }
-    own = {n: v.replace("{run}", str(private)) for n, v in command.get("environment", {}).items()}
+    own = {n: v.replace("{run}", str(private)) for n, v in (command.environment or {}).items()}
     environment = {**os.environ, **programs.CLIENT_ENVIRONMENT, **own}
-    subprocess.run(fill(command["argv"], words), env=environment, check=True)
+    subprocess.run(fill(command.argv, words), env=environment, check=True)
 
 
 @pytest.mark.parametrize("name", [name for name in BUILDING if name != "cp reflink"])
@@ -227,11 +228,11 @@ def test_each_strategy_builds_the_tree(name: str, tree: Path, tmp_path: Path) ->
     (tree / "folder" / "below" / "ends\r").rename(tree / "folder" / "below" / "ends")
     private = tmp_path / "private"
     private.mkdir()
-    record = templates(tree, command.get("store", ""), tmp_path / "storage").stored()
+    record = templates(tree, command.store or "", tmp_path / "storage").stored()
     target = tmp_path / "built"
     build(name, Path(record["path"]), target, private)
     assert look(target, NEUTRAL) == look(tree, NEUTRAL)
-    store_of(command.get("store", "")).clean(Path(record["path"]))
+    store_of(command.store or "").clean(Path(record["path"]))
     found = {what for what, number in lost(tree, target).items() if number}
     assert found == LOSES.get(name, {"hard-links"})
 
@@ -256,7 +257,7 @@ LOSES = {
 
 @pytest.mark.parametrize("store", ["git", "hg", "fossil", "brz", "svn", "pack"])
 def test_a_store_of_an_empty_tree_can_be_made(store: str, tmp_path: Path) -> None:
-    strategy = next(one for one in BUILDING.values() if one.get("store") == store)
+    strategy = next(one for one in BUILDING.values() if one.store == store)
     if why := missing(strategy):
         pytest.skip(f"not installed: {why}")
     assert templates(tmp_path, store, tmp_path / "storage").idle().exists()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vcsbench.config.study_models import StudyFile
+from vcsbench.config.study_models import Command, Published, StudyFile
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
@@ -30,7 +30,7 @@ class Study:
     source: str
     axes: dict[str, list[str] | str]
     tables: dict[str, dict[str, Any]]
-    commands: dict[str, dict[str, Any]] = field(default_factory=dict)
+    commands: dict[str, Command] = field(default_factory=dict)
     defaults: dict[str, str] = field(default_factory=dict)
     block: list[str] = field(default_factory=list)
     variance_group: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Study:
     trace_syscalls: dict[str, list[str]] | None = None
     machine_limits: str = ""
     featured_tables: list[str] = field(default_factory=list)
-    published: dict[str, Any] | None = None
+    published: Published | None = None
     authors: list[str] = field(default_factory=list)
     date: str = ""
     url: str = ""
@@ -47,7 +47,7 @@ class Study:
     @property
     def numbers(self) -> dict[str, dict[str, str]]:
         """The files of its published numbers, each with what holds of all of its rows."""
-        given = (self.published or {}).get("numbers", [])
+        given = self.published.numbers if self.published else []
         if isinstance(given, dict):
             return given
         return {name: {} for name in ([given] if isinstance(given, str) else given)}
@@ -55,7 +55,7 @@ class Study:
     @property
     def findings(self) -> list[str]:
         """The names under which its findings stand."""
-        return list((self.published or {}).get("findings", [self.name]))
+        return list((self.published.findings if self.published else None) or [self.name])
 
     @property
     def cost_class(self) -> list[str]:
@@ -81,7 +81,7 @@ class Study:
         axis = self.command_axis
         return axes.get(axis, "") if axis in self.axes else next(iter(self.commands), "")
 
-    def command(self, axes: Mapping[str, str]) -> dict[str, Any]:
+    def command(self, axes: Mapping[str, str]) -> Command:
         """The entry of `commands` that a cell times; a UserError where there is none."""
         name = self.command_name(axes)
         if name not in self.commands:
@@ -110,7 +110,8 @@ def load_study(path: str | Path) -> Study:
                 f"{path}: `featured_tables`: there is no table {table}; there are {', '.join(raw['tables'])}"
             )
     _check_questions(path, raw)
-    return Study(name=path.stem, **raw)
+    typed = {"commands": checked.commands, "published": checked.published}
+    return Study(name=path.stem, **{**raw, **typed})
 
 
 def _check_tables(path: Path, study: StudyFile) -> None:

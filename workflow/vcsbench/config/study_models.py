@@ -94,6 +94,10 @@ class Command(Model):
         "Further requirements: programs, those that set-up builds ({built} is their folder), or Python "
         "modules, `python3:NAME`. A cell that lacks one is skipped.",
     )
+    fixed_cost: bool = key(
+        True,
+        "false for a command that fails on an empty repository: its fixed cost is not measured.",
+    )
     clones: bool | None = key(
         None, "The command clones files; where the file system cannot, the cell is skipped."
     )

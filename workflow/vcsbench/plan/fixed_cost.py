@@ -58,7 +58,7 @@ def fixed_cost_points(
     chosen: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for axes in cells:
         command = study.command(axes)
-        if not axes.get(REPOSITORY_AXIS) or not command.get("fixed_cost", True):
+        if not axes.get(REPOSITORY_AXIS) or not command.fixed_cost:
             continue
         if key_of(axes) in chosen:
             continue

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 from vcsbench.axes import axis_of
 from vcsbench.axes.here import Here
 from vcsbench.axes.values import measured_values
 from vcsbench.config.renamed import GRID
 from vcsbench.config.study import Study
+from vcsbench.config.study_models import Command
 from vcsbench.errors import UserError
 from vcsbench.plan import twins
 from vcsbench.plan.fixed_cost import fixed_cost_points
@@ -75,7 +75,7 @@ def _points(here: Here, study: Study, values: Mapping[str, list[str]]) -> list[d
             axes = dict(zip(values, combination, strict=True))
             if not any(_within(axes, excluded) for excluded in parts["exclude"]):
                 command = study.command(axes)
-                if is_meant(axes, command.get("restrict_to", {})):
+                if is_meant(axes, command.restrict_to or {}):
                     points.append(_applying(axes, command))
     return points
 
@@ -91,9 +91,9 @@ def is_meant(axes: Mapping[str, str], only: Mapping[str, Sequence[str]]) -> bool
     return all(not axes[axis] or axes[axis] in allowed for axis, allowed in only.items())
 
 
-def _applying(axes: Mapping[str, str], command: Mapping[str, Any]) -> dict[str, str]:
+def _applying(axes: Mapping[str, str], command: Command) -> dict[str, str]:
     """The values, "" for the axes that do not apply."""
-    without = command.get("inapplicable_axes", [])
+    without = command.inapplicable_axes or []
     left = {axis: "" if axis in without else value for axis, value in axes.items()}
     return {axis: value if axis_of(axis).applies(left) else "" for axis, value in left.items()}
 

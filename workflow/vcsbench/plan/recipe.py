@@ -13,6 +13,7 @@ from vcsbench.axes import axis_of, with_files
 from vcsbench.axes.build import binaries_of
 from vcsbench.axes.here import Here
 from vcsbench.config.study import Study
+from vcsbench.config.study_models import Command
 from vcsbench.contents import server_files_digest
 from vcsbench.errors import UserError
 from vcsbench.modules import cell_code
@@ -42,25 +43,25 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any
     """What a cell is: the entry of its command, and what each axis adds. Nothing in it takes long to know."""
     command = study.command(axes)
     parts: dict[str, Any] = {
-        "argv": command["argv"],
-        "stdin": command.get("stdin", ""),
-        "environment": command.get("environment", {}),
-        "work": command["work"],
-        "input": command.get("input", ""),
-        "output": command.get("output", ""),
-        "runs": command.get("runs", here.config.settings.runs),
-        **{key: command[key] for key in COMMANDS_OWN if key in command},
+        "argv": command.argv,
+        "stdin": command.stdin or "",
+        "environment": command.environment or {},
+        "work": command.work,
+        "input": command.input or "",
+        "output": command.output or "",
+        "runs": command.runs or here.config.settings.runs,
+        **{key: own for key in COMMANDS_OWN if (own := getattr(command, key)) is not None},
     }
     held = _held(study, command, axes, here)
     for name in _axes(axes):
         _merge(parts, axis_of(name).part(axes.get(name) or held.get(name, ""), here))
-    for when, steps in command.get("steps", {}).items():
+    for when, steps in (command.steps.model_dump() if command.steps else {}).items():
         parts["state"] = {**parts["state"], when: [*parts["state"][when], *steps]}
     more = parts["state"].pop("warmup_of_server", 0)
     if parts["access"]["server"] or "remote" in parts:
         parts["state"]["warmup"] += more
-    if "warmup" in command:
-        parts["state"] = {**parts["state"], "warmup": command["warmup"], "discard": False}
+    if command.warmup is not None:
+        parts["state"] = {**parts["state"], "warmup": command.warmup, "discard": False}
     usual = parts["state"].pop("runs", 1)
     if parts["runs"] == AUTO:
         parts["runs"] = usual
@@ -133,14 +134,12 @@ def _targets(parts: Mapping[str, Any], here: Here) -> str:
     return str(resolve(here.config.settings.scratch if wanted == "scratch" else storage, here.root))
 
 
-def _held(
-    study: Study, command: Mapping[str, Any], axes: Mapping[str, str], here: Here
-) -> dict[str, str]:
+def _held(study: Study, command: Command, axes: Mapping[str, str], here: Here) -> dict[str, str]:
     """What is the same in all cells of a study, of a command or of a repository, where an axis does not say
     it: the value of each such axis."""
     repository = here.repositories.get(axes.get("repo", ""), {})
     packing = {"packing": repository["packing"]} if "packing" in repository else {}
-    held = {**study.defaults, **packing, **command.get("defaults", {})}
+    held = {**study.defaults, **packing, **(command.defaults or {})}
     for name in held:
         if name not in with_files():
             raise UserError(

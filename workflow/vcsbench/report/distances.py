@@ -17,7 +17,9 @@ def distances(contexts: Iterable[Record], study: Study) -> dict[str, list[str]]:
         first, last = (context.get("working_copy") or {}).get("revisions") or (0, 0)
         command = study.command_name(context.get("axes") or {})
         if 0 < first < last:
-            wanted = int(study.commands.get(command, {}).get("revisions_behind") or 0)
+            wanted = (
+                study.commands[command].revisions_behind if command in study.commands else 0
+            ) or 0
             said = _said(command, first, last, wanted, context.get("repository") or {})
             found.setdefault(command, {})[said] = None
     return {command: list(said) for command, said in found.items()}

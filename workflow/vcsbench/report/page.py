@@ -146,7 +146,7 @@ def page_of(results: Results) -> Page:
     picks = answers.picks_of(results, cards)
     by_picks = answers.answers_by_picks(cards, picks)
     facts = facts_of(results, setting, findings)
-    scale = (study.published or {}).get("scale")
+    scale = study.published.scale if study.published else None
     return Page(
         study=study,
         own=results.own,
@@ -345,7 +345,7 @@ def _published_where(results: Results) -> str:
     if not study.published:
         return ""
     year = re.search(r"(?:19|20)\d\d", f"{study.name} {study.source}")
-    return ", ".join(filter(None, [year and year.group(), study.published["machine"]]))
+    return ", ".join(filter(None, [year and year.group(), study.published.machine]))
 
 
 def plots_of(results: Results) -> list[Plot]:

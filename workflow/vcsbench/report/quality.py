@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from vcsbench.axes import axis_of
+from vcsbench.config.study_models import Command
 from vcsbench.evidence import samework
 from vcsbench.evidence.flags import FLAGS, Flag, has_false_label
 from vcsbench.report.records import Record, distinct, grouped_by, values_of
@@ -110,12 +110,12 @@ def work_done(measurements: Iterable[Record], axes: Sequence[str]) -> list[Done]
     return found
 
 
-def caveats(commands: Mapping[str, Mapping[str, Any]], measured: Sequence[str]) -> list[str]:
+def caveats(commands: Mapping[str, Command], measured: Sequence[str]) -> list[str]:
     """The caveats of the commands that were measured."""
     return [
-        f"{name}: {command['caveat']}"
+        f"{name}: {command.caveat}"
         for name, command in commands.items()
-        if name in measured and command.get("caveat")
+        if name in measured and command.caveat
     ]
 
 

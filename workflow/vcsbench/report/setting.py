@@ -13,6 +13,7 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.config.study import Study
+from vcsbench.config.study_models import Command
 from vcsbench.plan.passes import block_name
 from vcsbench.report.records import Record, distinct, grouped_by, values_of
 from vcsbench.report.subjects import Subjects, kinds_of
@@ -288,18 +289,17 @@ def clearing_sentences(setting: Setting) -> list[str]:
     ] or ["No run had its caches cleared."]
 
 
-def commands_as_timed(
-    setting: Setting, commands: Mapping[str, Mapping[str, Any]]
-) -> list[tuple[str, str]]:
+def commands_as_timed(setting: Setting, commands: Mapping[str, Command]) -> list[tuple[str, str]]:
     """Each command that was timed with its argv, words in braces unfilled but for a program of ours, in the
     order of the study's `commands`."""
     ranks = {name: rank for rank, name in enumerate(commands)}
     found = sorted(setting.commands, key=lambda command: ranks.get(command[0], len(ranks)))
-    return [(name, _named(argv, commands.get(name, {}))) for name, argv in found]
+    return [(name, _named(argv, commands.get(name))) for name, argv in found]
 
 
-def _named(argv: str, command: Mapping[str, Any]) -> str:
-    return argv.replace("{program}", f"python strategies/{command.get('program')}.py")
+def _named(argv: str, command: Command | None) -> str:
+    program = command.program if command else None
+    return argv.replace("{program}", f"python strategies/{program}.py")
 
 
 def version_list(setting: Setting) -> list[tuple[str, str]]:

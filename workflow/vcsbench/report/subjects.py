@@ -102,7 +102,7 @@ class Subjects:
 def kinds_of(study: Study) -> list[str]:
     """The kinds of subjects that the commands of a study are about: what they read, or else write."""
     commands = study.commands.values()
-    found = (command.get("input") or command.get("output") for command in commands)
+    found = (command.input or command.output for command in commands)
     return distinct(kind for kind in found if kind)
 
 

@@ -114,9 +114,9 @@ def published_said(wildcards: Any) -> dict[str, Any]:
     return {
         "said": {f"config/published/{name}": said for name, said in study.numbers.items()},
         "without": {
-            name: c["inapplicable_axes"]
-            for name, c in study.commands.items()
-            if "inapplicable_axes" in c
+            name: command.inapplicable_axes
+            for name, command in study.commands.items()
+            if command.inapplicable_axes
         },
     }
 
@@ -136,7 +136,7 @@ def typed_of(wildcards: Any, here: Here) -> dict[str, dict[str, str]]:
 def no_choices_of(wildcards: Any) -> dict[str, list[str]]:
     """The values of the axis that a study's commands are on which are no choice: advice leaves them out."""
     study = study_file(wildcards.study)
-    names = [name for name, command in study.commands.items() if command.get("reference_only")]
+    names = [name for name, command in study.commands.items() if command.reference_only]
     return {study.command_axis: names} if names else {}
 
 
@@ -172,7 +172,8 @@ def by_of(wildcards: Any) -> list[str]:
 
 def published_scale_of(wildcards: Any) -> float | None:
     """The scale of a study's published numbers; None if it has none."""
-    return (study_file(wildcards.study).published or {}).get("scale")
+    published = study_file(wildcards.study).published
+    return published.scale if published else None
 
 
 def published_numbers(wildcards: Any) -> list[str]:

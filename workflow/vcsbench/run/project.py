@@ -19,6 +19,7 @@ from vcsbench.config.builds import read_builds
 from vcsbench.config.configuration import EMPTY, Config, load_config
 from vcsbench.config.renamed import WORK
 from vcsbench.config.study import Study
+from vcsbench.config.study_models import Steps
 from vcsbench.errors import UserError
 from vcsbench.evidence import judgement
 from vcsbench.machine import Machine
@@ -270,21 +271,23 @@ def _check_kinds(study: Study) -> None:
     """A UserError where a command names a kind of work or of subject, or a step, that there is not."""
     for name, command in study.commands.items():
         for key, folder in KINDS.items():
-            if command.get(key) and not is_kind(folder, command[key]):
+            kind = getattr(command, key, None)
+            if kind and not is_kind(folder, kind):
                 raise UserError(
                     f"config/studies/{study.name}.yaml: `commands.{name}.{key}`: there is no kind "
-                    f"{command[key]!r}{_renamed(command[key], WORK)}; "
+                    f"{kind!r}{_renamed(kind, WORK)}; "
                     f"workflow/vcsbench/{folder.replace('.', '/')} has a file for each"
                 )
-        for step in (step for steps in command.get("steps", {}).values() for step in steps):
+        steps = command.steps or Steps()
+        for step in (*steps.setup, *steps.prepare):
             if step not in STEPS:
                 raise UserError(
                     f"config/studies/{study.name}.yaml: `commands.{name}.steps`: there is no step {step!r}; "
                     f"there are {', '.join(STEPS)}"
                 )
-        looks = work.kind_of(command["work"]).look
-        if looks and not command.get("output"):
+        looks = work.kind_of(command.work).look
+        if looks and not command.output:
             raise UserError(
-                f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command['work']} is what a "
+                f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command.work} is what a "
                 f"command wrote; say how it is told what this one did, or add `output: target`"
             )
