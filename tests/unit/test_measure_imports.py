@@ -10,7 +10,17 @@ import sys
 from project import ROOT
 
 # Each takes several milliseconds of every cell-round, or hundreds.
-SLOW = ("pandas", "numpy", "altair", "yaml", "dataclasses", "inspect", "logging", "platform")
+SLOW = (
+    "pandas",
+    "numpy",
+    "altair",
+    "yaml",
+    "pydantic",
+    "dataclasses",
+    "inspect",
+    "logging",
+    "platform",
+)
 
 
 def test_what_measures_imports_nothing_slow() -> None:

@@ -1,4 +1,4 @@
-"""The small files in which the kernel tells of itself and of processes."""
+"""Read the small files in which the kernel describes itself and processes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def read(path: str | Path) -> str:
-    """What such a file says, without the white space around; "" where it is not there or may not be read."""
+    """Return the content of a file without white space around it; "" if it cannot be read."""
     try:
         with open(path, errors="replace") as file:
             return file.read().strip()
@@ -16,7 +16,7 @@ def read(path: str | Path) -> str:
 
 
 def words(path: str | Path) -> list[str]:
-    """The words of such a file that has each end with a NUL: a command line, an environment."""
+    """Return the words of a file in which each ends with a NUL: a command line, an environment."""
     return read(path).split("\0")[:-1]
 
 

@@ -30,7 +30,7 @@ Scalar = str | int | float
 
 
 class Steps(Model):
-    """Steps of a command, after those of the cache state."""
+    """Steps of a command, after the steps of the cache state."""
 
     setup: list[Text] = key([], "Before the first run.")
     prepare: list[Text] = key([], "Before each run.")
@@ -108,7 +108,7 @@ class Command(Model):
         None,
         "After each timed run, the duration of a sync of the file system is measured (on_device_s).",
     )
-    steps: Steps | None = key(None, "Steps of the command, after those of the cache state.")
+    steps: Steps | None = key(None, "Steps of the command, after the steps of the cache state.")
     warmup: int | None = key(
         None, "How many runs do not count, instead of the cache state's number.", ge=0, le=1000
     )
@@ -118,12 +118,12 @@ class Command(Model):
     work: Text = key(
         MISSING,
         "How the work of the command is compared; only cells that did the same work are compared. log: "
-        "the revisions and changed paths that svn log prints, and its text. printed_counts: the numbers that "
-        "svnbench prints. tree: the files that the command wrote. dump: the stream that svnadmin dump "
-        "prints, without its UUID. repository: that of the repository that the command filled. text: any "
-        "other output, equal for all formats and accesses. built_tree: the files and links that the command "
-        "wrote. unchecked: the files that it wrote, which differ by design; compared where a table names it. "
-        "opaque: unknown, so no ratio is shown.",
+        "the revisions and changed paths that svn log prints, and its text. printed_counts: the numbers "
+        "that svnbench prints. tree: the files that the command wrote. dump: the stream that svnadmin dump "
+        "prints, without its UUID. repository: the dump stream of the repository that the command filled. "
+        "stdout: any other output, equal for all formats and accesses. built_tree: the files and links "
+        "that the command wrote. unchecked: the files that it wrote, which differ by design; compared where "
+        "a table names it. opaque: unknown, so no ratio is shown.",
     )
     inapplicable_axes: list[Text] | None = key(None, "The axes that do not apply to the command.")
     restrict_to: dict[str, Annotated[list[Value], Field(min_length=1)]] | None = key(

@@ -22,7 +22,7 @@ from vcsbench.processes import last_lines, tied
 
 # Set-up's; envs/unpack_nfs_guest.sh makes it.
 TOOLS = Path(".tools", "nfs-guest")
-# What the guest has, by names, and where: NFS, and the file system under its server.
+# Folders of the guest, by name: NFS, and the file system below its server.
 FOLDERS = {"nfs": "/mnt/nfs", "guest-local": "/mnt/exp/here"}
 OUT = "/mnt/out"
 INIT = Path(__file__).with_suffix(".sh")
@@ -51,7 +51,7 @@ BREAKING = re.compile(r"[\s,:'\"\\\x00-\x1f]")
 
 
 def why_not(root: Path) -> str:
-    """Why there is no guest here, in a clause; "" if there is one."""
+    """Return why there is no guest here, in a clause; "" if there is one."""
     if not (root / TOOLS).exists():
         return "the guest's kernel and NFS tools are not here (envs/unpack_nfs_guest.sh gets them)"
     missing = [name for name in (f"mkfs.{KIND}", "ip", "flock") if not shutil.which(name)]
@@ -68,7 +68,7 @@ def why_not(root: Path) -> str:
 
 
 def covered(paths: Sequence[str | Path]) -> list[str]:
-    """Return those of the paths, and of the folders that they resolve to, that the guest covers."""
+    """Return the paths that the guest covers, links resolved."""
     # Links last: they lead to the others.
     real = sorted({os.path.realpath(path) for path in paths})
     names = dict.fromkeys([*real, *map(os.path.abspath, paths)])
@@ -169,7 +169,7 @@ def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> No
             tied(argv), stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0
         )
     try:
-        with suppress(subprocess.TimeoutExpired):  # what it has not done is not there
+        with suppress(subprocess.TimeoutExpired):  # the caller looks at its results
             process.wait(limit_s)
     finally:
         _end(process)
