@@ -14,13 +14,13 @@ from vcsbench import words
 from vcsbench.axes.values import resolved_tables
 from vcsbench.compare import columns
 from vcsbench.compare.baselines import table_name
+from vcsbench.config.configuration import EMPTY
 from vcsbench.config.glossary import Glossary, load_glossary
 from vcsbench.config.study import Study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.metrics import metric_of, names
 from vcsbench.report.records import Record, distinct
-from vcsbench.sources.empty import EMPTY
 
 Records = list[dict[str, Any]]
 
