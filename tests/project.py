@@ -85,6 +85,19 @@ class Project:
         small project's cells, are left out."""
         return self.snakemake("measured", *arguments)
 
+    def tool(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run the command-line tool with the project's configuration; stdout has both streams."""
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        return subprocess.run(
+            ["./vcsbench", *arguments, "--configfile", str(self.config)],
+            cwd=self.path,
+            env={**os.environ, "PATH": path, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=600,
+        )
+
     def exports(self) -> dict[str, int]:
         """Return the exports of all cells and when each was written, without those of fixed cost."""
         cells = self.path / "results" / "cells"

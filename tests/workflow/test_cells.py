@@ -9,7 +9,6 @@ import re
 import signal
 import statistics
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -239,18 +238,6 @@ def test_cold_is_slower_than_hot_and_hot_server_caches_are_faster(project: Proje
     )
 
 
-def vcsbench_run(project: Project) -> subprocess.CompletedProcess[str]:
-    """Run the command-line tool as `make report` does."""
-    return subprocess.run(
-        ["./vcsbench", "run", f"--study={STUDY}", "--configfile", project.config],
-        cwd=project.path,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-
-
 def test_a_cell_that_fails_fails_alone_and_is_repeated(project: Project) -> None:
     broken = project.path / "config" / "servers" / "broken"
     subprocess.run(["cp", "-r", project.path / "config" / "servers" / "slow", broken], check=True)
@@ -265,7 +252,7 @@ def test_a_cell_that_fails_fails_alone_and_is_repeated(project: Project) -> None
     }
     tiny = {"ruby": {**RUBY["ruby"], "scale": 0.002}}
     project.configure(repositories=tiny, rounds=1, copies=1, grid={STUDY: {"include": [part]}})
-    done = vcsbench_run(project)
+    done = project.tool("run", f"--study={STUDY}")
     assert done.returncode != 0
     assert len(project.exports()) == 4, "the other cells are measured"
     logs = project.path / "results" / "logs" / "cells" / STUDY
@@ -278,8 +265,8 @@ def test_a_cell_that_fails_fails_alone_and_is_repeated(project: Project) -> None
     for name in ("httpd.conf", "svnserve.args"):
         (broken / name).write_text("" if name == "httpd.conf" else "--threads\n")
     before = project.exports()
-    again = vcsbench_run(project)
-    assert again.returncode == 0, again.stdout + again.stderr
+    again = project.tool("run", f"--study={STUDY}")
+    assert again.returncode == 0, again.stdout
     after = project.exports()
     assert {path: after[path] for path in before} == before and len(after) == 6
     assert "SVNNoSuchDirective" not in (project.path / "reports" / f"{STUDY}.html").read_text()

@@ -450,7 +450,7 @@ def test_another_threshold_judges_anew_and_measures_nothing(bench: Bench) -> Non
     grid = {STUDY: {"include": [{**PART, "config": "slow", "ra": "file", "cache": "hot-os"}]}}
     keys = {"repositories": SMALL, "rounds": 1, "copies": 1, "grid": grid}
     found, exports = [], []
-    for limit in (1 << 30, 0):
+    for limit in (10**9, 0):
         bench.project.configure(**keys, thresholds={"min_memory_available_mib": limit})
         done = bench.project.snakemake(f"results/measurements/{STUDY}.csv")
         assert done.returncode == 0, done.stdout

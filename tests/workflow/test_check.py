@@ -142,7 +142,6 @@ def save(project: Project, name: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
 def is_bundled(project: Project, page: str) -> None:
     """All that there is can be packed, and opened, and makes the same page; and says what made it."""
     said = json.loads((project.path / "results" / "provenance" / f"{STUDY}.json").read_text())
@@ -164,6 +163,7 @@ def is_bundled(project: Project, page: str) -> None:
     assert list(opened.glob(f"results/cells/{STUDY}/**/round5.context.json"))
 
 
+@pytest.mark.slow
 def test_a_baseline_is_saved_and_compared_with(shared_project: Project, own: Path) -> None:
     project = shared_project
     keys = {"copies": 1, "grid": GRID, "repository": str(own)}

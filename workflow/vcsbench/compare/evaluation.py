@@ -90,7 +90,8 @@ def evaluate(
         return Evaluation(verdict=INCONCLUSIVE, why=(_refused(hosts),))
     rows, refused = comparable(finding, rows, axes)
     small = ""
-    if not metric_of(metric).exact:
+    # A limit of a time holds whatever it consists of; a ratio of fixed costs says nothing about the work.
+    if sides_of(finding) and not metric_of(metric).exact:
         rows, small = large_enough(finding, rows, axes)
         if small and rows.empty:
             return Evaluation(verdict=TOO_SMALL, why=(small,))
