@@ -113,7 +113,15 @@ def test_a_copy_changed_while_the_workflow_runs_fails_its_cells_and_is_made_agai
     # Between the start of the workflow and the cell: as the measuring process meets it.
     commit(copy_of(project, "ruby.f7.nopack.1"))
     cell = "log/file/ruby/f7/nopack/slow/hot-os"
-    command = [sys.executable, "-m", "vcsbench", "run", cell, "--configfile", str(project.config)]
+    command = [
+        sys.executable,
+        "-m",
+        "vcsbench",
+        "measure",
+        cell,
+        "--configfile",
+        str(project.config),
+    ]
     environment = {**os.environ, "PYTHONPATH": str(project.path / "workflow")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 1 and "the copy has vanished or was changed" in done.stderr
@@ -130,7 +138,15 @@ def test_formats_that_changed_places_are_refused_named_and_made_again(project: P
         two.rename(one)
         one.with_name("aside").rename(two)
     cell = "log/file/ruby/f6/nopack/slow/hot-os"
-    command = [sys.executable, "-m", "vcsbench", "run", cell, "--configfile", str(project.config)]
+    command = [
+        sys.executable,
+        "-m",
+        "vcsbench",
+        "measure",
+        cell,
+        "--configfile",
+        str(project.config),
+    ]
     environment = {**os.environ, "PYTHONPATH": str(project.path / "workflow")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     belongs = f"the label is that of copy 1 of ruby.f7.nopack, made as {seven}"
@@ -227,7 +243,9 @@ def test_a_disk_that_fills_up_meanwhile_is_one_sentence_and_the_next_run_carries
         "import os\n"
         f"there = os.statvfs({str(full)!r})\n"
         f"with open({str(hog)!r}, 'wb') as file:\n"
-        "    os.posix_fallocate(file.fileno(), 0, there.f_bavail * there.f_frsize - 300_000)\n"
+        "    room = there.f_bavail * there.f_frsize - 300_000\n"
+        "    if room > 0:\n"
+        "        os.posix_fallocate(file.fileno(), 0, room)\n"
     )
     done = project.measure(STUDY)
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout

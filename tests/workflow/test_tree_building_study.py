@@ -85,7 +85,6 @@ def test_the_study_runs_from_grid_to_report(project: Project, tree: Path) -> Non
     )
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
-    assert not (project.path / "results/repositories").exists(), "a directory is no repository"
     runs = rows(project, f"measurements/{STUDY}.csv")
     assert not [run["flags"] for run in runs if has_false_label(run["flags"])]
     by_cell = {(run["strategy"], run["cache"]): run for run in runs}

@@ -22,6 +22,7 @@ from vcsbench.compare.evaluation import (
 from vcsbench.compare.noise import noise_of
 from vcsbench.compare.reduction import MEAN, as_reduced, by_round, told_apart
 from vcsbench.compare.statistic import STATISTIC
+from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import samework
 from vcsbench.metrics import metric_of
 
@@ -35,6 +36,7 @@ def basis_of(
     published_scale: float | None = None,
 ) -> Basis:
     """What verdicts on a frame of the measurements stand on; `grid` as in its file."""
+    grid = [row for row in grid if row.get("repo") != EMPTY]
     subject = samework.subject_axis(axes)
     lowest = measured.groupby(subject)["scale"].min().dropna() if subject else pd.Series()
     scales = {str(value): float(scale) for value, scale in lowest.items()}
