@@ -237,10 +237,13 @@ def test_a_disk_that_fills_up_meanwhile_is_one_sentence_and_the_next_run_carries
     taking = (
         f'__import__("subprocess").run(["{sys.executable}", "{project.path}/fill.py"], check=True)'
     )
+    if where == "scratch":  # The empty repository is loaded before.
+        taking = f'source.kind == "empty" or {taking}'
     indent = line[: len(line) - len(line.lstrip())]
     target.write_text(text.replace(line, f"{indent}{taking}\n{line}"))
     (project.path / "fill.py").write_text(
-        "import os\n"
+        "import os, sys\n"
+        f"os.path.exists({str(hog)!r}) and sys.exit()\n"
         f"there = os.statvfs({str(full)!r})\n"
         f"with open({str(hog)!r}, 'wb') as file:\n"
         "    room = there.f_bavail * there.f_frsize - 300_000\n"

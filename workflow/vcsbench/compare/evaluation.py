@@ -92,9 +92,10 @@ def evaluate(
     small = ""
     # A limit of a time holds whatever it consists of; a ratio of fixed costs says nothing about the work.
     if sides_of(finding) and not metric_of(metric).exact:
-        rows, small = large_enough(finding, rows, axes)
-        if small and rows.empty:
-            return Evaluation(verdict=TOO_SMALL, why=(small,))
+        enough, small = large_enough(finding, rows, axes)
+        if small and enough.empty:
+            return Evaluation(estimate(finding, rows, axes), TOO_SMALL, (small,))
+        rows = enough
     own = estimate(finding, rows, axes)
     if not own.n:
         missing = not_counted(rows, metric_of(metric)) or why_nothing(finding, basis.grid)
