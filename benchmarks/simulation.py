@@ -23,11 +23,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
 
 from stopping import by_minutes, by_width, judged
 
-from vcsbench.compare.decisions import NOT_SHOWN, USUAL
-from vcsbench.compare.family import EACH, TABLE, call_all, p_values
-from vcsbench.compare.intervals import Estimate, ratio_interval
-from vcsbench.compare.noise import Measured, Noise
 from vcsbench.metrics import DEFAULT, metric_of
+from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN
+from vcsbench.statistics.intervals import Estimate, ratio_interval
+from vcsbench.statistics.multiple_testing import ALPHA, TABLE_ALPHA, calls_of, p_values
+from vcsbench.statistics.noise import LogTable, Noise
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "statistics.md"
 BEGIN, END = "<!-- simulation -->", "<!-- end of simulation -->"
@@ -154,10 +154,10 @@ def study(case: Case, slowdown: float, random: np.random.Generator) -> Study:
             "truth": truth,
             "holds": holding(found, truth),
             "noisy": [scatter[one] for one, _ in pairs],
-            "call": call_all(found, noise.twins_known, words, USUAL),
-            "own": call_all(own, True, words, USUAL),
+            "call": calls_of(found, noise.has_duplicates, words, DEFAULT_LIMITS),
+            "own": calls_of(own, True, words, DEFAULT_LIMITS),
             "alone": p_values(*np.array([(math.log(e.value), e.error, e.degrees) for e in found]).T)
-            <= EACH,
+            <= ALPHA,
         }
     )
     averages = [average(measured, noise, block, case.size) for block in range(case.blocks)]
@@ -177,15 +177,15 @@ def pairs_of(blocks: int, size: int) -> Iterator[tuple[int, int]]:
             yield block * size + 2 * pair, block * size + 2 * pair + 1
 
 
-def average(measured: Measured, noise: Noise, block: int, size: int) -> Estimate:
+def average(measured: LogTable, noise: Noise, block: int, size: int) -> Estimate:
     """Return the ratio of the formats over all pairs of a block."""
     rows = list(pairs_of(block + 1, size))[-PAIRS:]
     d = np.mean([measured.logs[one] - measured.logs[other] for one, other in rows], axis=0)
     keys = [(measured.keys[one], measured.keys[other]) for one, other in rows]
-    return noise.judged(ratio_interval(d, PAIRS), keys)
+    return noise.with_error(ratio_interval(d, PAIRS), keys)
 
 
-def made(case: Case, slowdown: float, random: np.random.Generator) -> tuple[Measured, np.ndarray]:
+def made(case: Case, slowdown: float, random: np.random.Generator) -> tuple[LogTable, np.ndarray]:
     """A study as the workflow measures it, and how noisy each of its rows is."""
     rounds = STOPS[case.rounds][1] if isinstance(case.rounds, str) else case.rounds
     size, twins = case.size, TWINS[: case.duplicates]
@@ -202,7 +202,7 @@ def made(case: Case, slowdown: float, random: np.random.Generator) -> tuple[Meas
     order = random.permuted(places, axis=1).reshape(count, rounds)
     logs += np.repeat(drift, size, axis=0) + WITHIN_BLOCK * order / (size - 1)
     twin = [i >= len(CELLS) for _ in range(case.blocks) for i in range(size)]
-    return Measured(keys, ["here"] * count, twin, logs, [0]), scatter
+    return LogTable(keys, ["here"] * count, twin, logs, [0]), scatter
 
 
 def scatters(case: Case, random: np.random.Generator) -> np.ndarray:
@@ -232,10 +232,10 @@ def noise_of_rounds(case: Case, shape: tuple[int, int], random: np.random.Genera
     return math.sqrt(WITHIN) * runs + math.sqrt(1 - WITHIN) * drawn(shape)
 
 
-def measurements(measured: Measured) -> pd.DataFrame:
+def measurements(measured: LogTable) -> pd.DataFrame:
     """A study as the file of its measurements has it."""
     rows = []
-    for key, twin, logs in zip(measured.keys, measured.twin, measured.logs, strict=True):
+    for key, twin, logs in zip(measured.keys, measured.is_duplicate, measured.logs, strict=True):
         cell = {"cell": "/".join(key) + ("~2" if twin else ""), **dict(zip(AXES, key, strict=True))}
         rows += [{**cell, "round": i, "elapsed_s": math.exp(log)} for i, log in enumerate(logs, 1)]
     others = {
@@ -393,7 +393,7 @@ def main(write: bool, check: bool) -> int:
     if write:
         DOCUMENT.write_text(f"{before}{BEGIN}\n{summary(results)}\n{END}{after}", encoding="utf-8")
     failures = [said for case, found in results for said in broken(case, found)]
-    print(f"held: {'no' if failures else 'yes'} (levels {EACH} and {TABLE})")
+    print(f"held: {'no' if failures else 'yes'} (levels {ALPHA} and {TABLE_ALPHA})")
     if check and written.strip() != summary(results):
         failures.append(f"{DOCUMENT.name} has another result: run this with --write")
     print(*failures, sep="\n", file=sys.stderr)

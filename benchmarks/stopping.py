@@ -10,27 +10,29 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from vcsbench.compare import budget
-from vcsbench.compare.answers import Terms, comparisons
-from vcsbench.compare.decisions import USUAL
-from vcsbench.compare.family import with_calls
-from vcsbench.compare.intervals import Estimate, ratio_interval
-from vcsbench.compare.noise import Measured, Noise, learned
 from vcsbench.evidence.spent import OfBlock, Spent
 from vcsbench.metrics import DEFAULT, metric_of
+from vcsbench.statistics import budget
+from vcsbench.statistics.budget import ComparisonSettings, comparisons_of
+from vcsbench.statistics.contract import DEFAULT_LIMITS
+from vcsbench.statistics.intervals import Estimate, ratio_interval
+from vcsbench.statistics.multiple_testing import add_calls
+from vcsbench.statistics.noise import LogTable, Noise, estimate_noise
 
 HALF_WIDTH = 0.03
 # A round of a block takes so long, as in a default run; so many are paid for beyond the first ones.
 ROUND_S, MORE_ROUNDS = 20.0, 5
-TERMS = Terms({"f6-vs-f7": {"compare": {"axis": "format"}}}, {}, ["command"], USUAL)
+TERMS = ComparisonSettings(
+    {"f6-vs-f7": {"compare": {"axis": "format"}}}, {}, ["command"], DEFAULT_LIMITS
+)
 Pairs = Sequence[tuple[int, int]]
 
 
-def by_width(measured: Measured, pairs: Pairs) -> Measured:
+def by_width(measured: LogTable, pairs: Pairs) -> LogTable:
     """With rounds of a block left out once its intervals are narrow: the rule looks at nothing else."""
     rounds = first_rounds(measured)
     going = set(rounds)
-    for number in range(USUAL.min_rounds, measured.logs.shape[1]):
+    for number in range(DEFAULT_LIMITS.min_rounds, measured.logs.shape[1]):
         wide = set()
         for (one, _), found in zip(pairs, judged(so_far(measured, rounds), pairs)[1], strict=True):
             if math.log(found.high / found.low) > 2 * HALF_WIDTH:
@@ -42,7 +44,7 @@ def by_width(measured: Measured, pairs: Pairs) -> Measured:
     return so_far(measured, rounds)
 
 
-def by_minutes(measured: Measured, pairs: Pairs) -> Measured:
+def by_minutes(measured: LogTable, pairs: Pairs) -> LogTable:
     """With the rounds that a run's decisions give to each block, pass by pass, until all is settled or the
     time is up."""
     rounds = first_rounds(measured)
@@ -50,7 +52,7 @@ def by_minutes(measured: Measured, pairs: Pairs) -> Measured:
     while True:
         table = table_of(so_far(measured, rounds), pairs)
         spent = Spent(blocks={name: OfBlock(n, ROUND_S * n, 0.0) for name, n in rounds.items()})
-        more, _ = budget.given(comparisons([table], TERMS), spent, left)
+        more = budget.allocate_rounds(comparisons_of([table], TERMS), spent, left).rounds
         left -= ROUND_S * more.total()
         most = measured.logs.shape[1]
         if not more or max(rounds[name] + more[name] for name in rounds) > most:
@@ -58,12 +60,12 @@ def by_minutes(measured: Measured, pairs: Pairs) -> Measured:
         rounds = {name: n + more[name] for name, n in rounds.items()}
 
 
-def first_rounds(measured: Measured) -> dict[str, int]:
+def first_rounds(measured: LogTable) -> dict[str, int]:
     """What each block has before anything is decided."""
-    return dict.fromkeys((key[0] for key in measured.keys), USUAL.min_rounds)
+    return dict.fromkeys((key[0] for key in measured.keys), DEFAULT_LIMITS.min_rounds)
 
 
-def so_far(measured: Measured, rounds: Mapping[str, int]) -> Measured:
+def so_far(measured: LogTable, rounds: Mapping[str, int]) -> LogTable:
     """What is seen of a study when each block has so many rounds."""
     logs = measured.logs.copy()
     for row, key in zip(logs, measured.keys, strict=True):
@@ -71,15 +73,15 @@ def so_far(measured: Measured, rounds: Mapping[str, int]) -> Measured:
     return replace(measured, logs=logs)
 
 
-def judged(measured: Measured, pairs: Pairs) -> tuple[Noise, list[Estimate]]:
+def judged(measured: LogTable, pairs: Pairs) -> tuple[Noise, list[Estimate]]:
     """The noise, and each pair's ratio by it."""
-    noise = learned(measured)
+    noise = estimate_noise(measured)
     own = [ratio_interval(measured.logs[one] - measured.logs[other]) for one, other in pairs]
     keys = [(measured.keys[one], measured.keys[other]) for one, other in pairs]
-    return noise, [noise.judged(o, [key]) for o, key in zip(own, keys, strict=True)]
+    return noise, [noise.with_error(o, [key]) for o, key in zip(own, keys, strict=True)]
 
 
-def table_of(measured: Measured, pairs: Pairs) -> pd.DataFrame:
+def table_of(measured: LogTable, pairs: Pairs) -> pd.DataFrame:
     """The pairs as a table has them, with their calls."""
     noise, found = judged(measured, pairs)
     rows = {
@@ -90,6 +92,6 @@ def table_of(measured: Measured, pairs: Pairs) -> pd.DataFrame:
         "n": [e.n for e in found],
         "error": [e.error for e in found],
         "degrees": [e.degrees for e in found],
-        "twin_sd": float(np.sqrt(noise.twins.variance)),
+        "twin_sd": float(np.sqrt(noise.duplicates.variance)),
     }
-    return with_calls(pd.DataFrame(rows), metric_of(DEFAULT).calls, USUAL)
+    return add_calls(pd.DataFrame(rows), metric_of(DEFAULT).calls, DEFAULT_LIMITS)

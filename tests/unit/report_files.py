@@ -11,12 +11,6 @@ from typing import Any
 from unit.synthetic import SyntheticStudy, make_study
 from vcsbench.advice.advise import StudyResults, StudyTerms, advise
 from vcsbench.advice.questions import questions_of
-from vcsbench.compare import findings
-from vcsbench.compare.decisions import USUAL
-from vcsbench.compare.noise import noise_of
-from vcsbench.compare.noise_table import noise_table
-from vcsbench.compare.published import read_published
-from vcsbench.compare.tables import make_table
 from vcsbench.config.definitions import read_findings
 from vcsbench.config.study import Study, load_study
 from vcsbench.evidence.frames import write_frame
@@ -30,6 +24,11 @@ from vcsbench.evidence.measurements import (
 from vcsbench.metrics import names
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results, read_records, read_results
+from vcsbench.statistics import findings
+from vcsbench.statistics.contract import DEFAULT_LIMITS
+from vcsbench.statistics.noise import noise_of, noise_table
+from vcsbench.statistics.published import read_published
+from vcsbench.statistics.tables import make_table
 
 CONFIG = Path(__file__).parents[2] / "config"
 DEFINITIONS = CONFIG / "published" / "findings.yaml"
@@ -85,8 +84,10 @@ def derive(
     _write_tables(study, published, folder / "published" / study.name)
     defined = read_findings(DEFINITIONS, study.name, axes, names())
     assert study.published
-    basis = findings.basis_of(frame, axes, grid, study.block, USUAL, study.published.scale)
-    verdicts = findings.verdicts(defined, axes, published, frame, basis)
+    basis = findings.context_of(
+        frame, axes, grid, study.block, DEFAULT_LIMITS, findings.Conditions(study.published.scale)
+    )
+    verdicts = findings.evaluate_findings(defined, axes, published, frame, basis)
     write_frame(verdicts, folder / "findings" / f"{study.name}.csv")
     advice = advise(terms_of(study, frame), StudyResults(frame, tables, grid, failed))
     text = json.dumps(advice if len(frame) else {})

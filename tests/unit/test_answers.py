@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from vcsbench.compare.answers import _wanted
-from vcsbench.compare.decisions import Limits
-from vcsbench.compare.family import ALIKE, EACH
-from vcsbench.compare.intervals import t_quantile
+from vcsbench.statistics.budget import comparison_rounds
+from vcsbench.statistics.contract import Limits
+from vcsbench.statistics.intervals import t_quantile
+from vcsbench.statistics.multiple_testing import ALPHA, EQUIVALENCE_ALPHA
 
 LIMITS = Limits(min_effect_pct=10)
 DEGREES = 60
@@ -17,7 +17,7 @@ DEGREES = 60
 
 def wanted(ratio: float, error: float, n: int = 5, twin_sd: float = 0.0) -> float:
     row = {"ratio": ratio, "error": error, "degrees": DEGREES, "n": n, "twin_sd": twin_sd}
-    return _wanted(row, EACH, LIMITS)
+    return comparison_rounds(row, ALPHA, LIMITS)
 
 
 def test_it_does_not_matter_which_side_won() -> None:
@@ -26,14 +26,14 @@ def test_it_does_not_matter_which_side_won() -> None:
 
 
 def test_settled_is_what_would_be_answered_wherever_it_lay() -> None:
-    both = t_quantile(DEGREES, 1 - EACH) + t_quantile(DEGREES, 1 - 2 * ALIKE)
+    both = t_quantile(DEGREES, 1 - ALPHA) + t_quantile(DEGREES, 1 - 2 * EQUIVALENCE_ALPHA)
     narrow = math.log1p(0.1) / both
     assert wanted(1.0, 0.999 * narrow) == 5
     assert wanted(1.0, 1.001 * narrow) == 6
 
 
 def test_a_large_difference_is_settled_by_a_wide_interval_and_a_small_one_is_not() -> None:
-    half = t_quantile(DEGREES, 1 - EACH)
+    half = t_quantile(DEGREES, 1 - ALPHA)
     assert wanted(math.exp(2.01 * half * 0.1), 0.1) == 5
     assert wanted(1.05, 0.1) > 50
 

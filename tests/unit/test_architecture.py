@@ -29,7 +29,7 @@ FOLDERS = (
     "subjects",
     "measure",
     "evidence",
-    "compare",
+    "statistics",
     "advice",
     "report",
     "foresee",

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 from unit.test_findings import AXES, finding, measured
-from vcsbench.compare.allotment import chance
-from vcsbench.compare.answers import Comparison, Terms
-from vcsbench.compare.asked import asked
-from vcsbench.compare.decisions import Limits
+from vcsbench.statistics.budget import (
+    Comparison,
+    ComparisonSettings,
+    probability_decided,
+    rounds_needed_by_findings,
+)
+from vcsbench.statistics.contract import Limits
 
 RATIOS = [2.0, 2.1, 1.9, 2.05, 1.95, 2.0]
 
@@ -20,7 +23,9 @@ RATIOS = [2.0, 2.1, 1.9, 2.05, 1.95, 2.0]
 def wants(*findings: dict[str, Any], commands: tuple[str, ...] = ("log",)) -> list[Comparison]:
     frame = measured(RATIOS, commands)
     order = {axis: sorted(set(frame[axis])) for axis in AXES}
-    return asked(findings, frame, Terms({}, order, ["command"], Limits(min_rounds=5)))
+    return rounds_needed_by_findings(
+        findings, frame, ComparisonSettings({}, order, ["command"], Limits(min_rounds=5))
+    )
 
 
 def test_a_finding_wants_rounds_until_its_interval_crosses_no_bound() -> None:
@@ -31,8 +36,8 @@ def test_a_finding_wants_rounds_until_its_interval_crosses_no_bound() -> None:
         for away in (0.01, 0.02, 0.5)
     )
     assert near.blocks == {"log"} and near.rounds == len(RATIOS)
-    assert not near.settled and near.wanted / far.wanted == pytest.approx(4, rel=0.05)
-    assert clear.settled and clear.wanted == 5
+    assert not near.is_precise_enough and near.needed / far.needed == pytest.approx(4, rel=0.05)
+    assert clear.is_precise_enough and clear.needed == 5
 
 
 def test_a_finding_that_is_nearly_told_is_worth_rounds() -> None:
@@ -40,8 +45,8 @@ def test_a_finding_that_is_nearly_told_is_worth_rounds() -> None:
     mean = sum(map(math.log, RATIOS)) / len(RATIOS)
     bounds = (math.exp(mean + away / 1000) for away in range(10, 100))
     found = (wants(finding(expect={"over": "median", "at_most": bound}))[0] for bound in bounds)
-    nearly = [one for one in found if not one.settled][-1]
-    assert 0.3 < chance(np.array([nearly.rounds / nearly.wanted]))[0] < 0.5
+    nearly = [one for one in found if not one.is_precise_enough][-1]
+    assert 0.3 < probability_decided(np.array([nearly.rounds / nearly.needed]))[0] < 0.5
 
 
 def test_it_counts_as_the_pairs_that_it_has_each_in_its_own_block() -> None:
@@ -59,4 +64,4 @@ def test_what_is_not_measured_or_lies_on_its_bound_asks_for_nothing() -> None:
     logs = [math.log(ratio) for ratio in RATIOS]
     bound = math.exp(sum(logs) / len(logs))
     (one,) = wants(finding(expect={"over": "median", "at_most": bound}))
-    assert one.wanted > 10**6
+    assert one.needed > 10**6

@@ -18,17 +18,16 @@ from scipy import stats
 from unit.html_tree import parse
 from unit.report_files import default_study, make_files, order_of
 from unit.synthetic import FACTORS, SyntheticStudy, make_study
-from vcsbench.compare import against, baselines
-from vcsbench.compare.columns import CALL, STATISTICS
-from vcsbench.compare.evaluation import Basis
-from vcsbench.compare.expectations import expectation_verdicts
-from vcsbench.compare.intervals import ratio_interval, unpaired_ratio
-from vcsbench.compare.noise import SILENT
 from vcsbench.errors import UserError
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, measurements, read_grid
 from vcsbench.report.page import build_page
 from vcsbench.report.results import read_results
+from vcsbench.statistics import baseline_comparison, baselines
+from vcsbench.statistics.contract import CALL, STATISTICS
+from vcsbench.statistics.findings import EvaluationContext, evaluate_expectations
+from vcsbench.statistics.intervals import ratio_interval, unpaired_ratio
+from vcsbench.statistics.noise import NO_NOISE
 
 STUDY = "fsfs-san-2014"
 AXES = {
@@ -78,9 +77,14 @@ def compare(before: SyntheticStudy, now: SyntheticStudy) -> tuple[pd.DataFrame, 
     """The table and the notes of `now` against `before`, saved as `old`."""
     if not Path("baselines/old").exists():
         baselines.save("old", [STUDY], before.results)
-    sides = against.side_saved("old", STUDY), against.side_now(STUDY, now.results)
-    found = against.cells_of_both(*sides, list(AXES))
-    return against.make_table("old", found, AXES), against.notes("old", *sides, found)
+    sides = (
+        baseline_comparison.load_baseline("old", STUDY),
+        baseline_comparison.load_current(STUDY, now.results),
+    )
+    found = baseline_comparison.pair_cells(*sides, list(AXES))
+    return baseline_comparison.baseline_table(
+        "old", found, AXES
+    ), baseline_comparison.baseline_notes(*sides, found)
 
 
 def test_the_table_has_every_others_columns_and_the_ratio_after_welch(here: Path) -> None:
@@ -120,7 +124,7 @@ def test_the_table_has_every_others_columns_and_the_ratio_after_welch(here: Path
     )
     assert row["n"] == 5
     assert any("not paired" in note for note in notes)
-    assert any("nothing has changed" in note for note in notes)
+    assert any("are unchanged" in note for note in notes)
 
 
 def test_noise_is_the_larger_of_both_days_and_calls_stand_on_it(here: Path) -> None:
@@ -173,7 +177,7 @@ def test_numbers_of_another_host_are_refused(here: Path) -> None:
     assert table["flags"].str.contains("hosts-differ").all()
     for why in table["withheld"]:
         assert why.endswith("never divided by one another (workstation#aaaa, workstation#bbbb)")
-    assert "8 of 8 cells are not compared, for the reasons given below." in notes
+    assert "8 of 8 cells are not compared, for the reasons below." in notes
 
 
 @pytest.mark.parametrize(
@@ -202,7 +206,7 @@ def test_a_cell_that_means_something_else_is_not_compared(
     assert table[changed][["value", "ratio", "low", "high"]].isna().all(axis=None)
     assert table[~changed]["value"].notna().all()
     assert table[changed]["withheld"].str.startswith("The saved baseline").all()
-    assert "1 of 8 cells are not compared, for the reasons given below." in notes
+    assert "1 of 8 cells are not compared, for the reasons below." in notes
 
 
 def test_what_one_wants_to_compare_is_compared_and_said(here: Path) -> None:
@@ -217,7 +221,7 @@ def test_what_one_wants_to_compare_is_compared_and_said(here: Path) -> None:
     edit(now, upgrade)
     table, notes = compare(before, now)
     assert table["value"].notna().all()
-    changed = next(note for note in notes if note.startswith("What has changed"))
+    changed = next(note for note in notes if note.startswith("Changed since"))
     assert "svn 1.14.2 to 1.14.5" in changed
     assert "kernel 6.1.0 to 6.12" in changed
     assert "server configuration slow/svnserve.args" in changed
@@ -324,12 +328,15 @@ def expectation(over: str, **bounds: float) -> dict[str, Any]:
 def verdict(before: SyntheticStudy, now: SyntheticStudy, over: str = "min") -> Any:
     if not Path("baselines/old").exists():
         baselines.save("old", [STUDY], before.results)
-    sides = against.side_saved("old", STUDY), against.side_now(STUDY, now.results)
-    found = against.cells_of_both(*sides, list(AXES))
-    found = [replace(both, noise=SILENT) for both in found]  # there are no twins
-    basis = Basis(saved={"old": found})
+    sides = (
+        baseline_comparison.load_baseline("old", STUDY),
+        baseline_comparison.load_current(STUDY, now.results),
+    )
+    found = baseline_comparison.pair_cells(*sides, list(AXES))
+    found = [replace(both, noise=NO_NOISE) for both in found]  # there are no twins
+    basis = EvaluationContext(baselines={"old": found})
     check = expectation(over, at_least=0.952)
-    return expectation_verdicts([check], list(AXES), sides[1].frame, basis).iloc[0]
+    return evaluate_expectations([check], list(AXES), sides[1].frame, basis).iloc[0]
 
 
 def test_no_slower_than_the_baseline(here: Path) -> None:
@@ -358,10 +365,10 @@ def test_an_expectation_of_a_baseline_is_as_strict_as_a_table(here: Path) -> Non
     row = verdict(before, now)
     assert row["verdict"] == "inconclusive", "one of the cells is something else now"
     assert row["why"] == "other-command: 1 of 4 cells not compared"
-    gone = expectation_verdicts(
-        [expectation("min", at_least=1)], list(AXES), pd.DataFrame(), Basis()
+    gone = evaluate_expectations(
+        [expectation("min", at_least=1)], list(AXES), pd.DataFrame(), EvaluationContext()
     )
-    assert gone["why"][0].startswith("no baseline: there is no old of this study")
+    assert gone["why"][0].startswith("no baseline: old ")
 
 
 def test_the_least_of_many_is_found_among_intervals_that_hold_together(here: Path) -> None:
@@ -371,15 +378,15 @@ def test_the_least_of_many_is_found_among_intervals_that_hold_together(here: Pat
     trials = 200
     for _ in range(trials):
         found = [
-            against.ThenAndNow(
+            baseline_comparison.CellPair(
                 {"cache": "cold"},
                 ratio=unpaired_ratio(rng.normal(0, 0.02, 5), rng.normal(0, 0.02, 5)),
             )
             for _ in range(20)
         ]
         check = expectation("min", at_least=1.0)
-        row = expectation_verdicts(
-            [check], ["cache"], pd.DataFrame(), Basis(saved={"old": found})
+        row = evaluate_expectations(
+            [check], ["cache"], pd.DataFrame(), EvaluationContext(baselines={"old": found})
         ).iloc[0]
         missed += row["verdict"] == "differs"
     assert missed / trials < 0.05

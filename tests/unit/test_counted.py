@@ -16,13 +16,13 @@ from unit.html_tree import grids, parse, rows
 from unit.report_files import default_study
 from unit.synthetic import make_study
 from vcsbench.advice.situations import less_work
-from vcsbench.compare.decisions import NOT_SHOWN, Limits
-from vcsbench.compare.findings import verdicts
-from vcsbench.compare.tables import make_table
 from vcsbench.evidence import counted
 from vcsbench.evidence.measurements import collect, measurements, read_grid
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
+from vcsbench.statistics.contract import NOT_SHOWN, Limits
+from vcsbench.statistics.findings import evaluate_findings
+from vcsbench.statistics.tables import make_table
 
 MIB = 1 << 20
 ORDER = {
@@ -202,7 +202,7 @@ def test_a_finding_may_name_a_count(tmp_path: Path) -> None:
     level["expect"] = {"over": "max", "at_most": 79}
     missing = {**FINDING, "id": "z", "where": {}, "level": "instructions_m"}
     measured = frame(tmp_path)
-    rows = verdicts([ratio, level, missing], list(ORDER), None, measured).set_index("id")
+    rows = evaluate_findings([ratio, level, missing], list(ORDER), None, measured).set_index("id")
     assert rows["verdict"].to_dict() == {"x": "reproduced", "y": "differs", "z": "not measured"}
     assert rows["measured"]["x"] == pytest.approx(2) and rows["measured"]["y"] == pytest.approx(80)
     assert rows["why"]["z"] == f"not counted: {NO_COUNTER}"

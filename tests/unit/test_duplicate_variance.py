@@ -7,14 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from vcsbench.compare.duplicate_variance import PRIOR_SCALE, duplicate_variance
-from vcsbench.compare.variances import Part
+from vcsbench.statistics.variance import PRIOR_SCALE, Variance, duplicate_variance
 
 BY_ROUNDS = 0.03  # the standard deviation of a mean log difference by its rounds
 PAIRS = 12
 
 
-def estimate(excess: float, pairs: int = PAIRS, by_rounds: float = BY_ROUNDS) -> Part:
+def estimate(excess: float, pairs: int = PAIRS, by_rounds: float = BY_ROUNDS) -> Variance:
     squares = np.full(pairs, excess * by_rounds**2)
     return duplicate_variance(squares, np.full(pairs, by_rounds**2), np.full(pairs, 40.0))
 

@@ -11,14 +11,17 @@ import pandas as pd
 import pytest
 
 from unit.synthetic import WORK
-from vcsbench.compare import check, checkfiles
-from vcsbench.compare.columns import OF_EXPECTATIONS
-from vcsbench.compare.evaluation import Basis
-from vcsbench.compare.expectations import expectation_verdicts, unmeasured
 from vcsbench.config.definitions import read_expectations, read_findings
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
 from vcsbench.metrics import names
+from vcsbench.statistics import check
+from vcsbench.statistics.contract import OF_EXPECTATIONS
+from vcsbench.statistics.findings import (
+    EvaluationContext,
+    evaluate_expectations,
+    unmeasured_expectations,
+)
 
 CONFIG = Path(__file__).parents[2] / "config"
 AXES = {"command": ["log", "export"], "repo": None, "cache": ["cold", "hot"]}
@@ -58,19 +61,21 @@ def measured(times: list[float], **axes: str) -> pd.DataFrame:
 def test_verdict_and_what_passes(
     times: list[float], changes: dict[str, Any], verdict: str, passes: str
 ) -> None:
-    rows = expectation_verdicts([expectation(**changes)], list(AXES), measured(times), Basis())
+    rows = evaluate_expectations(
+        [expectation(**changes)], list(AXES), measured(times), EvaluationContext()
+    )
     assert list(rows) == OF_EXPECTATIONS
     assert (rows["verdict"][0], rows["passes"][0]) == (verdict, passes)
 
 
 def test_a_repository_of_any_name_is_meant_where_none_is_named() -> None:
     frame = pd.concat([measured([1.0] * 5), measured([3.0] * 5, repo="other")])
-    rows = expectation_verdicts([expectation()], list(AXES), frame, Basis())
+    rows = evaluate_expectations([expectation()], list(AXES), frame, EvaluationContext())
     assert rows["measured"][0] == pytest.approx(3.0), "the slowest of both"
     only = expectation(where={"command": "log", "repo": "mine"})
-    assert expectation_verdicts([only], list(AXES), frame, Basis())["measured"][0] == pytest.approx(
-        1.0
-    )
+    assert evaluate_expectations([only], list(AXES), frame, EvaluationContext())["measured"][
+        0
+    ] == pytest.approx(1.0)
 
 
 def write_check(path: Path, *rows: pd.DataFrame) -> Path:
@@ -83,14 +88,14 @@ def test_check_prints_a_line_for_each_and_its_exit_code_says_how(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def rows(name: str, times: list[float], **changes: Any) -> pd.DataFrame:
-        return expectation_verdicts(
-            [expectation(name, **changes)], list(AXES), measured(times), Basis()
+        return evaluate_expectations(
+            [expectation(name, **changes)], list(AXES), measured(times), EvaluationContext()
         )
 
     fast, slow = rows("fast", [1.0, 1.1, 1.0, 1.1, 1.0]), rows("slow", [3.0] * 6)
     unsure = rows("unsure", [1.0] * 4)
     allowed = rows("allowed", [1.0] * 4, allow_inconclusive=True)
-    elsewhere = unmeasured("b", [expectation("elsewhere")])
+    elsewhere = unmeasured_expectations("b", [expectation("elsewhere")])
     path = tmp_path / "check.csv"
 
     assert check.main([str(write_check(path, fast, allowed))]) == 0
@@ -100,7 +105,7 @@ def test_check_prints_a_line_for_each_and_its_exit_code_says_how(
         f"as files: {tmp_path}/check.junit.xml and {tmp_path}/check.md",
         "2 of 2 expectations pass",
     ]
-    assert check.main([str(write_check(path, fast, slow, unsure))]) == check.DIFFERS == 3
+    assert check.main([str(write_check(path, fast, slow, unsure))]) == check.FAILED == 3
     assert "differs: a slow: 3.00 (3.00 to 3.00) s, expected at most 2.0" in capsys.readouterr().out
     assert check.main([str(write_check(path, fast, unsure))]) == check.UNDECIDED == 4
     capsys.readouterr()
@@ -124,7 +129,7 @@ def test_what_was_checked_is_a_file_for_build_servers_and_one_for_people(tmp_pat
             "passes": "no",
         },
     ]
-    junit, markdown = (path.read_text() for path in checkfiles.write(rows, tmp_path))
+    junit, markdown = (path.read_text() for path in check.write(rows, tmp_path))
     suites = ElementTree.fromstring(junit)
     assert [
         (s.get("name"), s.get("tests"), s.get("failures"), s.get("errors")) for s in suites

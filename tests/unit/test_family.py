@@ -9,9 +9,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from vcsbench.compare.decisions import USUAL, Limits, is_difference
-from vcsbench.compare.family import ALIKE, EACH, TABLE, call_all, with_calls
-from vcsbench.compare.intervals import Estimate, ratio_interval
+from vcsbench.statistics.contract import DEFAULT_LIMITS, Limits, is_difference
+from vcsbench.statistics.intervals import Estimate, ratio_interval
+from vcsbench.statistics.multiple_testing import (
+    ALPHA,
+    EQUIVALENCE_ALPHA,
+    TABLE_ALPHA,
+    add_calls,
+    calls_of,
+)
 
 WORDS = ("faster", "slower")
 
@@ -23,12 +29,12 @@ def estimate(mean, spread=0.01, n=5):
 
 
 def call(mean, spread=0.01, n=5, notable=10.0, twins_known=True):
-    return call_all([estimate(mean, spread, n)], twins_known, WORDS, Limits(notable))[0]
+    return calls_of([estimate(mean, spread, n)], twins_known, WORDS, Limits(notable))[0]
 
 
 def table_of(found):
     row = vars(found) | {"twin_sd": 0.0}
-    return with_calls(pd.DataFrame([row]).rename(columns={"value": "ratio"}), WORDS, USUAL)
+    return add_calls(pd.DataFrame([row]).rename(columns={"value": "ratio"}), WORDS, DEFAULT_LIMITS)
 
 
 def test_the_words():
@@ -39,7 +45,7 @@ def test_the_words():
     assert call(0.2, n=4) == "too noisy to say"
     assert call(0.2, n=1) == "too noisy to say"
     assert call(0.2, twins_known=False) == "too noisy to say"
-    assert call_all([ratio_interval([])], True, WORDS, USUAL) == [""]
+    assert calls_of([ratio_interval([])], True, WORDS, DEFAULT_LIMITS) == [""]
 
 
 @pytest.mark.parametrize("side", [1, -1])
@@ -56,7 +62,7 @@ def test_none_is_shown_by_two_one_sided_tests(side):
         )
 
     means = np.linspace(0, 0.1, 200)
-    most = max(mean for mean in means if chance(mean) <= ALIKE)
+    most = max(mean for mean in means if chance(mean) <= EQUIVALENCE_ALPHA)
     assert 0.01 < most < 0.09
     none = {call(side * mean, spread, n) for mean in means[means <= most]}
     assert none == {"no difference shown"}
@@ -68,7 +74,7 @@ def test_what_the_two_differ_by_at_most_is_what_would_be_no_difference():
     within = table_of(found)["within"][0]
     for factor, word in ((1.001, "no difference shown"), (0.999, "too noisy to say")):
         limits = Limits(min_effect_pct=100 * (1 + (within - 1) * factor - 1))
-        assert call_all([found], True, WORDS, limits) == [word]
+        assert calls_of([found], True, WORDS, limits) == [word]
 
 
 def test_a_small_difference_that_is_sure_is_one_all_the_same():
@@ -76,7 +82,7 @@ def test_a_small_difference_that_is_sure_is_one_all_the_same():
 
 
 def test_a_single_comparison_is_held_to_its_level():
-    t = stats.t.ppf(1 - EACH / 2, 4) * 0.01 / math.sqrt(5)
+    t = stats.t.ppf(1 - ALPHA / 2, 4) * 0.01 / math.sqrt(5)
     assert call(1.01 * t) == "faster"
     assert call(0.99 * t) == "no difference shown"
 
@@ -88,22 +94,22 @@ def test_holm_as_statsmodels_and_textbooks_have_it():
     p = [2 * stats.t.sf(m / (0.02 / math.sqrt(6)), 5) for m in means]
     expected = []
     for rank, i in enumerate(np.argsort(p)):
-        if p[i] > min(EACH, TABLE / (40 - rank)):
+        if p[i] > min(ALPHA, TABLE_ALPHA / (40 - rank)):
             break
         expected.append(i)
     assert 0 < len(expected) < 10
-    calls = call_all(found, True, WORDS, USUAL)
+    calls = calls_of(found, True, WORDS, DEFAULT_LIMITS)
     assert [i for i, word in enumerate(calls) if word == "faster"] == sorted(expected)
     # By itself each but the least is a difference.
-    assert all(call_all([one], True, WORDS, USUAL) == ["faster"] for one in found[1:10])
+    assert all(calls_of([one], True, WORDS, DEFAULT_LIMITS) == ["faster"] for one in found[1:10])
 
 
 def test_rows_that_are_not_judged_are_no_part_of_the_family():
     one = estimate(0.04, 0.01)
     others = [estimate(0.0, 0.01, n=3)] * 50 + [Estimate(math.nan, math.nan, math.nan, 0)] * 50
     assert (
-        call_all([one, *others], True, WORDS, USUAL)[0]
-        == call_all([one], True, WORDS, USUAL)[0]
+        calls_of([one, *others], True, WORDS, DEFAULT_LIMITS)[0]
+        == calls_of([one], True, WORDS, DEFAULT_LIMITS)[0]
         == "faster"
     )
 
@@ -112,7 +118,7 @@ def test_detectable_is_called_in_nine_of_ten():
     error, n = 0.01 / math.sqrt(8), 8
     smallest = table_of(estimate(0.0, 0.01, n))["detectable"][0]
     assert math.log(smallest) == pytest.approx(
-        (stats.t.ppf(1 - EACH / 2, n - 1) + stats.t.ppf(0.9, n - 1)) * error
+        (stats.t.ppf(1 - ALPHA / 2, n - 1) + stats.t.ppf(0.9, n - 1)) * error
     )
 
 
@@ -123,13 +129,13 @@ def test_ratios_without_any_spread():
 
 def test_how_many_rounds_are_enough_is_a_limit():
     three = [estimate(0.2, n=3)]
-    assert call_all(three, True, WORDS, USUAL) == ["too noisy to say"]
-    assert call_all(three, True, WORDS, Limits(min_rounds=3)) == ["faster"]
-    assert call_all([estimate(0.2, n=5)], True, WORDS, Limits(min_rounds=6)) != ["faster"]
+    assert calls_of(three, True, WORDS, DEFAULT_LIMITS) == ["too noisy to say"]
+    assert calls_of(three, True, WORDS, Limits(min_rounds=3)) == ["faster"]
+    assert calls_of([estimate(0.2, n=5)], True, WORDS, Limits(min_rounds=6)) != ["faster"]
 
 
 def test_the_words_are_the_metrics():
-    higher = call_all([estimate(0.2), estimate(-0.2)], True, ("lower", "higher"), USUAL)
+    higher = calls_of([estimate(0.2), estimate(-0.2)], True, ("lower", "higher"), DEFAULT_LIMITS)
     assert higher == ["lower", "higher"]
     assert all(map(is_difference, higher))
     assert not any(map(is_difference, ["", call(0.0), call(0.2, n=4)]))

@@ -9,19 +9,24 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import WORK
-from vcsbench.compare import bounds
-from vcsbench.compare.bounds import holds
-from vcsbench.compare.decisions import USUAL
-from vcsbench.compare.evaluation import Basis
-from vcsbench.compare.findings import verdicts
-from vcsbench.compare.intervals import ratio
-from vcsbench.compare.noise import Noise
-from vcsbench.compare.published import read_published
-from vcsbench.compare.variances import Part
 from vcsbench.config.definitions import read_findings
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
 from vcsbench.metrics import names
+from vcsbench.statistics import verdicts
+from vcsbench.statistics.contract import DEFAULT_LIMITS
+from vcsbench.statistics.findings import (
+    Conditions,
+    EvaluationContext,
+    evaluate,
+    evaluate_findings,
+    rounds_of,
+)
+from vcsbench.statistics.intervals import ratio
+from vcsbench.statistics.noise import Noise
+from vcsbench.statistics.published import read_published
+from vcsbench.statistics.variance import Variance
+from vcsbench.statistics.verdicts import Reason, is_expected
 
 CONFIG = Path(__file__).parents[2] / "config"
 FINDINGS = CONFIG / "published" / "findings.yaml"
@@ -50,7 +55,7 @@ def measured(ratios, commands=("log",)):
 
 
 def verdict_of(frame, **changes):
-    return verdicts([finding(**changes)], AXES, None, frame).iloc[0]
+    return evaluate_findings([finding(**changes)], AXES, None, frame).iloc[0]
 
 
 @pytest.mark.parametrize(("name", "count"), [("fsfs-san-2014", 19), ("fsfs-ssd-2014", 10)])
@@ -59,10 +64,10 @@ def test_every_finding_holds_on_the_published_numbers(name, count):
     axes = list(study.axes)
     found = read_findings(FINDINGS, name, axes, names())
     numbers = read_published([CONFIG / "published" / study.published.numbers], axes)
-    rows = verdicts(found, axes, numbers, None)
+    rows = evaluate_findings(found, axes, numbers, None)
     assert len(rows) == count
     for check, (_, row) in zip(found, rows.iterrows(), strict=True):
-        assert holds(check, row["published"]), row
+        assert is_expected(check, row["published"]), row
         assert row["verdict"] == "not measured"
     assert rows[["measured", "low", "high"]].isna().all(axis=None)
 
@@ -77,11 +82,11 @@ def test_published_value_is_reduced_over_the_pairs():
     rows = numbers.query("command == 'null-log' and cache == 'hot-svn' and config == 'fast'")
     times = rows.set_index(["repo", "format", "packing", "ra"])["elapsed_s"].unstack("ra")
     expected = (times["http"] / times["svn"]).max()
-    assert verdicts([check], axes, numbers, None)["published"][0] == expected
+    assert evaluate_findings([check], axes, numbers, None)["published"][0] == expected
 
 
 def test_columns_and_expectation():
-    rows = verdicts([finding()], AXES, None, measured([2.0] * 5))
+    rows = evaluate_findings([finding()], AXES, None, measured([2.0] * 5))
     assert list(rows) == [
         *["id", "statement", "published", "measured", "low", "high", "unit", "over"],
         *["expected", "verdict", "why"],
@@ -89,7 +94,7 @@ def test_columns_and_expectation():
     assert rows["expected"][0] == "1.8 to 2.2"
     least = finding(expect={"over": "min", "at_least": 4.5})
     most = finding(expect={"over": "max", "at_most": 0.7})
-    assert verdicts([least, most], AXES, None, None)["expected"].tolist() == [
+    assert evaluate_findings([least, most], AXES, None, None)["expected"].tolist() == [
         *["at least 4.5", "at most 0.7"]
     ]
 
@@ -103,7 +108,7 @@ def test_columns_and_expectation():
         (
             [1.7, 1.9, 1.75, 1.85, 1.802],
             "inconclusive",
-            "interval: it crosses a bound, on which the value lies",
+            Reason("on-bound").text,
         ),
         ([1.0, 1.01, 0.99, 1.0], "inconclusive", "low n: 4 rounds"),
         ([2.0], "inconclusive", "low n: 1 round"),
@@ -119,21 +124,21 @@ def test_it_is_said_what_an_inconclusive_one_takes():
     half = math.log(row["high"] / row["measured"])
     wanted = math.ceil(5 * (half / math.log(row["measured"] / 1.8)) ** 2)
     assert 10 < wanted < 30
-    said = f"interval: it crosses a bound; some {wanted} rounds would tell, and it has 5"
-    assert (row["verdict"], row["why"]) == ("inconclusive", said)
+    reason = Reason("needs-rounds", {"needed": wanted, "n": 5})
+    assert (row["verdict"], row["why"]) == ("inconclusive", reason.text)
 
 
 def test_an_interval_of_which_hardly_anything_is_known_takes_rounds_without_end():
     hardly = ratio(math.log(1.8001), 0.5, 0.001, 5)
-    word, (why,) = bounds.verdict_of(finding(), hardly, USUAL)
-    assert (word, why) == ("inconclusive", "interval: it crosses a bound, on which the value lies")
+    word, (why,) = verdicts.verdict_of(finding(), hardly, DEFAULT_LIMITS)
+    assert (word, why.code) == ("inconclusive", "on-bound")
 
 
 @pytest.mark.parametrize(
     ("ratio", "expect", "verdict", "why"),
     [
-        (1.2, {"at_least": 0.5, "at_most": 0.9}, "differs", "the other way round"),
-        (0.8, {"at_least": 1.05, "at_most": 1.25}, "differs", "the other way round"),
+        (1.2, {"at_least": 0.5, "at_most": 0.9}, "differs", Reason("reversed").text),
+        (0.8, {"at_least": 1.05, "at_most": 1.25}, "differs", Reason("reversed").text),
         (0.95, {"at_least": 0.5, "at_most": 0.9}, "differs", ""),
         (1.5, {"at_least": 1.05, "at_most": 1.25}, "differs", ""),
         (1.2, {"at_most": 1.1}, "differs", ""),  # which says nothing of a direction
@@ -149,7 +154,7 @@ def test_a_level_has_no_direction():
     frame = measured([1.0] * 5).query("format == 'f7'").assign(elapsed_s=[1.4, 1.5, 1.4, 1.5, 1.4])
     level = finding(level="elapsed_s", expect={"over": "max", "at_most": 0.9})
     del level["compare"]
-    assert verdicts([level], AXES, None, frame)[["verdict", "why"]].values.tolist() == [
+    assert evaluate_findings([level], AXES, None, frame)[["verdict", "why"]].values.tolist() == [
         ["differs", ""]
     ]
 
@@ -159,20 +164,22 @@ def test_a_value_says_its_unit_and_of_how_many_cells_it_is_what():
     where = {"command": ["log", "null-log"]}
     level = finding(level="client_cpu_pct", where=where, expect={"over": "min", "at_least": 1})
     del level["compare"]
-    rows = verdicts([finding(where=where), level, finding()], AXES, None, frame)
+    rows = evaluate_findings([finding(where=where), level, finding()], AXES, None, frame)
     assert rows[["unit", "over"]].to_numpy().tolist() == [
         ["times, f6 / f7", "median of 2 pairs"],
         ["%", "least of 4 cells"],
         ["times, f6 / f7", "1 pair"],
     ]
-    none = verdicts([finding()], AXES, None, None)
+    none = evaluate_findings([finding()], AXES, None, None)
     assert none[["unit", "over"]].to_numpy().tolist() == [["times, f6 / f7", ""]]
 
 
 @pytest.mark.parametrize(("twin_sd", "verdict"), [(0.01, "reproduced"), (0.06, "inconclusive")])
 def test_what_twins_differ_by_is_a_part_of_the_interval(twin_sd, verdict):
-    basis = Basis(noise=lambda metric: Noise(twins=Part(twin_sd**2, 20)))
-    row = verdicts([finding()], AXES, None, measured([2.0, 2.02, 1.98, 2.0, 2.01]), basis).iloc[0]
+    basis = EvaluationContext(noise=lambda metric: Noise(duplicates=Variance(twin_sd**2, 20)))
+    row = evaluate_findings(
+        [finding()], AXES, None, measured([2.0, 2.02, 1.98, 2.0, 2.01]), basis
+    ).iloc[0]
     assert row["verdict"] == verdict
     assert row["high"] / row["measured"] > math.exp(2 * twin_sd)
 
@@ -185,8 +192,10 @@ def test_an_average_has_the_error_of_an_average():
     noisy["elapsed_s"] *= np.exp(rng.normal(0, 0.05, len(noisy)))
 
     def width(commands, twins):
-        basis = Basis(noise=lambda metric: Noise(twins=Part(twins, 30)))
-        row = verdicts([finding(where={"command": commands})], AXES, None, noisy, basis).iloc[0]
+        basis = EvaluationContext(noise=lambda metric: Noise(duplicates=Variance(twins, 30)))
+        row = evaluate_findings(
+            [finding(where={"command": commands})], AXES, None, noisy, basis
+        ).iloc[0]
         return math.log(row["high"] / row["low"])
 
     assert width(commands, 0.0) < 0.6 * width(commands[:1], 0.0)
@@ -195,21 +204,62 @@ def test_an_average_has_the_error_of_an_average():
 
 
 def test_where_no_noise_is_known_the_verdict_stands_and_says_so():
-    basis = Basis(noise=lambda metric: Noise())
-    row = verdicts([finding()], AXES, None, measured([2.0] * 5), basis).iloc[0]
+    basis = EvaluationContext(noise=lambda metric: Noise())
+    row = evaluate_findings([finding()], AXES, None, measured([2.0] * 5), basis).iloc[0]
     assert (row["verdict"], row["why"]) == (
         "reproduced",
-        "noise unknown: no cell was measured twice",
+        Reason("noise-unknown").text,
     )
 
 
 def test_a_value_from_below_the_published_scale_says_so():
     frame = measured([2.0] * 5).assign(repo="ruby")
-    basis = Basis(scales={"ruby": 0.1304, "bsd": 1.0}, published_scale=1)
+    basis = EvaluationContext(scales={"ruby": 0.1304, "bsd": 1.0}, published=Conditions(1))
     axes = [*AXES, "repo"]
-    row = verdicts([finding()], axes, None, frame, basis).iloc[0]
+    row = evaluate_findings([finding()], axes, None, frame, basis).iloc[0]
     assert (row["verdict"], row["why"]) == ("reproduced", "scale: ruby at 0.13 of the published 1")
-    assert verdicts([finding()], axes, None, frame.assign(repo="bsd"), basis)["why"][0] == ""
+    assert (
+        evaluate_findings([finding()], axes, None, frame.assign(repo="bsd"), basis)["why"][0] == ""
+    )
+
+
+def codes(frame, context):
+    rounds = rounds_of(frame, [*AXES, "repo"], [])
+    return [reason.code for reason in evaluate(finding(), rounds, [*AXES, "repo"], context).reasons]
+
+
+@pytest.mark.parametrize(
+    ("published", "measured_versions", "ratio", "expected"),
+    [
+        ("1.9", ["1.14.2"], 1.0, ["scale", "newer-version"]),
+        ("1.9", ["1.14.2"], 2.0, ["scale"]),
+        ("1.14", ["1.14.5"], 1.0, ["scale"]),
+        ("1.9", ["1.8.19"], 1.0, ["scale"]),
+        ("", ["1.14.2"], 1.0, ["scale"]),
+        ("1.9", [], 1.0, ["scale"]),
+        ("1.9", ["unknown"], 1.0, ["scale"]),
+    ],
+)
+def test_reasons_of_differing_verdict_name_newer_version(
+    published, measured_versions, ratio, expected
+):
+    context = EvaluationContext(
+        scales={"ruby": 0.12}, versions=measured_versions, published=Conditions(1, published)
+    )
+    frame = measured([ratio * factor for factor in (1.0, 1.01, 0.99, 1.0, 1.02)])
+    assert codes(frame.assign(repo="ruby"), context) == expected
+
+
+def test_reasons_of_differing_verdict_name_how_to_test_them():
+    context = EvaluationContext(
+        scales={"ruby": 0.12}, versions=["1.14.2"], published=Conditions(1, "1.9"), study="s"
+    )
+    frame = measured([1.0, 1.01, 0.99, 1.0, 1.02]).assign(repo="ruby")
+    rounds = rounds_of(frame, [*AXES, "repo"], [])
+    scale, version = evaluate(finding(), rounds, [*AXES, "repo"], context).reasons
+    assert (scale.values["scale"], scale.values["published"]) == (0.12, 1)
+    assert (version.values["measured"], version.values["published"]) == ("1.14.2", "1.9")
+    assert "make report STUDY=s" in scale.test and "make report STUDY=builds" in version.test
 
 
 @pytest.mark.parametrize(
@@ -217,13 +267,13 @@ def test_a_value_from_below_the_published_scale_says_so():
     [
         ([("log", "f6", "")], "not in the grid: cells with command log, format f7"),
         ([("log", "f6", ""), ("log", "f7", "no httpd here")], "skipped: no httpd here"),
-        ([("log", "f6", ""), ("log", "f7", "")], "no result: the cells failed"),
+        ([("log", "f6", ""), ("log", "f7", "")], Reason("no-result").text),
     ],
 )
 def test_what_is_not_measured_says_why(grid, why):
     rows = [{"command": c, "format": f, "skip": skip} for c, f, skip in grid]
     frame = measured([2.0] * 5).query("format == 'f6'")
-    row = verdicts([finding()], AXES, None, frame, Basis(grid=rows)).iloc[0]
+    row = evaluate_findings([finding()], AXES, None, frame, EvaluationContext(grid=rows)).iloc[0]
     assert row["verdict"] == "not measured"
     assert row["why"].startswith(why)
 
@@ -235,19 +285,21 @@ def test_a_value_of_only_some_cells_says_so():
     cells = [(c, f) for c in where["command"] for f in ("f6", "f7")]
     grid = [{"cell": f"{c}/{f}", "command": c, "format": f, "skip": ""} for c, f in cells]
     grid += [{**cell, "cell": f"{cell['cell']}~2"} for cell in grid[:1]]
-    basis = Basis(grid=[*grid, {"cell": "dump/f6", "command": "dump", "format": "f6", "skip": ""}])
-    row = verdicts([finding(where=where)], AXES, None, frame[~lacking], basis).iloc[0]
+    basis = EvaluationContext(
+        grid=[*grid, {"cell": "dump/f6", "command": "dump", "format": "f6", "skip": ""}]
+    )
+    row = evaluate_findings([finding(where=where)], AXES, None, frame[~lacking], basis).iloc[0]
     assert (row["verdict"], row["why"]) == (
         "reproduced",
-        "of 6 cells 3 were measured: reduced over 1 pair",
+        "measured: 3 of 6 cells, reduced over 1 pair",
     )
     level = finding(level="elapsed_s", where=where, expect={"over": "min", "at_least": 1})
     del level["compare"]
-    assert verdicts([level], AXES, None, frame[~lacking], basis)["why"][0].endswith(
-        "of 6 cells 3 were measured: reduced over 3 cells"
+    assert evaluate_findings([level], AXES, None, frame[~lacking], basis)["why"][0].endswith(
+        "measured: 3 of 6 cells, reduced over 3 cells"
     )
-    basis = Basis(grid=grid[:4])
-    assert verdicts([finding(where=where)], AXES, None, frame, basis)["why"][0] == ""
+    basis = EvaluationContext(grid=grid[:4])
+    assert evaluate_findings([finding(where=where)], AXES, None, frame, basis)["why"][0] == ""
 
 
 def test_interval_is_over_rounds_of_the_value_reduced_within_each():
@@ -278,7 +330,7 @@ def test_level_is_of_each_round():
     # user and system time are 0.4 s, elapsed 1 to 5 s
     check = finding(level="client_cpu_pct", expect={"over": "min", "at_least": 80})
     del check["compare"]
-    row = verdicts([check], AXES, None, frame).iloc[0]
+    row = evaluate_findings([check], AXES, None, frame).iloc[0]
     expected = [100 * 0.4 / number for number in range(1, 6)]
     assert row["measured"] == pytest.approx(np.mean(expected))
 
@@ -322,7 +374,7 @@ def test_rounds_of_several_hosts_make_no_value_of_a_finding():
     frame["host"] = np.where(frame["round"] > 3, "old", "new")
     level = finding(level="elapsed_s", expect={"over": "max", "at_most": 80})
     del level["compare"]
-    rows = verdicts([finding(), level], AXES, None, frame)
+    rows = evaluate_findings([finding(), level], AXES, None, frame)
     assert rows["measured"].isna().all()
     assert rows["why"].str.startswith("hosts differ").all()
 
@@ -387,5 +439,5 @@ def test_a_study_without_findings_has_none():
 
 def test_a_study_may_have_one_axis_only():
     frame = measured([2.0] * 5).drop(columns="command")
-    row = verdicts([finding(where={})], ["format"], None, frame).iloc[0]
+    row = evaluate_findings([finding(where={})], ["format"], None, frame).iloc[0]
     assert (row["measured"], row["verdict"]) == (pytest.approx(2.0), "reproduced")

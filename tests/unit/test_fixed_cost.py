@@ -8,9 +8,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from vcsbench.compare.bounds import DIFFERS, REPRODUCED, TOO_SMALL
-from vcsbench.compare.findings import verdicts
-from vcsbench.compare.tables import make_table
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
@@ -18,6 +15,9 @@ from vcsbench.evidence.fixed_cost import split, with_fixed_cost
 from vcsbench.plan.fixed_cost import is_fixed_cost
 from vcsbench.plan.grid import make_grid
 from vcsbench.run.project import open_here
+from vcsbench.statistics.contract import DIFFERS, REPRODUCED, TOO_SMALL
+from vcsbench.statistics.findings import evaluate_findings
+from vcsbench.statistics.tables import make_table
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config" / "config.yaml"
@@ -119,7 +119,7 @@ def test_verdicts_of_mostly_fixed_cost_are_too_small(seconds, verdict):
     frame = measured(
         runs("ruby", seconds), runs("ruby", seconds / 2, format="f7"), runs("empty", 0.02)
     )
-    (row,) = verdicts([FINDING], AXES, None, frame).to_dict("records")
+    (row,) = evaluate_findings([FINDING], AXES, None, frame).to_dict("records")
     assert row["verdict"] == verdict
 
 
@@ -133,7 +133,7 @@ def test_verdicts_leave_out_small_pairs_only():
         runs("empty", 0.02),
         runs("empty", 0.02, ra="file"),
     )
-    (row,) = verdicts([FINDING], AXES, None, frame).to_dict("records")
+    (row,) = evaluate_findings([FINDING], AXES, None, frame).to_dict("records")
     assert row["verdict"] == DIFFERS
     assert row["measured"] == pytest.approx(1.1)
     assert "1 of 2 pairs" in row["why"]

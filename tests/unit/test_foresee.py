@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from project import open_folder
-from vcsbench.compare.decisions import Limits
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
@@ -30,6 +29,7 @@ from vcsbench.foresee.outlook import outlook
 from vcsbench.foresee.sample import REVISIONS, Loaded
 from vcsbench.run.project import Project
 from vcsbench.sources import Estimate, open_source
+from vcsbench.statistics.contract import Limits
 from vcsbench.subjects.repository import room
 
 ROOT = Path(__file__).parents[2]

@@ -7,10 +7,10 @@ from typing import Any
 
 from unit.synthetic import FACTORS, SyntheticStudy
 from unit.test_baselines import AXES, STUDY, edit, here, measure
-from vcsbench.compare import against, baselines
-from vcsbench.compare.decisions import USUAL
-from vcsbench.compare.history import history
 from vcsbench.report.page import history_rows
+from vcsbench.statistics import baseline_comparison, baselines
+from vcsbench.statistics.baseline_comparison import history
+from vcsbench.statistics.contract import DEFAULT_LIMITS
 
 __all__ = ["here"]  # the fixture
 QUIET = {"noise": 0.01, "drift": 0.0, "twins": 1}
@@ -18,7 +18,7 @@ SLOWER = {**FACTORS, "cache": {"cold": 3.0 * 1.3, "hot-os": 1.0}}
 
 
 def told(now: SyntheticStudy, *names: str) -> dict[str, Any]:
-    return history(names, STUDY, now.results, AXES, [], USUAL)
+    return history(names, STUDY, now.results, AXES, [], DEFAULT_LIMITS)
 
 
 def save(name: str, made: SyntheticStudy) -> None:
@@ -34,9 +34,9 @@ def test_times_are_in_the_order_of_their_dates_and_calls_are_those_of_the_table(
     found = told(now, "a-second", "z-oldest")
     assert [time["name"] for time in found["times"]] == ["z-oldest", "a-second", "now"]
     assert [time["before"] for time in found["times"]] == ["", "z-oldest", "a-second"]
-    sides = [against.side_saved(name, STUDY) for name in ("z-oldest", "a-second")]
-    both = against.cells_of_both(*sides, list(AXES))
-    table = against.make_table("z-oldest", both, AXES).to_dict("records")
+    sides = [baseline_comparison.load_baseline(name, STUDY) for name in ("z-oldest", "a-second")]
+    both = baseline_comparison.pair_cells(*sides, list(AXES))
+    table = baseline_comparison.baseline_table("z-oldest", both, AXES).to_dict("records")
     calls = {tuple(row[axis] for axis in AXES): row["call"] for row in table}
     points = {(point["time"], *(point[axis] for axis in AXES)): point for point in found["points"]}
     assert len(points) == len(found["points"]) == 3 * 8
@@ -82,7 +82,7 @@ def test_what_was_saved_just_now_is_no_time_of_its_own(here: Path) -> None:
 def test_a_baseline_that_cannot_be_read_is_said_and_the_others_are_shown(here: Path) -> None:
     save("good", measure(here, "a", **QUIET))
     save("bad", measure(here, "b", **QUIET))
-    baselines.about_of("bad", STUDY).write_text("{")
+    baselines.description_path("bad", STUDY).write_text("{")
     found = told(measure(here, "c", **QUIET, seed=2), "bad", "good")
     assert [time["name"] for time in found["times"]] == ["good", "now"]
     assert "baselines/bad" in found["unread"][0] and "is damaged" in found["unread"][0]

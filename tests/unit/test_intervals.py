@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy import stats
 
-from vcsbench.compare.intervals import mean_interval, ratio, ratio_interval, t_quantile
+from vcsbench.statistics.intervals import mean_interval, ratio, ratio_interval, t_quantile
 
 
 def test_quantiles_are_those_of_the_printed_table():

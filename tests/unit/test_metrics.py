@@ -10,11 +10,6 @@ import pandas as pd
 import pytest
 
 from unit.synthetic import WORK
-from vcsbench.compare.decisions import Limits
-from vcsbench.compare.evaluation import Basis
-from vcsbench.compare.findings import verdicts
-from vcsbench.compare.reduction import by_cell, by_round
-from vcsbench.compare.tables import make_table
 from vcsbench.errors import UserError
 from vcsbench.metrics import (
     DEFAULT,
@@ -29,6 +24,10 @@ from vcsbench.metrics import (
     names,
 )
 from vcsbench.run import inputs
+from vcsbench.statistics.aggregation import by_cell, by_round
+from vcsbench.statistics.contract import Limits
+from vcsbench.statistics.findings import EvaluationContext, evaluate_findings
+from vcsbench.statistics.tables import make_table
 
 AXES = {"command": ["log"], "format": ["f6", "f7"], "cache": ["cold"]}
 COMPARE = {"axis": "format", "baseline": "f6", "candidates": ["f7"], "metric": "rate"}
@@ -107,7 +106,7 @@ def test_findings_go_by_the_value_and_by_no_words(better: str) -> None:
     finding |= {"expect": {"over": "median", "at_least": 1.8, "at_most": 2.2}}
     level = {"id": "z", "statement": "y", "where": {"format": "f7"}, "level": "rate"}
     level |= {"expect": {"over": "min", "at_least": 3}}
-    rows = verdicts([finding, level], list(AXES), None, measured())
+    rows = evaluate_findings([finding, level], list(AXES), None, measured())
     assert rows["verdict"].tolist() == ["reproduced", "differs"]
     assert rows["measured"].tolist() == pytest.approx([2, 2], rel=0.01)
 
@@ -117,9 +116,9 @@ def test_a_finding_on_a_metric_that_was_not_measured_says_so(better: str) -> Non
     finding = {"id": "x", "statement": "y", "where": {}, "compare": compare}
     finding |= {"expect": {"over": "median", "at_least": 1.8}}
     frame = measured().drop(columns="mb")
-    (row,) = verdicts([finding], list(AXES), frame[[*AXES]], frame).to_dict("records")
+    (row,) = evaluate_findings([finding], list(AXES), frame[[*AXES]], frame).to_dict("records")
     assert row["verdict"] == "not measured"
-    assert row["why"] == "no metric: nothing was measured that tells rate"
+    assert row["why"] == "no metric: rate was not measured"
     assert make_table(frame, "t", {"compare": COMPARE}, AXES, []).empty
 
 
@@ -150,8 +149,10 @@ def test_what_is_enough_rounds_is_handed_over() -> None:
     assert set(make_table(frame, "t", {"metric": "elapsed_s"}, AXES, [])["flags"]) == {""}
     finding = {"id": "x", "statement": "y", "where": {}, "level": "elapsed_s"}
     finding |= {"expect": {"over": "median", "at_most": 1.5}}
-    basis = Basis(limits=Limits(min_rounds=6))
-    assert verdicts([finding], list(AXES), None, frame, basis)["why"][0] == "low n: 5 rounds"
+    basis = EvaluationContext(limits=Limits(min_rounds=6))
+    assert (
+        evaluate_findings([finding], list(AXES), None, frame, basis)["why"][0] == "low n: 5 rounds"
+    )
 
 
 def test_a_table_of_a_metric_that_is_none_is_refused_in_a_sentence(

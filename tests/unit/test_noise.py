@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vcsbench.compare.intervals import Estimate, ratio_interval
-from vcsbench.compare.noise import SILENT, Noise, noise_of
-from vcsbench.compare.noise_table import noise_table
-from vcsbench.compare.variances import Part
+from vcsbench.statistics.intervals import Estimate, ratio_interval
+from vcsbench.statistics.noise import NO_NOISE, Noise, noise_of, noise_table
+from vcsbench.statistics.variance import Variance
 
 AXES = ["command", "ra", "format", "cache"]
 BLOCK = ["command", "cache"]
@@ -64,7 +63,7 @@ OWN = Estimate(1.2, 1.1, 1.3, 6, 0.04, 5)
 
 def test_a_cells_variance_is_learned_from_all_cells():
     noise = noise_of(made_up(), AXES, BLOCK)
-    parts = [cell.part for cell in noise.cells.values()]
+    parts = [cell.variance for cell in noise.cells.values()]
     assert [part.variance**0.5 for part in parts] == pytest.approx([0.05] * 64, rel=0.3)
     assert min(part.degrees for part in parts) > 12
     assert len(noise.cells) == 64, "twins are not cells of their own"
@@ -73,27 +72,27 @@ def test_a_cells_variance_is_learned_from_all_cells():
 def test_a_pair_is_judged_by_its_cells_whatever_its_own_rounds():
     noise = noise_of(made_up(), AXES, BLOCK)
     pair = [(key(number=0), key(number=1))]
-    judged = noise.judged(OWN, pair)
+    judged = noise.with_error(OWN, pair)
     assert judged.value == pytest.approx(OWN.value)
     assert judged.error == pytest.approx(0.05 * math.sqrt(2 / 6), rel=0.25)
     assert judged.degrees > 20
-    wild = noise.judged(Estimate(1.2, 0.1, 9.0, 6, 0.4, 5), pair)
+    wild = noise.with_error(Estimate(1.2, 0.1, 9.0, 6, 0.4, 5), pair)
     assert (wild.low, wild.error) == (judged.low, judged.error)
 
 
 def test_cells_of_several_blocks_are_judged_by_their_own_rounds():
     noise = noise_of(made_up(), AXES, BLOCK)
-    judged = noise.judged(OWN, [(key("c0"), key("c1"))])
-    assert judged.error**2 == pytest.approx(OWN.error**2 + noise.twins.variance)
-    assert SILENT.judged(OWN, [(key("c0"), key("c1"))]).error == pytest.approx(OWN.error)
+    judged = noise.with_error(OWN, [(key("c0"), key("c1"))])
+    assert judged.error**2 == pytest.approx(OWN.error**2 + noise.duplicates.variance)
+    assert NO_NOISE.with_error(OWN, [(key("c0"), key("c1"))]).error == pytest.approx(OWN.error)
 
 
 def test_what_never_differs_is_exact_and_one_round_has_no_interval():
-    noise = replace(noise_of(made_up(), AXES, BLOCK), twins=Part(0.0))
+    noise = replace(noise_of(made_up(), AXES, BLOCK), duplicates=Variance(0.0))
     pair = [(key(number=0), key(number=1))]
-    exact = noise.judged(ratio_interval([math.log(2)] * 5), pair)
+    exact = noise.with_error(ratio_interval([math.log(2)] * 5), pair)
     assert (exact.low, exact.high, exact.error) == (pytest.approx(2), pytest.approx(2), 0)
-    one = noise.judged(ratio_interval([math.log(2)]), pair)
+    one = noise.with_error(ratio_interval([math.log(2)]), pair)
     assert (one.value, math.isnan(one.error)) == (pytest.approx(2), True)
 
 
@@ -103,20 +102,20 @@ def averaged(frame, noise):
     logs = np.log(logs.set_index(["ra", "format", "round"])["elapsed_s"]).unstack("ra")
     d = (logs["svn"] - logs["http"]).groupby("round").mean()
     pairs = [(key(number=i), key(ra="http", number=i)) for i in range(8)]
-    return noise.judged(ratio_interval(d, len(pairs)), pairs)
+    return noise.with_error(ratio_interval(d, len(pairs)), pairs)
 
 
 def test_an_average_has_the_error_of_an_average():
     frame = made_up()
     noise = noise_of(frame, AXES, BLOCK)
     assert noise.averages.variance == pytest.approx(1, rel=0.4)
-    single = noise.judged(OWN, [(key(), key(ra="http"))])
+    single = noise.with_error(OWN, [(key(), key(ra="http"))])
     average = averaged(frame, noise)
     assert average.error == pytest.approx(single.error / math.sqrt(8), rel=0.35)
     assert average.degrees > 8
-    doubled = Noise(noise.cells, Part(0.01, 30), noise.averages)
+    doubled = Noise(noise.cells, Variance(0.01, 30), noise.averages)
     beyond = averaged(frame, doubled).error ** 2 - average.error**2
-    assert beyond == pytest.approx((0.01 - noise.twins.variance) / 8)
+    assert beyond == pytest.approx((0.01 - noise.duplicates.variance) / 8)
 
 
 def test_what_moves_together_in_a_round_does_not_average_out():
@@ -127,17 +126,17 @@ def test_what_moves_together_in_a_round_does_not_average_out():
     logs = frame[~frame["cell"].str.endswith("~2") & (frame["command"] == "c0")]
     logs = np.log(logs.set_index(["ra", "format", "round"])["elapsed_s"]).unstack("format")
     d = (logs["f0"] - logs["f1"]).groupby("round").mean()
-    judged = noise.judged(ratio_interval(d, 2), pairs)
-    independent = noise.judged(OWN, [pairs[0]]).error * math.sqrt(6 / 8) / math.sqrt(2)
+    judged = noise.with_error(ratio_interval(d, 2), pairs)
+    independent = noise.with_error(OWN, [pairs[0]]).error * math.sqrt(6 / 8) / math.sqrt(2)
     assert judged.error > 1.15 * independent
 
 
 def test_noise_of_equal_duplicates_has_a_small_part():
-    assert noise_of(made_up(seed=3), AXES, BLOCK).twins.variance < 0.006**2
+    assert noise_of(made_up(seed=3), AXES, BLOCK).duplicates.variance < 0.006**2
 
 
 def test_what_twins_differ_by_beyond_their_rounds_is_a_part():
-    found = [noise_of(made_up(twin_sd=0.1, seed=seed), AXES, BLOCK).twins for seed in range(6)]
+    found = [noise_of(made_up(twin_sd=0.1, seed=seed), AXES, BLOCK).duplicates for seed in range(6)]
     assert np.mean([part.variance for part in found]) == pytest.approx(0.01, rel=0.2)
     assert all(10 < part.degrees < 64 for part in found)
 
@@ -149,7 +148,7 @@ def test_a_noisy_twin_says_less_of_what_twins_differ_by():
     noisy.loc[loud, "elapsed_s"] = np.exp(
         noisy["l"] + np.random.default_rng(1).normal(0, 0.5, len(noisy))
     )
-    alone, beside = (noise_of(frame, AXES, BLOCK).twins for frame in (quiet, noisy))
+    alone, beside = (noise_of(frame, AXES, BLOCK).duplicates for frame in (quiet, noisy))
     assert beside.variance == pytest.approx(alone.variance, rel=0.25)
     assert beside.degrees > 20
 
@@ -157,28 +156,30 @@ def test_a_noisy_twin_says_less_of_what_twins_differ_by():
 def test_without_twins_it_is_not_known():
     frame = made_up()
     noise = noise_of(frame[~frame["cell"].str.endswith("~2")], AXES, BLOCK)
-    assert not noise.twins_known
+    assert not noise.has_duplicates
     once = noise_of(frame[frame["round"] == 1], AXES, BLOCK)
-    assert not once.twins_known
-    assert once.judged(OWN, [(key(), key(number=1))]).error == pytest.approx(OWN.error)
+    assert not once.has_duplicates
+    assert once.with_error(OWN, [(key(), key(number=1))]).error == pytest.approx(OWN.error)
 
 
 def test_a_level_has_half_of_what_two_cells_differ_by():
     own = Estimate(50.0, 49, 51, 5, 0.5, 4)
-    judged = Noise(twins=Part(0.02, 30)).judged_level(own)
+    judged = Noise(duplicates=Variance(0.02, 30)).level_with_error(own)
     assert judged.error == pytest.approx(math.sqrt(0.25 + 2500 * 0.01))
-    assert SILENT.judged_level(own) is own
+    assert NO_NOISE.level_with_error(own) is own
 
 
 def test_rounds_on_different_hosts_are_not_paired():
     frame = frame_of(ONE)
     frame["host"] = np.where(frame["cell"].str.endswith("~2"), "here", "there")
-    assert not noise_of(frame, AXES, BLOCK).twins_known
+    assert not noise_of(frame, AXES, BLOCK).has_duplicates
 
 
 def test_the_table_says_what_twins_of_a_class_differ_by():
     other = ([2.0, 2.0, 2.1, 2.0, 2.0], [2.2, 2.1, 2.2, 2.2, 2.1])
-    row = noise_table(frame_of(ONE, other), AXES, NOISE_CLASS, Noise(twins=Part(0.04))).iloc[0]
+    row = noise_table(
+        frame_of(ONE, other), AXES, NOISE_CLASS, Noise(duplicates=Variance(0.04))
+    ).iloc[0]
     d = np.array([np.log(a) - np.log(b) for a, b in (ONE, other)])
     spread = math.sqrt(d.var(axis=1, ddof=1).mean())
     assert (row["twins"], row["rounds"], row["runs"]) == (2, 5, 1)
@@ -195,7 +196,7 @@ def test_runs_of_a_cell_round_are_a_level_of_their_own():
     frame = frame_of((list(np.exp(random.normal(0, 0.3, 30))), [1.0] * 30))
     runs = pd.concat([frame.assign(run=run) for run in (1, 2, 3, 4)])
     runs["elapsed_s"] *= np.exp(random.normal(0, 0.1, len(runs)))
-    row = noise_table(runs, AXES, NOISE_CLASS, SILENT).iloc[0]
+    row = noise_table(runs, AXES, NOISE_CLASS, NO_NOISE).iloc[0]
     assert row["runs"] == 4
     assert math.log(row["within"]) == pytest.approx(0.1, rel=0.15)
     assert math.log(row["spread"]) == pytest.approx(0.3, rel=0.2)
@@ -204,7 +205,7 @@ def test_runs_of_a_cell_round_are_a_level_of_their_own():
 def test_classes_are_the_studys():
     frame = pd.concat([frame_of(ONE), frame_of(ONE[::-1], command="export")])
     frame = frame[~((frame["command"] == "export") & frame["cell"].str.endswith("~2"))]
-    table = noise_table(frame, AXES, NOISE_CLASS, SILENT)
+    table = noise_table(frame, AXES, NOISE_CLASS, NO_NOISE)
     assert table[["command", "cache", "ra"]].to_numpy().tolist() == [
         ["log", "cold", "svn"],
         ["export", "cold", "svn"],
@@ -212,7 +213,7 @@ def test_classes_are_the_studys():
     assert table["twins"].tolist() == [1, 0]
     assert math.isnan(table["differed"][1])
     alone = noise_table(
-        frame.drop(columns=["command", "ra", "cache"]), ["format"], NOISE_CLASS, SILENT
+        frame.drop(columns=["command", "ra", "cache"]), ["format"], NOISE_CLASS, NO_NOISE
     )
     assert alone["twins"].tolist() == [1]
 
@@ -220,8 +221,9 @@ def test_classes_are_the_studys():
 def test_runs_with_a_false_label_are_left_out():
     frame = frame_of(ONE)
     wrong = frame.assign(elapsed_s=9.0, round=frame["round"] + 5, flags="warm")
-    both = noise_table(pd.concat([frame, wrong]), AXES, NOISE_CLASS, SILENT)
-    pd.testing.assert_frame_equal(both, noise_table(frame, AXES, NOISE_CLASS, SILENT))
+    both = noise_table(pd.concat([frame, wrong]), AXES, NOISE_CLASS, NO_NOISE)
+    pd.testing.assert_frame_equal(both, noise_table(frame, AXES, NOISE_CLASS, NO_NOISE))
     assert (
-        noise_of(pd.concat([frame, wrong]), AXES, BLOCK).twins == noise_of(frame, AXES, BLOCK).twins
+        noise_of(pd.concat([frame, wrong]), AXES, BLOCK).duplicates
+        == noise_of(frame, AXES, BLOCK).duplicates
     )

@@ -13,10 +13,6 @@ import yaml
 
 from unit.study_grid import study_grid
 from vcsbench.axes.cache import STATES
-from vcsbench.compare.bounds import holds
-from vcsbench.compare.findings import verdicts
-from vcsbench.compare.published import read_published
-from vcsbench.compare.tables import make_table
 from vcsbench.config.configuration import merge
 from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
@@ -28,6 +24,10 @@ from vcsbench.plan.grid import Cell, make_grid
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run import inputs
 from vcsbench.run.project import open_here
+from vcsbench.statistics.findings import evaluate_findings
+from vcsbench.statistics.published import read_published
+from vcsbench.statistics.tables import make_table
+from vcsbench.statistics.verdicts import is_expected
 
 ROOT = Path(__file__).parent.parent.parent
 STUDY = "server-prototype-2010"
@@ -200,10 +200,10 @@ def test_the_published_throughput_stands_by_run_and_by_client() -> None:
 def test_every_finding_holds_on_the_published_numbers() -> None:
     _, frame = published()
     checks = inputs.findings_of(Wildcards)
-    rows = verdicts(checks, list(load_study(STUDY_FILE).axes), frame, None, by=["run"])
+    rows = evaluate_findings(checks, list(load_study(STUDY_FILE).axes), frame, None, by=["run"])
     assert len(rows) == 9
     for check, (_, row) in zip(checks, rows.iterrows(), strict=True):
-        assert holds(check, row["published"]), row
+        assert is_expected(check, row["published"]), row
 
 
 def test_times_and_counts_of_one_cell_are_one_row() -> None:

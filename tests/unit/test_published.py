@@ -6,13 +6,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from vcsbench.compare.columns import CALL, STATISTICS
-from vcsbench.compare.findings import verdicts
-from vcsbench.compare.published import read_published
-from vcsbench.compare.tables import make_table
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.frames import write_frame
+from vcsbench.statistics.contract import CALL, STATISTICS
+from vcsbench.statistics.findings import evaluate_findings
+from vcsbench.statistics.published import read_published
+from vcsbench.statistics.tables import make_table
 
 CONFIG = Path(__file__).parents[2] / "config"
 PUBLISHED = CONFIG / "published"
@@ -213,7 +213,7 @@ def test_runs_that_a_table_tells_apart_are_columns_of_it(tmp_path):
     finding = {"id": "x", "statement": "y", "where": {"run": 10}, "compare": {**compare}}
     finding["compare"]["candidate"] = "prototype"
     finding["expect"] = {"over": "median", "at_most": 2}
-    rows = verdicts([finding], list(order), frame, None, by=["run"])
+    rows = evaluate_findings([finding], list(order), frame, None, by=["run"])
     assert rows["published"][0] == pytest.approx(1.5)
 
 

@@ -64,7 +64,7 @@ def digests() -> dict[str, str]:
         ("subjects/target.py", {"export over http"}),
         ("axes/cache.py", set()),  # what an axis says stands in the recipe itself
         ("subjects/repository/making.py", set()),
-        ("compare/tables.py", set()),
+        ("statistics/tables.py", set()),
         ("report/page.py", set()),
     ],
 )
@@ -131,7 +131,7 @@ SCRIPTS = modules.PACKAGE.parent / "scripts"
 def test_closure_of_script_has_all_that_it_may_import_by_name() -> None:
     files = modules.closure(SCRIPTS / "report.py", all_named=True)
     names = {str(path.relative_to(modules.PACKAGE)) for path in files}
-    for needed in ("axes/ra.py", "metrics.py", "compare/columns.py", "plan/twins.py"):
+    for needed in ("axes/ra.py", "metrics.py", "statistics/contract.py", "plan/twins.py"):
         assert needed in names
     assert not [name for name in names if name.startswith("sources/git/")]
 
@@ -141,9 +141,9 @@ def test_script_code_other_scripts_and_comments_edited_keep_digest(package: Path
     forget()
     before = modules.script_code(script)
     for file, edit, changes in (
-        ("compare/tables.py", "\n# Edited.\n", False),
+        ("statistics/tables.py", "\n# Edited.\n", False),
         ("report/page.py", "\nEDITED = 1\n", False),
-        ("compare/tables.py", "\nEDITED = 1\n", True),
+        ("statistics/tables.py", "\nEDITED = 1\n", True),
     ):
         forget()
         with (package / file).open("a") as edited:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vcsbench.compare.columns import CALL, STATISTICS
 from vcsbench.config.study import load_study
 from vcsbench.report.distances import distances
 from vcsbench.report.results import Results
 from vcsbench.report.sections import table_sections
+from vcsbench.statistics.contract import CALL, STATISTICS
 
 STUDY = load_study(Path(__file__).parents[2] / "config" / "studies" / "working-copy-2012.yaml")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from vcsbench.compare.columns import keys_of
 from vcsbench.report.grids import Grid, Point, layout_of, make_grids, matching, with_numbers
 from vcsbench.report.points import measured_points
 from vcsbench.report.wanted import wanted_rows
+from vcsbench.statistics.contract import keys_of
 
 ORDER = {
     "command": ["log", "dump"],

@@ -11,12 +11,12 @@ import pytest
 
 from unit.synthetic import SAME_WORK, make_study
 from vcsbench.advice.advise import StudyResults, StudyTerms, advise
-from vcsbench.compare.findings import verdicts
-from vcsbench.compare.tables import make_table
 from vcsbench.evidence import samework
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.report import quality
+from vcsbench.statistics.findings import evaluate_findings
+from vcsbench.statistics.tables import make_table
 
 AXES = {
     "command": ["log"],
@@ -135,7 +135,7 @@ def test_a_false_run_does_not_speak_for_its_cell(tmp_path: Path) -> None:
 
 
 def verdict_of(frame: Any, **changes: Any) -> Any:
-    return verdicts([{**FINDING, **changes}], list(AXES), None, frame).iloc[0]
+    return evaluate_findings([{**FINDING, **changes}], list(AXES), None, frame).iloc[0]
 
 
 def test_a_finding_leaves_out_what_is_not_comparable_and_says_so(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_finding_on_a_level_needs_rounds_that_agree(tmp_path: Path) -> None:
         finding = {key: value for key, value in level.items() if value}
         base = {key: FINDING[key] for key in ("id", "statement")}
         frame = frame_of(tmp_path / verdict, work)
-        row = verdicts([{**base, **finding}], list(AXES), None, frame).iloc[0]
+        row = evaluate_findings([{**base, **finding}], list(AXES), None, frame).iloc[0]
         assert row["verdict"] == verdict
         assert ("did not all do the same" in row["why"]) == (verdict == "not measured")
 

@@ -21,9 +21,6 @@ sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests" / "unit")]
 
 from study_grid import study_grid  # noqa: E402
 
-from vcsbench.compare.decisions import Limits  # noqa: E402
-from vcsbench.compare.scatter import of_runs  # noqa: E402
-from vcsbench.compare.tables import make_tables  # noqa: E402
 from vcsbench.evidence.measurements import (  # noqa: E402
     collect,
     measurements,
@@ -31,6 +28,9 @@ from vcsbench.evidence.measurements import (  # noqa: E402
     read_measurements,
 )
 from vcsbench.run import inputs  # noqa: E402
+from vcsbench.statistics.contract import Limits  # noqa: E402
+from vcsbench.statistics.noise import run_scatter  # noqa: E402
+from vcsbench.statistics.tables import make_tables  # noqa: E402
 
 STUDY = "fsfs-san-2014"
 SAVED = Path(__file__).parent / "data" / "saved-run.tar.xz"
@@ -58,7 +58,7 @@ def computed(folder: Path) -> dict[str, str]:
         inputs.order_of(wildcards, here),
         study.block,
         Limits(**here.config.limits),
-        of_runs(frame, study.block),
+        run_scatter(frame, study.block),
     )
     found = {name: table.to_csv(index=False) for name, table in tables.items() if len(table)}
     return {"measurements": text, **found}

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vcsbench.compare.decisions import Limits
-from vcsbench.compare.scatter import limits_here, of_runs
+from vcsbench.statistics.contract import Limits
+from vcsbench.statistics.noise import machine_limits, run_scatter
 
 
 def frame(
@@ -35,23 +35,23 @@ def frame(
 def test_it_is_what_runs_scatter_by_whatever_they_share(
     within: float, between: float, runs: int
 ) -> None:
-    found = of_runs(frame(within, between, 0.2, runs), ["command"])
+    found = run_scatter(frame(within, between, 0.2, runs), ["command"])
     assert found == pytest.approx(math.hypot(within, between), rel=0.05)
 
 
 def test_false_labels_do_not_count() -> None:
     some = frame(0.05, 0.0, 0.0, 2, 20)
     wild = some.assign(elapsed_s=some["elapsed_s"] * 100 ** (some["round"] % 3), flags="restarted")
-    assert of_runs(pd.concat([some, wild]), ["command"]) == of_runs(some, ["command"])
+    assert run_scatter(pd.concat([some, wild]), ["command"]) == run_scatter(some, ["command"])
 
 
 def test_one_round_tells_nothing() -> None:
-    assert math.isnan(of_runs(frame(0.05, 0.05, 0.0, 1, 1), ["command"]))
+    assert math.isnan(run_scatter(frame(0.05, 0.05, 0.0, 1, 1), ["command"]))
 
 
 @pytest.mark.parametrize(("within", "notable"), [(0.09, 15), (0.06, 10)])
 def test_what_is_worth_noting_goes_by_it(within: float, notable: float) -> None:
-    here = limits_here(Limits(), frame(within, 0.0, 0.1, 4), ["command"])
+    here = machine_limits(Limits(), frame(within, 0.0, 0.1, 4), ["command"])
     assert (here.min_effect_pct, here.min_rounds) == (notable, Limits().min_rounds)
-    coarse = limits_here(Limits(min_effect_pct=30), frame(within, 0.0, 0.1, 4), ["command"])
+    coarse = machine_limits(Limits(min_effect_pct=30), frame(within, 0.0, 0.1, 4), ["command"])
     assert coarse.min_effect_pct == 30

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vcsbench.compare.noise import learned
-from vcsbench.compare.tables import make_table
+from vcsbench.statistics.noise import estimate_noise
+from vcsbench.statistics.tables import make_table
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -40,8 +40,10 @@ def test_twins_that_differ_are_in_the_intervals(simulation):
     # Without that part they would not hold it.
     case = simulation.Case(10, 4, twins="differ")
     measured, _ = simulation.made(case, 0.0, np.random.default_rng(1))
-    noise = learned(measured)
-    assert math.sqrt(noise.twins.variance) == pytest.approx(simulation.TWIN_SD["differ"], rel=0.6)
+    noise = estimate_noise(measured)
+    assert math.sqrt(noise.duplicates.variance) == pytest.approx(
+        simulation.TWIN_SD["differ"], rel=0.6
+    )
 
 
 @pytest.mark.parametrize("duplicates", [1, 2, 4])

@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import AXES, WORK, known_seconds, make_study
-from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY, USUAL, Limits
-from vcsbench.compare.tables import make_table, make_tables
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
+from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN, TOO_NOISY, Limits
+from vcsbench.statistics.tables import make_table, make_tables
 
 FORMATS = {
     "compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]},
@@ -270,7 +270,11 @@ def test_on_a_noisy_machine_a_larger_difference_is_worth_noting(tmp_path):
     frame = frame_of(tmp_path, noise=0.04, twins=1, factors={})
     quiet, noisy, wide = (
         make_tables(frame, {"t": FORMATS}, AXES, BLOCK, limits, scatter)["t"]
-        for limits, scatter in ((USUAL, 0.07), (USUAL, 0.09), (Limits(min_effect_pct=15), 0.09))
+        for limits, scatter in (
+            (DEFAULT_LIMITS, 0.07),
+            (DEFAULT_LIMITS, 0.09),
+            (Limits(min_effect_pct=15), 0.09),
+        )
     )
     more = noisy[(noisy["call"] == NOT_SHOWN) & (quiet["call"] == TOO_NOISY)]
     assert len(more) and more["within"].between(1.10, 1.15).all()

@@ -19,9 +19,6 @@ from project import needs
 from unit.study_grid import study_grid
 from vcsbench import programs
 from vcsbench.axes import axis_of
-from vcsbench.compare.findings import verdicts
-from vcsbench.compare.published import read_published
-from vcsbench.compare.tables import make_table
 from vcsbench.config.study import load_study
 from vcsbench.config.study_models import Command
 from vcsbench.config.validation import read_yaml
@@ -34,6 +31,9 @@ from vcsbench.measure.work.neutral import Neutral
 from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.run import inputs
 from vcsbench.sources import open_source
+from vcsbench.statistics.findings import evaluate_findings
+from vcsbench.statistics.published import read_published
+from vcsbench.statistics.tables import make_table
 from vcsbench.storages.spread import fresh_folder
 from vcsbench.subjects.tree.heads import take
 from vcsbench.subjects.tree.lost import lost
@@ -76,7 +76,7 @@ def test_a_strategys_share_of_the_speed_of_cp_is_that_of_the_best() -> None:
 
 
 def test_its_findings_hold_on_the_published_numbers() -> None:
-    rows = verdicts(FINDINGS, list(STUDY.axes), published(), None, by=["statistic"])
+    rows = evaluate_findings(FINDINGS, list(STUDY.axes), published(), None, by=["statistic"])
     values = dict(rows[["id", "published"]].to_numpy())
     assert values["copytree-vs-cp"] == pytest.approx(2.183 / 5.513)
     assert values["rename-vs-naive"] == pytest.approx(5.744 / 16.736)
@@ -106,7 +106,7 @@ def test_a_finding_about_the_best_is_measured_on_the_best_run_of_each_round() ->
         ]
 
     frame = pd.DataFrame([*rows("cp", 1, 9, 1, 3), *rows("copytree", 8, 2, 5, 2)])
-    found = verdicts(FINDINGS, list(STUDY.axes), published(), frame, by=["statistic"])
+    found = evaluate_findings(FINDINGS, list(STUDY.axes), published(), frame, by=["statistic"])
     measured = dict(found[["id", "measured"]].to_numpy())
     assert measured["copytree-vs-cp"] == pytest.approx(0.5)
 

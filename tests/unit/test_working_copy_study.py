@@ -16,9 +16,6 @@ from project import needs
 from unit.study_grid import study_grid
 from vcsbench.axes import axis_of, pristines
 from vcsbench.axes.filesystem import AXIS as FILESYSTEM
-from vcsbench.compare.findings import verdicts
-from vcsbench.compare.published import read_published
-from vcsbench.compare.tables import make_table
 from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
@@ -26,6 +23,9 @@ from vcsbench.evidence.space import columns
 from vcsbench.measure.work.neutral import Neutral
 from vcsbench.measure.work.tree import look
 from vcsbench.plan.recipe import parts_of, why_not
+from vcsbench.statistics.findings import evaluate_findings
+from vcsbench.statistics.published import read_published
+from vcsbench.statistics.tables import make_table
 from vcsbench.subjects.repository.labels import part_of
 from vcsbench.subjects.working_copy import client
 from vcsbench.subjects.working_copy.cloning import told
@@ -76,7 +76,7 @@ def test_its_tables_of_published_numbers_have_them_in_the_studys_orientation() -
 def test_its_findings_hold_on_what_was_published(name: str, expected: float) -> None:
     study, frame = published()
     findings = read_yaml(ROOT / "config/published/findings.yaml")[STUDY]
-    found = verdicts(findings, list(study.axes), frame, None)
+    found = evaluate_findings(findings, list(study.axes), frame, None)
     row = found.set_index("id").loc[name]
     assert float(row["published"]) == pytest.approx(expected, rel=1e-3)
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from project import Project, measurements_of, needs
-from vcsbench.compare.budget import AROUND_S
+from vcsbench.statistics.budget import AROUND_S
 
 pytestmark = needs("svn", "svnadmin", "hyperfine")
 

@@ -20,7 +20,7 @@ pytestmark = needs("svn", "svnadmin", "hyperfine")
 
 STUDY = "fsfs-san-2014"
 # These projects measure no twins.
-UNKNOWN = r" \[noise unknown: no cell was measured twice\]"
+UNKNOWN = r" \[noise unknown: the grid has no duplicates\]"
 GRID = {
     STUDY: {
         "include": [
@@ -134,7 +134,7 @@ def test_the_target_of_snakemake(shared_project: Project, own: Path) -> None:
 def save(project: Project, name: str) -> subprocess.CompletedProcess[str]:
     """What `make baseline NAME=...` does once everything is set up."""
     return subprocess.run(
-        [sys.executable, "-m", "vcsbench.compare.baselines", name],
+        [sys.executable, "-m", "vcsbench.statistics.baselines", name],
         cwd=project.path,
         env={**os.environ, "PYTHONPATH": "workflow"},
         capture_output=True,

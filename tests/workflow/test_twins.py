@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from project import Project, needs
-from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
 from vcsbench.plan.twins import SUFFIX, is_twin, original_of
+from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY
 
 pytestmark = needs("svn", "svnadmin", "svnserve", "hyperfine")
 

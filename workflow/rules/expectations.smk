@@ -74,4 +74,4 @@ rule check:
     conda:
         "../../envs/python.yaml"
     shell:
-        "python -m vcsbench.compare.check {input:q} 2>&1 | tee {log:q}"
+        "python -m vcsbench.statistics.check {input:q} 2>&1 | tee {log:q}"

@@ -114,7 +114,7 @@ rule findings:
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
         findings=inputs.findings_of,
-        published_scale=inputs.published_scale_of,
+        conditions=inputs.published_conditions_of,
     script:
         "../scripts/findings.py"
 

@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from vcsbench.compare import budget
-from vcsbench.compare.answers import Terms, comparisons
-from vcsbench.compare.columns import NUMBERS
-from vcsbench.compare.scatter import of_runs
 from vcsbench.evidence.frames import read_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.evidence.spent import spent
 from vcsbench.run.rulelog import logged
+from vcsbench.statistics import budget
+from vcsbench.statistics.budget import ComparisonSettings, comparisons_of
+from vcsbench.statistics.contract import NUMBERS
+from vcsbench.statistics.noise import run_scatter
 from vcsbench.wholefile import read_json, write_json
 
 snakemake: Any
@@ -20,14 +20,14 @@ def main() -> None:
     """Read, count, write."""
     params = snakemake.params
     frame = read_measurements(snakemake.input.measurements)
-    terms = Terms.of(params.terms)
+    terms = ComparisonSettings.of(params.terms)
     folder = Path(snakemake.input.tables)
     tables = [read_frame(folder / f"{name}.csv", NUMBERS) for name in params.tables]
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
     costs = spent(frame, terms.block, params.prepared)
-    scatter = of_runs(frame, terms.block)
-    told = comparisons(tables, terms.on_machine(scatter))
-    found = budget.account(told, costs, cell_rounds, terms.limits, scatter)
+    scatter = run_scatter(frame, terms.block)
+    told = comparisons_of(tables, terms.on_machine(scatter))
+    found = budget.budget_report(told, costs, cell_rounds, terms.limits, scatter)
     decisions = [read_json(path) for path in params.decisions]
     why = next((d["why"] for d in reversed(decisions) if "why" in d), "")
     found |= {"minutes": params.minutes, "studies": params.studies, "why": why}

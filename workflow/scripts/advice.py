@@ -7,12 +7,11 @@ from typing import Any
 from vcsbench.advice.advise import StudyResults, StudyTerms, advise
 from vcsbench.advice.cards import card_from, markdown_of
 from vcsbench.advice.questions import questions_of
-from vcsbench.compare.columns import NUMBERS
-from vcsbench.compare.decisions import Limits
-from vcsbench.compare.scatter import limits_here
 from vcsbench.evidence.frames import read_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.run.rulelog import logged
+from vcsbench.statistics.contract import NUMBERS, Limits
+from vcsbench.statistics.noise import machine_limits
 from vcsbench.wholefile import write_text
 
 snakemake: Any
@@ -20,7 +19,7 @@ snakemake: Any
 with logged(snakemake.log[0]):
     given, params = snakemake.input, snakemake.params
     frame = read_measurements(given.measurements)
-    limits = limits_here(Limits(**params.limits), frame, params.block)
+    limits = machine_limits(Limits(**params.limits), frame, params.block)
     for axis, values in params.no_choices.items():
         frame = frame[~frame[axis].isin(values)]
     questions = questions_of(params.questions, params.typed)

@@ -5,17 +5,19 @@ from typing import Any
 
 import pandas as pd
 
-from vcsbench.compare.columns import OF_EXPECTATIONS
-from vcsbench.compare.expectations import unmeasured
 from vcsbench.evidence.frames import read_frame, write_frame
 from vcsbench.run.rulelog import logged
+from vcsbench.statistics.contract import OF_EXPECTATIONS
+from vcsbench.statistics.findings import unmeasured_expectations
 
 snakemake: Any
 
 with logged(snakemake.log[0]):
     frames = {Path(path).stem: read_frame(path) for path in snakemake.input.verdicts}
     elsewhere = snakemake.params.elsewhere
-    frames |= {study: unmeasured(study, expected) for study, expected in elsewhere.items()}
+    frames |= {
+        study: unmeasured_expectations(study, expected) for study, expected in elsewhere.items()
+    }
     rows = [frame.assign(study=study) for study, frame in frames.items() if len(frame)]
     found = pd.concat(rows) if rows else pd.DataFrame()
     write_frame(found.reindex(columns=["study", *OF_EXPECTATIONS]), snakemake.output[0])

@@ -1,38 +1,43 @@
-"""Decide which blocks of a study get rounds in a pass: where they answer most, as long as there is time."""
+"""Decide how many rounds each block of a study gets in the next batch."""
 
 import io
 from typing import Any
 
-from vcsbench.compare import budget
-from vcsbench.compare.answers import Terms, tables_of
-from vcsbench.compare.asked import asked
-from vcsbench.compare.scatter import of_runs
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.evidence.spent import spent
 from vcsbench.plan.passes import set_up_s
 from vcsbench.run.rulelog import logged
+from vcsbench.statistics.budget import (
+    ComparisonSettings,
+    allocate_rounds,
+    comparisons_of,
+    remaining_s,
+    rounds_needed_by_findings,
+)
+from vcsbench.statistics.noise import run_scatter
 from vcsbench.wholefile import write_json
 
 snakemake: Any
 
 
 def main() -> None:
-    """Read what the passes before this one measured, decide, write."""
+    """Read the measurements so far, decide, write."""
     given, params = snakemake.input, snakemake.params
     axes, grid = read_grid(given.grid)
     collected = collect(axes, grid, params.rounds, given.exports, params.logs, params.thresholds)
     text = io.StringIO(measurements(collected).to_csv(index=False))
     frame = read_measurements(text)
-    terms = Terms.of(params.terms)
-    terms = terms.on_machine(of_runs(frame, terms.block))
-    costs = spent(frame, terms.block, given.prepared)
-    left = budget.left_s(60 * params.minutes, costs, len(given.exports), set_up_s())
-    steering = asked(params.findings, frame, terms, params.by)
-    more, why = budget.decided(tables_of(frame, terms), terms, costs, left, steering)
+    settings = ComparisonSettings.of(params.terms)
+    settings = settings.on_machine(run_scatter(frame, settings.block))
+    costs = spent(frame, settings.block, given.prepared)
+    left = remaining_s(60 * params.minutes, costs, len(given.exports), set_up_s())
+    comparisons = comparisons_of(settings.make_tables(frame), settings)
+    extra = rounds_needed_by_findings(params.findings, frame, settings, params.by)
+    more = allocate_rounds(comparisons, costs, left, extra)
     decision = {
-        "gives": bool(more),
-        "why": why,
-        "rounds": {block: rounds + more[block] for block, rounds in params.blocks.items()},
+        "gives": bool(more.rounds),
+        "why": more.why,
+        "rounds": {block: rounds + more.rounds[block] for block, rounds in params.blocks.items()},
         "of": params.of,
         "minutes": params.minutes,
         "spent_s": round(costs.total_s, 1),

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vcsbench.compare.columns import OF_EXPECTATIONS
 from vcsbench.run.rulelog import logged
+from vcsbench.statistics.contract import OF_EXPECTATIONS
 from vcsbench.wholefile import write_text
 
 snakemake: Any
@@ -13,24 +13,25 @@ snakemake: Any
 
 def main() -> None:
     """Read, compare with the baselines that are named, evaluate, write."""
-    from vcsbench.compare import against
-    from vcsbench.compare.decisions import Limits
-    from vcsbench.compare.expectations import expectation_verdicts
-    from vcsbench.compare.findings import basis_of
     from vcsbench.evidence.frames import write_frame
     from vcsbench.evidence.measurements import read_grid, read_measurements
+    from vcsbench.statistics import baseline_comparison
+    from vcsbench.statistics.contract import Limits
+    from vcsbench.statistics.findings import context_of, evaluate_expectations
 
     given, params, study = snakemake.input, snakemake.params, snakemake.wildcards.study
     axes, block = params.axes, params.block
     measured = read_measurements(given.measurements)
     grid = read_grid(given.grid)[1]
-    basis = basis_of(measured, axes, grid, block, Limits(**params.limits))
+    basis = context_of(measured, axes, grid, block, Limits(**params.limits))
     if params.baselines:
-        now = against.side_now(study, Path("results"))
-        sides = {name: against.side_saved(name, study) for name in params.baselines}
-        saved = {name: against.cells_of_both(side, now, axes) for name, side in sides.items()}
-        basis = replace(basis, saved=saved)
-    rows = expectation_verdicts(params.expectations, axes, measured, basis)
+        now = baseline_comparison.load_current(study, Path("results"))
+        sides = {name: baseline_comparison.load_baseline(name, study) for name in params.baselines}
+        saved = {
+            name: baseline_comparison.pair_cells(side, now, axes) for name, side in sides.items()
+        }
+        basis = replace(basis, baselines=saved)
+    rows = evaluate_expectations(params.expectations, axes, measured, basis)
     write_frame(rows, snakemake.output[0])
 
 

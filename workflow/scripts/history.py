@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from vcsbench.compare.decisions import Limits
-from vcsbench.compare.history import history
 from vcsbench.run.rulelog import logged
+from vcsbench.statistics.baseline_comparison import history
+from vcsbench.statistics.contract import Limits
 from vcsbench.wholefile import write_json
 
 snakemake: Any

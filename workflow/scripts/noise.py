@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from vcsbench.compare.noise import noise_of
-from vcsbench.compare.noise_table import noise_table
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.run.rulelog import logged
+from vcsbench.statistics.noise import noise_of, noise_table
 
 snakemake: Any
 

@@ -5,14 +5,14 @@ import math
 from pathlib import Path
 from typing import Any
 
-from vcsbench.compare import against, baselines
-from vcsbench.compare.decisions import Limits
-from vcsbench.compare.published import read_published
-from vcsbench.compare.scatter import limits_here, of_runs
-from vcsbench.compare.tables import make_tables
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.run.rulelog import logged
+from vcsbench.statistics import baseline_comparison, baselines
+from vcsbench.statistics.contract import Limits
+from vcsbench.statistics.noise import machine_limits, run_scatter
+from vcsbench.statistics.published import read_published
+from vcsbench.statistics.tables import make_tables
 from vcsbench.wholefile import write_json
 
 snakemake: Any
@@ -28,7 +28,7 @@ def main() -> None:
         frame = read_published(numbers, list(params.order), params.by, **params.said)
     else:
         frame = read_measurements(snakemake.input.numbers)
-        scatter = of_runs(frame, params.block)
+        scatter = run_scatter(frame, params.block)
     tables = make_tables(frame, params.definitions, params.order, params.block, limits, scatter)
     for name, table in tables.items():
         write_frame(table, folder / f"{name}.csv")
@@ -39,13 +39,13 @@ def main() -> None:
 def compare(folder: Path, baseline: str, limits: Limits) -> None:
     """Write the table against a baseline, and notes for its reader."""
     params, study = snakemake.params, snakemake.wildcards.study
-    now = against.side_now(study, Path("results"))
-    before = against.side_saved(baseline, study)
-    found = against.cells_of_both(before, now, list(params.order))
-    machine_limits = limits_here(limits, now.frame, params.block)
-    table = against.make_table(baseline, found, params.order, machine_limits)
+    now = baseline_comparison.load_current(study, Path("results"))
+    before = baseline_comparison.load_baseline(baseline, study)
+    found = baseline_comparison.pair_cells(before, now, list(params.order))
+    own_limits = machine_limits(limits, now.frame, params.block)
+    table = baseline_comparison.baseline_table(baseline, found, params.order, own_limits)
     name = baselines.table_name(baseline)
-    write_json(folder / f"{name}.json", against.notes(baseline, before, now, found))
+    write_json(folder / f"{name}.json", baseline_comparison.baseline_notes(before, now, found))
     write_frame(table, folder / f"{name}.csv")
 
 

@@ -84,7 +84,7 @@ def run(options: argparse.Namespace, keys: dict[str, Any]) -> int:
 
 def check(options: argparse.Namespace, keys: dict[str, Any]) -> int:
     """Measure, write the report, and fail unless all expectations hold."""
-    from vcsbench.compare.check import main as judge
+    from vcsbench.statistics.check import main as judge
 
     options.others = ["all", "results/check.csv", *options.others]
     if run(options, keys):
@@ -141,7 +141,7 @@ def measure(options: argparse.Namespace, keys: dict[str, Any]) -> int:
 
 def baseline(options: argparse.Namespace, keys: dict[str, Any]) -> int:
     """Save the results as a baseline."""
-    from vcsbench.compare.baselines import main as save
+    from vcsbench.statistics.baselines import main as save
 
     return save([options.name, *_studies(keys)])
 

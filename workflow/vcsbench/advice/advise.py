@@ -13,11 +13,11 @@ from vcsbench.advice.aggregate import Rounds, with_aggregate
 from vcsbench.advice.cards import Card, Question, card_data, card_of
 from vcsbench.advice.cases import Row, Table, cases_of, missing_values
 from vcsbench.advice.situations import less_work, situations
-from vcsbench.compare.decisions import USUAL, Limits
-from vcsbench.compare.noise import noise_of
-from vcsbench.compare.reduction import MEAN, by_round
-from vcsbench.compare.tables import make_table
 from vcsbench.metrics import DEFAULT, metric_in, metric_of
+from vcsbench.statistics.aggregation import MEAN, by_round
+from vcsbench.statistics.contract import DEFAULT_LIMITS, Limits
+from vcsbench.statistics.noise import noise_of
+from vcsbench.statistics.tables import make_table
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class StudyTerms:
     block: Sequence[str]
     questions: Sequence[Question] = ()
     workload: Sequence[Mapping[str, Any]] = ()
-    limits: Limits = USUAL
+    limits: Limits = DEFAULT_LIMITS
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from vcsbench.advice import decide as rule
 from vcsbench.advice.cards import Answer, Card
 from vcsbench.advice.cases import BETTER, EQUAL, WORSE, Pair
 from vcsbench.advice.labels import factor
-from vcsbench.compare.intervals import Estimate, ratio, ratio_interval
-from vcsbench.compare.noise import Noise
-from vcsbench.compare.reduction import paired
-from vcsbench.compare.variances import Part, summed
 from vcsbench.metrics import DEFAULT
+from vcsbench.statistics.aggregation import pair_rows
+from vcsbench.statistics.intervals import Estimate, ratio, ratio_interval
+from vcsbench.statistics.noise import Noise
+from vcsbench.statistics.variance import Variance, sum_variances
 
 Key = tuple[str, ...]
 NOTHING = Estimate(math.nan, math.nan, math.nan, 0)
@@ -102,7 +102,7 @@ def geometric_mean(
         return NOTHING
     others = [name for name in rounds.axes if name != axis]
     wanted = {tuple(where.get(name, "") for name in others) for where in wheres}
-    pairs = paired(frame, axis, (baseline, candidate), [*others, "host", "round"])
+    pairs = pair_rows(frame, axis, (baseline, candidate), [*others, "host", "round"])
     before, after = f"{DEFAULT}_baseline", f"{DEFAULT}_candidate"
     blocks: dict[Key, dict[Key, dict[Any, float]]] = {}
     for row in pairs.to_dict("records"):
@@ -118,8 +118,8 @@ def geometric_mean(
         return NOTHING
     whole = math.fsum(one.pairs for one in found)
     log = math.fsum(one.pairs * math.log(one.value) for one in found) / whole
-    error = summed(
-        [Part(one.error**2, one.degrees).times((one.pairs / whole) ** 2) for one in found]
+    error = sum_variances(
+        [Variance(one.error**2, one.degrees).scaled((one.pairs / whole) ** 2) for one in found]
     )
     degrees = error.degrees if error.variance else 1.0
     return ratio(log, math.sqrt(error.variance), degrees, min(one.n for one in found), whole)
@@ -134,4 +134,4 @@ def _of_block(
         ((*key[:place], sides[1], *key[place:]), (*key[:place], sides[0], *key[place:]))
         for key in cells
     ]
-    return noise.judged(ratio_interval(means, len(cells)), pairs)
+    return noise.with_error(ratio_interval(means, len(cells)), pairs)

@@ -11,12 +11,12 @@ import pandas as pd
 
 from vcsbench.advice.cases import MOSTLY_FIXED, Row, Table
 from vcsbench.advice.labels import factors
-from vcsbench.compare.decisions import NOT_SHOWN, Limits, is_difference
-from vcsbench.compare.family import call_all
-from vcsbench.compare.intervals import ratio_interval
-from vcsbench.compare.noise import Noise
 from vcsbench.evidence import samework
 from vcsbench.metrics import DEFAULT, metric_in, metric_of
+from vcsbench.statistics.contract import NOT_SHOWN, Limits, is_difference
+from vcsbench.statistics.intervals import ratio_interval
+from vcsbench.statistics.multiple_testing import calls_of
+from vcsbench.statistics.noise import Noise
 from vcsbench.words import is_number
 
 Choice = tuple[str, ...]
@@ -90,7 +90,7 @@ def _situation(
     means = {c: math.fsum(of.values()) / len(of) for c, of in whole.items()}
     best, *others = sorted(means, key=lambda choice: (means[choice], choice))
     ratios = [
-        noise.judged(
+        noise.with_error(
             ratio_interval(
                 [whole[other][n] - whole[best][n] for n in whole[best] if n in whole[other]]
             ),
@@ -99,7 +99,7 @@ def _situation(
         for other in others
     ]
     words = metric_of(DEFAULT).words
-    calls = call_all(ratios, noise.twins_known, words[:2], limits)
+    calls = calls_of(ratios, noise.has_duplicates, words[:2], limits)
     tied = [
         _named(choosing, o) for o, call in zip(others, calls, strict=True) if call != words.better
     ]

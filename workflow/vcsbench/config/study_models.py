@@ -196,6 +196,11 @@ class Published(Model):
     scale: float = key(
         MISSING, "The share of the named repositories that the study measured (1: all).", gt=0, le=1
     )
+    subversion: str = key(
+        "",
+        "The version of Subversion that the study measured, such as 1.9.",
+        pattern=r"^(\d+\.\d+)?$",
+    )
     machine: Text = key(MISSING, "The machine of the study, in a line.")
     rounds: int = key(MISSING, "How often it repeated each measurement.", ge=1, le=10_000)
 

@@ -6,7 +6,6 @@ import statistics
 from collections.abc import Iterator, Mapping
 
 from vcsbench import words
-from vcsbench.compare.decisions import Limits
 from vcsbench.foresee import power
 from vcsbench.foresee.abilities import BEWARE, HAS, LACKS, WITHOUT, Found, look
 from vcsbench.foresee.calibration import Say
@@ -14,6 +13,7 @@ from vcsbench.foresee.effects import effects
 from vcsbench.foresee.noise import Device, listen, scatter
 from vcsbench.foresee.others import at_work
 from vcsbench.plan.plan import Plan
+from vcsbench.statistics.contract import Limits
 from vcsbench.storages.mounts import IN_MEMORY, mount_of
 from vcsbench.storages.place import resolve
 from vcsbench.subjects.repository.shelf import Shelf

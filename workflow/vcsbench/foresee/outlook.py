@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from vcsbench import words
 from vcsbench.axes.values import found_out
-from vcsbench.compare.decisions import Limits
 from vcsbench.foresee import power
 from vcsbench.foresee.calibration import LIMIT_S, Say, calibrate
 from vcsbench.foresee.costs import Costs, seen_here
@@ -20,6 +19,7 @@ from vcsbench.foresee.others import at_work
 from vcsbench.foresee.skips import grouped_skips
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.twins import is_twin
+from vcsbench.statistics.contract import Limits
 from vcsbench.subjects.repository.shelf import Shelf
 
 

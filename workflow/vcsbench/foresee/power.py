@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 
-from vcsbench.compare.decisions import NOISY_PCT, Limits
-from vcsbench.compare.family import detectable
+from vcsbench.statistics.contract import NOISY_PCT, Limits
+from vcsbench.statistics.multiple_testing import detectable_effect
 
 # Errors are learned over the comparisons of a kind together, which are at least so many.
 LEARNED_FROM = 10
@@ -25,7 +25,7 @@ def shown_pct(scatter: float, rounds: int) -> float:
     # A comparison is of two times in each round.
     error = math.log1p(scatter) * math.sqrt(2 / rounds)
     degrees = LEARNED_FROM * (rounds - 1)
-    return 100 * math.expm1(min(float(detectable(error, degrees)), LARGEST))
+    return 100 * math.expm1(min(float(detectable_effect(error, degrees)), LARGEST))
 
 
 def rounds_said(scatter: float, limits: Limits) -> str:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from vcsbench import words
-from vcsbench.compare.decisions import ANSWERED, NEVER, TIME_IS_UP
+from vcsbench.statistics.contract import ALL_DECIDED, TIME_IS_UP, UNREACHABLE
 
 _ENDED = {
-    ANSWERED: "The run ended because all comparisons are answered.",
+    ALL_DECIDED: "The run ended because all comparisons are answered.",
     TIME_IS_UP: "The run ended because its {minutes} were over.",
-    NEVER: "The run ended because more rounds cannot answer the rest.",
+    UNREACHABLE: "The run ended because more rounds cannot answer the rest.",
 }
 
 

@@ -11,8 +11,6 @@ from statistics import median
 from typing import Any
 
 from vcsbench import words
-from vcsbench.compare.columns import is_exact
-from vcsbench.compare.decisions import TOO_NOISY
 from vcsbench.metrics import Metric, metric_in, metric_of, names
 from vcsbench.plan.twins import originals
 from vcsbench.report.certificates import certificate
@@ -22,6 +20,7 @@ from vcsbench.report.readings import has_interval, sides
 from vcsbench.report.records import Record, grouped_by, values_of
 from vcsbench.report.results import Results
 from vcsbench.report.sections import TableSection
+from vcsbench.statistics.contract import TOO_NOISY, is_exact
 
 # Of a number whose interval tells it from 1, and whose call does not.
 ALONE = (

@@ -9,8 +9,13 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.advice.labels import factor, value_label
-from vcsbench.compare.baselines import table_name
-from vcsbench.compare.bounds import (
+from vcsbench.metrics import Metric, metric_in
+from vcsbench.report import svg
+from vcsbench.report.grids import Point
+from vcsbench.report.records import Record
+from vcsbench.report.sections import TableSection
+from vcsbench.statistics.baselines import table_name
+from vcsbench.statistics.contract import (
     DIFFERS,
     INCONCLUSIVE,
     NOT_MEASURED,
@@ -18,11 +23,6 @@ from vcsbench.compare.bounds import (
     TOO_SMALL,
     values_of,
 )
-from vcsbench.metrics import Metric, metric_in
-from vcsbench.report import svg
-from vcsbench.report.grids import Point
-from vcsbench.report.records import Record
-from vcsbench.report.sections import TableSection
 
 Where = Mapping[str, Any]
 
@@ -127,8 +127,9 @@ def _number(value: Any) -> float | None:
 
 
 def _why(text: str) -> str:
-    """Return the reasons of a verdict without the scale, which the section names once."""
-    return "; ".join(part for part in text.split("; ") if part and not part.startswith("scale: "))
+    """Return the reasons of a verdict; a scale without a test is in the section's text."""
+    parts = [part for part in text.split("; ") if part]
+    return "; ".join(p for p in parts if "(to test: " in p or not p.startswith("scale: "))
 
 
 def _anchor(where: Where, section: TableSection) -> str:

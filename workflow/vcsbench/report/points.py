@@ -8,9 +8,6 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.advice.cases import SMALL, outcome_of
-from vcsbench.compare.bounds import TOO_SMALL
-from vcsbench.compare.columns import is_exact, keys_of
-from vcsbench.compare.decisions import is_difference
 from vcsbench.evidence.samework import OTHER, UNKNOWN
 from vcsbench.metrics import metric_in
 from vcsbench.report import colours
@@ -27,6 +24,7 @@ from vcsbench.report.readings import (
 )
 from vcsbench.report.records import Record, grouped_by
 from vcsbench.report.wanted import WantedRow
+from vcsbench.statistics.contract import TOO_SMALL, is_difference, is_exact, keys_of
 
 
 def measured_points(

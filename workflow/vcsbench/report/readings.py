@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vcsbench import words
-from vcsbench.compare.bounds import TOO_SMALL
-from vcsbench.compare.decisions import NOT_SHOWN, TOO_NOISY
 from vcsbench.metrics import metric_in
 from vcsbench.report.grids import Point
 from vcsbench.report.records import Record
+from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY, TOO_SMALL
 
 # Marks of a number for its flags, in order. Those of deviations are hidden until the reader asks for them.
 MARKS = {"same-binaries": "=", "low-n": "?"}

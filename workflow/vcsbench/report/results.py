@@ -12,8 +12,6 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.axes.values import resolved_tables
-from vcsbench.compare import columns
-from vcsbench.compare.baselines import table_name
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.glossary import Glossary, load_glossary
 from vcsbench.config.study import Study
@@ -21,13 +19,15 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.metrics import metric_of, names
 from vcsbench.report.records import Record, distinct
+from vcsbench.statistics import contract
+from vcsbench.statistics.baselines import table_name
 
 Records = list[dict[str, Any]]
 
 # Columns that hold numbers, whatever the file; a field that is empty becomes None.
 NUMBERS = frozenset(
     [
-        *columns.NUMBERS,
+        *contract.NUMBERS,
         *("round", "run", "twins", "rounds", "differed", "chance", "spread", "runs"),
         *(column for name in names() for column in metric_of(name).needs),
     ]
@@ -187,9 +187,11 @@ def _compared(study: Study, baselines: Sequence[str]) -> dict[str, dict[str, Any
     """The definitions of the baselines' tables, by name."""
     if not baselines:
         return {}
-    from vcsbench.compare import against  # imports pandas, which nothing else of a page needs
+    from vcsbench.statistics import (
+        baseline_comparison,  # imports pandas, which nothing else of a page needs
+    )
 
-    return {table_name(b): against.definition(study.tables, b) for b in baselines}
+    return {table_name(b): baseline_comparison.table_definition(study.tables, b) for b in baselines}
 
 
 def _contexts(folder: Path, measurements: Iterable[Record]) -> list[Mapping[str, Any]]:

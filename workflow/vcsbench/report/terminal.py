@@ -19,9 +19,9 @@ from typing import Any
 
 from vcsbench.advice.cards import Card, card_from
 from vcsbench.advice.decide import NOT_MEASURED
-from vcsbench.compare.bounds import DIFFERS, INCONCLUSIVE, REPRODUCED, TOO_SMALL
 from vcsbench.external import printable
 from vcsbench.report.budget import next_step
+from vcsbench.statistics.contract import DIFFERS, INCONCLUSIVE, REPRODUCED, TOO_SMALL
 from vcsbench.wholefile import read_json
 from vcsbench.words import count_of
 

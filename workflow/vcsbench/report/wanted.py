@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vcsbench.compare.bounds import matches
 from vcsbench.evidence.flags import FALSE_LABEL
 from vcsbench.plan.twins import originals
 from vcsbench.report.records import Record, grouped_by, values_of
+from vcsbench.statistics.contract import matches_cell
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def wanted_rows(
     failed = grouped_by(failures, lambda failure: failure["cell"])
     runs = grouped_by(measurements, lambda run: run["cell"])
     found = []
-    about = [cell for cell in originals(grid) if matches(cell, definition.get("where", {}))]
+    about = [cell for cell in originals(grid) if matches_cell(cell, definition.get("where", {}))]
     for keys, cells in _rows(definition.get("compare"), axes, about):
         names = tuple(cell["cell"] for cell in cells)
         skip = next((cell["skip"] for cell in cells if cell["skip"]), "")

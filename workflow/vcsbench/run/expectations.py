@@ -7,14 +7,14 @@ from typing import Any
 
 from vcsbench.axes.here import Here
 from vcsbench.axes.values import values_of
-from vcsbench.compare import baselines
 from vcsbench.config.definitions import read_expectations, studies_of
 from vcsbench.errors import UserError
 from vcsbench.metrics import names
 from vcsbench.run.inputs import studies, study_file
+from vcsbench.statistics import baselines
 
 # Of a saved study: what was measured, and what stands beside that.
-BOTH = (baselines.csv_of, baselines.about_of)
+BOTH = (baselines.csv_path, baselines.description_path)
 
 
 class Expectations:
@@ -44,7 +44,7 @@ class Expectations:
         self._check_baselines()
 
     def _check_baselines(self) -> None:
-        there = baselines.saved()
+        there = baselines.saved_baselines()
         where = self.config.where(["baselines"])
         for name in self.config.settings.baselines:
             if not set(there.get(name, [])) & set(self.config.studies):
@@ -58,7 +58,7 @@ class Expectations:
         """The baselines to compare a study with: those of the configuration and of its expectations
         that have it."""
         said = [e["compare"].get("to") for e in self.of(study) if "compare" in e]
-        there = baselines.saved()
+        there = baselines.saved_baselines()
         named = dict.fromkeys([*self.config.settings.baselines, *said])
         return [name for name in named if study in there.get(name, [])]
 
@@ -68,7 +68,7 @@ class Expectations:
 
     def saved(self, study: str) -> list[str]:
         """All saved baselines that have a study, whether it is to be compared with them or not."""
-        return [name for name, studies in baselines.saved().items() if study in studies]
+        return [name for name, studies in baselines.saved_baselines().items() if study in studies]
 
     def saved_files(self, study: str) -> list[str]:
         """The files of all of them."""

@@ -13,11 +13,11 @@ from vcsbench.axes import values
 from vcsbench.axes.config import AXIS as SERVER_CONFIG
 from vcsbench.axes.config import to_type
 from vcsbench.axes.here import Here
-from vcsbench.compare.statistic import STATISTIC
 from vcsbench.config.definitions import check_metric, read_findings, statements_in
 from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
 from vcsbench.metrics import metric_in, names
+from vcsbench.statistics.contract import STATISTIC
 
 FINDINGS = "config/published/findings.yaml"
 
@@ -58,7 +58,7 @@ def definitions_of(wildcards: Any, here: Here, published: bool) -> dict[str, Any
 
 
 def terms_of(wildcards: Any, here: Here, limits: dict[str, float]) -> dict[str, Any]:
-    """What a study's comparisons are counted by (compare.answers.Terms)."""
+    """What a study's comparisons are counted by (statistics.budget.ComparisonSettings)."""
     return {
         "tables": comparing_tables(wildcards, here, exact=False),
         "order": order_of(wildcards, here),
@@ -170,10 +170,10 @@ def by_of(wildcards: Any) -> list[str]:
     return list(dict.fromkeys([*named, *[STATISTIC] * says]))
 
 
-def published_scale_of(wildcards: Any) -> float | None:
-    """The scale of a study's published numbers; None if it has none."""
+def published_conditions_of(wildcards: Any) -> dict[str, Any]:
+    """Return the fields of statistics.findings.Conditions of a study's published numbers."""
     published = study_file(wildcards.study).published
-    return published.scale if published else None
+    return {"scale": published.scale, "subversion": published.subversion} if published else {}
 
 
 def published_numbers(wildcards: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""The published numbers of a study, as the frame that tables and findings are made of."""
+"""Read the published numbers of a study."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ import pandas as pd
 from vcsbench.errors import UserError
 from vcsbench.evidence.frames import read_frame
 
-# Of a file of published numbers, what it says of all of its rows without a column for it: axis values.
-Said = Mapping[str, Mapping[str, str]]
+# Axis values of all rows of a file that has no column for the axis, by path.
+FixedValues = Mapping[str, Mapping[str, str]]
 
 
 def read_published(
     paths: Sequence[str | Path],
     axes: Sequence[str],
     by: Sequence[str] = (),
-    said: Said | None = None,
+    said: FixedValues | None = None,
     without: Mapping[str, Sequence[str]] | None = None,
 ) -> pd.DataFrame:
-    """Published numbers, of one file or several: a column per axis and for each of `by`, which tell rows
-    apart like axes (text, "" where one does not apply, or its file has no column for it), and one per metric
-    (NaN where nothing was published). What two files say of one cell is one row.
+    """Return published numbers of one or several files as a frame.
 
-    `said` has by path the axis values that all rows of a file have, but those of commands to which an axis
-    does not apply: `without`, by command. Raises a UserError where no file has a column for an axis, a metric
-    is no number, or a file has a cell twice.
+    Columns: the axes, `by` (other keys of rows; text, "" if missing), and one per metric (NaN if nothing
+    was published). Rows of one cell in two files are merged. `said` has the axis values of a whole file;
+    they do not apply to the commands for which `without` names the axis. Raises UserError if no file has an
+    axis, a metric is no number, or a file has a cell twice.
     """
     keys, said, without = [*axes, *by], said or {}, without or {}
     frames = {str(path): _read(Path(path), keys) for path in paths}
@@ -56,7 +55,7 @@ def _filled(
     said: Mapping[str, str],
     without: Mapping[str, Sequence[str]],
 ) -> pd.DataFrame:
-    """The rows of a file with a column for each of the keys."""
+    """Return the rows of a file with a column for each key."""
     frame = frame.assign(**{key: "" for key in keys if key not in frame})
     commands = frame["command"] if "command" in frame else pd.Series("", index=frame.index)
     for axis, value in said.items():
@@ -71,12 +70,12 @@ def _read(path: Path, keys: Sequence[str]) -> pd.DataFrame:
     if not columns:
         raise UserError(f"{path}: has no column `{keys[0]}`, which the study has as an axis")
     if {"metric", "value"} <= {*columns}:
-        return _side_by_side(read_frame(path, ["value"]))
+        return _pivot(read_frame(path, ["value"]))
     return read_frame(path, [name for name in columns if name not in keys])
 
 
-def _side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
-    """Of a file with a row for each value, which says its metric: a column for each metric."""
+def _pivot(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a column per metric from a file with a row per value."""
     metrics = list(dict.fromkeys(frame["metric"]))
     values = {name: frame["value"].where(frame["metric"] == name) for name in metrics}
     return frame.drop(columns=["metric", "value"]).assign(**values)

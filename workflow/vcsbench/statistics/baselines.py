@@ -1,6 +1,6 @@
-"""Named baselines: a measured study kept in baselines/<name>, to be compared with later on the same host.
+"""Save measured studies as named baselines in baselines/<name>, to compare later runs with.
 
-`python -m vcsbench.compare.baselines NAME [STUDY]...` saves what was measured of the studies, or of all.
+`python -m vcsbench.statistics.baselines NAME [STUDY]...` saves the named studies, or all.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from vcsbench.wholefile import write_json, write_whole
 
 FOLDER = Path("baselines")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-# What the measurements of today are called against a baseline.
+# Name of the current measurements next to a baseline.
 NOW = "now"
-# What must be the same for two cells of one name to be compared, and the flag that says it is not.
-MEANING = {"other-command": "command", "other-repository": "repository", "other-method": "method"}
+# Settings that two compared cells must share, by the flag of a difference.
+FLAGS = {"other-command": "command", "other-repository": "repository", "other-method": "method"}
 
 
 def table_name(baseline: str) -> str:
-    """`before-upgrade-vs-now`."""
+    """Return the name of the table: `before-upgrade-vs-now`."""
     return f"{baseline}-vs-{NOW}"
 
 
-def csv_of(name: str, study: str) -> Path:
-    """The saved measurements of a study."""
+def csv_path(name: str, study: str) -> Path:
+    """Return the path of a study's saved measurements."""
     return FOLDER / name / f"{study}.csv"
 
 
-def about_of(name: str, study: str) -> Path:
-    """What stands beside them: host, versions, times, and what each cell was."""
+def description_path(name: str, study: str) -> Path:
+    """Return the path of the description: host, versions, times and settings of cells."""
     return FOLDER / name / f"{study}.json"
 
 
-def saved() -> dict[str, list[str]]:
-    """The names of the baselines, each with the studies that it has."""
+def saved_baselines() -> dict[str, list[str]]:
+    """Return the names of the baselines, each with its studies."""
     return {
         folder.name: sorted(path.stem for path in folder.glob("*.csv"))
         for folder in sorted(FOLDER.glob("*"))
@@ -53,10 +53,9 @@ def saved() -> dict[str, list[str]]:
 
 
 def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
-    """Save what was measured of some studies (of all without any); returns a sentence for each.
+    """Save measured studies (all if none is named); return a sentence for each.
 
-    Raises a UserError where one was not measured or is saved already: nothing is overwritten, and
-    nothing is saved then.
+    Raises UserError, and saves nothing, if a study was not measured or is saved already.
     """
     if not NAME.fullmatch(name):
         raise UserError(
@@ -71,9 +70,9 @@ def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
     for study in wanted:
         if not NAME.fullmatch(study):
             raise UserError(f"STUDY={study}: is no study's name; results/measurements has them")
-        if csv_of(name, study).exists() or about_of(name, study).exists():
+        if csv_path(name, study).exists() or description_path(name, study).exists():
             raise UserError(
-                f"{csv_of(name, study)}: is there already, and a baseline is never overwritten; "
+                f"{csv_path(name, study)}: is there already, and a baseline is never overwritten; "
                 f"choose another NAME, or remove it yourself"
             )
         found.append((study, *_measured(folder / f"{study}.csv", study, results)))
@@ -81,7 +80,7 @@ def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
 
 
 def _measured(path: Path, study: str, results: Path) -> tuple[bytes, dict[str, Any]]:
-    """The file of a study's measurements, and what is to be kept about it."""
+    """Return the bytes of a study's measurements, and their description."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -92,25 +91,24 @@ def _measured(path: Path, study: str, results: Path) -> tuple[bytes, dict[str, A
     if not rows:
         raise UserError(f"{path}: nothing of {study} has been measured; `make report` does it")
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return content, {"saved_at": now, **about(study, rows, results)}
+    return content, {"saved_at": now, **describe(study, rows, results)}
 
 
-def _write(name: str, study: str, content: bytes, said: Mapping[str, Any]) -> str:
-    path = csv_of(name, study)
+def _write(name: str, study: str, content: bytes, description: Mapping[str, Any]) -> str:
+    path = csv_path(name, study)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(about_of(name, study), said)
+    write_json(description_path(name, study), description)
     write_whole(path, content)
     return (
-        f"saved {path}: {len(said['cells'])} cells in {said['rounds']} rounds, "
-        f"measured on {', '.join(said['hosts'])}"
+        f"saved {path}: {len(description['cells'])} cells in {description['rounds']} rounds, "
+        f"measured on {', '.join(description['hosts'])}"
     )
 
 
-def about(study: str, rows: Iterable[Mapping[Any, Any]], results: Path) -> dict[str, Any]:
-    """What a study's measurements, the rows of their file, were measured on, with and of; from the
-    contexts beside the cells' results.
+def describe(study: str, rows: Iterable[Mapping[Any, Any]], results: Path) -> dict[str, Any]:
+    """Return the description of a study's measurements, from the contexts of its cells.
 
-    Raises a UserError where a context is missing or of another run than its row.
+    `rows` are those of the measurements' file. Raises UserError if a context is missing or of another run.
     """
     contexts = {}
     for row in rows:
@@ -127,8 +125,8 @@ def about(study: str, rows: Iterable[Mapping[Any, Any]], results: Path) -> dict[
         "rounds": len({number for _, number in contexts}),
         "seeds": _distinct(context.get("seed") for context in every),
         "hosts": {full_name(context["host"]): context["host"] for context in every},
-        **_changeable(every),
-        "cells": {cell: meaning(context) for (cell, _), context in contexts.items()},
+        **_conditions(every),
+        "cells": {cell: cell_settings(context) for (cell, _), context in contexts.items()},
     }
 
 
@@ -146,8 +144,8 @@ def _context(study: str, key: tuple[str, int], started_at: str, results: Path) -
     return context
 
 
-def meaning(context: Mapping[str, Any]) -> dict[str, Any]:
-    """What a cell was, beside its name: what must not change between two that are compared."""
+def cell_settings(context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a cell that must be equal in a comparison with a baseline."""
     repository = context.get("repository") or {}
     ways = {(run.get("certificate") or {}).get("cache_cleared_by") or "" for run in context["runs"]}
     return {
@@ -162,12 +160,12 @@ def meaning(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The flags for what two cells of one name differ in, given the meanings of both."""
-    return [flag for flag, key in MEANING.items() if before.get(key) != now.get(key)]
+    """Return the flags of the settings that differ between two cells of one name."""
+    return [flag for flag, key in FLAGS.items() if before.get(key) != now.get(key)]
 
 
-def _changeable(contexts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What may change between two runs that are compared, and is said then: name -> values."""
+def _conditions(contexts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return conditions that may change between compared runs and are then reported."""
     versions: dict[str, list[str]] = {}
     files: dict[str, list[str]] = {}
     for context in contexts:
@@ -197,14 +195,14 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What has changed between two descriptions (of about) that may have, a few words each."""
+    """Return the changed conditions between two descriptions, a few words each."""
     found = []
     for key in ("kernel", "system", "governor", "storage"):
         name = "CPU governor" if key == "governor" else key
         found += _change(name, before.get(key, []), now.get(key, []))
     for program, versions in before.get("versions", {}).items():
         since = now.get("versions", {}).get(program)
-        if versions and since:  # a program that one side did not use has not changed
+        if versions and since:  # A program that one side did not use has not changed.
             found += _change(program, versions, since)
     for path, digests in now.get("server_files", {}).items():
         if before.get("server_files", {}).get(path, digests) != digests:
@@ -219,20 +217,20 @@ def _change(name: str, before: Sequence[Any], now: Sequence[Any]) -> list[str]:
     return [f"{name} {sides[0]} to {sides[1]}"]
 
 
-def read_about(name: str, study: str) -> dict[str, Any]:
-    """What stands beside a saved study; a UserError where it cannot be read."""
-    path = about_of(name, study)
+def read_description(name: str, study: str) -> dict[str, Any]:
+    """Return the description of a saved study; UserError if it cannot be read."""
+    path = description_path(name, study)
     try:
-        said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        description: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise UserError(f"{path}: is missing; save the baseline again under another name") from None
     except ValueError:
         raise UserError(f"{path}: is damaged; save the baseline again under another name") from None
-    return said
+    return description
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Save a baseline; returns the exit code."""
+    """Save a baseline and return the exit code."""
     if not arguments or not arguments[0]:
         print("say how to call it: make baseline NAME=before-upgrade", file=sys.stderr)
         return 1

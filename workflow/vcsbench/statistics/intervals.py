@@ -1,4 +1,4 @@
-"""Means over rounds with their errors and 95 % intervals; Student's t throughout, no bootstrap at such n."""
+"""Means over rounds with standard errors and 95 % intervals by Student's t."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 
 CONFIDENCE = 0.95
-# In this share of experiments a difference is seen that is said to be detectable.
+# Share of experiments in which a detectable difference is called.
 POWER = 0.9
-# Half of an interval, as a logarithm: a wider one says nothing more, and is soon no number.
-WIDEST = 100.0
+# Largest half width of an interval, as a logarithm: exp() of more overflows soon.
+MAX_HALF_WIDTH = 100.0
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean and the bounds of its interval (NaN where there is none) over `n` rounds.
+    """A mean with the bounds of its interval (NaN without one) over `n` rounds.
 
-    `error` is its standard error, or that of its logarithm where it is a ratio, with so many `degrees` of
-    freedom. `pairs`: the average of how many comparisons it is, within each round.
+    `error` is the standard error (of the logarithm if the mean is a ratio) with `degrees` of freedom. `pairs`
+    is the number of comparisons that are averaged within a round.
     """
 
     value: float
@@ -32,16 +32,13 @@ class Estimate:
     pairs: float = 1.0
 
     def statistics(self) -> dict[str, float]:
-        """Those of a ratio as columns of a table."""
+        """Return the columns of a table for a ratio."""
         names = ("low", "high", "n", "error", "degrees")
         return {"ratio": self.value} | {name: getattr(self, name) for name in names}
 
 
 def mean_interval(values: Iterable[float]) -> Estimate:
-    """The arithmetic mean of one value per round and its t interval.
-
-    Values that are not finite are left out; fewer than two have no interval.
-    """
+    """Return the arithmetic mean of finite values, one per round, with its interval."""
     numbers = [value for value in values if math.isfinite(value)]
     n = len(numbers)
     value, square = _mean_and_square(numbers)
@@ -49,13 +46,13 @@ def mean_interval(values: Iterable[float]) -> Estimate:
 
 
 def mean(value: float, error: float, degrees: float, n: int, pairs: float = 1.0) -> Estimate:
-    """A mean by its error."""
+    """Return a mean with the interval of its standard error."""
     half = t_quantile(degrees) * error
     return Estimate(value, value - half, value + half, n, error, degrees, pairs)
 
 
 def _mean_and_square(numbers: Sequence[float]) -> tuple[float, float]:
-    """The mean, and the square of its standard error; NaN where there are too few numbers."""
+    """Return the mean and its squared standard error (NaN below two numbers)."""
     n = len(numbers)
     centre = math.fsum(numbers) / n if n else math.nan
     squares = math.fsum((number - centre) ** 2 for number in numbers)
@@ -63,10 +60,7 @@ def _mean_and_square(numbers: Sequence[float]) -> tuple[float, float]:
 
 
 def ratio_interval(log_ratios: Iterable[float], pairs: float = 1.0) -> Estimate:
-    """The geometric mean of one ratio per round, given as natural logarithms, and its interval.
-
-    For paired logarithms ln(baseline / candidate), or averages of them over so many `pairs`.
-    """
+    """Return the geometric mean of paired ratios, given as one ln(baseline / candidate) per round."""
     own = mean_interval(log_ratios)
     return ratio(own.value, own.error, own.degrees, own.n, pairs)
 
@@ -79,31 +73,35 @@ def ratio(
     pairs: float = 1.0,
     confidence: float = CONFIDENCE,
 ) -> Estimate:
-    """A ratio by its logarithm, with that one's error."""
-    half = float(np.minimum(t_quantile(degrees, confidence) * error, WIDEST))
+    """Return a ratio with its interval from a logarithm and the standard error of it."""
+    half = float(np.minimum(t_quantile(degrees, confidence) * error, MAX_HALF_WIDTH))
     low, high = math.exp(log - half), math.exp(log + half)
     return Estimate(math.exp(log), low, high, n, error, degrees, pairs)
 
 
+NO_ESTIMATE = Estimate(math.nan, math.nan, math.nan, 0)
+
+
 def unpaired_ratio(baseline_logs: Iterable[float], candidate_logs: Iterable[float]) -> Estimate:
-    """The ratio of two geometric means, baseline / candidate, and its interval after Welch: for rounds
-    that were not measured side by side. `n` is the smaller number of rounds.
+    """Return baseline / candidate of geometric means with Welch's interval.
+
+    Use it for rounds that did not run next to each other. `n` is the smaller number of rounds.
     """
     sides = [[x for x in logs if math.isfinite(x)] for logs in (baseline_logs, candidate_logs)]
     n = min(map(len, sides))
-    (one, first), (other, second) = map(_mean_and_square, sides)
+    (baseline, first), (candidate, second) = map(_mean_and_square, sides)
     square, degrees = math.fsum([first, second]), n - 1 if n > 1 else math.nan
     if square > 0:  # not NaN
         parts = zip((first, second), sides, strict=True)
         degrees = square**2 / math.fsum(part**2 / (len(side) - 1) for part, side in parts)
-    return ratio(one - other, math.sqrt(square), degrees, n)
+    return ratio(baseline - candidate, math.sqrt(square), degrees, n)
 
 
 def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
-    """Student's t for a two-sided interval, of 95 % unless told otherwise; NaN without degrees."""
+    """Return Student's t of a two-sided interval; NaN without degrees of freedom."""
     if math.isnan(degrees):
         return math.nan
-    # The function below scipy.stats.t.ppf; importing scipy.stats takes a second.
+    # Importing scipy.stats takes a second.
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, (1 + confidence) / 2))

@@ -1,4 +1,0 @@
-"""What runs are reduced to, as published numbers name it."""
-
-# Their column for it, which is no axis.
-STATISTIC = "statistic"

@@ -1,0 +1,136 @@
+"""Report whether expectations hold: `python -m vcsbench.statistics.check results/check.csv`.
+
+Exit codes: 0 all pass; 1 nothing to check, or unreadable; 3 one does not hold; 4 one is inconclusive or was
+not measured. It also writes JUnit XML for build servers and Markdown for pull requests.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from vcsbench import words
+from vcsbench.statistics.contract import DIFFERS, INCONCLUSIVE, NOT_MEASURED
+from vcsbench.wholefile import write_whole
+
+Row = Mapping[str, str]
+NOTHING, FAILED, UNDECIDED = 1, 3, 4
+JUNIT, MARKDOWN = "check.junit.xml", "check.md"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print a line per expectation and return the exit code."""
+    path = Path(arguments[0])
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    except OSError as error:
+        print(f"{path}: cannot be read: {error.strerror}", file=sys.stderr)
+        return NOTHING
+    if not rows:
+        print(
+            "There is nothing to check: no file that the key `expectations` names has an expectation; "
+            "config/expectations.yaml shows how to write one",
+            file=sys.stderr,
+        )
+        return NOTHING
+    for row in rows:
+        print(sentence(row))
+    print("as files:", words.enumeration([str(file) for file in write(rows, path.parent)]))
+    print(summary(rows))
+    return exit_code(rows)
+
+
+def exit_code(rows: Sequence[Row]) -> int:
+    """Return the exit code of expectations."""
+    failed = {row["verdict"] for row in rows if row["passes"] != "yes"}
+    if DIFFERS in failed:
+        return FAILED
+    return UNDECIDED if failed else 0
+
+
+def sentence(row: Row) -> str:
+    """Return an expectation as a line: verdict, study, id, value, bound and reasons."""
+    verdict = row["verdict"]
+    if row["passes"] == "yes" and verdict in (INCONCLUSIVE, NOT_MEASURED):
+        verdict += ", allowed"
+    why = f" [{row['why']}]" if row["why"] else ""
+    return (
+        f"{verdict}: {row['study']} {row['id']}: {value_of(row)}, expected {row['expected']}{why}"
+    )
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Return the number of expectations that pass."""
+    passed = sum(row["passes"] == "yes" for row in rows)
+    return f"{passed} of {words.count_of(len(rows), 'expectation')} pass"
+
+
+def write(rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Write both files into a folder and return their paths."""
+    texts = {JUNIT: junit(rows), MARKDOWN: markdown(rows)}
+    for name, text in texts.items():
+        write_whole(folder / name, text.encode())
+    return [folder / name for name in texts]
+
+
+def junit(rows: Sequence[Row]) -> str:
+    """Return a suite per study with a case per expectation.
+
+    A failure does not hold; an error is undecided.
+    """
+    suites = ET.Element("testsuites", name="vcsbench")
+    for study in dict.fromkeys(row["study"] for row in rows):
+        of_study = [row for row in rows if row["study"] == study]
+        failed = [row for row in of_study if row["passes"] != "yes"]
+        failures = sum(row["verdict"] == DIFFERS for row in failed)
+        numbers = {"tests": len(of_study), "failures": failures, "errors": len(failed) - failures}
+        attributes = {"name": study} | {name: str(number) for name, number in numbers.items()}
+        suite = ET.SubElement(suites, "testsuite", attributes)
+        for row in of_study:
+            _add_case(suite, row)
+    ET.indent(suites)
+    return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _add_case(suite: ET.Element, row: Row) -> None:
+    case = ET.SubElement(suite, "testcase", classname=row["study"], name=row["id"])
+    if row["passes"] != "yes":
+        kind = "failure" if row["verdict"] == DIFFERS else "error"
+        message = f"{row['verdict']}: {value_of(row)}, expected {row['expected']}"
+        ET.SubElement(case, kind, message=message).text = row["why"] or None
+    ET.SubElement(case, "system-out").text = f"{row['statement']} {value_of(row)}".strip()
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """Return a table with a row per expectation."""
+    lines = [
+        f"**{summary(rows)}**",
+        "",
+        "| | expectation | expected | measured |",
+        "| --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        sign = "✓" if row["passes"] == "yes" else "✗"
+        statement = row["statement"].replace("|", "\\|")
+        name = f"{statement} (`{row['study']}` `{row['id']}`)"
+        lines.append(f"| {sign} {row['verdict']} | {name} | {row['expected']} | {value_of(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def value_of(row: Row) -> str:
+    """Return `1.3 (1.1 to 1.5) times, f6 / f7`, or `no value`."""
+    if not row["measured"]:
+        return "no value"
+    value = words.significant(float(row["measured"]))
+    if row["low"] and row["high"]:
+        low, high = (words.significant(float(row[bound])) for bound in ("low", "high"))
+        value += f" ({low} to {high})"
+    return f"{value} {row.get('unit', '')}".strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,362 @@
+"""Noise: how much cells with the same settings differ, in a metric and over all cells of a study.
+
+Three variances make the error of every comparison:
+
+- of each cell: the scatter of its rounds beyond the drift that its block shares; moderated over all cells;
+- of averages over several pairs of cells: the factor by which they scatter more than their cells do, because
+  what moves together in a round does not average out;
+- of duplicates (A/A): the difference of their means beyond the scatter of rounds. No round reduces it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from vcsbench.evidence.frames import grouped
+from vcsbench.metrics import DEFAULT, Metric, metric_of
+from vcsbench.statistics.aggregation import MEAN, by_round, duplicates_by_round, valid_runs
+from vcsbench.statistics.contract import Limits
+from vcsbench.statistics.intervals import Estimate, mean, ratio
+from vcsbench.statistics.variance import (
+    EXACT,
+    Variance,
+    duplicate_variance,
+    moderated,
+    prior_of,
+    residual_squares,
+    sum_variances,
+)
+
+UNKNOWN = Variance(math.nan)
+Key = tuple[str, ...]  # a cell's axis values
+Pairs = Sequence[tuple[Key, Key]]
+
+TABLE_COLUMNS = [
+    *["twins", "rounds", "differed", "chance", "spread", "runs", "within", "twin_sd", "cells"]
+]
+
+
+class CellNoise(NamedTuple):
+    """A cell's block, as axis values, and the variance of one of its rounds."""
+
+    block: Key
+    variance: Variance
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """The noise of a study in a metric; all variances are of natural logarithms.
+
+    `duplicates` is the variance of the ratio of two cells with the same settings (NaN if none was measured).
+    `averages` is the factor between the variance of an average and the variance by its cells.
+    """
+
+    cells: Mapping[Key, CellNoise] = field(default_factory=dict)
+    duplicates: Variance = UNKNOWN
+    averages: Variance | None = None
+
+    @property
+    def has_duplicates(self) -> bool:
+        """Return True if the variance of duplicates is known."""
+        return not math.isnan(self.duplicates.variance)
+
+    def with_error(self, own: Estimate, pairs: Pairs) -> Estimate:
+        """Return a ratio with the error by which it is called, and its interval.
+
+        The ratio is an average over `own.pairs` of the pairs of cells, or the least or greatest if that is 1.
+        """
+        if not own.n > 1:
+            return own
+        of_rounds = self._of_round(own, pairs).scaled(1 / own.n)
+        error = sum_variances([of_rounds, self._of_duplicates(own.pairs)])
+        degrees = error.degrees if error.variance else own.degrees
+        return ratio(math.log(own.value), math.sqrt(error.variance), degrees, own.n, own.pairs)
+
+    def level_with_error(self, own: Estimate) -> Estimate:
+        """Return a level, an average over `own.pairs` cells, with the error by which it is judged."""
+        # One cell has half of the variance of a difference of two.
+        of_duplicates = self._of_duplicates(own.pairs).scaled(own.value**2 / 2)
+        if not (own.n > 1 and of_duplicates.variance):
+            return own
+        error = sum_variances([Variance(own.error**2, own.degrees), of_duplicates])
+        return mean(own.value, math.sqrt(error.variance), error.degrees, own.n, own.pairs)
+
+    def _of_duplicates(self, pairs: float) -> Variance:
+        return self.duplicates.scaled(1 / pairs) if self.has_duplicates else Variance(0.0)
+
+    def _of_round(self, own: Estimate, pairs: Pairs) -> Variance:
+        """Return the variance of one round of a ratio."""
+        observed = Variance(own.error**2 * own.n, own.degrees)
+        expected = self._by_cells(pairs)
+        if expected is None or observed.variance < EXACT:
+            return observed
+        if len(pairs) == 1:
+            return expected
+        if own.pairs == 1 or self.averages is None:
+            return observed
+        expected = expected.scaled(len(pairs) / own.pairs)
+        weight = self.averages.degrees + observed.degrees
+        share = 1.0 if math.isinf(weight) else self.averages.degrees / weight
+        factor = share * self.averages.variance
+        factor += (1 - share) * observed.variance / expected.variance
+        return Variance(expected.variance * factor, 1 / (1 / weight + 1 / expected.degrees))
+
+    def _by_cells(self, pairs: Pairs) -> Variance | None:
+        """Return the variance of one round of an average over pairs, from their cells.
+
+        None if a cell has no variance, or a pair is of two blocks, which share no round.
+        """
+        if not all(key in self.cells for pair in pairs for key in pair):
+            return None
+        cells = [(self.cells[one], self.cells[other]) for one, other in pairs]
+        parts = [cell.variance for pair in cells for cell in pair]
+        if any(one.block != other.block for one, other in cells) or not all(
+            part.degrees for part in parts
+        ):
+            return None
+        total = sum_variances(parts).scaled(1 / len(pairs) ** 2) if pairs else Variance(0.0)
+        return total if total.variance else None
+
+
+# Noise of published numbers and of counts: duplicates do not differ.
+NO_NOISE = Noise(duplicates=Variance(0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class LogTable:
+    """Logarithms of a metric: a row per cell and host, a column per round (NaN if missing).
+
+    `block_places` are the places of the block's axes in a key.
+    """
+
+    keys: Sequence[Key]
+    hosts: Sequence[str]
+    is_duplicate: Sequence[bool]
+    logs: np.ndarray
+    block_places: Sequence[int]
+
+    def block(self, row: int) -> Key:
+        """Return the block of a row's cell."""
+        return tuple(self.keys[row][place] for place in self.block_places)
+
+
+def noise_of(
+    frame: pd.DataFrame,
+    axes: Sequence[str],
+    block: Sequence[str],
+    metric: Metric | None = None,
+    rounds: pd.DataFrame | None = None,
+) -> Noise:
+    """Return the noise of measurements in a metric (default: elapsed time).
+
+    `axes` identify cells, those of `block` identify cells that run next to each other. `rounds` saves
+    by_round(frame, axes, MEAN) if the caller has it. Counts have no noise: most of them are exact.
+    """
+    if metric and metric.exact:
+        return NO_NOISE
+    names = list(axes)
+    rounds = by_round(frame, names, MEAN) if rounds is None else rounds
+    logs = _logs(frame, rounds, names, (metric or metric_of(DEFAULT)).name)
+    keys = [tuple(map(str, row)) for row in logs.index.to_frame()[names].to_numpy()]
+    places = [names.index(axis) for axis in block if axis in names]
+    hosts, paths = (list(logs.index.get_level_values(name)) for name in ("host", "cell"))
+    return estimate_noise(
+        LogTable(keys, hosts, list(map(bool, paths)), logs.to_numpy(float), places)
+    )
+
+
+def _logs(
+    frame: pd.DataFrame, rounds: pd.DataFrame, axes: Sequence[str], name: str
+) -> pd.DataFrame:
+    """Return the logarithms by cell, host and round; only a duplicate has a path as `cell`."""
+    both = pd.concat([rounds.assign(cell=""), duplicates_by_round(frame, axes)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        both = both.assign(log=np.log(both[name].astype(float)) if name in both else math.nan)
+    both = both.assign(log=both["log"].where(np.isfinite(both["log"])))
+    return both.set_index([*axes, "cell", "host", "round"])["log"].unstack("round")
+
+
+def estimate_noise(table: LogTable) -> Noise:
+    """Return the noise of a table of logarithms."""
+    variances = _cell_variances(table)
+    rows = [row for row, is_duplicate in enumerate(table.is_duplicate) if not is_duplicate]
+    cells = {table.keys[row]: CellNoise(table.block(row), variances[row]) for row in rows}
+    return Noise(cells, _duplicates(table, variances), _averages(table, variances, rows))
+
+
+def _cell_variances(table: LogTable) -> list[Variance]:
+    """Return for each row the variance of its cell's rounds, on all hosts."""
+    blocks = [(table.block(row), host) for row, host in enumerate(table.hosts)]
+    squares, degrees = residual_squares(table.logs, _numbered(blocks))
+    numbers = _numbered(list(zip(table.keys, table.is_duplicate, strict=True)))
+    squares, degrees = (np.bincount(numbers, column) for column in (squares, degrees))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        columns = moderated(squares / degrees, degrees)
+    variances = [Variance(*map(float, both)) for both in zip(*columns, strict=True)]
+    return [variances[number] for number in numbers]
+
+
+def _numbered(things: Sequence[Any]) -> np.ndarray:
+    """Return a number per thing; equal things have equal numbers."""
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(thing, len(numbers)) for thing in things], dtype=int)
+
+
+def _duplicates(table: LogTable, variances: Sequence[Variance]) -> Variance:
+    ends = list(zip(table.keys, table.hosts, strict=True))
+    originals = {end: row for row, end in enumerate(ends) if not table.is_duplicate[row]}
+    pairs = []
+    for row, end in enumerate(ends):
+        if not (table.is_duplicate[row] and end in originals):
+            continue
+        d = table.logs[originals[end]] - table.logs[row]
+        d = d[np.isfinite(d)]
+        if len(d) > 1:
+            both = [variances[row], variances[originals[end]]]
+            pairs.append((d.mean() ** 2, *sum_variances(both).scaled(1 / len(d))))
+    return duplicate_variance(*np.array(pairs, float).T) if pairs else UNKNOWN
+
+
+def _averages(
+    table: LogTable, variances: Sequence[Variance], rows: Sequence[int]
+) -> Variance | None:
+    """Return the factor between the variance of averages and the variance by their cells.
+
+    Every average over the cells of a block that differ in one axis contributes.
+    """
+    blocks: dict[Any, dict[Key, int]] = {}
+    for row in rows:
+        blocks.setdefault((table.block(row), table.hosts[row]), {})[table.keys[row]] = row
+    factors, degrees = [], []
+    for cells in blocks.values():
+        for pairs in _contrasts(cells, table.block_places):
+            d = np.mean([table.logs[one] - table.logs[other] for one, other in pairs], axis=0)
+            d = d[np.isfinite(d)]
+            expected = sum(variances[row].variance for pair in pairs for row in pair)
+            expected /= len(pairs) ** 2
+            if len(d) > 1 and expected > EXACT:
+                factors.append(d.var(ddof=1) / expected)
+                degrees.append(len(d) - 1)
+    return prior_of(np.array(factors), np.array(degrees, float))[0]
+
+
+def _contrasts(
+    cells: Mapping[Key, int], block_places: Sequence[int]
+) -> Iterator[list[tuple[int, int]]]:
+    """Yield the pairs of rows that differ in two values of one axis alone, if there are several."""
+    for place in set(range(len(next(iter(cells))))).difference(block_places):
+        by_rest: dict[Key, dict[str, int]] = {}
+        for key, row in cells.items():
+            by_rest.setdefault(key[:place] + key[place + 1 :], {})[key[place]] = row
+        for one, other in combinations(dict.fromkeys(key[place] for key in cells), 2):
+            pairs = [(at[one], at[other]) for at in by_rest.values() if one in at and other in at]
+            if len(pairs) > 1:
+                yield pairs
+
+
+def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
+    """Return the standard deviation of ln(time) of a single run, in the median of all cells.
+
+    It adds the scatter of runs within a cell-round and of cell-rounds, without the drift that a block shares
+    in a round. NaN with too few rounds.
+    """
+    runs = valid_runs(frame)
+    runs = runs.assign(log=np.log(runs[DEFAULT].astype(float)))
+    rounds = runs.groupby([*block, "host", "cell", "round"])["log"].agg(["mean", "var", "count"])
+    rounds = rounds.reset_index()
+    by_block = rounds.groupby([*block, "host"])
+    rounds["off"] = rounds["mean"] - rounds.groupby(["cell", "host"])["mean"].transform("mean")
+    rounds["off"] -= rounds.groupby([*block, "host", "round"])["off"].transform("mean")
+    degrees = (by_block["cell"].nunique() - 1) * (by_block["round"].nunique() - 1)
+    means = by_block["off"].agg(lambda off: float((off**2).sum())) / degrees.where(degrees > 0)
+    cells = rounds.groupby([*block, "host", "cell"], as_index=False)[["var", "count"]].mean()
+    cells = cells.merge(means.rename("means").reset_index(), on=[*block, "host"])
+    # The mean of `count` runs has 1 / count of their variance already.
+    within = cells["var"].fillna(0) * (1 - 1 / cells["count"])
+    known = (within + cells["means"]).dropna()
+    return math.sqrt(float(known.median())) if len(known) else math.nan
+
+
+def machine_limits(limits: Limits, frame: pd.DataFrame, block: Sequence[str]) -> Limits:
+    """Return the limits for the machine of these measurements: larger if it is noisy."""
+    return limits.on_machine(run_scatter(frame, block))
+
+
+def noise_table(
+    frame: pd.DataFrame,
+    axes: Sequence[str],
+    variance_group: Sequence[str],
+    noise: Noise,
+    metric: Metric | None = None,
+) -> pd.DataFrame:
+    """Return a row per variance group of measurements, for readers; `noise` is noise_of(frame).
+
+    d is ln(original / duplicate) of a round. Columns: axes of `variance_group`; twins (number of
+    duplicates); rounds (fewest of a pair); as ratios of at least 1 `differed` (root mean square of the
+    means of d), `chance` (the part of it by rounds), `spread` (standard deviation of d over rounds),
+    `within` (of runs in a cell-round), `twin_sd` (of duplicates, whole study); runs (most in a cell-round);
+    cells (paths of duplicates).
+    """
+    group, metric = [axis for axis in variance_group if axis in axes], metric or metric_of(DEFAULT)
+    pairs = _duplicate_pairs(by_round(frame, axes, MEAN), frame, axes, metric)
+    table = _run_scatter_by_group(frame, axes, group, metric)
+    how: dict[str, Any] = {"how": "left", "on": group} if group else {"how": "cross"}
+    table = table.merge(_duplicates_by_group(pairs, group), **how)
+    return table.assign(
+        twins=table["twins"].fillna(0).astype(int),
+        rounds=table["rounds"].fillna(0).astype(int),
+        cells=table["cells"].fillna(""),
+        twin_sd=math.exp(math.sqrt(noise.duplicates.variance)),
+    )[[*group, *TABLE_COLUMNS]]
+
+
+def _duplicate_pairs(
+    originals: pd.DataFrame, frame: pd.DataFrame, axes: Sequence[str], metric: Metric
+) -> pd.DataFrame:
+    """Return a row per duplicate: axes, cell, n (rounds), mean and sum of squares of d."""
+    keys = [*axes, "host", "round"]
+    both = duplicates_by_round(frame, axes).merge(originals, on=keys, suffixes=("_twin", ""))
+    both = both.assign(d=np.log(both[metric.name].astype(float) / both[f"{metric.name}_twin"]))
+    both = both[np.isfinite(both["d"])]
+    groups = grouped(both, [*axes, "cell"])["d"]
+    pairs = groups.agg(n="size", mean="mean", square="var").reset_index()
+    return pairs.assign(square=pairs["square"] * (pairs["n"] - 1))
+
+
+def _duplicates_by_group(pairs: pd.DataFrame, group: Sequence[str]) -> pd.DataFrame:
+    rows = []
+    for _, part in grouped(pairs[pairs["n"] > 1], group):
+        n, squares = part["n"], part["square"]
+        differed = (part["mean"] ** 2).mean()
+        chance = (squares / (n - 1) / n).mean()
+        spread = squares.sum() / (n - 1).sum()
+        ratios = [math.exp(math.sqrt(x)) for x in (differed, chance, spread)]
+        key = part[list(group)].iloc[0]
+        rows.append([*key, len(part), int(n.min()), *ratios, " ".join(part["cell"])])
+    names = ["twins", "rounds", "differed", "chance", "spread", "cells"]
+    return pd.DataFrame(rows, columns=[*group, *names])
+
+
+def _run_scatter_by_group(
+    frame: pd.DataFrame, axes: Sequence[str], group: Sequence[str], metric: Metric
+) -> pd.DataFrame:
+    runs = valid_runs(frame)
+    runs = runs.assign(log=np.log(runs[metric.name].astype(float)))
+    keys = [name for name in ("cell", *axes, "host", "round") if name in runs]
+    rounds = grouped(runs, keys)["log"].agg(runs="count", variance="var").reset_index()
+    rows = []
+    for _, part in grouped(rounds, group):
+        several = part[part["runs"] > 1]
+        degrees = several["runs"] - 1
+        total = (several["variance"] * degrees).sum()
+        variance = total / degrees.sum() if len(several) else math.nan
+        key = part[list(group)].iloc[0]
+        rows.append([*key, int(part["runs"].max()), math.exp(math.sqrt(variance))])
+    return pd.DataFrame(rows, columns=[*group, "runs", "within"])

@@ -1,0 +1,301 @@
+"""Tables of a study, by the same code from measured and from published numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vcsbench.evidence import buildlabels, counted, flags, samework
+from vcsbench.evidence.frames import grouped, in_order
+from vcsbench.metrics import COUNT, Metric, metric_in
+from vcsbench.statistics.aggregation import (
+    MEAN,
+    MEDIAN,
+    add_key_columns,
+    by_cell,
+    by_round,
+    is_measured,
+    pair_rows,
+    pivot_metrics,
+    rows_of_statistic,
+    rows_where,
+)
+from vcsbench.statistics.contract import (
+    CALL,
+    DEFAULT_LIMITS,
+    ERROR,
+    STATISTIC,
+    STATISTICS,
+    Limits,
+    columns,
+)
+from vcsbench.statistics.intervals import NO_ESTIMATE, Estimate, ratio_interval
+from vcsbench.statistics.multiple_testing import (
+    call_counts,
+    call_table,
+    constant_ratio,
+    without_time_flags,
+)
+from vcsbench.statistics.noise import NO_NOISE, Noise, noise_of
+
+SIDES = ("baseline", "candidate")
+Definition = Mapping[str, Any]  # of a table, as in a study's file
+
+
+@dataclass(eq=False)
+class Aggregation:
+    """Rows of tables and their aggregates, each computed once.
+
+    `order` maps the keys of cells (axes and others) to their values in order.
+    """
+
+    frame: pd.DataFrame
+    order: Mapping[str, list[str]]
+    block: Sequence[str]
+    _rounds: dict[str, pd.DataFrame] = field(default_factory=dict)
+    _cells: dict[str, pd.DataFrame] = field(default_factory=dict)
+    _noise: dict[str, Noise] = field(default_factory=dict)
+
+    def rounds(self, reduce: str, metric: Metric) -> pd.DataFrame:
+        """Return a row per cell, host and round, with the metric (empty if unknown)."""
+        if reduce not in self._rounds:
+            self._rounds[reduce] = by_round(self.frame, [*self.order], reduce)
+        rounds = self._rounds[reduce]
+        return rounds if metric.name in rounds else rounds.assign(**{metric.name: np.nan})
+
+    def cells(self, reduce: str, metric: Metric) -> pd.DataFrame:
+        """Return a row per cell, with the metric."""
+        rounds = self.rounds(reduce, metric)
+        if metric.name not in self._rounds[reduce]:
+            return by_cell(rounds, [*self.order], reduce)
+        if reduce not in self._cells:
+            self._cells[reduce] = by_cell(rounds, [*self.order], reduce)
+        return self._cells[reduce]
+
+    def noise(self, metric: Metric) -> Noise:
+        """Return the noise of the rows; none of published numbers."""
+        if not is_measured(self.frame):
+            return NO_NOISE
+        if metric.name not in self._noise:
+            rounds = self.rounds(MEAN, metric)
+            self._noise[metric.name] = noise_of(
+                self.frame, [*self.order], self.block, metric, rounds
+            )
+        return self._noise[metric.name]
+
+    def selected(self, definition: Definition) -> Aggregation:
+        """Return the aggregation of the rows that a table is about."""
+        frame = self.frame
+        if STATISTIC not in definition.get("by", ()):
+            frame = rows_of_statistic(frame, definition.get("reduce", MEDIAN))
+        frame = rows_where(frame, definition.get("where", {}))
+        frame, by = add_key_columns(frame, definition.get("by", []))
+        if each := definition.get("each"):
+            frame, by = pivot_metrics(frame, each), {**by, COUNT: list(each)}
+        return Aggregation(frame, {**self.order, **by}, self.block)
+
+
+def make_table(
+    frame: pd.DataFrame,
+    name: str,
+    definition: Definition,
+    order: Mapping[str, list[str]],
+    block: Sequence[str],
+    limits: Limits = DEFAULT_LIMITS,
+) -> pd.DataFrame:
+    """Return one table of a study, as make_tables() does."""
+    return make_tables(frame, {name: definition}, order, block, limits)[name]
+
+
+def make_tables(
+    frame: pd.DataFrame,
+    definitions: Mapping[str, Definition],
+    order: Mapping[str, list[str]],
+    block: Sequence[str],
+    limits: Limits = DEFAULT_LIMITS,
+    scatter: float = math.nan,
+) -> dict[str, pd.DataFrame]:
+    """Return tables by name, with the columns of contract.columns().
+
+    `frame` has a column per axis, and the columns of the measurements or one per published metric. `order`
+    has the axes with their values in order, and sorts the rows. Cells that agree on the axes of `block` run
+    next to each other. A cell or pair without a number has no row. `scatter` (noise.run_scatter) raises the
+    limits of noisy metrics.
+    """
+    everything = Aggregation(frame, order, block)
+    shared: dict[str, Aggregation] = {}
+    tables = {}
+    for name, definition in definitions.items():
+        selecting = ["where", "by", "each", *["reduce"] * (STATISTIC in frame)]
+        key = json.dumps([definition.get(name) for name in selecting])
+        if key not in shared:
+            shared[key] = everything.selected(definition)
+        exact = metric_in(definition).exact
+        own_limits = limits if exact else limits.on_machine(scatter)
+        tables[name] = _table(name, definition, shared[key], own_limits)
+    return tables
+
+
+def _table(
+    name: str, definition: Definition, aggregation: Aggregation, limits: Limits
+) -> pd.DataFrame:
+    reduce, metric = definition.get("reduce", MEDIAN), metric_in(definition)
+    order, measured = aggregation.order, is_measured(aggregation.frame)
+    keys, cells = list(order), aggregation.cells(reduce, metric)
+    if compare := definition.get("compare"):
+        axis, noise = compare["axis"], aggregation.noise(metric)
+        rounds = aggregation.rounds(MEAN if reduce == MEDIAN else reduce, metric)
+        table = _comparisons(rounds, cells, compare, noise, keys, metric, limits)
+        keys.remove(axis)
+        if axis == buildlabels.AXIS:
+            table = table.assign(flags=buildlabels.same_binaries(table, aggregation.frame, keys))
+        if measured and not table.empty:
+            table = call_table(table, noise, metric, limits)
+            table = call_counts(table, metric) if metric.exact else table
+        order = {**order, "candidate": compare["candidates"]}
+        table = in_order(table, order, [*keys, "candidate"])
+    else:
+        table = in_order(_levels(cells, keys, metric, limits), order, keys)
+    empty = [] if measured else [*STATISTICS]
+    empty += CALL if "call" not in table else []
+    table = table.assign(**dict.fromkeys(empty, ""))
+    return finish_table(without_time_flags(table, metric), name, keys)
+
+
+def finish_table(table: pd.DataFrame, name: str, keys: Sequence[str]) -> pd.DataFrame:
+    """Return a table with its name and all columns in order; `keys` identify its rows."""
+    return table.assign(table=name)[columns(keys)].reset_index(drop=True)
+
+
+def rows_frame(rows: Sequence[Mapping[Any, Any]], keys: Sequence[str]) -> pd.DataFrame:
+    """Return rows of a table as a frame, without calls."""
+    return pd.DataFrame(rows, columns=[*keys, *SIDES, "value", *STATISTICS, *ERROR])
+
+
+def _levels(
+    cells: pd.DataFrame, keys: Sequence[str], metric: Metric, limits: Limits
+) -> pd.DataFrame:
+    """Return the values of single cells."""
+    rows = []
+    for cell in cells.to_dict("records"):
+        words, withheld = _hosts_differ(cell["hosts"])
+        refused = samework.refusal(samework.name_of(cell, keys), {"": cell["work"]})
+        if refused and refused.flag == samework.OTHER:
+            withheld = refused.reason
+        withheld = withheld or _missing([cell[metric.name]], [cell["not_counted"]], metric)
+        words += [*cell["flags"].split(), *([] if metric.once else low_n(cell["n"], limits))]
+        value = np.nan if withheld else cell[metric.name]
+        facts = {"value": value, "flags": flags.joined(words), "withheld": withheld}
+        if metric.exact:
+            facts["fixed_share"] = math.nan
+        rows.append(cell | dict.fromkeys(SIDES, "") | facts)
+    return _without_empty(rows_frame(rows, keys))
+
+
+def _comparisons(
+    rounds: pd.DataFrame,
+    cells: pd.DataFrame,
+    compare: Mapping[str, Any],
+    noise: Noise,
+    keys: Sequence[str],
+    metric: Metric,
+    limits: Limits,
+) -> pd.DataFrame:
+    """Return a row per candidate and pair of cells; rounds are paired within a host."""
+    rows, axis = [], compare["axis"]
+    shared = [key for key in keys if key != axis]
+    for candidate in compare["candidates"]:
+        names = (compare["baseline"], candidate)
+        both = pair_rows(cells, axis, names, shared)
+        logs = pair_rows(rounds, axis, names, [*shared, "host", "round"])
+        both, logs = (f.assign(quotient=_quotients(f, metric.name)) for f in (both, logs))
+        estimates = _estimates(logs, shared, metric)
+        for pair in both.to_dict("records"):
+            own = estimates.get(tuple(pair[key] for key in shared), NO_ESTIMATE)
+            cell, other = (tuple((pair | {axis: name})[key] for key in keys) for name in names)
+            estimate = noise.with_error(own, [(cell, other)])
+            row = pair | dict(zip(SIDES, names, strict=True))
+            rows.append(row | _facts(row, estimate, shared, metric, limits))
+    return _without_empty(rows_frame(rows, shared))
+
+
+def _estimates(
+    logs: pd.DataFrame, shared: Sequence[str], metric: Metric
+) -> dict[tuple[Any, ...], Estimate]:
+    """Return the ratio of each pair of cells by its shared keys, from paired rounds."""
+    pairs = grouped(logs.assign(log=np.log(logs["quotient"])), shared)
+    # One column of a part takes a tenth of the time of all columns.
+    estimates = {name if shared else (): ratio_interval(part) for name, part in pairs["log"]}
+    if metric.exact:
+        for name, part in pairs:
+            if constant := constant_ratio(metric, part):
+                estimates[name if shared else ()] = constant
+    return estimates
+
+
+def _without_empty(table: pd.DataFrame) -> pd.DataFrame:
+    return table[table["value"].notna() | (table["withheld"] != "")]
+
+
+def _missing(values: Sequence[float], not_counted: Sequence[str], metric: Metric) -> str:
+    """Return the reason why one of a row's values is missing; "" if unknown."""
+    pairs = zip(values, not_counted, strict=True)
+    reasons = [counted.why_not(why, metric.needs) for value, why in pairs if math.isnan(value)]
+    return next(filter(None, reasons), "")
+
+
+def _quotients(pairs: pd.DataFrame, name: str) -> pd.Series:
+    quotient = pairs[f"{name}_baseline"] / pairs[f"{name}_candidate"]
+    return quotient.where(np.isfinite(quotient))  # A time may be rounded to 0.
+
+
+def _facts(
+    pair: Mapping[Any, Any],
+    estimate: Estimate,
+    shared: Sequence[str],
+    metric: Metric,
+    limits: Limits,
+) -> dict[str, Any]:
+    """Return value, statistics and flags of a pair of cells."""
+    # Medians of different hosts are never divided; rounds of one host still make a ratio.
+    words, withheld = _hosts_differ(f"{pair['hosts_baseline']} {pair['hosts_candidate']}")
+    words += [*own_flags(pair[f"flags_{side}"] for side in SIDES), *low_n(estimate.n, limits)]
+    works = {pair[side]: pair[f"work_{side}"] for side in SIDES}
+    refused = samework.refusal(samework.name_of(pair, shared), works)
+    if refused and not any(map(samework.is_apart, works.values())):
+        words.append(refused.flag)
+        return {"n": estimate.n, "flags": flags.joined(words), "withheld": refused.reason}
+    counts, reasons = (
+        [pair[f"{name}_{side}"] for side in SIDES] for name in (metric.name, "not_counted")
+    )
+    withheld = withheld or _missing(counts, reasons, metric)
+    shares = [pair[f"fixed_share_{side}"] for side in SIDES]
+    facts = {
+        "value": np.nan if withheld else 100 * (pair["quotient"] - 1),
+        "flags": flags.joined(words),
+        "withheld": withheld,
+        "fixed_share": math.nan if metric.exact else np.fmax(*shares),
+    }
+    return facts | estimate.statistics()
+
+
+def _hosts_differ(hosts: str) -> tuple[list[str], str]:
+    """Return the flag of a number of several hosts, and the reason to withhold it."""
+    flag = "hosts-differ"
+    return ([flag], flags.says(flag)) if len(set(hosts.split())) > 1 else ([], "")
+
+
+def own_flags(sides: Iterable[str]) -> list[str]:
+    """Return the flags of compared cells without those of work, which the pair has its own of."""
+    return [word for own in sides for word in own.split() if word not in samework.REFUSED]
+
+
+def low_n(n: int, limits: Limits) -> list[str]:
+    """Return the flag of a number that has too few rounds."""
+    return ["low-n"] if n < limits.min_rounds else []
