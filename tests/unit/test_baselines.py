@@ -87,7 +87,7 @@ def compare(before: SyntheticStudy, now: SyntheticStudy) -> tuple[pd.DataFrame, 
     ), baseline_comparison.baseline_notes(*sides, found)
 
 
-def test_the_table_has_every_others_columns_and_the_ratio_after_welch(here: Path) -> None:
+def test_baseline_table_has_columns_and_welch_ratio(here: Path) -> None:
     before = measure(here, "a", noise=0.05, drift=0.0)
     now = measure(
         here, "b", noise=0.01, drift=0.0, seed=2, rounds=7, factors={"cache": {"cold": 3.6}}
@@ -127,7 +127,7 @@ def test_the_table_has_every_others_columns_and_the_ratio_after_welch(here: Path
     assert any("are unchanged" in note for note in notes)
 
 
-def test_noise_is_the_larger_of_both_days_and_calls_stand_on_it(here: Path) -> None:
+def test_baseline_table_uses_larger_noise_of_days(here: Path) -> None:
     """The twins of one day differ by 2 %, those of the other by 8 %; one has none for cold cells."""
 
     def with_twins(name: str, factor: float, caches: list[str], **options: Any) -> SyntheticStudy:
@@ -154,7 +154,7 @@ def test_noise_is_the_larger_of_both_days_and_calls_stand_on_it(here: Path) -> N
     assert set(quieter["call"]) == {"slower"}
 
 
-def test_an_unpaired_interval_is_wider_than_a_paired_one_under_drift() -> None:
+def test_unpaired_ratio_is_wider_than_paired_under_drift() -> None:
     rng = np.random.default_rng(1)
     drift = np.linspace(0, 1, 6)
     sides = drift + rng.normal(0, 0.01, 6), drift + rng.normal(0, 0.01, 6)
@@ -164,12 +164,12 @@ def test_an_unpaired_interval_is_wider_than_a_paired_one_under_drift() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_too_few_rounds_have_no_interval(count: int) -> None:
+def test_unpaired_ratio_few_rounds_have_no_interval(count: int) -> None:
     estimate = unpaired_ratio([0.5] * count, [0.1, 0.2, 0.3])
     assert (estimate.n, math.isnan(estimate.low)) == (count, True)
 
 
-def test_numbers_of_another_host_are_refused(here: Path) -> None:
+def test_baseline_table_withholds_other_host(here: Path) -> None:
     before = measure(here, "a")
     now = measure(here, "b", host=lambda number: "workstation#bbbb")
     table, notes = compare(before, now)
@@ -193,7 +193,7 @@ def test_numbers_of_another_host_are_refused(here: Path) -> None:
         ),
     ],
 )
-def test_a_cell_that_means_something_else_is_not_compared(
+def test_baseline_table_withholds_other_settings(
     here: Path, change: Callable[[dict[str, Any]], None], flag: str
 ) -> None:
     before, now = measure(here, "a"), measure(here, "b")
@@ -209,7 +209,7 @@ def test_a_cell_that_means_something_else_is_not_compared(
     assert "1 of 8 cells are not compared, for the reasons below." in notes
 
 
-def test_what_one_wants_to_compare_is_compared_and_said(here: Path) -> None:
+def test_baseline_table_compares_changed_conditions(here: Path) -> None:
     before, now = measure(here, "a"), measure(here, "b")
 
     def upgrade(context: dict[str, Any]) -> None:
@@ -227,7 +227,7 @@ def test_what_one_wants_to_compare_is_compared_and_said(here: Path) -> None:
     assert "server configuration slow/svnserve.args" in changed
 
 
-def test_cells_that_did_other_work_are_not_compared(here: Path) -> None:
+def test_baseline_table_withholds_other_work(here: Path) -> None:
     before, now = measure(here, "a"), measure(here, "b")
     path = now.results / "measurements" / f"{STUDY}.csv"
     frame = pd.read_csv(path, keep_default_na=False)
@@ -242,7 +242,7 @@ def test_cells_that_did_other_work_are_not_compared(here: Path) -> None:
     assert table[other]["withheld"].iloc[0].startswith("log: ")
 
 
-def test_a_cell_that_was_not_saved_says_so(here: Path) -> None:
+def test_baseline_table_unsaved_cell_has_flag(here: Path) -> None:
     skip = lambda axes: "not then" if axes["cache"] == "cold" else ""  # noqa: E731
     table, _ = compare(measure(here, "a", skip=skip), measure(here, "b"))
     cold = table.query("cache == 'cold'")
@@ -251,7 +251,7 @@ def test_a_cell_that_was_not_saved_says_so(here: Path) -> None:
     assert table.query("cache == 'hot-os'")["value"].notna().all()
 
 
-def test_runs_are_not_compared_with_themselves(here: Path) -> None:
+def test_baseline_table_excludes_saved_runs(here: Path) -> None:
     """What nothing made stale was not measured anew, and more rounds are new ones beside old ones."""
     made = measure(here, "a", rounds=7, noise=0.0, drift=0.0, factors={})
     path = made.results / "measurements" / f"{STUDY}.csv"
@@ -274,7 +274,7 @@ def test_runs_are_not_compared_with_themselves(here: Path) -> None:
     assert table["value"].to_numpy() == pytest.approx(-50)
 
 
-def test_a_baseline_is_never_overwritten_and_saves_what_it_stands_on(here: Path) -> None:
+def test_save_never_overwrites_baseline(here: Path) -> None:
     made = measure(here, "a")
     said = baselines.save("old", [], made.results)
     assert said == [
@@ -300,14 +300,16 @@ def test_a_baseline_is_never_overwritten_and_saves_what_it_stands_on(here: Path)
         ("old", ["../../x"], "is no study's name"),
     ],
 )
-def test_what_cannot_be_saved_is_said(here: Path, name: str, studies: list[str], says: str) -> None:
+def test_save_impossible_is_user_error(
+    here: Path, name: str, studies: list[str], says: str
+) -> None:
     made = measure(here, "a")
     with pytest.raises(UserError, match=says):
         baselines.save(name, studies, made.results)
     assert not Path("baselines").exists()
 
 
-def test_results_that_have_moved_on_are_not_saved(here: Path) -> None:
+def test_save_stale_measurements_is_user_error(here: Path) -> None:
     made = measure(here, "a")
     edit(made, lambda c: c.update(started_at="2027-01-01T00:00:00Z"), part="pack/slow/cold/round3")
     with pytest.raises(UserError, match="was measured after the measurements were written"):
@@ -339,7 +341,7 @@ def verdict(before: SyntheticStudy, now: SyntheticStudy, over: str = "min") -> A
     return evaluate_expectations([check], list(AXES), sides[1].frame, basis).iloc[0]
 
 
-def test_no_slower_than_the_baseline(here: Path) -> None:
+def test_evaluate_expectations_baseline_has_verdict(here: Path) -> None:
     quiet = {"noise": 0.003, "drift": 0.0}
     before = measure(here, "a", **quiet)
     row = verdict(before, measure(here, "b", seed=2, **quiet))
@@ -353,7 +355,7 @@ def test_no_slower_than_the_baseline(here: Path) -> None:
     assert row["measured"] == pytest.approx(1 / 1.1, rel=0.02)
 
 
-def test_an_expectation_of_a_baseline_is_as_strict_as_a_table(here: Path) -> None:
+def test_evaluate_expectations_baseline_excludes_like_table(here: Path) -> None:
     quiet = {"noise": 0.003, "drift": 0.0}
     before = measure(here, "a", **quiet)
     other = measure(here, "b", host=lambda number: "workstation#bbbb", **quiet)
@@ -371,7 +373,7 @@ def test_an_expectation_of_a_baseline_is_as_strict_as_a_table(here: Path) -> Non
     assert gone["why"][0].startswith("no baseline: old ")
 
 
-def test_the_least_of_many_is_found_among_intervals_that_hold_together(here: Path) -> None:
+def test_evaluate_expectations_least_has_bonferroni_interval(here: Path) -> None:
     """Of cells that have not changed, an interval of the least ratio has 1 in it: at least 95 %."""
     rng = np.random.default_rng(1)
     missed = 0
@@ -392,7 +394,7 @@ def test_the_least_of_many_is_found_among_intervals_that_hold_together(here: Pat
     assert missed / trials < 0.05
 
 
-def test_the_report_has_the_table_and_says_what_has_changed(here: Path) -> None:
+def test_page_has_baseline_table_and_changes(here: Path) -> None:
     before = measure(here, "a")
     now = make_files(here / "b", axes=AXES, host=lambda number: HOST, seed=2)
     edit(now, lambda c: c["versions"].update(svn="1.14.5"))

@@ -58,7 +58,7 @@ def measured(times: list[float], **axes: str) -> pd.DataFrame:
         ),
     ],
 )
-def test_verdict_and_what_passes(
+def test_evaluate_expectations_has_verdict_and_passes(
     times: list[float], changes: dict[str, Any], verdict: str, passes: str
 ) -> None:
     rows = evaluate_expectations(
@@ -68,7 +68,7 @@ def test_verdict_and_what_passes(
     assert (rows["verdict"][0], rows["passes"][0]) == (verdict, passes)
 
 
-def test_a_repository_of_any_name_is_meant_where_none_is_named() -> None:
+def test_evaluate_expectations_without_repo_uses_all() -> None:
     frame = pd.concat([measured([1.0] * 5), measured([3.0] * 5, repo="other")])
     rows = evaluate_expectations([expectation()], list(AXES), frame, EvaluationContext())
     assert rows["measured"][0] == pytest.approx(3.0), "the slowest of both"
@@ -84,7 +84,7 @@ def write_check(path: Path, *rows: pd.DataFrame) -> Path:
     return path
 
 
-def test_check_prints_a_line_for_each_and_its_exit_code_says_how(
+def test_check_prints_lines_and_exit_codes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def rows(name: str, times: list[float], **changes: Any) -> pd.DataFrame:
@@ -113,7 +113,7 @@ def test_check_prints_a_line_for_each_and_its_exit_code_says_how(
     assert "no value, expected at most 2.0 [the key `studies` lacks b]" in capsys.readouterr().out
 
 
-def test_what_was_checked_is_a_file_for_build_servers_and_one_for_people(tmp_path: Path) -> None:
+def test_check_writes_junit_and_markdown(tmp_path: Path) -> None:
     row = {"study": "a", "statement": "Fast | small.", "low": "1.0", "high": "1.5", "unit": "s"}
     row |= {"measured": "1.2", "expected": "at most 2.0", "why": "", "passes": "yes"}
     rows = [
@@ -150,7 +150,7 @@ def test_what_was_checked_is_a_file_for_build_servers_and_one_for_people(tmp_pat
     assert lines[7].endswith("| no value |")
 
 
-def test_nothing_to_check_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "check.csv"
     with path.open("w", newline="") as file:
         csv.writer(file).writerow(["study", *OF_EXPECTATIONS])
@@ -183,7 +183,7 @@ def test_nothing_to_check_is_no_success(tmp_path: Path, capsys: pytest.CaptureFi
         ),
     ],
 )
-def test_a_bad_expectation_is_refused_in_a_sentence(tmp_path: Path, text: str, says: str) -> None:
+def test_read_expectations_invalid_is_user_error(tmp_path: Path, text: str, says: str) -> None:
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
     first.write_text(
         "a: [{id: other, statement: y, level: elapsed_s, expect: {over: max, at_most: 2}}]"
@@ -195,7 +195,7 @@ def test_a_bad_expectation_is_refused_in_a_sentence(tmp_path: Path, text: str, s
     assert str(second) in str(error.value)
 
 
-def test_the_examples_in_the_default_file_are_right_once_their_signs_are_gone(
+def test_read_expectations_default_examples_are_valid(
     tmp_path: Path,
 ) -> None:
     lines = (CONFIG / "expectations.yaml").read_text().splitlines()

@@ -59,7 +59,7 @@ def verdict_of(frame, **changes):
 
 
 @pytest.mark.parametrize(("name", "count"), [("fsfs-san-2014", 19), ("fsfs-ssd-2014", 10)])
-def test_every_finding_holds_on_the_published_numbers(name, count):
+def test_findings_hold_on_published_numbers(name, count):
     study = load_study(CONFIG / "studies" / f"{name}.yaml")
     axes = list(study.axes)
     found = read_findings(FINDINGS, name, axes, names())
@@ -72,7 +72,7 @@ def test_every_finding_holds_on_the_published_numbers(name, count):
     assert rows[["measured", "low", "high"]].isna().all(axis=None)
 
 
-def test_published_value_is_reduced_over_the_pairs():
+def test_evaluate_findings_reduces_published_pairs():
     # Of the numbers' own, by hand: null-log from hot server caches, fast: http against svn.
     study = load_study(CONFIG / "studies" / "fsfs-san-2014.yaml")
     axes = list(study.axes)
@@ -85,7 +85,7 @@ def test_published_value_is_reduced_over_the_pairs():
     assert evaluate_findings([check], axes, numbers, None)["published"][0] == expected
 
 
-def test_columns_and_expectation():
+def test_evaluate_findings_has_columns():
     rows = evaluate_findings([finding()], AXES, None, measured([2.0] * 5))
     assert list(rows) == [
         *["id", "statement", "published", "measured", "low", "high", "unit", "over"],
@@ -114,12 +114,12 @@ def test_columns_and_expectation():
         ([2.0], "inconclusive", "low n: 1 round"),
     ],
 )
-def test_verdict(ratios, verdict, why):
+def test_evaluate_findings_known_ratios_have_verdicts(ratios, verdict, why):
     row = verdict_of(measured(ratios))
     assert (row["verdict"], row["why"]) == (verdict, why)
 
 
-def test_it_is_said_what_an_inconclusive_one_takes():
+def test_evaluate_findings_inconclusive_has_needed_rounds():
     row = verdict_of(measured([1.75, 1.95, 1.8, 1.9, 1.85]))
     half = math.log(row["high"] / row["measured"])
     wanted = math.ceil(5 * (half / math.log(row["measured"] / 1.8)) ** 2)
@@ -128,7 +128,7 @@ def test_it_is_said_what_an_inconclusive_one_takes():
     assert (row["verdict"], row["why"]) == ("inconclusive", reason.text)
 
 
-def test_an_interval_of_which_hardly_anything_is_known_takes_rounds_without_end():
+def test_verdict_of_almost_unknown_error_is_on_bound():
     hardly = ratio(math.log(1.8001), 0.5, 0.001, 5)
     word, (why,) = verdicts.verdict_of(finding(), hardly, DEFAULT_LIMITS)
     assert (word, why.code) == ("inconclusive", "on-bound")
@@ -144,13 +144,13 @@ def test_an_interval_of_which_hardly_anything_is_known_takes_rounds_without_end(
         (1.2, {"at_most": 1.1}, "differs", ""),  # which says nothing of a direction
     ],
 )
-def test_a_direction_that_is_reversed_is_said(ratio, expect, verdict, why):
+def test_evaluate_findings_reversed_has_reason(ratio, expect, verdict, why):
     frame = measured([ratio * factor for factor in (1.0, 1.01, 0.99, 1.0, 1.02)])
     row = verdict_of(frame, expect={"over": "median", **expect})
     assert (row["verdict"], row["why"]) == (verdict, why)
 
 
-def test_a_level_has_no_direction():
+def test_evaluate_findings_level_is_never_reversed():
     frame = measured([1.0] * 5).query("format == 'f7'").assign(elapsed_s=[1.4, 1.5, 1.4, 1.5, 1.4])
     level = finding(level="elapsed_s", expect={"over": "max", "at_most": 0.9})
     del level["compare"]
@@ -159,7 +159,7 @@ def test_a_level_has_no_direction():
     ]
 
 
-def test_a_value_says_its_unit_and_of_how_many_cells_it_is_what():
+def test_evaluate_findings_has_unit_and_reduction():
     frame = measured([2.0] * 5, commands=("log", "null-log"))
     where = {"command": ["log", "null-log"]}
     level = finding(level="client_cpu_pct", where=where, expect={"over": "min", "at_least": 1})
@@ -175,7 +175,7 @@ def test_a_value_says_its_unit_and_of_how_many_cells_it_is_what():
 
 
 @pytest.mark.parametrize(("twin_sd", "verdict"), [(0.01, "reproduced"), (0.06, "inconclusive")])
-def test_what_twins_differ_by_is_a_part_of_the_interval(twin_sd, verdict):
+def test_evaluate_findings_interval_contains_duplicate_variance(twin_sd, verdict):
     basis = EvaluationContext(noise=lambda metric: Noise(duplicates=Variance(twin_sd**2, 20)))
     row = evaluate_findings(
         [finding()], AXES, None, measured([2.0, 2.02, 1.98, 2.0, 2.01]), basis
@@ -184,7 +184,7 @@ def test_what_twins_differ_by_is_a_part_of_the_interval(twin_sd, verdict):
     assert row["high"] / row["measured"] > math.exp(2 * twin_sd)
 
 
-def test_an_average_has_the_error_of_an_average():
+def test_evaluate_findings_average_has_error_of_average():
     """Over 12 pairs twins count for a twelfth, and the pairs' own noise does."""
     rng = np.random.default_rng(4)
     commands = [f"c{i}" for i in range(12)]
@@ -203,7 +203,7 @@ def test_an_average_has_the_error_of_an_average():
     assert width(commands, 0.04) > width(commands, 0.0)
 
 
-def test_where_no_noise_is_known_the_verdict_stands_and_says_so():
+def test_evaluate_findings_without_duplicates_has_reason():
     basis = EvaluationContext(noise=lambda metric: Noise())
     row = evaluate_findings([finding()], AXES, None, measured([2.0] * 5), basis).iloc[0]
     assert (row["verdict"], row["why"]) == (
@@ -212,7 +212,7 @@ def test_where_no_noise_is_known_the_verdict_stands_and_says_so():
     )
 
 
-def test_a_value_from_below_the_published_scale_says_so():
+def test_evaluate_findings_smaller_scale_has_reason():
     frame = measured([2.0] * 5).assign(repo="ruby")
     basis = EvaluationContext(scales={"ruby": 0.1304, "bsd": 1.0}, published=Conditions(1))
     axes = [*AXES, "repo"]
@@ -270,7 +270,7 @@ def test_reasons_of_differing_verdict_name_how_to_test_them():
         ([("log", "f6", ""), ("log", "f7", "")], Reason("no-result").text),
     ],
 )
-def test_what_is_not_measured_says_why(grid, why):
+def test_evaluate_findings_unmeasured_has_reason(grid, why):
     rows = [{"command": c, "format": f, "skip": skip} for c, f, skip in grid]
     frame = measured([2.0] * 5).query("format == 'f6'")
     row = evaluate_findings([finding()], AXES, None, frame, EvaluationContext(grid=rows)).iloc[0]
@@ -278,7 +278,7 @@ def test_what_is_not_measured_says_why(grid, why):
     assert row["why"].startswith(why)
 
 
-def test_a_value_of_only_some_cells_says_so():
+def test_evaluate_findings_partial_grid_has_reason():
     frame = measured([2.0] * 5, commands=("log", "null-log"))
     lacking = (frame["command"] == "null-log") & (frame["format"] == "f7")
     where = {"command": ["log", "null-log", "export"]}
@@ -302,7 +302,7 @@ def test_a_value_of_only_some_cells_says_so():
     assert evaluate_findings([finding(where=where)], AXES, None, frame, basis)["why"][0] == ""
 
 
-def test_interval_is_over_rounds_of_the_value_reduced_within_each():
+def test_evaluate_findings_reduces_within_rounds():
     first, second = measured([2.0, 2.2, 2.1, 1.9, 2.0]), measured([1.0, 4.0, 3.0, 3.0, 3.0])
     frame = pd.concat([first, second.assign(command="null-log")])
     where = {"command": ["log", "null-log"]}
@@ -315,7 +315,7 @@ def test_interval_is_over_rounds_of_the_value_reduced_within_each():
     )
 
 
-def test_a_round_that_lacks_a_cell_does_not_count():
+def test_evaluate_findings_incomplete_round_is_excluded():
     frame = measured([2.0] * 6, commands=("log", "null-log"))
     lacking = (frame["command"] == "null-log") & (frame["round"] == 1) & (frame["format"] == "f7")
     frame.loc[(frame["command"] == "log") & (frame["round"] == 1), "elapsed_s"] = [900.0, 1.0]
@@ -325,7 +325,7 @@ def test_a_round_that_lacks_a_cell_does_not_count():
     assert row["verdict"] == "reproduced"
 
 
-def test_level_is_of_each_round():
+def test_evaluate_findings_level_is_per_round():
     frame = measured([2.0] * 5).query("format == 'f7'")
     # user and system time are 0.4 s, elapsed 1 to 5 s
     check = finding(level="client_cpu_pct", expect={"over": "min", "at_least": 80})
@@ -335,20 +335,20 @@ def test_level_is_of_each_round():
     assert row["measured"] == pytest.approx(np.mean(expected))
 
 
-def test_what_has_no_measured_pair_is_not_measured():
+def test_evaluate_findings_without_pair_is_not_measured():
     row = verdict_of(measured([2.0] * 5), where={"command": "export"})
     assert (row["verdict"], math.isnan(row["measured"])) == ("not measured", True)
     only_f6 = measured([2.0] * 5).query("format == 'f6'")
     assert verdict_of(only_f6)["verdict"] == "not measured"
 
 
-def test_runs_with_a_false_label_are_left_out():
+def test_evaluate_findings_excludes_invalid_runs():
     frame = measured([2.0] * 5 + [50.0])
     frame.loc[frame["round"] == 6, "flags"] = "restarted"
     assert verdict_of(frame)["measured"] == pytest.approx(2.0)
 
 
-def test_hosts_are_never_divided_by_one_another():
+def test_evaluate_findings_different_hosts_are_inconclusive():
     frame = measured([2.0] * 5)
     frame["host"] = np.where(frame["format"] == "f6", "old", "new")
     row = verdict_of(frame)
@@ -356,7 +356,7 @@ def test_hosts_are_never_divided_by_one_another():
     assert row["why"].startswith("hosts differ: measured on new, old")
 
 
-def test_pairs_of_one_host_each_make_a_value_over_several():
+def test_evaluate_findings_pairs_of_one_host_each_have_value():
     frame = measured([2.0] * 5, ("log", "export"))
     both = {"where": {}}
     alone = verdict_of(frame, **both)
@@ -369,7 +369,7 @@ def test_pairs_of_one_host_each_make_a_value_over_several():
     assert verdict_of(frame, **both)["why"].startswith("hosts differ: measured on n1, n2")
 
 
-def test_rounds_of_several_hosts_make_no_value_of_a_finding():
+def test_evaluate_findings_rounds_of_several_hosts_have_no_value():
     frame = measured([2.0] * 6)
     frame["host"] = np.where(frame["round"] > 3, "old", "new")
     level = finding(level="elapsed_s", expect={"over": "max", "at_most": 80})
@@ -424,7 +424,7 @@ def test_rounds_of_several_hosts_make_no_value_of_a_finding():
         ("[]", "'[]' must be a mapping"),
     ],
 )
-def test_a_bad_finding_is_refused_in_a_sentence(tmp_path, text, says):
+def test_read_findings_invalid_is_user_error(tmp_path, text, says):
     path = tmp_path / "findings.yaml"
     path.write_text(text)
     with pytest.raises(UserError) as error:
@@ -433,11 +433,11 @@ def test_a_bad_finding_is_refused_in_a_sentence(tmp_path, text, says):
     assert str(path) in str(error.value)
 
 
-def test_a_study_without_findings_has_none():
+def test_read_findings_unknown_study_has_none():
     assert read_findings(FINDINGS, "of-my-own", AXES, names()) == []
 
 
-def test_a_study_may_have_one_axis_only():
+def test_evaluate_findings_single_axis_works():
     frame = measured([2.0] * 5).drop(columns="command")
     row = evaluate_findings([finding(where={})], ["format"], None, frame).iloc[0]
     assert (row["measured"], row["verdict"]) == (pytest.approx(2.0), "reproduced")

@@ -25,7 +25,7 @@ def save(name: str, made: SyntheticStudy) -> None:
     baselines.save(name, [STUDY], made.results)
 
 
-def test_times_are_in_the_order_of_their_dates_and_calls_are_those_of_the_table(here: Path) -> None:
+def test_history_has_times_by_date_and_calls_of_table(here: Path) -> None:
     first = measure(here, "a", **QUIET)
     second = measure(here, "b", **QUIET, seed=2, factors=SLOWER)
     now = measure(here, "c", **QUIET, seed=3, factors=SLOWER)
@@ -49,7 +49,7 @@ def test_times_are_in_the_order_of_their_dates_and_calls_are_those_of_the_table(
     assert {p["line"] for p in points.values()} == {0}
 
 
-def test_machines_are_never_compared_and_each_has_lines_of_its_own(here: Path) -> None:
+def test_history_hosts_have_own_lines(here: Path) -> None:
     save("here", measure(here, "a", **QUIET))
     elsewhere = measure(here, "b", **QUIET, factors=SLOWER, host=lambda number: "other#bbbb")
     save("there", elsewhere)
@@ -62,7 +62,7 @@ def test_machines_are_never_compared_and_each_has_lines_of_its_own(here: Path) -
     assert {p["call"] for p in found["points"] if p["time"] == "there"} == {""}
 
 
-def test_a_cell_that_became_another_one_begins_another_line(here: Path) -> None:
+def test_history_changed_cell_starts_line(here: Path) -> None:
     save("old", measure(here, "a", **QUIET))
     now = measure(here, "b", **QUIET, factors=SLOWER)
     edit(now, lambda context: context.update(argv_template="svn log of another kind"), "/svn/")
@@ -71,7 +71,7 @@ def test_a_cell_that_became_another_one_begins_another_line(here: Path) -> None:
     assert {p["call"] for p in points if p["ra"] == "svn"} == {""}
 
 
-def test_what_was_saved_just_now_is_no_time_of_its_own(here: Path) -> None:
+def test_history_saved_current_runs_are_no_time(here: Path) -> None:
     now = measure(here, "a", **QUIET)
     save("today", now)
     found = told(now, "today")
@@ -79,7 +79,7 @@ def test_what_was_saved_just_now_is_no_time_of_its_own(here: Path) -> None:
     assert found["points"] == [] and history_rows(found) == []
 
 
-def test_a_baseline_that_cannot_be_read_is_said_and_the_others_are_shown(here: Path) -> None:
+def test_history_unreadable_baseline_is_reported(here: Path) -> None:
     save("good", measure(here, "a", **QUIET))
     save("bad", measure(here, "b", **QUIET))
     baselines.description_path("bad", STUDY).write_text("{")

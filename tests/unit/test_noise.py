@@ -1,4 +1,4 @@
-"""The noise of a study: of its cells, of averages, and of twins."""
+"""Noise of made-up measurements of known truth."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from vcsbench.statistics.contract import Limits
 from vcsbench.statistics.intervals import Estimate, ratio_interval
-from vcsbench.statistics.noise import NO_NOISE, Noise, noise_of, noise_table
+from vcsbench.statistics.noise import (
+    NO_NOISE,
+    Noise,
+    machine_limits,
+    noise_of,
+    noise_table,
+    run_scatter,
+)
 from vcsbench.statistics.variance import Variance
 
 AXES = ["command", "ra", "format", "cache"]
@@ -61,7 +69,7 @@ ONE = ([1.0, 1.1, 0.9, 1.0, 1.2], [1.05, 1.0, 1.0, 0.98, 1.1])
 OWN = Estimate(1.2, 1.1, 1.3, 6, 0.04, 5)
 
 
-def test_a_cells_variance_is_learned_from_all_cells():
+def test_noise_cell_variance_is_moderated():
     noise = noise_of(made_up(), AXES, BLOCK)
     parts = [cell.variance for cell in noise.cells.values()]
     assert [part.variance**0.5 for part in parts] == pytest.approx([0.05] * 64, rel=0.3)
@@ -69,7 +77,7 @@ def test_a_cells_variance_is_learned_from_all_cells():
     assert len(noise.cells) == 64, "twins are not cells of their own"
 
 
-def test_a_pair_is_judged_by_its_cells_whatever_its_own_rounds():
+def test_with_error_pair_uses_variances_of_cells():
     noise = noise_of(made_up(), AXES, BLOCK)
     pair = [(key(number=0), key(number=1))]
     judged = noise.with_error(OWN, pair)
@@ -80,14 +88,14 @@ def test_a_pair_is_judged_by_its_cells_whatever_its_own_rounds():
     assert (wild.low, wild.error) == (judged.low, judged.error)
 
 
-def test_cells_of_several_blocks_are_judged_by_their_own_rounds():
+def test_with_error_two_blocks_use_own_rounds():
     noise = noise_of(made_up(), AXES, BLOCK)
     judged = noise.with_error(OWN, [(key("c0"), key("c1"))])
     assert judged.error**2 == pytest.approx(OWN.error**2 + noise.duplicates.variance)
     assert NO_NOISE.with_error(OWN, [(key("c0"), key("c1"))]).error == pytest.approx(OWN.error)
 
 
-def test_what_never_differs_is_exact_and_one_round_has_no_interval():
+def test_with_error_exact_is_exact_and_one_round_has_no_interval():
     noise = replace(noise_of(made_up(), AXES, BLOCK), duplicates=Variance(0.0))
     pair = [(key(number=0), key(number=1))]
     exact = noise.with_error(ratio_interval([math.log(2)] * 5), pair)
@@ -105,7 +113,7 @@ def averaged(frame, noise):
     return noise.with_error(ratio_interval(d, len(pairs)), pairs)
 
 
-def test_an_average_has_the_error_of_an_average():
+def test_with_error_average_has_error_of_average():
     frame = made_up()
     noise = noise_of(frame, AXES, BLOCK)
     assert noise.averages.variance == pytest.approx(1, rel=0.4)
@@ -118,7 +126,7 @@ def test_an_average_has_the_error_of_an_average():
     assert beyond == pytest.approx((0.01 - noise.duplicates.variance) / 8)
 
 
-def test_what_moves_together_in_a_round_does_not_average_out():
+def test_with_error_shared_drift_does_not_average_out():
     frame = made_up(formats=4, interaction=0.15, rounds=8, commands=6)
     noise = noise_of(frame, AXES, BLOCK)
     assert noise.averages.variance * 2 > noise_of(made_up(), AXES, BLOCK).averages.variance
@@ -135,13 +143,13 @@ def test_noise_of_equal_duplicates_has_a_small_part():
     assert noise_of(made_up(seed=3), AXES, BLOCK).duplicates.variance < 0.006**2
 
 
-def test_what_twins_differ_by_beyond_their_rounds_is_a_part():
+def test_noise_different_duplicates_have_their_variance():
     found = [noise_of(made_up(twin_sd=0.1, seed=seed), AXES, BLOCK).duplicates for seed in range(6)]
     assert np.mean([part.variance for part in found]) == pytest.approx(0.01, rel=0.2)
     assert all(10 < part.degrees < 64 for part in found)
 
 
-def test_a_noisy_twin_says_less_of_what_twins_differ_by():
+def test_noise_noisy_duplicate_has_less_weight():
     quiet = made_up(twin_sd=0.05, sd=0.01)
     noisy = quiet.assign(l=np.log(quiet["elapsed_s"]))
     loud = noisy["ra"].eq("http") & noisy["command"].eq("c0")
@@ -153,7 +161,7 @@ def test_a_noisy_twin_says_less_of_what_twins_differ_by():
     assert beside.degrees > 20
 
 
-def test_without_twins_it_is_not_known():
+def test_noise_without_duplicates_is_unknown():
     frame = made_up()
     noise = noise_of(frame[~frame["cell"].str.endswith("~2")], AXES, BLOCK)
     assert not noise.has_duplicates
@@ -162,20 +170,20 @@ def test_without_twins_it_is_not_known():
     assert once.with_error(OWN, [(key(), key(number=1))]).error == pytest.approx(OWN.error)
 
 
-def test_a_level_has_half_of_what_two_cells_differ_by():
+def test_level_with_error_has_half_of_duplicate_variance():
     own = Estimate(50.0, 49, 51, 5, 0.5, 4)
     judged = Noise(duplicates=Variance(0.02, 30)).level_with_error(own)
     assert judged.error == pytest.approx(math.sqrt(0.25 + 2500 * 0.01))
     assert NO_NOISE.level_with_error(own) is own
 
 
-def test_rounds_on_different_hosts_are_not_paired():
+def test_noise_hosts_are_not_paired():
     frame = frame_of(ONE)
     frame["host"] = np.where(frame["cell"].str.endswith("~2"), "here", "there")
     assert not noise_of(frame, AXES, BLOCK).has_duplicates
 
 
-def test_the_table_says_what_twins_of_a_class_differ_by():
+def test_noise_table_has_difference_of_duplicates_by_group():
     other = ([2.0, 2.0, 2.1, 2.0, 2.0], [2.2, 2.1, 2.2, 2.2, 2.1])
     row = noise_table(
         frame_of(ONE, other), AXES, NOISE_CLASS, Noise(duplicates=Variance(0.04))
@@ -191,7 +199,7 @@ def test_the_table_says_what_twins_of_a_class_differ_by():
     assert row["cells"] == "log/svn/f1/cold~2 log/svn/f2/cold~2"
 
 
-def test_runs_of_a_cell_round_are_a_level_of_their_own():
+def test_noise_table_has_scatter_within_cell_round():
     random = np.random.default_rng(1)
     frame = frame_of((list(np.exp(random.normal(0, 0.3, 30))), [1.0] * 30))
     runs = pd.concat([frame.assign(run=run) for run in (1, 2, 3, 4)])
@@ -202,7 +210,7 @@ def test_runs_of_a_cell_round_are_a_level_of_their_own():
     assert math.log(row["spread"]) == pytest.approx(0.3, rel=0.2)
 
 
-def test_classes_are_the_studys():
+def test_noise_table_has_groups_of_study():
     frame = pd.concat([frame_of(ONE), frame_of(ONE[::-1], command="export")])
     frame = frame[~((frame["command"] == "export") & frame["cell"].str.endswith("~2"))]
     table = noise_table(frame, AXES, NOISE_CLASS, NO_NOISE)
@@ -218,7 +226,7 @@ def test_classes_are_the_studys():
     assert alone["twins"].tolist() == [1]
 
 
-def test_runs_with_a_false_label_are_left_out():
+def test_noise_excludes_invalid_runs():
     frame = frame_of(ONE)
     wrong = frame.assign(elapsed_s=9.0, round=frame["round"] + 5, flags="warm")
     both = noise_table(pd.concat([frame, wrong]), AXES, NOISE_CLASS, NO_NOISE)
@@ -227,3 +235,48 @@ def test_runs_with_a_false_label_are_left_out():
         noise_of(pd.concat([frame, wrong]), AXES, BLOCK).duplicates
         == noise_of(frame, AXES, BLOCK).duplicates
     )
+
+
+def frame(
+    within: float, between: float, shared: float, runs: int, rounds: int = 200
+) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    rows = []
+    for command, level in (("log", 1.0), ("export", 0.1)):
+        drift = rng.normal(0, shared, rounds)
+        for cell in range(6):
+            for number in range(rounds):
+                at = math.log(level * (1 + cell)) + drift[number] + rng.normal(0, between)
+                for run in range(1, runs + 1):
+                    elapsed = math.exp(at + rng.normal(0, within))
+                    rows.append((f"{command}/{cell}", command, "h", number + 1, run, elapsed, ""))
+    columns = ["cell", "command", "host", "round", "run", "elapsed_s", "flags"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("within", "between", "runs"), [(0.08, 0.04, 4), (0.0, 0.09, 1), (0.1, 0.0, 6)]
+)
+def test_run_scatter_equals_known_scatter_without_drift(
+    within: float, between: float, runs: int
+) -> None:
+    found = run_scatter(frame(within, between, 0.2, runs), ["command"])
+    assert found == pytest.approx(math.hypot(within, between), rel=0.05)
+
+
+def test_run_scatter_excludes_invalid_runs() -> None:
+    some = frame(0.05, 0.0, 0.0, 2, 20)
+    wild = some.assign(elapsed_s=some["elapsed_s"] * 100 ** (some["round"] % 3), flags="restarted")
+    assert run_scatter(pd.concat([some, wild]), ["command"]) == run_scatter(some, ["command"])
+
+
+def test_run_scatter_one_round_is_unknown() -> None:
+    assert math.isnan(run_scatter(frame(0.05, 0.05, 0.0, 1, 1), ["command"]))
+
+
+@pytest.mark.parametrize(("within", "notable"), [(0.09, 15), (0.06, 10)])
+def test_machine_limits_noisy_machine_raises_effect(within: float, notable: float) -> None:
+    here = machine_limits(Limits(), frame(within, 0.0, 0.1, 4), ["command"])
+    assert (here.min_effect_pct, here.min_rounds) == (notable, Limits().min_rounds)
+    coarse = machine_limits(Limits(min_effect_pct=30), frame(within, 0.0, 0.1, 4), ["command"])
+    assert coarse.min_effect_pct == 30

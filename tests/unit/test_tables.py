@@ -65,7 +65,7 @@ def frame_with(times, **columns):
 FORMAT_ONLY = {"format": ["f6", "f7", "f8"]}
 
 
-def test_columns_of_a_comparison(tmp_path):
+def test_make_table_has_columns(tmp_path):
     table = table_of(frame_of(tmp_path), FORMATS, name="f6-vs-f7")
     others = [axis for axis in AXES if axis != "format"]
     assert list(table) == ["table", *others, "baseline", "candidate", "value", *STATISTICS]
@@ -74,7 +74,7 @@ def test_columns_of_a_comparison(tmp_path):
     assert len(table) == 72
 
 
-def test_value_is_the_quotient_of_medians_and_ratio_the_mean_of_rounds():
+def test_make_table_value_is_of_medians_ratio_of_rounds():
     frame = frame_with({"f6": [2.0, 2.2, 2.1, 4.0, 2.0], "f7": [1.0, 1.1, 1.0, 1.0, 0.5]})
     row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
     assert row["value"] == pytest.approx(100 * (2.1 / 1.0 - 1))
@@ -85,7 +85,7 @@ def test_value_is_the_quotient_of_medians_and_ratio_the_mean_of_rounds():
     assert row["n"] == 5
 
 
-def test_known_ratios_come_out_in_every_row(tmp_path):
+def test_make_table_has_known_ratios(tmp_path):
     table = table_of(frame_of(tmp_path, noise=0.002, drift=0.3), FORMATS)
     # Drift makes the rounds differ by a factor of 3; round by round it has no part in the ratio.
     assert table["ratio"].tolist() == pytest.approx([2.0] * 72, rel=0.01)
@@ -94,7 +94,7 @@ def test_known_ratios_come_out_in_every_row(tmp_path):
     assert table["value"].tolist() == pytest.approx([100.0] * 72, abs=2)
 
 
-def test_faster_candidate_is_above_zero_and_above_one():
+def test_make_table_faster_candidate_is_above_one():
     faster = row_of(table_of(frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5}), FORMATS, FORMAT_ONLY))
     slower = row_of(table_of(frame_with({"f6": [1.0] * 5, "f7": [2.0] * 5}), FORMATS, FORMAT_ONLY))
     assert (faster["value"], faster["ratio"]) == (100, pytest.approx(2))
@@ -102,7 +102,7 @@ def test_faster_candidate_is_above_zero_and_above_one():
     assert slower["high"] < 1 < faster["low"]
 
 
-def test_each_candidate_has_its_row_and_the_compared_axis_none(tmp_path):
+def test_make_table_has_row_per_candidate(tmp_path):
     axes = {**AXES, "command": ["log", "dump"]}
     table = table_of(frame_of(tmp_path, axes=axes, noise=0), ACCESS, axes)
     assert "ra" not in table
@@ -111,14 +111,14 @@ def test_each_candidate_has_its_row_and_the_compared_axis_none(tmp_path):
     assert first == [["svn", pytest.approx(25)], ["file", pytest.approx(100 * (1 / 0.6 - 1))]]
 
 
-def test_an_axis_that_does_not_apply_stays_empty(tmp_path):
+def test_make_table_inapplicable_axis_is_empty(tmp_path):
     axes = {**AXES, "command": ["dump"]}
     table = table_of(frame_of(tmp_path, axes=axes), FORMATS, axes)
     assert set(table["ra"]) == {""}
     assert len(table) == 12
 
 
-def test_levels(tmp_path):
+def test_make_table_without_comparison_has_levels(tmp_path):
     table = table_of(frame_of(tmp_path, noise=0, drift=0), ELAPSED, name="elapsed")
     assert list(table) == ["table", *AXES, "baseline", "candidate", "value", *STATISTICS]
     row = row_of(
@@ -132,13 +132,13 @@ def test_levels(tmp_path):
     assert row[["ratio", "low", "high"]].isna().all()
 
 
-def test_client_cpu_is_a_quotient_of_medians():
+def test_make_table_client_cpu_is_quotient_of_medians():
     frame = frame_with({"f6": [1.0, 2.0, 4.0]}).assign(user_s=[1.0, 1.5, 0.1])
     row = row_of(table_of(frame, CLIENT, FORMAT_ONLY))
     assert row["value"] == pytest.approx(100 * 1.1 / 2.0)
 
 
-def test_runs_of_a_round_count_once():
+def test_make_table_runs_of_round_count_once():
     frame = frame_with({"f6": [1.0, 1.0, 1.0, 1.0, 5.0, 9.0, 9.0]})
     frame["round"] = [1, 2, 3, 4, 5, 5, 5]
     row = row_of(table_of(frame, ELAPSED, FORMAT_ONLY))
@@ -148,7 +148,7 @@ def test_runs_of_a_round_count_once():
     assert (row["value"], row["n"]) == (2.0, 1)
 
 
-def test_the_value_is_of_medians_and_the_ratio_of_geometric_means_of_runs():
+def test_make_table_ratio_is_of_geometric_means():
     """As published the one, the other scatters less."""
     frame = frame_with({"f6": [1.0, 2.0, 9.0], "f7": [1.0, 1.0, 1.0]}).assign(round=1)
     row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
@@ -158,7 +158,7 @@ def test_the_value_is_of_medians_and_the_ratio_of_geometric_means_of_runs():
     assert (best["value"], best["ratio"]) == (pytest.approx(0.0), pytest.approx(1.0))
 
 
-def test_the_ratio_of_counts_is_of_medians():
+def test_make_table_ratio_of_counts_is_of_medians():
     """A count of 0 is one: it has no geometric mean."""
     frame = frame_with({"f6": [0.0, 2.0, 4.0], "f7": [1.0, 1.0, 1.0]}).assign(round=1)
     frame["read_calls"] = frame["elapsed_s"]
@@ -166,7 +166,7 @@ def test_the_ratio_of_counts_is_of_medians():
     assert row_of(table_of(frame, counts, FORMAT_ONLY))["ratio"] == pytest.approx(2.0)
 
 
-def test_rows_stand_in_the_studys_order(tmp_path):
+def test_make_table_rows_have_order_of_study(tmp_path):
     axes = {**AXES, "cache": ["hot-svn", "cold"], "ra": ["file", "http"]}
     frame = frame_of(tmp_path, axes=axes).sample(frac=1, random_state=1)
     table = table_of(frame, ELAPSED, axes)
@@ -175,7 +175,7 @@ def test_rows_stand_in_the_studys_order(tmp_path):
     assert table["cache"].head(4).tolist() == ["hot-svn", "cold"] * 2
 
 
-def test_a_value_that_was_not_measured_leaves_the_heading(tmp_path):
+def test_make_table_unmeasured_value_has_no_row(tmp_path):
     frame = frame_of(tmp_path, axes={**AXES, "ra": ["svn"]})
     definition = {**FORMATS, "compare": {"axis": "format", "baseline": "f7", "candidates": ["f8"]}}
     table = table_of(frame, definition)
@@ -186,21 +186,21 @@ def test_a_value_that_was_not_measured_leaves_the_heading(tmp_path):
 
 
 @pytest.mark.parametrize("definition", [FORMATS, ELAPSED, CLIENT])
-def test_nothing_measured_leaves_the_heading(tmp_path, definition):
+def test_make_table_empty_has_columns(tmp_path, definition):
     frame = frame_of(tmp_path, skip=lambda axes: "not here")
     table = table_of(frame, definition)
     assert table.empty
     assert list(table)[-15:] == ["candidate", "value", *STATISTICS]
 
 
-def test_only_rounds_of_both_make_a_pair():
+def test_make_table_pairs_rounds_of_both_cells():
     frame = frame_with({"f6": [2.0] * 6, "f7": [1.0] * 6})
     frame = frame[~((frame["format"] == "f7") & (frame["round"] <= 2))]
     row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
     assert (row["n"], row["flags"]) == (4, "noise-unknown low-n")
 
 
-def test_five_rounds_are_enough():
+def test_make_table_few_rounds_are_low_n():
     frame = frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5})
     assert row_of(table_of(frame, FORMATS, FORMAT_ONLY))["flags"] == "noise-unknown"
     few = frame[frame["round"] < 5]
@@ -208,13 +208,13 @@ def test_five_rounds_are_enough():
     assert set(table_of(few, ELAPSED, FORMAT_ONLY)["flags"]) == {"low-n"}
 
 
-def test_one_round_has_a_ratio_and_no_interval():
+def test_make_table_one_round_has_no_interval():
     row = row_of(table_of(frame_with({"f6": [2.0], "f7": [1.0]}), FORMATS, FORMAT_ONLY))
     assert (row["ratio"], row["n"]) == (pytest.approx(2), 1)
     assert row[["low", "high"]].isna().all()
 
 
-def test_runs_with_a_false_label_leave_the_table():
+def test_make_table_excludes_invalid_runs():
     frame = frame_with({"f6": [9.0, 2.0, 2.0, 2.0, 2.0, 2.0], "f7": [1.0] * 6})
     frame["flags"] = ["warm", "disturbed", "", "", "", ""] * 2
     row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
@@ -222,14 +222,14 @@ def test_runs_with_a_false_label_leave_the_table():
     assert row["flags"] == "disturbed noise-unknown"
 
 
-def test_a_cell_of_which_nothing_is_left_has_no_row():
+def test_make_table_cell_without_valid_run_has_no_row():
     frame = frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5})
     frame.loc[frame["format"] == "f7", "flags"] = "no-reads"
     assert table_of(frame, FORMATS, FORMAT_ONLY).empty
     assert table_of(frame, ELAPSED, FORMAT_ONLY)["format"].tolist() == ["f6"]
 
 
-def test_flags_of_both_cells_are_joined():
+def test_make_table_joins_flags_of_both_cells():
     frame = frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5})
     frame["flags"] = ["off-10", "", "", "", "", "short off-20", "", "", "", "odd"]
     assert (
@@ -237,7 +237,7 @@ def test_flags_of_both_cells_are_joined():
     )
 
 
-def test_numbers_from_different_hosts_are_not_divided():
+def test_make_table_withholds_different_hosts():
     frame = frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5})
     frame["host"] = np.where(frame["format"] == "f6", "old", "new")
     row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
@@ -246,7 +246,7 @@ def test_numbers_from_different_hosts_are_not_divided():
     assert row[["value", "ratio", "low", "high"]].isna().all()
 
 
-def test_rounds_that_share_a_host_still_make_a_ratio():
+def test_make_table_rounds_of_one_host_have_ratio():
     frame = frame_with({"f6": [2.0, 2.0, 20.0, 20.0, 20.0], "f7": [1.0, 1.0, 10.0, 10.0, 10.0]})
     frame["host"] = np.where(frame["round"] < 3, "fast", "slow")
     row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
@@ -261,12 +261,12 @@ def test_rounds_that_share_a_host_still_make_a_ratio():
     assert set(levels["flags"]) == {"hosts-differ"}
 
 
-def test_a_time_of_zero_makes_no_row():
+def test_make_table_zero_time_has_no_row():
     frame = pd.DataFrame({"format": ["f6", "f7"], "elapsed_s": [1.0, 0.0]})
     assert table_of(frame, FORMATS, FORMAT_ONLY).empty
 
 
-def test_on_a_noisy_machine_a_larger_difference_is_worth_noting(tmp_path):
+def test_make_tables_noisy_machine_has_larger_limit(tmp_path):
     frame = frame_of(tmp_path, noise=0.04, twins=1, factors={})
     quiet, noisy, wide = (
         make_tables(frame, {"t": FORMATS}, AXES, BLOCK, limits, scatter)["t"]

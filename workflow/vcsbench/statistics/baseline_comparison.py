@@ -30,7 +30,7 @@ from vcsbench.statistics.multiple_testing import call_table
 from vcsbench.statistics.noise import Noise, machine_limits, noise_of
 from vcsbench.statistics.variance import moderated
 
-# Compared axis of a baseline's table; no study has such an axis.
+# Compared axis of a baseline's table; no study has an axis of this name.
 SINCE = "(when)"
 # Flags of cells that are not compared.
 NOT_SAVED, SAME_RUNS, HOSTS = "not-saved", "same-runs", "hosts-differ"

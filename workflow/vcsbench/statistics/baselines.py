@@ -108,7 +108,7 @@ def _write(name: str, study: str, content: bytes, description: Mapping[str, Any]
 def describe(study: str, rows: Iterable[Mapping[Any, Any]], results: Path) -> dict[str, Any]:
     """Return the description of a study's measurements, from the contexts of its cells.
 
-    `rows` are those of the measurements' file. Raises UserError if a context is missing or of another run.
+    `rows` come from the measurements' file. Raises UserError if a context is missing or of another run.
     """
     contexts = {}
     for row in rows:

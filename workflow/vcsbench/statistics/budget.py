@@ -308,7 +308,7 @@ def allocate_rounds(
 
 
 def stop_reason(comparisons: Sequence[Comparison]) -> str:
-    """Return why no comparison needs rounds, whatever the time; "" if one does."""
+    """Return why no comparison needs rounds, whatever the time; "" if a comparison does."""
     imprecise = [c for c in comparisons if not c.is_precise_enough]
     if not imprecise:
         return ALL_DECIDED
@@ -324,7 +324,7 @@ def budget_report(
 ) -> dict[str, Any]:
     """Return the use of the minutes, the decided comparisons, and a forecast.
 
-    `limits` are those of the configuration, `scatter` that of runs on this machine.
+    `limits` come from the configuration, `scatter` from runs on this machine.
     """
     return {
         "spent_s": {
@@ -359,7 +359,7 @@ def budget_report(
 def _noisy(
     comparisons: Sequence[Comparison], limits: Limits, scatter: float
 ) -> dict[str, float] | None:
-    """Return how noise raises the smallest effect, and the comparisons within the usual one; or None."""
+    """Return how noise raises the smallest effect, and the comparisons within the usual limit; or None."""
     if limits.on_machine(scatter) == limits:
         return None
     within_usual = 1 + limits.min_effect_pct / 100

@@ -94,7 +94,7 @@ def keys_of(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def values_of(wanted: Any) -> list[str]:
-    """Return the values of an axis in a definition: a single one, or a list."""
+    """Return the values of an axis in a definition: a single value, or a list."""
     return [str(value) for value in (wanted if isinstance(wanted, list) else [wanted])]
 
 

@@ -72,7 +72,8 @@ class EvaluationContext:
     """Facts about measured numbers that a verdict uses.
 
     `noise` maps a metric to its noise; `scales` a repository to its scale; `baselines` a name to its cells
-    next to the current ones. `versions` are those of Subversion. `grid` has the cells (axes and `skip`).
+    next to the current ones. `versions` has the versions of Subversion. `grid` has the cells (axes and
+    `skip`).
     """
 
     noise: Callable[[str], Noise] = lambda _metric: NO_NOISE
@@ -250,7 +251,7 @@ def _verdict(
 def estimate(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> Estimate:
     """Return the finding's value with its own error, from a frame of by_round.
 
-    Only complete rounds count, so that all reduce the same cells.
+    Only complete rounds count, because all must reduce the same cells.
     """
     rows = rows_where(rounds, finding["where"])
     compare, metric, keys = finding.get("compare"), name_in(finding), _keys(finding, axes)
@@ -350,7 +351,7 @@ def _not_counted(rows: pd.DataFrame, metric: Metric) -> Reason | None:
 
 
 def _why_nothing(finding: Finding, grid: Sequence[Mapping[str, str]]) -> Reason:
-    """Return why there is no value: no cells in the grid, skipped cells, or no valid run."""
+    """Return the reason of a missing value: no cells in the grid, skipped cells, or no valid run."""
     for side in [{finding["compare"]["axis"]: side} for side in _sides(finding)] or [{}]:
         where = {**finding["where"], **side}
         cells = [cell for cell in grid if matches_cell(cell, where)]
@@ -409,7 +410,7 @@ def _conditions(
 
 
 def _is_newer(version: str, published: str) -> bool:
-    """Compare major and minor numbers; False if one is unknown."""
+    """Compare major and minor numbers; False if a version is unknown."""
     pair = [re.match(r"(\d+)\.(\d+)", text) for text in (version, published)]
     numbers = [tuple(map(int, match.groups())) for match in pair if match]
     return len(numbers) == 2 and numbers[0] > numbers[1]

@@ -53,7 +53,7 @@ def add_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> pd
 
     Needs ratio, n, error, degrees and twin_sd (NaN without duplicates). `words` are the calls of the
     candidate for a ratio above 1 and below 1. A row without a ratio has the call "". `detectable` is the
-    smallest ratio that 9 of 10 such experiments would call, at the level of the row.
+    smallest ratio that 9 of 10 equal experiments would call, at the level of the row.
     """
     ratio, n, error, degrees, duplicate_sd = (
         table[name].to_numpy(float) for name in ("ratio", "n", "error", "degrees", "twin_sd")

@@ -156,7 +156,7 @@ def noise_of(
 ) -> Noise:
     """Return the noise of measurements in a metric (default: elapsed time).
 
-    `axes` identify cells, those of `block` identify cells that run next to each other. `rounds` saves
+    `axes` identify cells; cells that agree on `block` run next to each other. `rounds` saves
     by_round(frame, axes, MEAN) if the caller has it. Counts have no noise: most of them are exact.
     """
     if metric and metric.exact:

@@ -109,7 +109,7 @@ def make_table(
     block: Sequence[str],
     limits: Limits = DEFAULT_LIMITS,
 ) -> pd.DataFrame:
-    """Return one table of a study, as make_tables() does."""
+    """Return a table of a study, as make_tables() does."""
     return make_tables(frame, {name: definition}, order, block, limits)[name]
 
 
@@ -292,7 +292,7 @@ def _hosts_differ(hosts: str) -> tuple[list[str], str]:
 
 
 def own_flags(sides: Iterable[str]) -> list[str]:
-    """Return the flags of compared cells without those of work, which the pair has its own of."""
+    """Return the flags of compared cells without flags of work, because the pair has its own."""
     return [word for own in sides for word in own.split() if word not in samework.REFUSED]
 
 

@@ -11,7 +11,7 @@ prior, weighted by degrees of freedom. Three cautions keep errors right if varia
 Duplicates have a variance that no round reduces. Two estimates of it are combined: the moment estimate of
 DerSimonian and Laird (1986), and the posterior mean with a half Student's t as prior of the standard
 deviation. A significant excess (P_SIGNIFICANT) takes the first, an uncertain one (P_UNCERTAIN) the second.
-Both have degrees of freedom from the prior, so that one or two pairs suffice. docs/statistics.md has the
+Both have degrees of freedom from the prior, therefore one or two pairs suffice. docs/statistics.md has the
 error rates.
 """
 
@@ -99,7 +99,7 @@ def moderated(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, n
 
 
 def prior_of(variances: np.ndarray, degrees: np.ndarray) -> tuple[Variance | None, np.ndarray]:
-    """Return the common prior of variances (None if there is none), and a mask of its members."""
+    """Return the common prior of variances (or None), and a mask of its members."""
     kept = np.isfinite(variances) & (degrees > 0) & (variances > EXACT)
     if kept.sum() < MIN_VARIANCES:
         return None, kept

@@ -37,7 +37,7 @@ def table_of(found):
     return add_calls(pd.DataFrame([row]).rename(columns={"value": "ratio"}), WORDS, DEFAULT_LIMITS)
 
 
-def test_the_words():
+def test_add_calls_known_intervals_have_calls():
     assert call(0.2) == "faster"
     assert call(-0.2) == "slower"
     assert call(0.0) == "no difference shown"
@@ -49,7 +49,7 @@ def test_the_words():
 
 
 @pytest.mark.parametrize("side", [1, -1])
-def test_none_is_shown_by_two_one_sided_tests(side):
+def test_add_calls_equivalence_by_two_one_sided_tests(side):
     """As scipy has them: the one that counts is of the bound that is nearer."""
     n, spread = 8, 0.05
     z = stats.zscore(np.arange(n, dtype=float), ddof=1)
@@ -69,7 +69,7 @@ def test_none_is_shown_by_two_one_sided_tests(side):
     assert call(side * (most + 0.001), spread, n) != "no difference shown"
 
 
-def test_what_the_two_differ_by_at_most_is_what_would_be_no_difference():
+def test_add_calls_within_is_limit_of_equivalence():
     found = estimate(0.02, 0.05, 9)
     within = table_of(found)["within"][0]
     for factor, word in ((1.001, "no difference shown"), (0.999, "too noisy to say")):
@@ -77,17 +77,17 @@ def test_what_the_two_differ_by_at_most_is_what_would_be_no_difference():
         assert calls_of([found], True, WORDS, limits) == [word]
 
 
-def test_a_small_difference_that_is_sure_is_one_all_the_same():
+def test_add_calls_small_significant_difference_is_called():
     assert call(0.03, spread=0.001) == "faster"
 
 
-def test_a_single_comparison_is_held_to_its_level():
+def test_add_calls_single_comparison_uses_alpha():
     t = stats.t.ppf(1 - ALPHA / 2, 4) * 0.01 / math.sqrt(5)
     assert call(1.01 * t) == "faster"
     assert call(0.99 * t) == "no difference shown"
 
 
-def test_holm_as_statsmodels_and_textbooks_have_it():
+def test_add_calls_holm_equals_textbook():
     # 40 comparisons of which ten differ; Holm's own rule with p-values from scipy.
     means = [*np.linspace(0.05, 0.14, 10), *[0.001] * 30]
     found = [estimate(mean, 0.02, 6) for mean in means]
@@ -104,7 +104,7 @@ def test_holm_as_statsmodels_and_textbooks_have_it():
     assert all(calls_of([one], True, WORDS, DEFAULT_LIMITS) == ["faster"] for one in found[1:10])
 
 
-def test_rows_that_are_not_judged_are_no_part_of_the_family():
+def test_add_calls_untested_rows_are_not_corrected_for():
     one = estimate(0.04, 0.01)
     others = [estimate(0.0, 0.01, n=3)] * 50 + [Estimate(math.nan, math.nan, math.nan, 0)] * 50
     assert (
@@ -114,7 +114,7 @@ def test_rows_that_are_not_judged_are_no_part_of_the_family():
     )
 
 
-def test_detectable_is_called_in_nine_of_ten():
+def test_detectable_effect_is_called_in_nine_of_ten():
     error, n = 0.01 / math.sqrt(8), 8
     smallest = table_of(estimate(0.0, 0.01, n))["detectable"][0]
     assert math.log(smallest) == pytest.approx(
@@ -122,19 +122,19 @@ def test_detectable_is_called_in_nine_of_ten():
     )
 
 
-def test_ratios_without_any_spread():
+def test_add_calls_without_scatter_is_exact():
     assert call(0.5, spread=0.0) == "faster"
     assert call(0.0, spread=0.0) == "no difference shown"
 
 
-def test_how_many_rounds_are_enough_is_a_limit():
+def test_add_calls_min_rounds_is_a_limit():
     three = [estimate(0.2, n=3)]
     assert calls_of(three, True, WORDS, DEFAULT_LIMITS) == ["too noisy to say"]
     assert calls_of(three, True, WORDS, Limits(min_rounds=3)) == ["faster"]
     assert calls_of([estimate(0.2, n=5)], True, WORDS, Limits(min_rounds=6)) != ["faster"]
 
 
-def test_the_words_are_the_metrics():
+def test_add_calls_words_are_of_metric():
     higher = calls_of([estimate(0.2), estimate(-0.2)], True, ("lower", "higher"), DEFAULT_LIMITS)
     assert higher == ["lower", "higher"]
     assert all(map(is_difference, higher))
