@@ -150,7 +150,7 @@ def _hosts(sides: Sequence[Mapping[Any, Any]]) -> tuple[str, ...]:
 def _withheld(
     settings: Sequence[Mapping[str, Any]], sides: Sequence[Mapping[Any, Any]], command: str
 ) -> dict[str, str]:
-    """Return the flags for which a saved and a current cell are not compared, with reasons."""
+    """Return the flags that exclude a pair of cells, with reasons."""
     withheld = {}
     if len(hosts := _hosts(sides)) > 1:
         withheld[HOSTS] = f"{flags.says(HOSTS)} ({', '.join(hosts)})"

@@ -3,7 +3,7 @@
 Three variances make the error of every comparison:
 
 - of each cell: the scatter of its rounds beyond the drift that its block shares; moderated over all cells;
-- of averages over several pairs of cells: the factor by which they scatter more than their cells do, because
+- of averages over several pairs of cells: the ratio of their scatter to their cells' own, because
   what moves together in a round does not average out;
 - of duplicates (A/A): the difference of their means beyond the scatter of rounds. No round reduces it.
 """
@@ -68,7 +68,7 @@ class Noise:
         return not math.isnan(self.duplicates.variance)
 
     def with_error(self, own: Estimate, pairs: Pairs) -> Estimate:
-        """Return a ratio with the error by which it is called, and its interval.
+        """Return a ratio with the error of its call, and its interval.
 
         The ratio is an average over `own.pairs` of the pairs of cells, or the least or greatest if that is 1.
         """
@@ -80,7 +80,7 @@ class Noise:
         return ratio(math.log(own.value), math.sqrt(error.variance), degrees, own.n, own.pairs)
 
     def level_with_error(self, own: Estimate) -> Estimate:
-        """Return a level, an average over `own.pairs` cells, with the error by which it is judged."""
+        """Return a level, an average over `own.pairs` cells, with the error of its verdict."""
         # One cell has half of the variance of a difference of two.
         of_duplicates = self._of_duplicates(own.pairs).scaled(own.value**2 / 2)
         if not (own.n > 1 and of_duplicates.variance):
