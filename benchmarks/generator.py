@@ -1,8 +1,7 @@
-"""The generator against `svnadmin load`: revisions per second, RAM to RAM, each alone.
+"""Compare the generator with `svnadmin load`: revisions per second, in RAM, one after the other.
 
 usage: python benchmarks/generator.py [PROFILE SCALE]
-Prints revisions per second of both and the ratio; the generator is to be at least twice as fast, so
-that loading, and not generating, is what a preparation waits for.
+The generator must be at least twice as fast: then a preparation waits for the load only.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def main(profile: str, scale: float) -> None:
     show(
         [
             Row(
-                f"{profile}: revisions generated per second (a ratio of {AT_LEAST} is wanted)",
+                f"{profile}: revisions generated per second (limit of the ratio: {AT_LEAST})",
                 revisions / generating,
                 revisions / loading,
                 "/s",

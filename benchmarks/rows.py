@@ -1,4 +1,4 @@
-"""What every benchmark here prints: rows of one table, in Markdown."""
+"""Print rows of benchmarks as a Markdown table, and measure programs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ HEAD = "| what | ours | {} | ratio |\n| --- | ---: | ---: | ---: |"
 
 @dataclass(frozen=True)
 class Row:
-    """One figure, what it is held against (a peer's figure, or a limit), and their ratio as printed:
-    ours / other."""
+    """A figure, the figure of a peer or a limit, and their ratio: ours / other."""
 
     what: str
     ours: float
@@ -45,14 +44,14 @@ def show(rows: Iterable[Row]) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long some work takes."""
+    """Return the seconds that `work` takes."""
     begun = time.monotonic()
     work()
     return time.monotonic() - begun
 
 
 def run(argv: Sequence[str | Path], cwd: Path, **options: object) -> str:
-    """Run a program to its end; what it said. Ends with that where it fails."""
+    """Run a program and return its output; exit with its output if it fails."""
     done = subprocess.run(
         [str(word) for word in argv], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, **options,  # type: ignore[call-overload]
@@ -73,8 +72,10 @@ class Cost(NamedTuple):
 def cost(
     argv: Sequence[str | Path], cwd: Path, feed: Callable[[BinaryIO], object] | None = None
 ) -> Cost:
-    """Of a program with all that it starts; `feed` writes what it reads. Another process asks: what it is
-    told of its children is of these alone."""
+    """Return the cost of a program with its children; `feed` writes its standard input.
+
+    A separate process calls getrusage, because RUSAGE_CHILDREN covers all children of a process.
+    """
     ask = (
         "import resource, subprocess, sys, time\n"
         "begun = time.monotonic()\n"
