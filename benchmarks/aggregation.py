@@ -1,10 +1,10 @@
-"""Time the workflow from exports to the report, with 2,500 and with 12,000 cell-rounds.
+"""From exports to the report: what becomes of 2,500 and of 12,000 cell-rounds after they were measured.
 
 usage: python benchmarks/aggregation.py
-Derives results (faked.py), and runs the workflow that makes measurements, tables, findings,
-advice and the report three times. Prints the best: elapsed time, processor time, elapsed time per
-rule, and the memory of the largest process. The peer reads the same files into one pandas frame
-and writes it as CSV.
+Fakes their results (faked.py), and times the workflow that makes measurements, tables, findings, advice and
+the report of them, the best of three: on the clock, in processor time, by rule (jobs side by side, on the
+clock), and the memory of the largest process. The peer reads the same exports and contexts into one bare
+pandas frame and writes it as CSV.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from collections import defaultdict
 from faked import STUDY, Project, faked_project, make_results
 from rows import Row, cost, show
 
-# Limits in seconds of 2,520 and 12,096 cell-rounds, by the number of rounds.
+# 2,520 and 12,096 cell-rounds, by the number of rounds: how long they may take.
 LIMITS_S = {5: 10.0, 24: 30.0}
 LIMIT_MIB = 1000.0
-# Single readings scatter by a fifth on a shared machine.
+# The same once more: single readings scatter by a fifth on a machine that others use.
 AGAIN = ("--forcerun", "measurements", f"published_tables_of_{STUDY}")
 PEER = """
 import json, sys
@@ -37,7 +37,7 @@ pd.json_normalize(rows).to_csv(sys.argv[2])
 
 
 def rules(project: Project) -> dict[str, tuple[int, float]]:
-    """Return the jobs and seconds of each rule, from Snakemake's records of the outputs."""
+    """Jobs and seconds of each rule, from Snakemake's records of the outputs."""
     found: dict[str, dict[str, float]] = defaultdict(dict)
     for path in (project.path / ".snakemake" / "metadata").rglob("*"):
         if path.is_file():
@@ -51,7 +51,7 @@ def rules(project: Project) -> dict[str, tuple[int, float]]:
 
 
 def aggregated(project: Project, jobs: int, limit_s: float) -> list[Row]:
-    """Return the rows of one size: elapsed time against its limit, the others against bare pandas."""
+    """The rows of one size: the clock against its limit, the rest against a bare pandas."""
     cells = project.path / "results" / "cells"
     peer = cost([sys.executable, "-c", PEER, cells, project.path / "peer.csv"], project.path)
     before = rules(project)

@@ -1,6 +1,7 @@
-"""Derive the results of a whole run from one measured cell-round, within seconds instead of hours.
+"""A whole run's results without the hours that it takes: derived from one cell-round that is measured.
 
-Each cell-round gets an export, a context, and Snakemake's own record. Only the times are invented.
+What Snakemake and the rules behind the cells read is what a run leaves: an export and a context for each
+cell-round, and Snakemake's own records of them. Only the times are made up.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from vcsbench.plan.plan import Plan  # noqa: E402
 from vcsbench.run.project import Project as Workflow  # noqa: E402
 
 STUDY = "fsfs-san-2014"
-# Just over one shard. A smaller repository cannot be packed, and its packed cells are skipped.
+# Just over a shard, so that there is something to pack, and no packed cell is skipped.
 SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0222, "seed": 1}}
 MEASURED = "log/svn/ruby/f7/nopack/slow/hot-svn"
 # 4 commands x 3 accesses x 3 formats x 2 packings x 7 pairs of configuration and cache: 504 cells.
@@ -41,14 +42,15 @@ GRID = {
         ]
     }
 }
-# Tables, findings and advice need differences.
+# So that tables, findings and advice have differences to show.
 FACTORS = {"f7": 0.5, "f8": 0.6, "pack": 0.8, "fast": 0.9, "cold": 3.0, "file": 0.6, "svn": 0.8}
 
 
 @contextmanager
 def faked_project(rounds: int, record: bool = True) -> Iterator[tuple[Project, int]]:
-    """Yield a project of GRID on SMALL with results of all cell-rounds, and their number."""
-    # A load on disk takes a minute.
+    """A project of GRID on SMALL with so many rounds, whose cell-rounds have results; and how many they
+    are. See make_results()."""
+    # Loaded in RAM, as by default: on a disk, that alone takes a minute.
     scratch = tempfile.TemporaryDirectory(prefix="vcsbench-", dir="/dev/shm")
     with contextmanager(make_project)() as project, scratch as folder:
         project.configure(repositories=SMALL, rounds=rounds, copies=1, grid=GRID, scratch=folder)
@@ -56,10 +58,8 @@ def faked_project(rounds: int, record: bool = True) -> Iterator[tuple[Project, i
 
 
 def make_results(project: Project, record: bool = True) -> int:
-    """Write a result for each configured cell-round, and return their number.
-
-    One is measured, the others are derived. Without `record`, Snakemake has no record of their jobs.
-    """
+    """Give each cell-round of the project's configuration a result that Snakemake takes for done; returns
+    how many there are. One is measured. Without `record` Snakemake has no records of how they were made."""
     cells = project.path / "results" / "cells" / STUDY
     export, context = (cells / MEASURED / f"round1{end}.json" for end in ("", ".context"))
     if not export.exists():
@@ -78,7 +78,7 @@ def make_results(project: Project, record: bool = True) -> int:
                 made[1]["recipe_digest"] = plan.digest(study, path)
                 write(folder / f"round{number}", *made)
     if record:
-        # All jobs at once, because the scheduler's time grows with the jobs that are left.
+        # All at once: one after another, the scheduler looks at all that are left for each.
         wide = ["--cores", str(len(plan.order)), "--set-threads", "cell=1"]
         touch = ["--touch", *wide, "--forcerun", "cell", "--until", "cell", "-q", "all"]
         argv = [sys.executable, ROOT / "benchmarks" / "touch.py", *project.command(*touch)[3:]]
@@ -87,7 +87,7 @@ def make_results(project: Project, record: bool = True) -> int:
 
 
 def write(stem: Path, export: dict[str, Any], context: dict[str, Any]) -> None:
-    """Write both files of a cell-round; the context has the digest of the export."""
+    """Both files of a cell-round, bound to each other: others are taken for torn and measured anew."""
     content = json.dumps(export).encode()
     stem.with_suffix(".json").write_bytes(content)
     context["export_sha256"] = hashlib.sha256(content).hexdigest()
@@ -97,7 +97,7 @@ def write(stem: Path, export: dict[str, Any], context: dict[str, Any]) -> None:
 def _derived(
     export: dict[str, Any], context: dict[str, Any], axes: dict[str, str], numbers: random.Random
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return an export and a context for a cell with these axes."""
+    """An export and a context like the measured ones, of a cell with these axes."""
     factor = math.prod(FACTORS.get(value, 1.0) for value in axes.values())
     factor *= math.exp(numbers.gauss(0, 0.02))
     made = copy.deepcopy(export)
@@ -117,7 +117,7 @@ def _derived(
 
 
 def _plan(project: Project) -> Plan:
-    """Return the plan of the project's configuration."""
+    """What the project's configuration asks for, as the workflow itself has it."""
     files = [project.path / "config" / "config.yaml", project.config]
     config: dict[str, Any] = {}
     for file in files:

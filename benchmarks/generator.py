@@ -1,7 +1,8 @@
-"""Compare the generator with `svnadmin load`: revisions per second, in RAM, one after the other.
+"""The generator against `svnadmin load`: revisions per second, RAM to RAM, each alone.
 
 usage: python benchmarks/generator.py [PROFILE SCALE]
-The generator must be at least twice as fast: then a preparation waits for the load only.
+Prints revisions per second of both and the ratio; the generator is to be at least twice as fast, so
+that loading, and not generating, is what a preparation waits for.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def main(profile: str, scale: float) -> None:
     show(
         [
             Row(
-                f"{profile}: revisions generated per second (limit of the ratio: {AT_LEAST})",
+                f"{profile}: revisions generated per second (a ratio of {AT_LEAST} is wanted)",
                 revisions / generating,
                 revisions / loading,
                 "/s",

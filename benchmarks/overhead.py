@@ -1,10 +1,10 @@
-"""Compare a run of hot cell-rounds with a bare loop of the same hyperfine calls.
+"""A whole run of hot cell-rounds against a bare loop of the same hyperfine calls.
 
 usage: python benchmarks/overhead.py [CELL_ROUNDS]
-Creates a small project below /var/tmp and measures hot cells over svn with the workflow. The loop
-has the same command and number of runs, hooks that do nothing, and one svnserve. The overhead of
-a cell-round is Snakemake's elapsed time without its start-up, minus the time of hyperfine from
-the context files.
+Makes a small project of its own below /var/tmp, measures hot cells over svn with the workflow, then runs
+the same hyperfine calls (same command, same number of runs, hooks that do nothing) against one svnserve
+that is kept. What a cell-round costs beyond hyperfine and hooks is what Snakemake takes for it, start-up
+apart, without the time from the start to the end of its hyperfine, which the contexts have.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.002, "see
 
 
 def whole_run(project: Project, rounds: int) -> tuple[float, float]:
-    """Return the seconds that Snakemake takes for `rounds` cell-rounds: in all, and without its start-up."""
+    """Seconds that Snakemake takes for `rounds` cell-rounds: in all, and without its start-up."""
     project.configure(repositories=SMALL, rounds=1, copies=1, grid={STUDY: {"include": [PART]}})
     targets = [f"results/cells/{STUDY}/{CELL}/round{n}.json" for n in range(1, rounds + 1)]
     run(project.command(*targets[:1]), project.path)  # prepares
@@ -50,7 +50,7 @@ def whole_run(project: Project, rounds: int) -> tuple[float, float]:
 
 
 def in_hyperfine(project: Project, rounds: int) -> float:
-    """Return the seconds of hyperfine in all cell-rounds, hooks included."""
+    """Seconds that the hyperfine of all these cell-rounds ran, hooks included."""
     folder = project.path / "results" / "cells" / STUDY / CELL
     contexts = [
         json.loads((folder / f"round{n}.context.json").read_text()) for n in range(1, rounds + 1)
@@ -59,7 +59,7 @@ def in_hyperfine(project: Project, rounds: int) -> float:
 
 
 def bare_loop(project: Project, rounds: int) -> float:
-    """Return the seconds of the same hyperfine calls in a loop, against one server."""
+    """Seconds for the same hyperfine calls in a loop, against a server that is kept."""
     path = project.path / "results" / "cells" / STUDY / CELL / "round1.context.json"
     context = json.loads(path.read_text())
     with tempfile.TemporaryDirectory(prefix="vcsbench-") as folder:

@@ -1,4 +1,4 @@
-"""Print rows of benchmarks as a Markdown table, and measure programs."""
+"""What every benchmark here prints: rows of one table, in Markdown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ HEAD = "| what | ours | {} | ratio |\n| --- | ---: | ---: | ---: |"
 
 @dataclass(frozen=True)
 class Row:
-    """A figure, the figure of a peer or a limit, and their ratio: ours / other."""
+    """One figure, what it is held against (a peer's figure, or a limit), and their ratio as printed:
+    ours / other."""
 
     what: str
     ours: float
@@ -44,14 +45,14 @@ def show(rows: Iterable[Row]) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return the seconds that `work` takes."""
+    """How long some work takes."""
     begun = time.monotonic()
     work()
     return time.monotonic() - begun
 
 
 def run(argv: Sequence[str | Path], cwd: Path, **options: object) -> str:
-    """Run a program and return its output; exit with its output if it fails."""
+    """Run a program to its end; what it said. Ends with that where it fails."""
     done = subprocess.run(
         [str(word) for word in argv], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, **options,  # type: ignore[call-overload]
@@ -72,10 +73,8 @@ class Cost(NamedTuple):
 def cost(
     argv: Sequence[str | Path], cwd: Path, feed: Callable[[BinaryIO], object] | None = None
 ) -> Cost:
-    """Return the cost of a program with its children; `feed` writes its standard input.
-
-    A separate process calls getrusage, because RUSAGE_CHILDREN covers all children of a process.
-    """
+    """Of a program with all that it starts; `feed` writes what it reads. Another process asks: what it is
+    told of its children is of these alone."""
     ask = (
         "import resource, subprocess, sys, time\n"
         "begun = time.monotonic()\n"

@@ -1,10 +1,10 @@
-"""Simulate studies with known ratios, and count how often intervals and calls are right.
+"""How often tables are right: intervals, calls and averages on made-up measurements of known truth.
 
 usage: python benchmarks/simulation.py [--write | --check]
-Each simulated study has noise of 3 % per run. The workflow's own code evaluates it. Prints each
-case with `yes` or `no` (limits kept), and exits with 1 if a limit is broken. --write updates
-docs/statistics.md; --check also exits with 1 if that document differs. Seeds are fixed. It takes
-some minutes.
+Makes studies with noise of 3 % per run, judges them by the workflow's own code, and counts.
+Prints the cases with `yes` or `no` for whether each keeps its limits, and exits with 1 where one does not.
+--write puts the result into docs/statistics.md, --check exits with 1 also where the document has another.
+Seeds are fixed. It takes some minutes.
 """
 
 from __future__ import annotations
@@ -35,24 +35,25 @@ BEGIN, END = "<!-- simulation -->", "<!-- end of simulation -->"
 NOISE = 0.03
 SLOWDOWN = math.log(1.10)
 TWIN_SD = {"alike": 0.0, "differ": 0.03, "by 1.5 %": 0.015, "by 2 %": 0.02}
-# Share of the noise variance within a cell-round, if it has several runs.
+# Of the noise, what runs of a cell-round do not share, where there are several.
 WITHIN = 0.8
-# Stopping rules of blocks without a fixed number of rounds, with their maximum.
+# What ends the rounds of a block that has no fixed number of them, and how many it may get.
 STOPS = {"by width": (by_width, 15), "by minutes": (by_minutes, 60)}
 
-# A block as in the default grid: 12 cells, and a duplicate for each access.
+# A block is as in the default grid: 12 cells, and a twin for each way of access.
 AXES = ["command", "ra", "packing", "format"]
 BLOCK = ["command"]
 RAS, PACKINGS, FORMATS = ("http", "svn", "file"), ("nopack", "pack"), ("f6", "f7")
 CELLS = list(itertools.product(RAS, PACKINGS, FORMATS))
-# Cells that can be measured twice; a case uses the first `duplicates`.
+# The cells that are measured twice: the first `duplicates` of a case.
 TWINS = [CELLS.index((ra, packing, "f6")) for packing in PACKINGS for ra in RAS]
 PAIRS = len(CELLS) // 2
 
-# Drift, as logarithms: mean and standard deviation per round, and from the first to the last cell of a block.
-# The order within a block is random in each round.
+# Drift, as logarithms: how much faster each round is than the last, give or take how much; and from the first
+# to the last cell of a block, whose order is drawn anew in each round.
 PER_ROUND, WAVER, WITHIN_BLOCK = -0.08, 0.05, -0.03
-# Limits. The prior of the duplicate variance makes intervals a little wider than 95 %.
+# The limits that are to be kept.
+# The prior of the duplicate variance makes intervals a little wider than 95 %.
 COVERAGE = (0.93, 0.975)
 FALSE_CALLS, FALSE_TABLES, FALSE_ALIKE = 1 / 200, 1 / 20, 1 / 20
 POWER, POWER_ROUNDS, SLACK = 0.9, 10, 0.03
@@ -60,13 +61,13 @@ POWER, POWER_ROUNDS, SLACK = 0.9, 10, 0.03
 
 @dataclass(frozen=True)
 class Case:
-    """Parameters of a simulated study: a table of six comparisons in each of `blocks`.
+    """Studies of one kind, of a table of six comparisons in each of `blocks`.
 
-    `scatter`: all cells have the same noise (`equal`), noise differs by a factor of about 1.3 (`unequal`),
-    half of the comparisons are five times noisier (`5 times`), or one cell is ten times noisier (`one 10
-    times`). `twins`: duplicates are `alike`, `differ` by 3 %, or differ by the named percentage. `runs`:
-    timed runs per cell-round. `noise`: `normal` or `heavy-tailed` (Student's t with 3 degrees of freedom,
-    same standard deviation). `rounds`: a number, or the stopping rule (STOPS) after 5 rounds.
+    `scatter`: all cells have the same noise (`equal`), it differs by a factor of 1.3 or so (`unequal`), half
+    of the comparisons have five times that of the others (`5 times`), or one cell ten times (`one 10 times`).
+    `twins`: whether cells that are the same thing `differ`, by 3 % or by how much, or not. `runs`: the median
+    of so many in a cell-round. `noise` is `normal` or `heavy-tailed` (Student's t with 3 degrees of freedom,
+    the same standard deviation). `rounds`: so many, or by which rule (STOPS) a block gets more than 5.
     """
 
     rounds: int | str
@@ -86,14 +87,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Shares between 0 and 1, counted over the simulated studies of a case.
-
-    `coverage`, `noisiest`, `averages`: intervals that contain the truth: all, of the noisiest comparisons,
-    of averages over a block. `false_calls`: equal pairs called different without correction.
-    `false_tables`, `false_halves`: tables with such a call, where all pairs, or half of them, are equal.
-    `power`, `own_power`: slowdowns of 10 % called, with moderated and with own variances. `false_alike`:
-    slowdowns called no difference. `alike`: equal pairs called no difference.
-    """
+    """Shares of a case: of intervals that hold the truth, those of the noisiest comparisons, and of averages
+    over a block; of identical pairs that are called different when they are alone, of tables of such with
+    any, and of tables that are one half of such with any; of slowdowns of 10 % in the latter that are called
+    one, that would be by their own rounds alone, and that are said to be none; and of identical pairs that
+    are said to be none."""
 
     coverage: float
     noisiest: float
@@ -108,7 +106,7 @@ class Outcome:
 
 
 def outcome(case: Case, seed: int = 1) -> Outcome:
-    """Simulate a case twice: with equal pairs, and with a slowdown in each second pair."""
+    """Simulate a case: once with identical pairs, once with slowdowns of every other one."""
     random = np.random.default_rng(seed)
     same = [study(case, 0.0, random) for _ in range(case.experiments)]
     half = [study(case, SLOWDOWN, random) for _ in range(case.experiments)]
@@ -135,14 +133,14 @@ def outcome(case: Case, seed: int = 1) -> Outcome:
 
 @dataclass(frozen=True)
 class Study:
-    """Rows of an evaluated study: one per comparison, and one per average of a block."""
+    """A study that was judged: a row for each comparison, and for each block's average of them."""
 
     rows: pd.DataFrame
     averages: pd.DataFrame
 
 
 def study(case: Case, slowdown: float, random: np.random.Generator) -> Study:
-    """Simulate and evaluate a study; each second candidate is slower by `slowdown` (a logarithm)."""
+    """Make a study and judge it; every other comparison's candidate is slower by `slowdown`."""
     measured, scatter = made(case, slowdown, random)
     pairs = list(pairs_of(case.blocks, case.size))
     if isinstance(case.rounds, str):
@@ -168,7 +166,7 @@ def study(case: Case, slowdown: float, random: np.random.Generator) -> Study:
 
 
 def holding(estimates: list[Estimate], truth: np.ndarray | list[float]) -> list[bool]:
-    """Return True for each interval that contains its true logarithm."""
+    """Which intervals hold the true logarithms."""
     return [e.low <= math.exp(t) <= e.high for e, t in zip(estimates, truth, strict=True)]
 
 
@@ -188,7 +186,7 @@ def average(measured: LogTable, noise: Noise, block: int, size: int) -> Estimate
 
 
 def made(case: Case, slowdown: float, random: np.random.Generator) -> tuple[LogTable, np.ndarray]:
-    """Return simulated logarithms of times, and the noise factor of each row."""
+    """A study as the workflow measures it, and how noisy each of its rows is."""
     rounds = STOPS[case.rounds][1] if isinstance(case.rounds, str) else case.rounds
     size, twins = case.size, TWINS[: case.duplicates]
     count = case.blocks * size
@@ -208,7 +206,7 @@ def made(case: Case, slowdown: float, random: np.random.Generator) -> tuple[LogT
 
 
 def scatters(case: Case, random: np.random.Generator) -> np.ndarray:
-    """Return the noise factor of each row."""
+    """How many times the usual noise each row has."""
     found = np.ones(case.blocks * case.size)
     if case.scatter == "unequal":
         return np.asarray(np.exp(random.normal(0, 0.25, len(found))))
@@ -221,7 +219,7 @@ def scatters(case: Case, random: np.random.Generator) -> np.ndarray:
 
 
 def noise_of_rounds(case: Case, shape: tuple[int, int], random: np.random.Generator) -> np.ndarray:
-    """Return the noise of cell-rounds as logarithms; several runs are averaged."""
+    """What cell-rounds scatter by: of several runs, the mean (of logarithms)."""
 
     def drawn(shape: tuple[int, ...]) -> np.ndarray:
         if case.noise == "normal":
@@ -235,7 +233,7 @@ def noise_of_rounds(case: Case, shape: tuple[int, int], random: np.random.Genera
 
 
 def measurements(measured: LogTable) -> pd.DataFrame:
-    """Return a simulated study with the columns of results/measurements/."""
+    """A study as the file of its measurements has it."""
     rows = []
     for key, twin, logs in zip(measured.keys, measured.is_duplicate, measured.logs, strict=True):
         cell = {"cell": "/".join(key) + ("~2" if twin else ""), **dict(zip(AXES, key, strict=True))}
@@ -251,7 +249,7 @@ def measurements(measured: LogTable) -> pd.DataFrame:
 
 
 def cases() -> list[Case]:
-    """Return the simulated cases."""
+    """What the document shows."""
     known = [Case(rounds) for rounds in (5, 10)]
     known += [Case(rounds, blocks=1, experiments=2000) for rounds in (5, 10)]
     known += [Case(rounds, scatter="unequal") for rounds in (5, 10)]
@@ -266,7 +264,7 @@ def cases() -> list[Case]:
     ]
     known += [Case(5, runs=4)]
     known += [Case("by width", scatter=of, experiments=250) for of in ("equal", "unequal")]
-    # 500 studies estimate 5 % to within 1 %, which is too coarse near the limit.
+    # Of 500 studies, 1 in 20 is told to within 1 in 100: too coarsely where it is near that.
     known += [Case("by minutes"), Case("by minutes", scatter="unequal", experiments=1500)]
     known += [Case("by minutes", scatter="5 times"), Case("by minutes", twins="differ")]
     known += [Case(rounds, noise="heavy-tailed") for rounds in (5, 10)]
@@ -274,7 +272,7 @@ def cases() -> list[Case]:
 
 
 def broken(case: Case, found: Outcome) -> list[str]:
-    """Return a sentence for each limit that an outcome breaks."""
+    """Which limits an outcome does not keep; some are for information."""
     if for_information(case):
         return []
     low, high = COVERAGE
@@ -286,7 +284,7 @@ def broken(case: Case, found: Outcome) -> list[str]:
         "false_tables": found.false_tables <= FALSE_TABLES,
         "false_halves": found.false_halves <= FALSE_TABLES,
         "false_alike": found.false_alike <= FALSE_ALIKE,
-        # If duplicates differ, own variances call that difference, too.
+        # Where twins differ, their own rounds alone call that a difference.
         "power": (case.twins == "differ" or found.power >= min(found.own_power, POWER) - SLACK)
         and (not has_rounds(case) or not usual(case) or found.power >= POWER),
     }
@@ -296,7 +294,7 @@ def broken(case: Case, found: Outcome) -> list[str]:
 
 
 def for_information(case: Case) -> bool:
-    """Return True for cases without limits: heavy tails, and few duplicates that differ."""
+    """Whether a case has to keep no limits: heavy tails, and what so few twins hardly show."""
     return case.noise != "normal" or case.twins.startswith("by")
 
 
@@ -306,12 +304,12 @@ def is_small(case: Case) -> bool:
 
 
 def has_rounds(case: Case) -> bool:
-    """Return True if the number of rounds is fixed, and large enough to call slowdowns."""
+    """Whether it has a fixed number of rounds with which slowdowns are to be called."""
     return isinstance(case.rounds, int) and case.rounds >= POWER_ROUNDS
 
 
 def usual(case: Case) -> bool:
-    """Return True if all cells have equal noise and duplicates are alike."""
+    """Whether all cells have the usual noise."""
     return case.scatter == "equal" and case.twins == "alike"
 
 
@@ -386,7 +384,7 @@ def summary(results: list[tuple[Case, Outcome]]) -> str:
 
 
 def main(write: bool, check: bool) -> int:
-    """Simulate all cases, print them, and return 1 if a limit is broken or the document differs."""
+    """Simulate, print, and say which limits are not kept, and whether the document has the result."""
     results = [(case, outcome(case)) for case in cases()]
     text = document(results)
     print(text)

@@ -1,4 +1,5 @@
-"""Stop the rounds of a simulated study: at narrow intervals, or by the workflow's own time budget."""
+"""When the rounds of a simulated study end (simulation.py): once all intervals of a block are narrow; or as a
+run that has minutes ends them, by the workflow's own code."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from vcsbench.statistics.multiple_testing import add_calls
 from vcsbench.statistics.noise import LogTable, Noise, estimate_noise
 
 HALF_WIDTH = 0.03
-# Seconds per round of a block, as in a default run; rounds that the budget pays after the first ones.
+# A round of a block takes so long, as in a default run; so many are paid for beyond the first ones.
 ROUND_S, MORE_ROUNDS = 20.0, 5
 TERMS = ComparisonSettings(
     {"f6-vs-f7": {"compare": {"axis": "format"}}}, {}, ["command"], DEFAULT_LIMITS
@@ -28,7 +29,7 @@ Pairs = Sequence[tuple[int, int]]
 
 
 def by_width(measured: LogTable, pairs: Pairs) -> LogTable:
-    """Return the study without the rounds of a block after its intervals were narrow."""
+    """With rounds of a block left out once its intervals are narrow: the rule looks at nothing else."""
     rounds = first_rounds(measured)
     going = set(rounds)
     for number in range(DEFAULT_LIMITS.min_rounds, measured.logs.shape[1]):
@@ -44,7 +45,8 @@ def by_width(measured: LogTable, pairs: Pairs) -> LogTable:
 
 
 def by_minutes(measured: LogTable, pairs: Pairs) -> LogTable:
-    """Return the study with the rounds that the budget allocates until all is decided or time is up."""
+    """With the rounds that a run's decisions give to each block, pass by pass, until all is settled or the
+    time is up."""
     rounds = first_rounds(measured)
     left = ROUND_S * MORE_ROUNDS * len(rounds)
     while True:
@@ -59,12 +61,12 @@ def by_minutes(measured: LogTable, pairs: Pairs) -> LogTable:
 
 
 def first_rounds(measured: LogTable) -> dict[str, int]:
-    """Return the first rounds of each block."""
+    """What each block has before anything is decided."""
     return dict.fromkeys((key[0] for key in measured.keys), DEFAULT_LIMITS.min_rounds)
 
 
 def so_far(measured: LogTable, rounds: Mapping[str, int]) -> LogTable:
-    """Return the study with the given number of rounds per block."""
+    """What is seen of a study when each block has so many rounds."""
     logs = measured.logs.copy()
     for row, key in zip(logs, measured.keys, strict=True):
         row[rounds[key[0]] :] = math.nan
@@ -72,7 +74,7 @@ def so_far(measured: LogTable, rounds: Mapping[str, int]) -> LogTable:
 
 
 def judged(measured: LogTable, pairs: Pairs) -> tuple[Noise, list[Estimate]]:
-    """Return the noise, and the ratio of each pair with its error."""
+    """The noise, and each pair's ratio by it."""
     noise = estimate_noise(measured)
     own = [ratio_interval(measured.logs[one] - measured.logs[other]) for one, other in pairs]
     keys = [(measured.keys[one], measured.keys[other]) for one, other in pairs]
@@ -80,7 +82,7 @@ def judged(measured: LogTable, pairs: Pairs) -> tuple[Noise, list[Estimate]]:
 
 
 def table_of(measured: LogTable, pairs: Pairs) -> pd.DataFrame:
-    """Return the pairs as rows of a table, with their calls."""
+    """The pairs as a table has them, with their calls."""
     noise, found = judged(measured, pairs)
     rows = {
         "command": [measured.keys[one][0] for one, _ in pairs],

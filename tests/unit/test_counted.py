@@ -185,7 +185,7 @@ def test_what_differs_by_a_hundredth_is_no_difference(
 def test_where_times_are_compared_nothing_is_exact(tmp_path: Path) -> None:
     measured = frame(tmp_path).assign(elapsed_s=1.0)
     made = table(measured, {**DEVICE, "compare": BY_PACKING})
-    assert all("noise-unknown" in flags for flags in made["flags"])
+    assert all("no-duplicates" in flags for flags in made["flags"])
 
 
 FINDING = {

@@ -208,7 +208,7 @@ def test_evaluate_findings_without_duplicates_has_reason():
     row = evaluate_findings([finding()], AXES, None, measured([2.0] * 5), basis).iloc[0]
     assert (row["verdict"], row["why"]) == (
         "reproduced",
-        Reason("noise-unknown").text,
+        Reason("no-duplicates").text,
     )
 
 

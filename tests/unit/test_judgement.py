@@ -66,23 +66,23 @@ def test_a_cold_run_is_held_against_the_one_that_was_discarded_over_its_copy() -
     read = ("server_read_bytes", "device_read_bytes", "resident_after_bytes")
     less: dict[str, Any] = {**dict.fromkeys(read, 20 * MIB), "warming": []}
     assert judged("cold", **less) == []
-    assert judged("cold", **less, discarded_read_bytes=50 * MIB) == ["fewer-reads"]
+    assert judged("cold", **less, discarded_read_bytes=50 * MIB) == ["too-few-disk-reads"]
     assert judged("cold", **less, discarded_read_bytes=30 * MIB) == []
 
 
 @pytest.mark.parametrize(
     ("seen", "flag"),
     [
-        ({"resident_before": 0.5}, "warm"),
+        ({"resident_before": 0.5}, "cache-not-cold"),
         ({"resident_before": None}, "residency-unknown"),
         (
             {"server_read_bytes": 0, "device_read_bytes": 0, "resident_after_bytes": 0},
-            "no-reads",
+            "no-disk-reads",
         ),
-        ({"server_read_bytes": 20 * MIB, "resident_after_bytes": 20 * MIB}, "fewer-reads"),
-        ({"resident_after_bytes": 70 * MIB}, "read-by-others"),
+        ({"server_read_bytes": 20 * MIB, "resident_after_bytes": 20 * MIB}, "too-few-disk-reads"),
+        ({"resident_after_bytes": 70 * MIB}, "foreign-reads"),
         ({"server_same": False}, "restarted"),
-        ({"server_runs_before": 1}, "served-before"),
+        ({"server_runs_before": 1}, "server-reused"),
     ],
 )
 def test_cold_runs_that_were_not(seen: dict[str, Any], flag: str) -> None:
@@ -93,14 +93,14 @@ def test_cold_runs_that_were_not(seen: dict[str, Any], flag: str) -> None:
 @pytest.mark.parametrize(
     ("cache", "seen", "flag"),
     [
-        ("hot-os", {"client_read_bytes": 3 * MIB, "server_runs_before": 0}, "cold-reads"),
-        ("hot-os", {"server_runs_before": 1}, "served-before"),
-        ("hot-svn", {"server_read_bytes": 3 * MIB}, "cold-reads"),
+        ("hot-os", {"client_read_bytes": 3 * MIB, "server_runs_before": 0}, "cache-not-warm"),
+        ("hot-os", {"server_runs_before": 1}, "server-reused"),
+        ("hot-svn", {"server_read_bytes": 3 * MIB}, "cache-not-warm"),
         ("hot-svn", {"server_same": False}, "restarted"),
-        ("hot-svn", {"server_runs_before": 0}, "not-warmed"),
-        ("hot-svn", {"server_processes_changed": True}, "forked"),
-        ("hot", {"server_processes_changed": True}, "forked"),
-        ("hot-svn", {"server_rchar": 19 * MIB}, "caches-no-help"),
+        ("hot-svn", {"server_runs_before": 0}, "server-not-warm"),
+        ("hot-svn", {"server_processes_changed": True}, "server-reforked"),
+        ("hot", {"server_processes_changed": True}, "server-reforked"),
+        ("hot-svn", {"server_rchar": 19 * MIB}, "cache-ineffective"),
         ("", {"other_servers": ["svnserve -d"]}, "other-server"),
         ("", {"swapped_out_pages": 1}, "swapped"),
         ("", {"memory_available_bytes": 100 * MIB}, "low-memory"),
@@ -108,14 +108,14 @@ def test_cold_runs_that_were_not(seen: dict[str, Any], flag: str) -> None:
         ("", {"device_read_bytes": 9 * MIB}, "io-busy"),
         ("hot-svn", {"io_pressure_pct": 20.0}, "io-busy"),
         ("", {"others_cpu_s": 0.4, "others_cpu_pct": 20.0}, "cpu-busy"),
-        ("", {"steal_s": 0.06, "steal_pct": 3.0}, "disturbed"),
+        ("", {"steal_s": 0.06, "steal_pct": 3.0}, "cpu-steal"),
         ("", {"throttled": 1}, "throttled"),
         ("", {"quota_throttled_us": 500}, "throttled"),
         ("", {"client_read_bytes": None}, "uncertified"),
     ],
 )
 def test_what_else_is_seen(cache: str, seen: dict[str, Any], flag: str) -> None:
-    reads = {"device_read_bytes": 3 * MIB} if flag == "cold-reads" else {}
+    reads = {"device_read_bytes": 3 * MIB} if flag == "cache-not-warm" else {}
     assert judged(cache, **seen, **reads) == [flag]
 
 
@@ -162,20 +162,20 @@ def test_judge_hot_run_on_nfs_that_read_no_disk_has_no_flag(reads: dict[str, int
     promises = STATES["served"]["promises"]
     assert judge({**ON_NFS, **reads}, 0.997, promises, {}) == []
     local = {k: v for k, v in ON_NFS.items() if not k.startswith("network_")}
-    assert judge({**local, **reads}, 0.997, promises, {}) == ["cold-reads"]
+    assert judge({**local, **reads}, 0.997, promises, {}) == ["cache-not-warm"]
 
 
 @pytest.mark.parametrize(
     ("seen", "found"),
     [
-        ({"network_storage_read_bytes": 3 * MIB}, ["cold-reads"]),
-        ({"client_read_bytes": 20 * MIB}, ["cold-reads"]),  # 4 MiB of it from a local disk
-        ({"server_read_bytes": 3 * MIB}, ["cold-reads"]),
+        ({"network_storage_read_bytes": 3 * MIB}, ["cache-not-warm"]),
+        ({"client_read_bytes": 20 * MIB}, ["cache-not-warm"]),  # 4 MiB of it from a local disk
+        ({"server_read_bytes": 3 * MIB}, ["cache-not-warm"]),
         ({"network_storage_read_bytes": None}, ["server-disk-unknown"]),
         # The repository lies there, too: the page cache has all of it, half of it, or is not known.
         ({"network_input": True, "resident_after": 1.0}, []),
-        ({"network_input": True, "resident_after": 0.5}, ["cold-reads"]),
-        ({"network_input": True, "resident_after": None}, ["cold-reads"]),
+        ({"network_input": True, "resident_after": 0.5}, ["cache-not-warm"]),
+        ({"network_input": True, "resident_after": None}, ["cache-not-warm"]),
     ],
 )
 def test_judge_hot_run_on_nfs_by_disks_and_page_cache(
@@ -187,7 +187,7 @@ def test_judge_hot_run_on_nfs_by_disks_and_page_cache(
 
 @pytest.mark.parametrize(
     ("device", "found"),
-    [(0, []), (None, []), (3 * MIB, ["cold-reads", "io-busy"])],
+    [(0, []), (None, []), (3 * MIB, ["cache-not-warm", "io-busy"])],
 )
 def test_judge_hot_run_on_network_without_counters_by_local_devices(
     device: int | None, found: list[str]
@@ -196,7 +196,7 @@ def test_judge_hot_run_on_network_without_counters_by_local_devices(
     evidence = {**ON_NFS, **seen, "network_filesystem": "cifs", "network_storage_read_bytes": None}
     flagged = judge(evidence, 0.997, STATES["served"]["promises"], {})
     assert sorted({*flagged} - {"server-disk-unknown"}) == [f for f in found if f in flagged]
-    assert ("cold-reads" in flagged) == ("cold-reads" in found)
+    assert ("cache-not-warm" in flagged) == ("cache-not-warm" in found)
     assert "server-disk-unknown" in flagged
 
 
@@ -212,12 +212,12 @@ def test_a_time_that_cannot_have_been_is_a_false_label() -> None:
 
 
 def test_what_is_written_may_be_warm_as_well() -> None:
-    assert judged("cold", written_resident_before=0.9) == ["warm"]
+    assert judged("cold", written_resident_before=0.9) == ["cache-not-cold"]
     assert judged("cold", written_resident_before=0.01) == []
 
 
 def test_another_threshold_judges_otherwise() -> None:
-    assert judged("cold", resident_before=0.2) == ["warm"]
+    assert judged("cold", resident_before=0.2) == ["cache-not-cold"]
     assert judged("cold", {"max_resident_share_cold": 0.3}, resident_before=0.2) == []
     assert judged("hot-svn", {"max_steal_pct": 9}, steal_s=1.0, steal_pct=8.0) == []
 
@@ -272,8 +272,15 @@ def test_waiting_is_what_neither_client_nor_server_computed() -> None:
 def test_every_flag_has_its_sentence_and_a_false_label_is_about_the_label() -> None:
     assert set(JUDGED) <= set(flags.FLAGS)
     assert {word for word in JUDGED if word in flags.FALSE_LABEL} == {
-        *("warm", "no-reads", "fewer-reads", "read-by-others", "cold-reads", "restarted"),
-        *("served-before", "not-warmed", "forked", "uncertified", "clock"),
+        *(
+            "cache-not-cold",
+            "no-disk-reads",
+            "too-few-disk-reads",
+            "foreign-reads",
+            "cache-not-warm",
+            "restarted",
+        ),
+        *("server-reused", "server-not-warm", "server-reforked", "uncertified", "clock"),
     }
 
 

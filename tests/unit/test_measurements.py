@@ -150,7 +150,7 @@ def test_a_changed_threshold_judges_what_was_measured_anew(tmp_path):
         ).runs[0]["flags"]
         for share in (0.1, 0.3)
     }
-    assert flagged == {0.1: ["warm"], 0.3: []}
+    assert flagged == {0.1: ["cache-not-cold"], 0.3: []}
 
 
 def test_flags_that_are_not_judged_are_kept_and_judged_ones_are_said_anew(tmp_path):
@@ -218,11 +218,15 @@ def flags_for(tmp_path, times, runs_flags=lambda axes, number: []):
 
 def test_marks_of_deviation(tmp_path):
     times = [1.0, 1.09, 1.11, 0.81, 0.79, 1.0, 1.0]
-    assert flags_for(tmp_path, times) == ["", "", "off-10", "off-10", "off-20", "", ""]
+    assert flags_for(tmp_path, times) == ["", "", "outlier-10", "outlier-10", "outlier-20", "", ""]
 
 
 def test_short_is_the_cells_median(tmp_path):
-    assert flags_for(tmp_path / "short", [0.19, 0.19, 0.205]) == ["short", "short", "short"]
+    assert flags_for(tmp_path / "short", [0.19, 0.19, 0.205]) == [
+        "too-short",
+        "too-short",
+        "too-short",
+    ]
     assert flags_for(tmp_path / "long", [0.201, 0.201, 0.185]) == ["", "", ""]
 
 
@@ -239,7 +243,9 @@ def test_short_and_saturated_have_thresholds(tmp_path):
         return measurements(collected(study, **thresholds))["flags"].tolist()
 
     assert found() == ["saturated"]
-    assert found(min_run_s=0.31) == ["saturated short"] and found(min_run_s=0.3) == ["saturated"]
+    assert found(min_run_s=0.31) == ["saturated too-short"] and found(min_run_s=0.3) == [
+        "saturated"
+    ]
     assert found(max_cpu_share=1000) == [""]
 
 
@@ -275,9 +281,9 @@ def test_false_labels_have_no_part_in_a_median(tmp_path):
     found = flags_for(
         tmp_path,
         [1.0, 1.0, 0.5, 0.5, 0.5],
-        lambda axes, number: ["warm"] if number > 2 else [],
+        lambda axes, number: ["cache-not-cold"] if number > 2 else [],
     )
-    assert found == ["", "", "warm", "warm", "warm"]
+    assert found == ["", "", "cache-not-cold", "cache-not-cold", "cache-not-cold"]
 
 
 def test_flags_of_a_cell_round_are_those_of_its_runs(tmp_path):
@@ -349,18 +355,22 @@ def test_every_flag_is_explained():
     for word, flag in flags.FLAGS.items():
         assert flag.says.endswith("."), word
         assert flag.advice.endswith("."), word
-    assert flags.joined(["x", "off-10", "short", "off-20", "short"]) == "short off-20 x"
+    assert (
+        flags.joined(["x", "outlier-10", "too-short", "outlier-20", "too-short"])
+        == "too-short outlier-20 x"
+    )
 
 
 def test_attempts_that_were_set_aside_are_named_and_counted(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=3)
     attempts = [
-        {"runs": [{"flags": flagged}]} for flagged in (["short", "cold-reads"], ["cold-reads"])
+        {"runs": [{"flags": flagged}]}
+        for flagged in (["too-short", "cache-not-warm"], ["cache-not-warm"])
     ]
     context = Path(study.exports[1]).with_name("round2.context.json")
     edit(context, lambda content: content.update(set_aside=attempts))
     frame = measurements(collected(study))
-    assert list(frame["set_aside"]) == ["", "cold-reads, cold-reads", ""]
+    assert list(frame["set_aside"]) == ["", "cache-not-warm, cache-not-warm", ""]
     assert quality.set_aside(frame.to_dict("records")) == [
-        quality.SetAside("cold-reads", "A hot run read from the device.", 1, (CELL,))
+        quality.SetAside("cache-not-warm", "A hot run read from the device.", 1, (CELL,))
     ]

@@ -228,7 +228,7 @@ def test_noise_table_has_groups_of_study():
 
 def test_noise_excludes_invalid_runs():
     frame = frame_of(ONE)
-    wrong = frame.assign(elapsed_s=9.0, round=frame["round"] + 5, flags="warm")
+    wrong = frame.assign(elapsed_s=9.0, round=frame["round"] + 5, flags="cache-not-cold")
     both = noise_table(pd.concat([frame, wrong]), AXES, NOISE_CLASS, NO_NOISE)
     pd.testing.assert_frame_equal(both, noise_table(frame, AXES, NOISE_CLASS, NO_NOISE))
     assert (

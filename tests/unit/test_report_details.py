@@ -94,7 +94,7 @@ def test_a_certificate_is_said_in_words(results: Results) -> None:
         "Client and server read 2.00 MiB to 6.00 MiB from devices in a run.",
         "The server was 0.500 s old when a run began; after each run it was the same process.",
     ]
-    assert said[4].startswith("off-10, 1 run: A run is more than 10 % from its cell's median.")
+    assert said[4].startswith("outlier-10, 1 run: A run is more than 10 % from its cell's median.")
     changed = [*aged[:-1], {**aged[-1], "server_same": "False"}]
     assert "same process" not in " ".join(certificate(changed))
 

@@ -176,11 +176,11 @@ def test_wanted_rows_pair_cells_and_carry_what_befell_either() -> None:
         if (f, c) != ("f6", "hot-svn")
     ]
     failures = [{"cell": "f7/hot-os", "round": 2.0, "reason": "it broke"}]
-    runs = [{"cell": "f6/hot-os", "flags": "warm short"}]
+    runs = [{"cell": "f6/hot-os", "flags": "cache-not-cold too-short"}]
     cold, hot = wanted_rows(RATIO, axes, grid, failures, runs)
     assert cold.keys == {"cache": "cold", "candidate": "f7"}
     assert (cold.cells, cold.skip) == (("f6/cold", "f7/cold"), "no root")
-    assert (hot.failures, hot.false) == (("round 2: it broke",), ("warm",))
+    assert (hot.failures, hot.false) == (("round 2: it broke",), ("cache-not-cold",))
 
 
 def test_rows_that_a_table_tells_apart_beside_its_axes_are_points_each() -> None:

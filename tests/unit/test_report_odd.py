@@ -76,7 +76,7 @@ def test_a_kept_server_that_is_slower_than_a_new_one() -> None:
 
 
 def test_a_server_cache_that_does_not_help() -> None:
-    found = odd_numbers(results({"hot-svn": [0.5] * 5}, flags="caches-no-help"))
+    found = odd_numbers(results({"hot-svn": [0.5] * 5}, flags="cache-ineffective"))
     assert [kind.title for kind in found] == ["Server caches that do not help"]
     assert found[0].found[0].says == "in 5 of 5 runs"
 

@@ -161,11 +161,12 @@ def test_tables_have_a_key_for_each_mark_that_they_show(page: Page) -> None:
 
 def test_flags_of_nearly_all_runs_are_one_sentence(results: Results) -> None:
     runs = [
-        {**run, "flags": "off-10" if n else "off-20"} for n, run in enumerate(results.measurements)
+        {**run, "flags": "outlier-10" if n else "outlier-20"}
+        for n, run in enumerate(results.measurements)
     ]
     found = page_of(replace(results, measurements=runs)).quality
-    assert len(found.sentences) == 1 and "off-10" in found.sentences[0]
-    assert [one.word for one in found.flagged] == ["off-20"]
+    assert len(found.sentences) == 1 and "outlier-10" in found.sentences[0]
+    assert [one.word for one in found.flagged] == ["outlier-20"]
 
 
 def test_row_with_mostly_fixed_cost_is_hatched_and_without_colour(results: Results) -> None:

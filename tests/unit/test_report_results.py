@@ -16,10 +16,10 @@ SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold"], "packing"
 
 def test_axis_values_stay_text_and_numbers_become_numbers(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
-    path.write_text("repo,value,ratio,n,flags\n007,1.5,,5,\nNA,,inf,,short\n")
+    path.write_text("repo,value,ratio,n,flags\n007,1.5,,5,\nNA,,inf,,too-short\n")
     assert read_records(path) == [
         {"repo": "007", "value": 1.5, "ratio": None, "n": 5.0, "flags": ""},
-        {"repo": "NA", "value": None, "ratio": None, "n": None, "flags": "short"},
+        {"repo": "NA", "value": None, "ratio": None, "n": None, "flags": "too-short"},
     ]
 
 

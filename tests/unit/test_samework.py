@@ -65,7 +65,7 @@ def cold_f7_is_short(axes: dict[str, str], _number: int) -> dict[str, Any]:
 
 def test_cells_that_did_the_same_are_compared(tmp_path: Path) -> None:
     rows = table_of(frame_of(tmp_path, lambda axes, number: SAME_WORK), F6_F7)
-    assert [(row["flags"], row["withheld"]) for row in rows] == [("noise-unknown", "")] * 2
+    assert [(row["flags"], row["withheld"]) for row in rows] == [("no-duplicates", "")] * 2
     assert all(row["low"] < row["ratio"] < row["high"] for row in rows)
 
 
@@ -74,7 +74,7 @@ def test_a_ratio_of_other_work_is_withheld_with_the_reason(tmp_path: Path) -> No
     cold, hot = table_of(frame, F6_F7)
     assert all(math.isnan(cold[name]) for name in ("value", "ratio", "low", "high"))
     assert (cold["flags"], cold["withheld"], cold["n"]) == ("other-work", REASON, 5)
-    assert hot["ratio"] > 1 and hot["flags"] == "noise-unknown" and not hot["withheld"]
+    assert hot["ratio"] > 1 and hot["flags"] == "no-duplicates" and not hot["withheld"]
     # Of those runs, and of no others, it is said that they did something else.
     odd = frame[frame["flags"] == "other-work"]
     assert set(odd["format"] + odd["cache"]) == {"f7cold"} and len(odd) == 5
@@ -129,7 +129,9 @@ def test_a_false_run_does_not_speak_for_its_cell(tmp_path: Path) -> None:
         tmp_path,
         one_round_is_short,
         rounds=6,
-        flags=lambda axes, number: ["warm"] if (axes["format"], number) == ("f7", 3) else [],
+        flags=lambda axes, number: (
+            ["cache-not-cold"] if (axes["format"], number) == ("f7", 3) else []
+        ),
     )
     assert not any(row["withheld"] for row in table_of(frame, F6_F7))
 

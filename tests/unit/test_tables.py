@@ -197,14 +197,14 @@ def test_make_table_pairs_rounds_of_both_cells():
     frame = frame_with({"f6": [2.0] * 6, "f7": [1.0] * 6})
     frame = frame[~((frame["format"] == "f7") & (frame["round"] <= 2))]
     row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
-    assert (row["n"], row["flags"]) == (4, "noise-unknown low-n")
+    assert (row["n"], row["flags"]) == (4, "no-duplicates low-n")
 
 
 def test_make_table_few_rounds_are_low_n():
     frame = frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5})
-    assert row_of(table_of(frame, FORMATS, FORMAT_ONLY))["flags"] == "noise-unknown"
+    assert row_of(table_of(frame, FORMATS, FORMAT_ONLY))["flags"] == "no-duplicates"
     few = frame[frame["round"] < 5]
-    assert row_of(table_of(few, FORMATS, FORMAT_ONLY))["flags"] == "noise-unknown low-n"
+    assert row_of(table_of(few, FORMATS, FORMAT_ONLY))["flags"] == "no-duplicates low-n"
     assert set(table_of(few, ELAPSED, FORMAT_ONLY)["flags"]) == {"low-n"}
 
 
@@ -216,24 +216,25 @@ def test_make_table_one_round_has_no_interval():
 
 def test_make_table_excludes_invalid_runs():
     frame = frame_with({"f6": [9.0, 2.0, 2.0, 2.0, 2.0, 2.0], "f7": [1.0] * 6})
-    frame["flags"] = ["warm", "disturbed", "", "", "", ""] * 2
+    frame["flags"] = ["cache-not-cold", "cpu-steal", "", "", "", ""] * 2
     row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
     assert (row["n"], row["value"], row["ratio"]) == (5, 100, pytest.approx(2))
-    assert row["flags"] == "disturbed noise-unknown"
+    assert row["flags"] == "cpu-steal no-duplicates"
 
 
 def test_make_table_cell_without_valid_run_has_no_row():
     frame = frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5})
-    frame.loc[frame["format"] == "f7", "flags"] = "no-reads"
+    frame.loc[frame["format"] == "f7", "flags"] = "no-disk-reads"
     assert table_of(frame, FORMATS, FORMAT_ONLY).empty
     assert table_of(frame, ELAPSED, FORMAT_ONLY)["format"].tolist() == ["f6"]
 
 
 def test_make_table_joins_flags_of_both_cells():
     frame = frame_with({"f6": [2.0] * 5, "f7": [1.0] * 5})
-    frame["flags"] = ["off-10", "", "", "", "", "short off-20", "", "", "", "odd"]
+    frame["flags"] = ["outlier-10", "", "", "", "", "too-short outlier-20", "", "", "", "odd"]
     assert (
-        row_of(table_of(frame, FORMATS, FORMAT_ONLY))["flags"] == "short off-20 noise-unknown odd"
+        row_of(table_of(frame, FORMATS, FORMAT_ONLY))["flags"]
+        == "too-short outlier-20 no-duplicates odd"
     )
 
 
@@ -253,7 +254,7 @@ def test_make_table_rounds_of_one_host_have_ratio():
     assert (row["ratio"], row["n"], row["flags"]) == (
         pytest.approx(2),
         5,
-        "hosts-differ noise-unknown",
+        "hosts-differ no-duplicates",
     )
     assert math.isnan(row["value"])
     levels = table_of(frame, ELAPSED, FORMAT_ONLY)

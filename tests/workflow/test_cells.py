@@ -102,7 +102,7 @@ def test_each_run_was_what_its_label_says(measured: Project) -> None:
     for export in measured.exports():
         seen = context(measured, str(Path(export).parent.relative_to(STUDY)))
         certificate = seen["runs"][0]["certificate"]
-        assert not {"warm", "no-reads", "cold-reads", "restarted"} & set(
+        assert not {"cache-not-cold", "no-disk-reads", "cache-not-warm", "restarted"} & set(
             seen["runs"][0]["flags"]
         ), export
         if seen["axes"]["cache"] == "cold":

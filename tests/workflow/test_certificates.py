@@ -182,9 +182,9 @@ def test_caches_that_are_not_cleared(bench: Bench) -> None:
             found, seen = bench.measure(f"{FILE}/cold")
     finally:
         bench.configure()
-    assert "warm" in found and seen["resident_before"] > 0.3
+    assert "cache-not-cold" in found and seen["resident_before"] > 0.3
     # Where others empty the caches meanwhile, it does read.
-    assert ("no-reads" in found) == (not seen["client_read_bytes"])
+    assert ("no-disk-reads" in found) == (not seen["client_read_bytes"])
     assert seen["cache_cleared_by"] == "evict"
 
 
@@ -213,8 +213,8 @@ def test_a_hot_run_whose_pages_were_taken_away_is_measured_again(
     # The one that warms up, and the timed one, of each attempt.
     assert (bench.project.path / "count").stat().st_size == 2 * attempts
     assert len(aside) == attempts - 1 and all(attempt["results"][0]["times"] for attempt in aside)
-    assert all("cold-reads" in run["flags"] for attempt in aside for run in attempt["runs"])
-    assert ("cold-reads" in found) == (attempts == 3) == (seen["client_read_bytes"] > 0)
+    assert all("cache-not-warm" in run["flags"] for attempt in aside for run in attempt["runs"])
+    assert ("cache-not-warm" in found) == (attempts == 3) == (seen["client_read_bytes"] > 0)
 
 
 def test_a_server_that_is_kept_alive_behind_our_back(bench: Bench) -> None:
@@ -238,13 +238,13 @@ def test_a_server_that_is_not_ended_although_its_label_says_so(bench: Bench) -> 
         found, seen = bench.measure(f"{SVN}/hot-os")
     finally:
         steps.write_text(text)
-    assert "served-before" in found and seen["server_runs_before"] == 1
+    assert "server-reused" in found and seen["server_runs_before"] == 1
 
 
 def test_a_forking_svnserve_has_no_hot_caches(bench: Bench) -> None:
     cells = [f"svn/ruby/f7/nopack/forking/{cache}" for cache in ("hot-svn", "hot-os")]
     (found, seen), (other, _) = bench.measure_all(cells).values()
-    assert "forked" in found and seen["server_cpu_s"] > 0
+    assert "server-reforked" in found and seen["server_cpu_s"] > 0
     assert not flags.FALSE_LABEL & set(other), "there it is what the label says"
 
 
@@ -376,8 +376,8 @@ def test_a_repository_that_is_read_between_clearing_and_the_run(bench: Bench, ti
     with bench.program("svn", client(bench, body)):
         found, seen = bench.measure(f"{SVN}/cold")
     thread.join(10)
-    assert "read-by-others" in found and {"fewer-reads", "no-reads"} & set(found), seen
-    assert "warm" not in found, "it was cold when that was asked"
+    assert "foreign-reads" in found and {"too-few-disk-reads", "no-disk-reads"} & set(found), seen
+    assert "cache-not-cold" not in found, "it was cold when that was asked"
 
 
 def test_a_repository_that_is_read_all_the_time(bench: Bench) -> None:
@@ -388,7 +388,9 @@ def test_a_repository_that_is_read_all_the_time(bench: Bench) -> None:
     )
     with beside(*python(program), str(bench.repositories)):
         found, seen = bench.measure(f"{SVN}/cold")
-    assert {"warm", "no-reads", "fewer-reads", "read-by-others"} & set(found), seen
+    assert {"cache-not-cold", "no-disk-reads", "too-few-disk-reads", "foreign-reads"} & set(
+        found
+    ), seen
 
 
 def test_memory_that_is_eaten(bench: Bench) -> None:

@@ -138,7 +138,7 @@ def test_a_cache_state(project: Extended) -> None:
     assert project.measure({"cache": ["once", "never"]})
     with (project.path / measurements_of(STUDY)).open() as file:
         found = {row["cache"]: row["flags"].split() for row in csv.DictReader(file)}
-    assert "served-before" in found["never"] and "served-before" not in found["once"]
+    assert "server-reused" in found["never"] and "server-reused" not in found["once"]
 
 
 def test_an_axis(project: Extended) -> None:
@@ -251,7 +251,7 @@ KIND = Kind(PRINTED, read)
     assert json.loads(found["sort"]["work"])["bytes"] == 2000
     assert json.loads(found["count"]["work"]) == {"first": 1000}
     assert (found["count"]["warming"], found["sort"]["warming"] != "[]") == ("[]", True)
-    assert not [row["flags"] for row in found.values() if "cold-reads" in row["flags"]]
+    assert not [row["flags"] for row in found.values() if "cache-not-warm" in row["flags"]]
 
 
 def test_a_repository_source(project: Extended) -> None:

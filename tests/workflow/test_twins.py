@@ -84,7 +84,7 @@ def test_tables_hold_originals_only_and_say_how_far_equal_cells_differ(measured:
         assert float(row["n"]) == 2, row
         assert row["call"] in ("faster", "slower", NOT_SHOWN, TOO_NOISY), row
         assert float(row["error"]) > float(row["twin_sd"]) >= 0, row
-        assert "noise-unknown" not in row["flags"].split()
+        assert "no-duplicates" not in row["flags"].split()
 
 
 def test_a_twin_can_be_shown_and_run_by_hand(measured: Project) -> None:

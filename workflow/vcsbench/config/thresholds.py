@@ -34,39 +34,40 @@ _define(
 _define(
     "max_resident_share_cold",
     0.05,
-    "`warm`: more than this share of the repository was in memory before a cold run.",
+    "`cache-not-cold`: more than this share of the repository was in memory before a cold run.",
     most=1,
 )
 _define(
     "min_read_share_cold",
     0.5,
-    "`fewer-reads`: a cold run read less than this share of the bytes that the discarded cold run of its "
-    "copy read.",
+    "`too-few-disk-reads`: a cold run read less than this share of the bytes that the discarded cold run of "
+    "its copy read.",
     most=1,
 )
 _define(
     "max_foreign_share_cold",
     0.1,
-    "`read-by-others`: after a cold run, more than this share of the repository was in memory and had "
+    "`foreign-reads`: after a cold run, more than this share of the repository was in memory and had "
     "been read by neither client nor server.",
     most=1,
 )
 _define(
     "max_read_share_hot",
     0.02,
-    "`cold-reads`: a hot run read more than this share of the repository from the device.",
+    "`cache-not-warm`: a hot run read more than this share of the repository from the device.",
     most=1,
 )
 _define(
     "max_read_share_hot_svn",
     0.9,
-    "`caches-no-help`: a server with hot caches read more than this share of the bytes that it read in "
+    "`cache-ineffective`: a server with hot caches read more than this share of the bytes that it read in "
     "its first run (from files, in memory or not).",
 )
 _define(
     "ignore_below_mib",
     1,
-    "`cold-reads`, `fewer-reads`, `read-by-others`, `caches-no-help`: at most this many MiB are ignored.",
+    "`cache-not-warm`, `too-few-disk-reads`, `foreign-reads`, `cache-ineffective`: at most this many MiB are "
+    "ignored.",
 )
 _define(
     "min_memory_available_mib", 512, "`low-memory`: less than this was available before the run."
@@ -95,12 +96,12 @@ _define(
 _define(
     "max_steal_pct",
     2,
-    "`disturbed`: the hypervisor gave more than this share of the processors' time to others.",
+    "`cpu-steal`: the hypervisor gave more than this share of the processors' time to others.",
 )
 _define(
     "ignore_below_cpu_s",
     0.05,
-    "`cpu-busy`, `disturbed`: at most this many CPU seconds are ignored; the kernel counts in ticks.",
+    "`cpu-busy`, `cpu-steal`: at most this many CPU seconds are ignored; the kernel counts in ticks.",
 )
 _define(
     "max_cpu_share",
@@ -108,7 +109,7 @@ _define(
     "`saturated`: client and server together took more than this share of all cores' time.",
 )
 _define(
-    "min_run_s", 0.2, "`short`: the median of the cell's valid runs is below this many seconds."
+    "min_run_s", 0.2, "`too-short`: the median of the cell's valid runs is below this many seconds."
 )
 _define(
     "min_rounds",

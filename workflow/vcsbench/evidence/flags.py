@@ -26,27 +26,27 @@ class Flag:
 
 # In the order in which a row lists them.
 FLAGS: dict[str, Flag] = {
-    "warm": Flag(
+    "cache-not-cold": Flag(
         "A cold run began with the repository's pages in memory.",
         "See how the caches were cleared, and what else reads the repository meanwhile.",
         false_label=True,
     ),
-    "no-reads": Flag(
+    "no-disk-reads": Flag(
         "A cold run read nothing from the device.",
         "Clear the caches as root, or choose a storage that is not in memory.",
         false_label=True,
     ),
-    "fewer-reads": Flag(
+    "too-few-disk-reads": Flag(
         "A cold run read far less from the device than the discarded cold run over its copy.",
         "Something read the repository between the clearing of the caches and the run: find out what.",
         false_label=True,
     ),
-    "read-by-others": Flag(
+    "foreign-reads": Flag(
         "After a cold run more of the repository was in memory than client and server had read.",
         "Something else read the repository meanwhile: a backup, an indexer, a virus scanner.",
         false_label=True,
     ),
-    "cold-reads": Flag(
+    "cache-not-warm": Flag(
         "A hot run read from the device.",
         "Give the machine memory enough to hold the repository, or take a smaller scale.",
         false_label=True,
@@ -60,17 +60,17 @@ FLAGS: dict[str, Flag] = {
         "Look for the server's last words in the cell's log, and for who ended it.",
         false_label=True,
     ),
-    "served-before": Flag(
+    "server-reused": Flag(
         "The server had served a run before, and its label says that it was new.",
         "Find out why it could not be ended; its caches were not empty.",
         false_label=True,
     ),
-    "not-warmed": Flag(
+    "server-not-warm": Flag(
         "The server had not served a run yet, and its label says that its caches were hot.",
         "Something restarted it between warming and the timed run: find out what.",
         false_label=True,
     ),
-    "forked": Flag(
+    "server-reforked": Flag(
         "Processes of the server began or ended during the run: caches died with them.",
         "Run svnserve with `--threads`, and httpd's children without a limit of connections; a server "
         "that forks for each connection has no hot caches.",
@@ -139,7 +139,7 @@ FLAGS: dict[str, Flag] = {
         "The same binaries ran under the name of another build: this is A/A, a build against itself.",
         "Read its differences as noise; if they should have been two builds, see `builds`.",
     ),
-    "caches-no-help": Flag(
+    "cache-ineffective": Flag(
         "The server's hot caches did not help: it read about as much as when they were empty.",
         "Raise the server's memory cache, or read the time as that of a cache that is too small.",
     ),
@@ -167,7 +167,7 @@ FLAGS: dict[str, Flag] = {
         "Other programs took processor time during the run.",
         "Close what else is running; the column others_cpu_pct says how much they took.",
     ),
-    "disturbed": Flag(
+    "cpu-steal": Flag(
         "The hypervisor gave the processor's time to others (steal).",
         "Measure at a quieter time, or on a machine of your own.",
     ),
@@ -183,7 +183,7 @@ FLAGS: dict[str, Flag] = {
         "User and system time are means over an export's runs: this hyperfine keeps no others.",
         "Medians over rounds are as good; for a run's own set `runs: 1`, or use hyperfine 2 or later.",
     ),
-    "short": Flag(
+    "too-short": Flag(
         "The cell's median is under the threshold `min_run_s`: starting the client is a good part of it.",
         "Take a larger scale before reading much into small differences.",
     ),
@@ -191,11 +191,11 @@ FLAGS: dict[str, Flag] = {
         "More than a quarter of the time is fixed cost: starting the client and connecting.",
         "Use a larger scale. Above a half, the cell decides no finding and no recommendation.",
     ),
-    "off-10": Flag(
+    "outlier-10": Flag(
         "A run is more than 10 % from its cell's median.",
         "Look at the single rounds before trusting a small difference.",
     ),
-    "off-20": Flag(
+    "outlier-20": Flag(
         "A run is more than 20 % from its cell's median.",
         "Look for what disturbed it, and measure more rounds.",
     ),
@@ -233,7 +233,7 @@ FLAGS: dict[str, Flag] = {
         "cleared, or where the command wrote to.",
         "Measure as then, or save a new baseline.",
     ),
-    "noise-unknown": Flag(
+    "no-duplicates": Flag(
         "No cell was measured twice, so what identical cells differ by is not known.",
         "Set `duplicates` to 1 or more; only the twins are measured.",
     ),
@@ -259,11 +259,11 @@ def says(word: str) -> str:
 def joined(words: Iterable[str]) -> str:
     """The words once each, in the order of FLAGS and unknown ones last, separated by spaces.
 
-    Of `off-10` and `off-20` only the stronger is kept.
+    Of `outlier-10` and `outlier-20` only the stronger is kept.
     """
     found = set(words)
-    if "off-20" in found:
-        found.discard("off-10")
+    if "outlier-20" in found:
+        found.discard("outlier-10")
     known = [word for word in FLAGS if word in found]
     return " ".join([*known, *sorted(found - FLAGS.keys())])
 

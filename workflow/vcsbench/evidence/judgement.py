@@ -16,18 +16,25 @@ from vcsbench.evidence.hyperfine_export import Run
 MIB = 1 << 20
 # All that judge() can say: what a context says of these is said anew.
 JUDGED = (
-    *("uncertified", "clock", "residency-unknown", "warm", "no-reads", "fewer-reads"),
     *(
-        "read-by-others",
-        "cold-reads",
+        "uncertified",
+        "clock",
+        "residency-unknown",
+        "cache-not-cold",
+        "no-disk-reads",
+        "too-few-disk-reads",
+    ),
+    *(
+        "foreign-reads",
+        "cache-not-warm",
         "server-disk-unknown",
         "restarted",
-        "served-before",
-        "not-warmed",
-        "forked",
+        "server-reused",
+        "server-not-warm",
+        "server-reforked",
     ),
-    *("caches-no-help", "other-server", "swapped", "low-memory", "memory-pressure"),
-    *("io-busy", "cpu-busy", "disturbed", "throttled"),
+    *("cache-ineffective", "other-server", "swapped", "low-memory", "memory-pressure"),
+    *("io-busy", "cpu-busy", "cpu-steal", "throttled"),
 )
 # What every certificate has: without it there is nothing to judge.
 NEEDED = ("client_read_bytes", "window_s", "swapped_in_pages")
@@ -113,17 +120,17 @@ def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
         max(before, evidence.get("written_resident_before") or 0)
         > limits["max_resident_share_cold"]
     ):
-        yield "warm"
+        yield "cache-not-cold"
     if not read:
-        yield "no-reads"
+        yield "no-disk-reads"
     discarded = _discarded(evidence)
     if discarded > floor and 0 < read < limits["min_read_share_cold"] * discarded:
-        yield "fewer-reads"
+        yield "too-few-disk-reads"
     # Whatever of the repository is in memory afterwards, and was read by neither client nor server.
     after = evidence.get("resident_after_bytes") or 0
     foreign = after - (before or 0.0) * size - read
     if foreign > max(floor, limits["max_foreign_share_cold"] * size):
-        yield "read-by-others"
+        yield "foreign-reads"
 
 
 def _discarded(evidence: Evidence) -> int:
@@ -135,7 +142,7 @@ def _discarded(evidence: Evidence) -> int:
 def _hot(evidence: Evidence, limits: Thresholds) -> Flags:
     most = max(limits["ignore_below_mib"] * MIB, limits["max_read_share_hot"] * _size(evidence))
     if _disk_reads(evidence, limits) > most:
-        yield "cold-reads"
+        yield "cache-not-warm"
     is_network = evidence.get("network_filesystem")
     if is_network and evidence.get("network_storage_read_bytes") is None:
         yield "server-disk-unknown"
@@ -168,14 +175,14 @@ def _server(evidence: Evidence, promise: str, limits: Thresholds) -> Flags:
         return
     served = evidence.get("server_runs_before") or 0
     if promise == "new" and served:
-        yield "served-before"
+        yield "server-reused"
     if promise == "kept":
         if not served:
-            yield "not-warmed"
+            yield "server-not-warm"
         elif evidence.get("server_processes_changed"):
-            yield "forked"
+            yield "server-reforked"
         elif _reads_all_again(evidence, limits):
-            yield "caches-no-help"
+            yield "cache-ineffective"
 
 
 def _reads_all_again(evidence: Evidence, limits: Thresholds) -> bool:
@@ -199,7 +206,7 @@ def _machine(evidence: Evidence, promises: Mapping[str, str], limits: Thresholds
         yield "memory-pressure"
     if _io_by_others(evidence, promises, limits):
         yield "io-busy"
-    for what, word in (("others_cpu", "cpu-busy"), ("steal", "disturbed")):
+    for what, word in (("others_cpu", "cpu-busy"), ("steal", "cpu-steal")):
         # In a short run a few ticks of the clock would be many percent.
         seconds, share = evidence.get(f"{what}_s") or 0.0, evidence.get(f"{what}_pct") or 0.0
         if seconds > limits["ignore_below_cpu_s"] and share > limits[f"max_{what}_pct"]:

@@ -49,8 +49,8 @@ NUMBERS = (
 # What the context of a cell-round would say of a run that it has nothing of.
 UNCERTIFIED: dict[str, Any] = {"certificate": {}}
 FAILURES = ("cell", "round", "reason")
-# What off-10 and off-20 say by their names, as the published tables define them; no thresholds to set.
-OFF = {"off-10": 0.1, "off-20": 0.2}
+# The published tables define these limits, so they are no thresholds.
+OFF = {"outlier-10": 0.1, "outlier-20": 0.2}
 # Made once: json.dumps() would make one for each of the values.
 _SORTED = json.JSONEncoder(sort_keys=True)
 _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
@@ -279,7 +279,7 @@ def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[s
     median = elapsed.groupby([frame["cell"], frame["host"]]).transform("median")
     deviation = (elapsed / median - 1).abs()
     seen = pd.DataFrame({word: deviation > limit for word, limit in OFF.items()})
-    seen = seen.assign(short=median < min_run_s, **_work(frame, axes))
+    seen = seen.assign(**{"too-short": median < min_run_s}, **_work(frame, axes))
     seen[fixed_cost.FLAG] = frame["fixed_share"] > fixed_cost.FLAGGED_SHARE
     rows, words = seen.to_numpy(bool).tolist(), list(seen.columns)
     return [

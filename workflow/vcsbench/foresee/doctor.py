@@ -85,7 +85,7 @@ def _device(name: str, device: Device) -> Iterator[str]:
 
 def _counted(machine: Mapping[str, float]) -> Iterator[str]:
     steal = machine["steal_pct"]
-    limits = "; above 2 % runs are flagged as disturbed" if steal > 2 else ""
+    limits = "; above 2 % runs are flagged `cpu-steal`" if steal > 2 else ""
     yield f"meanwhile the hypervisor took {steal:.1f} % of the processors' time (steal){limits}"
     told = [
         f"{what} {machine[f'{what}_pressure_pct']:.0f} %"

@@ -19,7 +19,7 @@ from vcsbench.report.results import Results
 SLOWER, MOST, ENOUGH_ROUNDS = 1.05, 0.8, 3
 # A round, and all others of its cell.
 DISAGREES = 1.5
-NO_HELP = "caches-no-help"
+NO_HELP = "cache-ineffective"
 # Linux delays an acknowledgement for 40 ms, of which a run may use some to compute.
 DELAY_S = 0.02
 SHOWN = 10

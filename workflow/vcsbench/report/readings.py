@@ -13,7 +13,7 @@ from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY, TOO_SMALL
 
 # Marks of a number for its flags, in order. Those of deviations are hidden until the reader asks for them.
 MARKS = {"same-binaries": "=", "low-n": "?"}
-DEVIATIONS = {"off-20": "‡", "off-10": "†"}
+DEVIATIONS = {"outlier-20": "‡", "outlier-10": "†"}
 # Marks of a comparison without a difference, before those of its flags.
 CALL_MARKS = {NOT_SHOWN: "≈", TOO_NOISY: "~", TOO_SMALL: "s"}
 KEY = {

@@ -245,7 +245,7 @@ def _verdict(
     verdict, reasons = verdict_of(finding, value, limits)
     if noise.has_duplicates or verdict == INCONCLUSIVE:
         return verdict, reasons
-    return verdict, [*reasons, Reason("noise-unknown")]
+    return verdict, [*reasons, Reason("no-duplicates")]
 
 
 def estimate(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> Estimate:

@@ -32,11 +32,11 @@ EQUIVALENCE_ALPHA = 0.045
 MIN_COUNT_ROUNDS = 2
 COUNT_TOLERANCE = 0.01
 # Flags that do not concern counts: of noise, and of times.
-NOISE_FLAGS = frozenset(["low-n", "noise-unknown"])
+NOISE_FLAGS = frozenset(["low-n", "no-duplicates"])
 TIME_FLAGS = frozenset(
     [
-        *["off-10", "off-20", "short", "mostly-fixed-cost", "saturated", "mean-cpu"],
-        *["disturbed", "cpu-busy", "throttled"],
+        *["outlier-10", "outlier-20", "too-short", "mostly-fixed-cost", "saturated", "mean-cpu"],
+        *["cpu-steal", "cpu-busy", "throttled"],
     ]
 )
 
@@ -85,7 +85,7 @@ def add_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> pd
 def _flag_missing_duplicates(table: pd.DataFrame) -> pd.DataFrame:
     unknown = table["twin_sd"].isna() & table["ratio"].notna()
     pairs = zip(table["flags"], unknown, strict=True)
-    return table.assign(flags=[flags.also(own, "noise-unknown", missing) for own, missing in pairs])
+    return table.assign(flags=[flags.also(own, "no-duplicates", missing) for own, missing in pairs])
 
 
 def calls_of(

@@ -31,7 +31,7 @@ SENTENCES = {
     "skipped": "skipped: {reason}",
     "no-result": "no result: all cells failed or have invalid runs",
     "partial": "measured: {measured} of {total} cells, reduced over {reduced}",
-    "noise-unknown": "noise unknown: the grid has no duplicates",
+    "no-duplicates": "noise unknown: the grid has no duplicates",
     "scale": "scale: {subject} at {scale:.3g} of the published {published:g}",
     "newer-version": "version: Subversion {measured}, published with {published}",
     "other-work": "other work: {reason}",
