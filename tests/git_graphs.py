@@ -10,7 +10,7 @@ from pathlib import Path
 from git_histories import ENVIRONMENT, Node, exported, git, git_tree, write_and_load
 from vcsbench import sources
 from vcsbench.sources import Facts
-from vcsbench.sources.names import subversion_path
+from vcsbench.sources.dump_format import subversion_path
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from vcsbench import sources
 from vcsbench.sources.base import Facts, Source
-from vcsbench.sources.names import subversion_path
+from vcsbench.sources.dump_format import subversion_path
 
 FILE, EXECUTABLE, SYMLINK, SUBMODULE = "100644", "100755", "120000", "160000"
 # One path of a commit: its mode and content, or None where the commit deletes it.

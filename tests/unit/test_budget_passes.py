@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from vcsbench.files import write_json
 from vcsbench.plan.passes import Passes, block_name, decision_of
-from vcsbench.wholefile import write_json
 
 STUDY = "s"
 BLOCKS = {"log/cold": "one", "log/hot": "one"}

@@ -27,7 +27,7 @@ from dump_streams import (
 )
 from project import needs
 from vcsbench.errors import UserError
-from vcsbench.sources.dump.reader import BYPASS, LARGEST_GAP, DumpReader
+from vcsbench.sources.dump_reader import BYPASS, LARGEST_GAP, DumpReader
 
 pytestmark = needs("svnadmin")
 

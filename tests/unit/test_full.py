@@ -11,8 +11,8 @@ import pytest
 
 from vcsbench import progress
 from vcsbench.errors import UserError
+from vcsbench.files import write_json
 from vcsbench.storages import full
-from vcsbench.wholefile import write_json
 
 
 @pytest.fixture

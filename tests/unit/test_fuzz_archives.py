@@ -22,7 +22,7 @@ import pytest
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.run import bundle, opening
-from vcsbench.sources.tree import unpack
+from vcsbench.sources import tree
 
 
 def tar_seed() -> bytes:
@@ -144,7 +144,7 @@ def run_fuzz(count: int, folder: Path) -> Counter[str]:
                 if reader == "bundle":
                     opening.unpack(archive, "x", target)
                 else:
-                    unpack.unpack(archive, target)
+                    tree.unpack(archive, target)
                 counts[f"{reader} read"] += 1
             except UserError as error:
                 message = str(error)

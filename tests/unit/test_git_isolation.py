@@ -280,6 +280,8 @@ def test_git_tree_and_export_are_equal(tmp_path: Path) -> None:
     nodes = {
         b"a/.svn/format": (FILE, b"12"), b"CVS/Root": (FILE, b"x"), b"b/.GIT": (FILE, b"y"),
         b"x" * 300: (FILE, b"z"), b"link": (SYMLINK, b"../a"), b"empty": (SYMLINK, b""),
+        b"esc\x1b[31m/bell\x07": (FILE, b"c"), b"latin-\xe9": (FILE, b"l"), b"line\n": (FILE, b"n"),
+        b"odd-link": (SYMLINK, b"to\x1b\xe9"),
     }  # fmt: skip
     path = make_git(tmp_path / "git", [Commit(nodes)])
     source = git_source(path)
@@ -306,13 +308,13 @@ def test_git_tree_and_export_are_equal(tmp_path: Path) -> None:
         capture_output=True,
     )
     assert (compared.returncode, compared.stdout) == (0, b"")
-    assert len(facts.notes) == len(notes) == 3
+    assert sorted(facts.notes) == sorted(notes) and len(notes) == 5
 
 
 def test_git_tree_module_with_missing_repository_exits_with_one_line(tmp_path: Path) -> None:
     workflow = str(Path(sources.__file__).parents[2])
     done = subprocess.run(
-        [sys.executable, "-m", "vcsbench.sources.git", tmp_path, "0" * 40, tmp_path / "tree"],
+        [sys.executable, "-m", "vcsbench.sources", "git", tmp_path, "0" * 40, tmp_path / "tree"],
         env={**os.environ, "PYTHONPATH": workflow}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 1

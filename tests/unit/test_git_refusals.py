@@ -11,11 +11,10 @@ import pytest
 from git_histories import FILE, Commit, convert, exported, git, git_source, make_git
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.sources.git.command import Ref
-from vcsbench.sources.git.graph import Commit as Listed
-from vcsbench.sources.git.graph import Plan
-from vcsbench.sources.git.repository import quote
-from vcsbench.sources.names import subversion_path
+from vcsbench.sources.dump_format import subversion_path
+from vcsbench.sources.git_history import Commit as Listed
+from vcsbench.sources.git_history import Plan
+from vcsbench.sources.git_repository import Ref, quote
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("svnadmin") and shutil.which("git")), reason="not installed: svnadmin or git"

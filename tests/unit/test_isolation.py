@@ -21,7 +21,7 @@ from vcsbench.measure.isolation import isolate
 from vcsbench.measure.stage import CLIENTS
 from vcsbench.plan import isolation
 from vcsbench.plan.plan import Plan
-from vcsbench.sources.privacy import is_private
+from vcsbench.sources.base import is_private
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
 needs_root = pytest.mark.skipif(

@@ -14,7 +14,7 @@ import pytest
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.sources import Source
-from vcsbench.sources.generated.profiles import PROFILES
+from vcsbench.sources.generated_profiles import PROFILES
 
 WORKFLOW = Path(sources.__file__).parents[2]
 needs_svn = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")

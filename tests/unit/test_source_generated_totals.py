@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from vcsbench import sources
-from vcsbench.sources.generated import edits
-from vcsbench.sources.generated.history import History
-from vcsbench.sources.generated.profiles import PROFILES
-from vcsbench.sources.generated.project import growth
-from vcsbench.sources.generated.tree import Tree
+from vcsbench.sources import generated_text
+from vcsbench.sources.generated import History, Tree, growth
+from vcsbench.sources.generated_profiles import PROFILES
 
 MIB = 1 << 20
 WORKFLOW = Path(sources.__file__).parents[2]
@@ -66,7 +64,7 @@ def test_a_quarter_of_the_history_has_half_of_the_tree() -> None:
 @pytest.fixture
 def without_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts are not put together: their sizes are known without."""
-    monkeypatch.setattr(edits.Editor, "text", lambda self, kind, text: b"")
+    monkeypatch.setattr(generated_text.Editor, "text", lambda self, kind, text: b"")
 
 
 def youngest_tree(profile: str, scale: float) -> Tree:

@@ -19,7 +19,7 @@ from git_histories import (
     converted,
     log,
 )
-from vcsbench.sources.names import subversion_path
+from vcsbench.sources.dump_format import subversion_path
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("svnadmin") and shutil.which("git")), reason="not installed: svnadmin or git"

@@ -10,7 +10,7 @@ import pytest
 
 from git_histories import commits_of, exported, git_tree, write_and_load
 from vcsbench import sources
-from vcsbench.sources.names import subversion_path
+from vcsbench.sources.dump_format import subversion_path
 
 REVISIONS = 50
 REAL = [path for path in os.environ.get("VCSBENCH_REAL_GIT", "").split(":") if path]

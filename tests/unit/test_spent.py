@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from vcsbench.evidence.spent import PAUSE_S, spent
-from vcsbench.wholefile import write_json
+from vcsbench.files import write_json
 
 BEGAN = datetime(2026, 11, 22, 4, 0, 0)
 

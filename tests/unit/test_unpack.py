@@ -16,18 +16,16 @@ from pathlib import Path
 
 import pytest
 
-from vcsbench import contained
-from vcsbench.contained import DEPTH, ArchiveError, ContainedFolder, split_name
 from vcsbench.errors import UserError
-from vcsbench.sources.tree import tarstream, unpack
-from vcsbench.sources.tree.nodes import SPECIAL, Nodes
+from vcsbench.files import MAX_DEPTH, entries
+from vcsbench.sources import archives, tree
+from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
 from vcsbench.subjects.tree.stores.store import copy
-from vcsbench.treefiles import entries
 
 warnings.filterwarnings("ignore", category=UserWarning, module="zipfile")
 # From the folder that an archive is unpacked into.
 OUTSIDE = "../outside"
-WORKFLOW = Path(unpack.__file__).parents[3]
+WORKFLOW = Path(archives.__file__).parents[2]
 
 
 def tar_of(*members: tuple[str, bytes, bytes | str], **more: str) -> bytes:
@@ -157,12 +155,12 @@ def test_unpack_refused_archive_gives_one_sentence(
     folder.mkdir()
     (outside / "secret").write_text("secret")
     if case.endswith("bomb"):
-        monkeypatch.setattr(contained, "EXPANDED_BYTES", 10 * 2**20)
+        monkeypatch.setattr(archives, "EXPANDED_BYTES", 10 * 2**20)
     content = REFUSED[case]
     content = content if isinstance(content, bytes) else content()
     path.write_bytes(content)
     with pytest.raises(UserError) as raised:
-        unpack.unpack(path, folder)
+        tree.unpack(path, folder)
     assert str(raised.value).startswith(f"{path}: cannot be unpacked: ")
     assert str(raised.value).isprintable() and len(str(raised.value)) < len(str(path)) + 400
     assert [file.name for file in outside.iterdir()] == ["secret"]
@@ -186,7 +184,7 @@ def test_unpack_link_then_member_through_it_writes_nothing_outside(
         else tar_of(("a", SYM, target), (second, REG, b"x"))
     )
     with pytest.raises(UserError):
-        unpack.unpack(path, folder)
+        tree.unpack(path, folder)
     assert not any(outside.iterdir())
 
 
@@ -199,7 +197,10 @@ UNPACKED: dict[str, tuple[bytes, dict[str, bytes]]] = {
     "mtime huge": (tar_of(("kit/text", REG, b"hello"), mtime="9" * 400), TEXT),
     "duplicates": (tar_of(("kit/text", REG, b"old"), ("kit/text", REG, b"hello")), TEXT),
     "case": (tar_of(("a", REG, b"1"), ("A", REG, b"2")), {"a": b"1", "A": b"2"}),
-    "deep": (tar_of(("d/" * (DEPTH - 1) + "x", REG, b"x")), {"d/" * (DEPTH - 1) + "x": b"x"}),
+    "deep": (
+        tar_of(("d/" * (MAX_DEPTH - 1) + "x", REG, b"x")),
+        {"d/" * (MAX_DEPTH - 1) + "x": b"x"},
+    ),
     "pipe": (tar_of(("p", FIFO, b""), ("kit/q", LNK, "p"), ("kit/text", REG, b"hello")), TEXT),
     "zip pipe": (zip_of(("kit/p", ZFIFO, b""), ("kit/text", ZFILE, b"hello")), TEXT),
 }
@@ -211,9 +212,9 @@ def test_unpack_odd_archive_has_all_files(case: str, tmp_path: Path) -> None:
     path, folder = tmp_path / "archive", tmp_path / "into"
     path.write_bytes(content)
     folder.mkdir()
-    assert unpack.is_archive(path)
+    assert tree.is_archive(path)
     counts = Counter[str]()
-    root = unpack.unpack(path, folder, counts)
+    root = tree.unpack(path, folder, counts)
     top = "" if root == folder else next(iter(files)).split("/")[0] + "/"
     found = {
         top + os.path.relpath(file, root): Path(file).read_bytes()
@@ -221,8 +222,8 @@ def test_unpack_odd_archive_has_all_files(case: str, tmp_path: Path) -> None:
         if stat.S_ISREG(state.st_mode)
     }
     assert found == files
-    assert counts[unpack.LEFT_OUT] == {"pipe": 2, "zip pipe": 1}.get(case, 0)
-    assert counts[unpack.REPLACED] == (case == "duplicates")
+    assert counts[tree.SPECIAL_MEMBER] == {"pipe": 2, "zip pipe": 1}.get(case, 0)
+    assert counts[tree.REPLACED] == (case == "duplicates")
 
 
 def test_unpack_bits_and_links_of_a_tar_are_safe(tmp_path: Path) -> None:
@@ -240,7 +241,7 @@ def test_unpack_bits_and_links_of_a_tar_are_safe(tmp_path: Path) -> None:
     folder.mkdir()
     before = os.umask(0)
     try:
-        root = unpack.unpack(path, folder)
+        root = tree.unpack(path, folder)
     finally:
         os.umask(before)
     modes = {file.name: file.lstat().st_mode & 0o7777 for file in root.iterdir()}
@@ -262,8 +263,8 @@ def test_unpack_each_format_of_gnu_tar_gives_the_same_tree(form: str, tmp_path: 
     path, folder = tmp_path / "kit.tar", tmp_path / "into"
     subprocess.run(["tar", f"--format={form}", "-cf", path, "-C", tmp_path, "kit"], check=True)
     folder.mkdir()
-    assert unpack.is_archive(path)
-    root = unpack.unpack(path, folder)
+    assert tree.is_archive(path)
+    root = tree.unpack(path, folder)
     subprocess.run(["diff", "-r", "--no-dereference", kit, root], check=True)
     assert os.access(root / "run", os.X_OK)
 
@@ -272,7 +273,7 @@ def test_unpack_program_prints_a_path_that_is_text(tmp_path: Path) -> None:
     path, folder = tmp_path / "a.tar", tmp_path / "into"
     path.write_bytes(tar_of((os.fsdecode(b"kit\xff/x"), REG, b"x")))
     folder.mkdir()
-    words = [sys.executable, "-m", "vcsbench.sources.tree.unpack", path, folder]
+    words = [sys.executable, "-m", "vcsbench.sources", "archive", path, folder]
     done = subprocess.run(
         words, capture_output=True, check=True, env={**os.environ, "PYTHONPATH": str(WORKFLOW)}
     )
@@ -298,10 +299,10 @@ def test_contained_folder_link_made_by_another_process_is_not_followed(tmp_path:
 
 
 def test_tar_number_of_each_encoding_is_read() -> None:
-    assert tarstream._number(b"0000644\0") == 0o644
-    assert tarstream._number(b"\x80" + bytes(10) + b"\x09") == 9
+    assert archives._number(b"0000644\0") == 0o644
+    assert archives._number(b"\x80" + bytes(10) + b"\x09") == 9
     with pytest.raises(ArchiveError):
-        tarstream._number(b"\xff" * 12)
+        archives._number(b"\xff" * 12)
 
 
 def test_directory_special_files_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -310,16 +311,17 @@ def test_directory_special_files_are_left_out_and_counted(tmp_path: Path) -> Non
     os.mkfifo(root / "pipe")
     (root / "file").write_text("x")
     (root / "sub/.git").mkdir(parents=True)
-    nodes = Nodes(root, b"trunk")
-    assert b"".join(nodes.records()).count(b"Node-path") == 3
-    assert nodes.changed[SPECIAL] == 1 and nodes.administrative[".git"] == 1
+    counts = Counter[str]()
+    records = b"".join(tree.TreeWriter(root, counts).records())
+    assert records.count(b"Node-path") == 3
+    assert counts[tree.SPECIAL] == counts[tree.ADMINISTRATIVE] == 1
     copy(root, tmp_path / "copy")
     assert sorted(os.listdir(tmp_path / "copy")) == ["file", "sub"]
 
 
 def test_directory_nested_too_deep_raises(tmp_path: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(DEPTH + 5):
+    for _ in range(MAX_DEPTH + 5):
         os.mkdir("d", dir_fd=folder)
         inner = os.open("d", os.O_RDONLY, dir_fd=folder)
         os.close(folder)

@@ -276,8 +276,9 @@ class HalvedSource(GeneratedSource):
     )
     edit(
         folder / "__init__.py",
-        "from vcsbench.sources.generated import",
-        "from vcsbench.sources.halved import HalvedSource\nfrom vcsbench.sources.generated import",
+        "from vcsbench.sources.generated import EmptySource, GeneratedSource",
+        "from vcsbench.sources.halved import HalvedSource\n"
+        "from vcsbench.sources.generated import EmptySource, GeneratedSource",
     )
     models = project.path / "workflow" / "vcsbench" / "config" / "models.py"
     edit(models, 'Literal["generated", "git",', 'Literal["halved", "generated", "git",')

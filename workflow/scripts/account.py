@@ -6,12 +6,12 @@ from typing import Any
 from vcsbench.evidence.frames import read_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.evidence.spent import spent
+from vcsbench.files import read_json, write_json
 from vcsbench.run.rulelog import logged
 from vcsbench.statistics import budget
 from vcsbench.statistics.budget import ComparisonSettings, comparisons_of
 from vcsbench.statistics.contract import NUMBERS
 from vcsbench.statistics.noise import run_scatter
-from vcsbench.wholefile import read_json, write_json
 
 snakemake: Any
 

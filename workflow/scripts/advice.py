@@ -9,10 +9,10 @@ from vcsbench.advice.cards import card_from, markdown_of
 from vcsbench.advice.questions import questions_of
 from vcsbench.evidence.frames import read_frame
 from vcsbench.evidence.measurements import read_measurements
+from vcsbench.files import write_text
 from vcsbench.run.rulelog import logged
 from vcsbench.statistics.contract import NUMBERS, Limits
 from vcsbench.statistics.noise import machine_limits
-from vcsbench.wholefile import write_text
 
 snakemake: Any
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from vcsbench import progress
 from vcsbench.errors import UserError
+from vcsbench.files import read_json, write_json
 from vcsbench.run.rulelog import logged
 from vcsbench.storages import full
 from vcsbench.storages.place import Place
@@ -14,7 +15,6 @@ from vcsbench.subjects.progress import say
 from vcsbench.subjects.repository import layout, nursery, verifying
 from vcsbench.subjects.repository.labels import Variant, copy_of
 from vcsbench.subjects.repository.making import make_missing
-from vcsbench.wholefile import read_json, write_json
 
 snakemake: Any
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.evidence.spent import spent
+from vcsbench.files import write_json
 from vcsbench.plan.passes import set_up_s
 from vcsbench.run.rulelog import logged
 from vcsbench.statistics.budget import (
@@ -15,7 +16,6 @@ from vcsbench.statistics.budget import (
     rounds_needed_by_findings,
 )
 from vcsbench.statistics.noise import run_scatter
-from vcsbench.wholefile import write_json
 
 snakemake: Any
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from vcsbench.files import write_text
 from vcsbench.run.rulelog import logged
 from vcsbench.statistics.contract import OF_EXPECTATIONS
-from vcsbench.wholefile import write_text
 
 snakemake: Any
 

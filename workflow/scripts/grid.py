@@ -4,8 +4,8 @@ import csv
 import io
 from typing import Any
 
+from vcsbench.files import write_text
 from vcsbench.run.rulelog import logged
-from vcsbench.wholefile import write_text
 
 snakemake: Any
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from vcsbench.files import write_json
 from vcsbench.run.rulelog import logged
 from vcsbench.statistics.baseline_comparison import history
 from vcsbench.statistics.contract import Limits
-from vcsbench.wholefile import write_json
 
 snakemake: Any
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from vcsbench.files import write_text
 from vcsbench.report.index import Studied, build_index, read_entries
 from vcsbench.run.rulelog import logged
-from vcsbench.wholefile import write_text
 
 snakemake: Any
 

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench import progress, sources
+from vcsbench.files import write_json
 from vcsbench.run.rulelog import logged
-from vcsbench.sources.privacy import is_private
+from vcsbench.sources.base import is_private
 from vcsbench.storages import full
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import copies, dumps, nursery, verifying
 from vcsbench.subjects.repository.labels import Variant
 from vcsbench.subjects.repository.loader import at_once, load_source
 from vcsbench.subjects.repository.room import choose_place
-from vcsbench.wholefile import write_json
 
 snakemake: Any
 

@@ -7,10 +7,10 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.calls import read_calls
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, failures, fixed_costs, measurements, read_grid
+from vcsbench.files import write_json
 from vcsbench.plan.fresh import recorded_as
 from vcsbench.run.provenance import provenance
 from vcsbench.run.rulelog import logged
-from vcsbench.wholefile import write_json
 
 snakemake: Any
 

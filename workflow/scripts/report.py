@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.config.study import load_study
+from vcsbench.files import write_json, write_text
 from vcsbench.report.page import build_page
 from vcsbench.report.results import read_results
 from vcsbench.run.rulelog import logged
-from vcsbench.wholefile import write_json, write_text
 
 snakemake: Any
 

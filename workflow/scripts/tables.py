@@ -7,13 +7,13 @@ from typing import Any
 
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import read_measurements
+from vcsbench.files import write_json
 from vcsbench.run.rulelog import logged
 from vcsbench.statistics import baseline_comparison, baselines
 from vcsbench.statistics.contract import Limits
 from vcsbench.statistics.noise import machine_limits, run_scatter
 from vcsbench.statistics.published import read_published
 from vcsbench.statistics.tables import make_tables
-from vcsbench.wholefile import write_json
 
 snakemake: Any
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcsbench.axes.axis import Axis
-from vcsbench.contents import server_file
 from vcsbench.errors import UserError
+from vcsbench.files import server_file
 
 if TYPE_CHECKING:
     from vcsbench.axes.here import Here

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from vcsbench.files import read_json
 from vcsbench.plan.counted import Counted
-from vcsbench.wholefile import read_json
 
 # Of client and server together.
 COLUMNS = (

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.errors import UserError
-from vcsbench.wholefile import write_text
+from vcsbench.files import write_text
 
 
 def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.DataFrame:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from vcsbench.sources import Estimate, Facts, Source
-from vcsbench.sources.dump.records import REVISION
-from vcsbench.sources.trees import has_folder
+from vcsbench.sources.dump_format import REVISION
+from vcsbench.sources.svn import has_folder
 
 _NUMBER = re.compile(rb"^" + REVISION + rb": *(\d{1,18})", re.MULTILINE)
 _LENGTH = re.compile(rb"^(Content|Prop-content|Text-content)-length: *(\d{1,18})", re.MULTILINE)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from vcsbench.axes.filesystem import mounted_folders
+from vcsbench.files import read_json
 from vcsbench.foresee.costs import Costs, Seen, told
 from vcsbench.foresee.sample import REVISIONS, Loaded, Sample, sample
 from vcsbench.plan import twins
@@ -19,7 +20,6 @@ from vcsbench.plan.plan import Plan
 from vcsbench.sources import Estimate
 from vcsbench.subjects.repository.labels import last_of
 from vcsbench.subjects.repository.shelf import Shelf
-from vcsbench.wholefile import read_json
 
 # When so much was spent on cell-rounds, no other is begun.
 LIMIT_S = 45.0

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench.evidence import hyperfine_export
+from vcsbench.files import read_json
 from vcsbench.measure.context import host
 from vcsbench.plan import twins
 from vcsbench.plan.plan import Plan
-from vcsbench.wholefile import read_json
 
 # Of a cell-round beyond hyperfine and its hooks: a Python, the server's start and end, Snakemake's own
 # (docs/structure.md, `overhead`, measures it).

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench import cgroup, words
-from vcsbench.contents import server_file
+from vcsbench.files import server_file
 from vcsbench.foresee.forecast import cell_rounds, to_load
 from vcsbench.measure.servers.kind import HOST
 from vcsbench.measure.template import read_arguments

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench.config.configuration import EMPTY
+from vcsbench.files import read_json
 from vcsbench.foresee.costs import Costs
 from vcsbench.plan.fixed_cost import is_fixed_cost
 from vcsbench.plan.plan import Plan
 from vcsbench.subjects.repository.shelf import Shelf
-from vcsbench.wholefile import read_json
 
 if TYPE_CHECKING:
     from vcsbench.foresee.calibration import Calibration

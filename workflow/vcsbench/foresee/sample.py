@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench.evidence import judgement
+from vcsbench.files import write_json
 from vcsbench.foresee.beginning import Beginning
 from vcsbench.sources import Source
 from vcsbench.storages.place import Place, resolve
@@ -26,7 +27,6 @@ from vcsbench.subjects.repository.loader import at_once, load_source
 from vcsbench.subjects.repository.making import make_missing
 from vcsbench.subjects.repository.room import choose_place
 from vcsbench.urls import file_url, pegged
-from vcsbench.wholefile import write_json
 
 # Those of a sample: a shard, so that there is something to pack, and a few beyond.
 REVISIONS = 1010

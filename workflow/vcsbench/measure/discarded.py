@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vcsbench.files import read_json
 from vcsbench.kernelfile import read
 from vcsbench.storages.place import Place
 from vcsbench.subjects.subject import Subject
-from vcsbench.wholefile import read_json
 
 # So long what lies below is taken to remember what was read last.
 GOOD_FOR_S = 3600

@@ -16,8 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from vcsbench.contents import files_digest, server_files
 from vcsbench.errors import UserError
+from vcsbench.files import files_digest, server_files
 from vcsbench.measure import launcher, versions
 from vcsbench.measure.environment import environment
 from vcsbench.measure.isolation import isolate

@@ -7,7 +7,7 @@ from typing import Any
 
 from vcsbench import namespaces
 from vcsbench.axes.here import Here
-from vcsbench.sources.privacy import is_private
+from vcsbench.sources.base import is_private
 
 # A network namespace made by root, one in a user namespace, the machine's own network.
 OWN, USER, SHARED = "own", "user", "shared"

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vcsbench.wholefile import read_json
+from vcsbench.files import read_json
 
 FOLDER = "results/budget"
 # Values of the key `measure`: all cells; all but those that lack a round, which failed before; none, for a

@@ -14,8 +14,8 @@ from vcsbench.axes.build import binaries_of
 from vcsbench.axes.here import Here
 from vcsbench.config.study import Study
 from vcsbench.config.study_models import Command
-from vcsbench.contents import server_files_digest
 from vcsbench.errors import UserError
+from vcsbench.files import server_files_digest
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import Cell
 from vcsbench.plan.isolation import network_of, why_not_isolated

@@ -20,9 +20,9 @@ from typing import Any
 from vcsbench.advice.cards import Card, card_from
 from vcsbench.advice.decide import NOT_MEASURED
 from vcsbench.external import printable
+from vcsbench.files import read_json
 from vcsbench.report.budget import next_step
 from vcsbench.statistics.contract import DIFFERS, INCONCLUSIVE, REPRODUCED, TOO_SMALL
-from vcsbench.wholefile import read_json
 from vcsbench.words import count_of
 
 COLUMNS = 80

@@ -19,7 +19,7 @@ from vcsbench import __version__
 from vcsbench.config import glossary
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
-from vcsbench.wholefile import write_whole
+from vcsbench.files import write_bytes
 
 FOLDER = Path("bundles")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -61,7 +61,7 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
             f"{path}: is there already with something else in it, and is not overwritten; choose another NAME"
         )
     path.parent.mkdir(exist_ok=True)
-    write_whole(path, content)
+    write_bytes(path, content)
     return path
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.axes.cache import steps_of
-from vcsbench.contents import server_files
 from vcsbench.errors import UserError
+from vcsbench.files import server_files
 from vcsbench.measure.stage import Stage
 from vcsbench.measure.steps import STEPS
 from vcsbench.measure.work import kind_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import time
 
+from vcsbench.files import write_json
 from vcsbench.measure.ceiling import ceiling
 from vcsbench.measure.context import host
 from vcsbench.measure.identity import full_name
 from vcsbench.measure.lock import machine_lock
 from vcsbench.run.orphans import end_when_told, end_with_workflow
-from vcsbench.wholefile import write_json
 
 
 def main(output: str, *clients: str) -> int:

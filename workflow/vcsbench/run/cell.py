@@ -16,6 +16,7 @@ from typing import Any
 from vcsbench.errors import ChangedError, UserError
 from vcsbench.evidence import judgement
 from vcsbench.external import printable
+from vcsbench.files import write_bytes, write_json
 from vcsbench.measure.cell import CellRound
 from vcsbench.measure.hooks import Abandoned
 from vcsbench.measure.isolation import begin
@@ -26,7 +27,6 @@ from vcsbench.run.orphans import FULL, end_when_told, end_with_workflow, stop_wo
 from vcsbench.run.within import measure_within
 from vcsbench.storages import full
 from vcsbench.storages.runfolder import run_folder
-from vcsbench.wholefile import write_json, write_whole
 
 
 def main(recipe: str, number: str, order: str, seed: str, thresholds: str, export: str) -> int:
@@ -45,7 +45,7 @@ def main(recipe: str, number: str, order: str, seed: str, thresholds: str, expor
         described |= {"order": int(order), "seed": int(seed)}
         described |= {"export_sha256": hashlib.sha256(exported).hexdigest()}
         write_json(context, described)
-        write_whole(export, exported)
+        write_bytes(export, exported)
     except UserError as error:
         return fail(str(error), others=not writes_apart(what))
     except Abandoned:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
+from vcsbench.files import read_json, write_json
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.shares import Block, blocks_in, shares_of
 from vcsbench.run.nodes import CLEAN, FOLDER, NODES, Pin, collect, node_name, of_share
-from vcsbench.wholefile import read_json, write_json
 
 SHARES = f"{FOLDER}/shares.json"
 # Of a node's state, as Slurm has it: what begins so, or ends with *, takes no job, and has lost those it had.

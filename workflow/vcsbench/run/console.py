@@ -21,12 +21,12 @@ from typing import IO, Any
 
 from vcsbench import processes, progress, words
 from vcsbench.external import printable
+from vcsbench.files import read_json
 from vcsbench.measure.lock import Holder, lock_holder
 from vcsbench.processes import last_lines
 from vcsbench.progress import cleared
 from vcsbench.run.leftovers import MARK
 from vcsbench.run.lock import LOCKED
-from vcsbench.wholefile import read_json
 
 LOOK_S, LOOK_TIMED_S = 1.0, 10.0
 LOG_EVERY_S = 60.0

@@ -6,13 +6,13 @@ import json
 import os
 import sys
 
+from vcsbench.files import write_json
 from vcsbench.measure.counting import count
 from vcsbench.measure.isolation import begin
 from vcsbench.measure.lock import machine_lock
 from vcsbench.plan.counted import digest_of
 from vcsbench.run.orphans import end_when_told, end_with_workflow
 from vcsbench.storages.runfolder import run_folder
-from vcsbench.wholefile import write_json
 
 
 def main(recipe: str, output: str) -> int:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from vcsbench.errors import UserError
 from vcsbench.external import printable
+from vcsbench.files import read_json, write_json
 from vcsbench.progress import cleared
 from vcsbench.storages import full
 from vcsbench.storages.mounts import mount_of
-from vcsbench.wholefile import read_json, write_json
 
 # vcsbench's own folder in a checkout: the lock, the state of the last run, the options of the present one.
 FOLDER = ".vcsbench"

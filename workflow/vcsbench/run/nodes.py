@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vcsbench.files import read_json, write_bytes, write_json
 from vcsbench.plan import fresh
-from vcsbench.wholefile import read_json, write_json, write_whole
 
 FOLDER = "results/cluster"
 NODES = "nodes"
@@ -142,5 +142,5 @@ def _copy(source: Path, copy: Path) -> None:
     if not source.exists() or _is_same(source, copy):
         return
     copy.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(copy, source.read_bytes())
+    write_bytes(copy, source.read_bytes())
     shutil.copystat(source, copy)

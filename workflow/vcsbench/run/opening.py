@@ -20,9 +20,9 @@ from typing import Any
 
 from vcsbench import __version__
 from vcsbench.config.study import load_study
-from vcsbench.contained import ArchiveError, ContainedFolder, split_name
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular
+from vcsbench.files import read_json, write_bytes
 from vcsbench.modules import PACKAGE
 from vcsbench.report.citation import SHORT
 from vcsbench.report.index import build_index, read_entries
@@ -38,8 +38,8 @@ from vcsbench.run.bundlecheck import (
     stored_name,
 )
 from vcsbench.run.provenance import provenance
-from vcsbench.sources.tree import tarstream
-from vcsbench.wholefile import read_json, write_whole
+from vcsbench.sources import archives
+from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
 
 FOLDER = Path("opened")
 # Beside the reports as they were packed, those that this vcsbench makes of the same results.
@@ -91,7 +91,7 @@ def _read(archive: Path, target: Path) -> dict[str, Any]:
             gzip.GzipFile(fileobj=file) as stream,
             ContainedFolder(target, size, EXPANDED_BYTES) as contained,
         ):
-            manifest = _extract(tarstream.read_members(stream), contained, shown)
+            manifest = _extract(archives.read_members(stream), contained, shown)
         check_files(target, manifest["files"])
     except ArchiveError as error:
         raise UserError(f"{shown}: cannot be read as a bundle: {error}") from None
@@ -105,7 +105,7 @@ def _read(archive: Path, target: Path) -> dict[str, Any]:
 
 
 def _extract(
-    members: Iterator[tarstream.Member], contained: ContainedFolder, archive: str
+    members: Iterator[archives.Member], contained: ContainedFolder, archive: str
 ) -> dict[str, Any]:
     """Write each file that the manifest has, if the archive has exactly these, as packed."""
     manifest = _manifest(next(members, None), archive)
@@ -113,7 +113,7 @@ def _extract(
     for member in members:
         inside = member.name.decode("utf-8", "backslashreplace")
         name = inside.removeprefix(f"{INSIDE}/")
-        if name == inside or member.kind != tarstream.FILE or name not in missing:
+        if name == inside or member.kind != archives.FILE or name not in missing:
             raise UserError(
                 f"{archive}: '{one_line(inside)}' has no place in a bundle; nothing is unpacked"
             )
@@ -135,7 +135,7 @@ def _hashed(chunks: Iterator[bytes], digest: Any) -> Iterator[bytes]:
         yield chunk
 
 
-def _manifest(first: tarstream.Member | None, archive: str) -> dict[str, Any]:
+def _manifest(first: archives.Member | None, archive: str) -> dict[str, Any]:
     """Return the manifest, the first member of an archive, with its names checked."""
     if not first or first.name != MANIFEST.encode() or first.size > LARGEST_MANIFEST:
         raise UserError(f"{archive}: is no bundle of vcsbench; `make bundle` packs one")
@@ -177,10 +177,10 @@ def make_again(folder: Path, manifest: Mapping[str, Any]) -> list[Path]:
         results = read_results(own, folder / "results", folder / FINDINGS, **made_with)
         path = folder / AGAIN / f"{study}.html"
         path.parent.mkdir(exist_ok=True)
-        write_whole(path, build_page(results).encode())
+        write_bytes(path, build_page(results).encode())
         made.append(path)
     index = folder / AGAIN / "index.html"
-    write_whole(index, build_index(read_entries(index.parent)).encode())
+    write_bytes(index, build_index(read_entries(index.parent)).encode())
     return [*made, index]
 
 

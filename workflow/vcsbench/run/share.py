@@ -16,6 +16,7 @@ from typing import Any
 
 from vcsbench import processes, words
 from vcsbench.errors import UserError
+from vcsbench.files import read_json, write_json
 from vcsbench.measure.context import host
 from vcsbench.run import byhand
 from vcsbench.run.leftovers import MARK
@@ -31,7 +32,6 @@ from vcsbench.run.nodes import (
 )
 from vcsbench.run.orphans import end_when_told
 from vcsbench.run.project import BLOCKS, Project
-from vcsbench.wholefile import read_json, write_json
 
 # What all nodes of a class agree on, and how it is said.
 FACTS = {

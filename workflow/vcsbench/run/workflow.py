@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
+from vcsbench.files import write_json
 from vcsbench.plan.passes import NOTHING, UNFAILED
 from vcsbench.run.leftovers import MARK, end_processes, find_snakemake
 from vcsbench.run.lock import (
@@ -29,7 +30,6 @@ from vcsbench.run.lock import (
     say,
     write_host,
 )
-from vcsbench.wholefile import write_json
 
 SIGNALS = {
     signal.SIGINT: "Ctrl-C",

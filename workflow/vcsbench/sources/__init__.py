@@ -13,11 +13,10 @@ from vcsbench.external import printable
 from vcsbench.sources import dump, git, svn
 from vcsbench.sources.base import UNREACHABLE, Estimate, Facts, Source, local_path, unreachable
 from vcsbench.sources.dump import DumpSource
-from vcsbench.sources.empty import EmptySource
-from vcsbench.sources.generated import GeneratedSource
+from vcsbench.sources.generated import EmptySource, GeneratedSource
 from vcsbench.sources.git import GitSource
-from vcsbench.sources.svn import SvnSource
-from vcsbench.sources.svn_url import SvnUrlSource
+from vcsbench.sources.git_repository import work_tree_above
+from vcsbench.sources.svn import SvnSource, SvnUrlSource
 from vcsbench.sources.tree import ArchiveSource, DirectorySource
 
 
@@ -106,7 +105,7 @@ def _why_unknown(place: Path) -> str:
     for folder in place.resolve().parents:
         if svn.is_repository(folder):
             return f"lies in the Subversion repository {folder}; give that"
-    if top := git.work_tree_above(place):
+    if top := work_tree_above(place):
         return f"lies in the git work tree {printable(str(top))}; give that"
     return ""
 

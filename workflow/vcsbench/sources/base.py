@@ -1,26 +1,33 @@
-"""What every source of a dump stream has in common."""
+"""Define what every source of a dump stream has in common."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
+import stat
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from vcsbench.errors import UserError
 
+# Files whose permissions decide who can read a Subversion repository, a git repository, or a git work tree.
+HISTORY = ("db", "db/revs", "db/current", "objects", "HEAD", ".git", ".git/objects", ".git/HEAD")
+FILE_SCHEME = "file://"
+# Errors of local_path().
+UNREACHABLE = (OSError, ValueError, RuntimeError)
+
 
 @dataclass(frozen=True)
 class Estimate:
-    """A rough forecast, made before anything is prepared: it decides on disk and RAM.
+    """A rough size, from before the preparation, for the choice of disk or RAM.
 
-    `repository_bytes` is the size of the non-packed repository that is loaded from it, `files` and
-    `tree_bytes` what export exports of its youngest revision, 0 where only that would tell.
+    `repository_bytes` is the size of the loaded repository, not packed. `files` and `tree_bytes` are those of
+    the youngest revision's export, 0 if unknown.
     """
 
     revisions: int
@@ -31,7 +38,7 @@ class Estimate:
 
 @dataclass
 class Facts:
-    """The youngest revision that was written, a sentence for each change or omission with its count, and the
+    """The youngest revision that was written, notes on changes and omissions with their counts, and the
     options without which `svnadmin load` refuses the history."""
 
     revisions: int = 0
@@ -41,9 +48,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class Stored:
-    """How a Subversion repository lies on disk: the number of its format, the revisions per shard (0 where it
-    has no shards), whether they are addressed logically, how many shards are full and packed, and the
-    settings in effect (formats.effective_settings)."""
+    """The layout of a Subversion repository on disk: format number, revisions per shard (0 without shards),
+    logical addressing, full and packed shards, and the settings in effect (formats.effective_settings)."""
 
     number: int
     shard: int
@@ -56,52 +62,55 @@ class Stored:
 class Source(Protocol):
     """A history that can be written as a dump stream, the same bytes each time.
 
-    What is not abstract here fits what the user brought, and a stream that is made on the fly.
+    The methods with a body fit a source that the user brought and that is converted on the fly.
     """
 
     kind: str
-    # What its stream is loaded by: where it is made meanwhile, that as well.
+    # The name of the progress stage.
     doing: str = "loading"
 
     def identity(self) -> str:
-        """A hex digest that changes when the history changes. Takes milliseconds."""
+        """Return a hex digest that changes when the history changes. Takes milliseconds."""
 
     def check(self) -> None:
-        """Raise UserError when there is no usable history there."""
+        """Raise UserError if there is no usable history."""
         return
 
     def scale(self) -> float:
-        """The part of the published size that this is; 1.0 for what the user brought."""
+        """Return the part of the published size; 1.0 for what the user brought."""
         return 1.0
 
     def describe(self) -> str:
-        """One line for reports."""
+        """Return one line for reports."""
 
     def estimate(self) -> Estimate:
-        """How big it will be. May take seconds, the first time."""
+        """Return the estimated size. May take seconds, the first time."""
         return self._estimate
 
     @cached_property
     def _estimate(self) -> Estimate: ...
 
     def coming(self) -> int:
-        """How many revisions write() writes, as far as that is known yet."""
+        """Return the number of revisions that write() writes, as far as that is known yet."""
         return self.estimate().revisions
 
     def write(self, out: BinaryIO) -> Facts:
-        """Write the dump stream to `out`. UserError when the source turns out to be broken."""
+        """Write the dump stream. Raise UserError if the source turns out to be broken."""
 
     def tree(self, loaded: Path | None = None) -> str:
-        """Return the path in the repository that export exports; "" is the root. `loaded` is a Subversion
-        repository with this history, where there is one. Raise UserError if the path is not in it."""
+        """Return the path in the repository that export exports; "" is the root.
+
+        `loaded` is a Subversion repository with this history, if there is one. Raise UserError if the path is
+        not in it.
+        """
 
     def head(self) -> dict[str, Any]:
-        """Where the youngest tree is to be had without the history, as plain data with its `kind`; {} where
-        it takes a loaded repository."""
+        """Return where the youngest tree is without the history, as plain data with its `kind`; {} if it
+        takes a loaded repository."""
         return {}
 
     def stored(self) -> Stored | str:
-        """How the user's own repository lies on disk; a clause on why that is not known, where it is not."""
+        """Return the layout of the user's repository on disk, or a clause on why it is unknown."""
         return f"a source of kind {self.kind} has no format of Subversion's"
 
     def repository(self) -> Path | None:
@@ -113,36 +122,31 @@ class Source(Protocol):
         raise UserError(f"{self.describe()}: there is no repository to read at {copy}.")
 
     def place(self, revision: int) -> str:
-        """Where, in what write() has read, the history's revision begins that is loaded as `revision`:
-        for an error. "" where nobody could look it up: it has its own number, and lies nowhere else."""
+        """Return where in the source the revision begins that is loaded as `revision`; "" if it has the same
+        number there."""
         return ""
 
 
 def digest_of(*words: object) -> str:
-    """A hex digest of what tells a history from others."""
+    """Return a hex digest of words."""
     text = " ".join(map(str, words))
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
 def digest_of_file(kind: str, path: Path) -> str:
-    """That of a file, by its path, size and time."""
+    """Return a hex digest of a file's path, size and time."""
     state = path.stat()
     return digest_of(kind, path.resolve(), state.st_size, state.st_mtime_ns)
 
 
-# What local_path() raises.
-UNREACHABLE = (OSError, ValueError, RuntimeError)
-
-
 def local_path(text: str) -> Path:
-    """The path that the user wrote; ~ is a home, file:// is allowed before it.
+    """Return a path as the user wrote it, with ~ and file://. It need not exist.
 
-    It need not exist. One of UNREACHABLE where this cannot even be asked: no right to, no such
-    user, no possible name.
+    Raise one of UNREACHABLE without permission, for an unknown user, or for an impossible name.
     """
-    if text.startswith("file://"):
-        # Plain text is allowed there, too: a path that exists as it is written is that path.
-        plain = Path(text.removeprefix("file://").removeprefix("localhost"))
+    if text.startswith(FILE_SCHEME):
+        # A path that exists as written is not percent-decoded.
+        plain = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
         path = plain if plain.exists() else Path(urllib.parse.unquote(os.fspath(plain)))
     else:
         path = Path(text).expanduser()
@@ -152,21 +156,52 @@ def local_path(text: str) -> Path:
 
 
 def unreachable(text: str, error: Exception) -> str:
-    """The sentence about a path that local_path() refused."""
+    """Return the message about a path that local_path() refused."""
     shown = text if len(text) <= 80 else text[:77] + "..."
     return f"{shown!r} cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
+def is_private(definition: Mapping[str, Any]) -> bool:
+    """Return True if a source, by its definition, is not readable by all users of the machine.
+
+    A source behind a server counts as private: the server may have asked for a password.
+    """
+    if url := definition.get("url"):
+        return not str(url).startswith(FILE_SCHEME) or _is_closed(str(url))
+    path = definition.get("path")
+    return _is_closed(str(path)) if path else False
+
+
+@cache
+def _is_closed(text: str) -> bool:
+    try:
+        path = Path(os.path.realpath(local_path(text)))
+        return any(part.stat().st_mode & needed != needed for part, needed in _needed_modes(path))
+    except UNREACHABLE:
+        return True
+
+
+def _needed_modes(path: Path) -> Iterator[tuple[Path, int]]:
+    """Yield the mode bits that others need to reach and read a source."""
+    for folder in path.parents:
+        yield folder, stat.S_IXOTH
+    for file in (path, *(path / name for name in HISTORY)):
+        if file.is_dir():
+            yield file, stat.S_IXOTH | stat.S_IROTH
+        elif file.exists():
+            yield file, stat.S_IROTH
+
+
 class Options:
-    """The keys of one source's definition, read with errors that name the key."""
+    """The keys of one source's definition. Errors are UserError and name the key."""
 
     def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
         self.where = f"{where}: repositories.{name}"
         self._definition = definition
 
-    def error(self, key: str, sentence: str) -> UserError:
-        """The UserError that says what is wrong with `key`."""
-        return UserError(f"{self.where}.{key}: {sentence}")
+    def error(self, key: str, message: str) -> UserError:
+        """Return an error about a key."""
+        return UserError(f"{self.where}.{key}: {message}")
 
     def allow(self, *keys: str) -> None:
         """Refuse every key but `source` and these."""
@@ -175,7 +210,7 @@ class Options:
                 raise self.error(key, f"is no key of this source; it has {', '.join(keys)}")
 
     def text(self, key: str, default: str | None = None) -> str:
-        """The string at `key`; an absent one without a default is an error."""
+        """Return a string. A missing key without a default is an error."""
         value = self._definition.get(key, default)
         if value is None:
             raise self.error(key, "is missing")
@@ -184,7 +219,7 @@ class Options:
         return value
 
     def path(self, key: str) -> Path:
-        """The file or folder at `key`; ~ is the user's home, file:// is allowed before it."""
+        """Return a path; see local_path()."""
         text = self.text(key)
         try:
             return local_path(text)
@@ -192,7 +227,7 @@ class Options:
             raise self.error(key, unreachable(text, error)) from error
 
     def check_file(self, key: str, path: Path) -> None:
-        """A UserError where the file at `key` is none, or cannot be read."""
+        """Check that a file exists and can be read."""
         if not path.is_file():
             what = "is no file" if path.exists() else "does not exist"
             raise self.error(key, f"{path} {what}")
@@ -202,28 +237,36 @@ class Options:
             raise self.error(key, f"{path}: {error.strerror}") from error
 
     def tree(self) -> str | None:
-        """The path inside the repository at `tree`, or None where there is no such key."""
+        """Return the path inside the repository at `tree`, or None."""
         value = self._definition.get("tree")
         if value is not None and not isinstance(value, str):
             raise self.error("tree", f"must be a path inside the repository, not {value!r}")
         return None if value is None else value.strip("/")
 
+    def no_tree(self, path: Path, tree: str | None) -> UserError:
+        """Return the error about a folder `tree` that the youngest revision lacks."""
+        return self.error(
+            "tree",
+            f"{path} has no folder {tree!r} at its youngest revision; name another by TREE=, or TREE=/ for "
+            "the root",
+        )
+
     def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
-        """The string at `key`, which is one of `choices`; absent, it is an error or the default."""
+        """Return a string that is one of `choices`."""
         value = self.text(key, default)
         if value not in choices:
             raise self.error(key, f"must be one of {', '.join(choices)}, not {value!r}")
         return value
 
     def number(self, key: str, default: float) -> float:
-        """The number at `key`."""
+        """Return a number."""
         value = self._definition.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.error(key, f"must be a number, not {value!r}")
         return value
 
     def whole(self, key: str, default: int) -> int:
-        """The whole number at `key`."""
+        """Return a whole number."""
         value = self.number(key, default)
         if value != int(value):
             raise self.error(key, f"must be a whole number, not {value!r}")

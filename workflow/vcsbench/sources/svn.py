@@ -1,24 +1,34 @@
-"""A local Subversion repository as a source: it is only ever read."""
+"""Subversion repositories as sources, local or at a URL. They are only read."""
 
 from __future__ import annotations
 
+import contextlib
 import copy as copying
 import hashlib
 import os
+import re
 import stat
+import urllib.parse
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from vcsbench.errors import UserError
-from vcsbench.external import SMALL_FILE, printable, read_bytes, read_number
+from vcsbench.external import SMALL_FILE, parse_number, printable, read_bytes, read_number
 from vcsbench.formats import CONFIGURATION_LIMIT, effective_settings, packed_of, read_format
 from vcsbench.sources.base import Estimate, Facts, Options, Source, Stored, digest_of
-from vcsbench.sources.dump.reader import DumpReader
-from vcsbench.sources.process import Program
-from vcsbench.sources.trees import check_tree, default_tree
-from vcsbench.urls import file_url
+from vcsbench.sources.dump_reader import DumpReader
+from vcsbench.sources.streams import Program, output
+from vcsbench.urls import file_url, pegged, split_credentials
+
+TRUNK = "trunk"
+SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
+_URL = re.compile(r"({})://[^\s]+".format("|".join(map(re.escape, SCHEMES))))
+# Public histories have 4 to 60 KB per revision in the repository.
+REVISION_BYTES = 20_000
+# The assumed number of revisions if the server does not answer.
+UNKNOWN_REVISIONS = 1000
 
 # A shard has a thousand files or, packed, two. Estimates are wanted at each start.
 SAMPLE = 8
@@ -91,6 +101,23 @@ def _add_state(digest: Digest, name: str, state: os.stat_result) -> None:
         # The size depends on the file system, and rsync leaves fractions of a second as they are.
         facts = f"{state.st_mtime_ns // 10**9}"
     digest.update(os.fsencode(name) + f"\0{facts}\n".encode())
+
+
+def default_tree(repository: Path) -> str:
+    """Return "trunk" if the youngest revision has such a folder, otherwise "", the root."""
+    failure = f"{repository}: svnlook tree failed"
+    argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
+    return TRUNK if b"trunk/" in output(argv, failure).split(b"\n") else ""
+
+
+def has_folder(repository: Path, tree: str) -> bool:
+    """Return True if the youngest revision has a folder `tree`."""
+    argv = ["svnlook", "tree", "-N", "--", os.path.abspath(repository), tree]
+    try:
+        # A slash at the end of a name marks a folder.
+        return output(argv, "").split(b"\n")[0].endswith(b"/")
+    except UserError:
+        return False
 
 
 class SvnSource(Source):
@@ -221,16 +248,9 @@ class SvnSource(Source):
         """Return the definition's `tree`, or trunk if there is one, or the root."""
         if self._tree is None:
             return default_tree(self._path)
-        if self._tree:
-            check_tree(self._path, self._tree, self._no_tree)
+        if self._tree and not has_folder(self._path, self._tree):
+            raise self._options.no_tree(self._path, self._tree)
         return self._tree
-
-    def _no_tree(self) -> UserError:
-        return self._options.error(
-            "tree",
-            f"{self._path} has no folder {self._tree!r} at its youngest revision; name another by TREE=, "
-            f"or TREE=/ for the root",
-        )
 
 
 def pass_on(argv: Sequence[str], out: BinaryIO, name: str, failure: str, secret: str = "") -> Facts:
@@ -258,3 +278,109 @@ def _clause(error: OSError | UserError) -> str:
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}."
     return str(error)
+
+
+class SvnUrlSource(Source):
+    """A repository behind a server. Only write() needs the server: check() does not connect to it.
+
+    It is loaded once: later revisions come with a higher `revision` in the definition.
+    """
+
+    kind = "svn"
+
+    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+        self._options = Options(name, definition, where)
+        self._options.allow("url", "tree", "revision")
+        self._url, self._user, self._password = split_credentials(
+            self._options.text("url").rstrip("/")
+        )
+        if not _URL.fullmatch(self._url):
+            raise self._options.error(
+                "url", f"must begin with {':// or '.join(SCHEMES)}://, not {self._url!r}"
+            )
+        self._tree = self._options.tree()
+        self._revision = self._options.whole("revision", 0)
+        if self._revision < 1 and "revision" in definition:
+            raise self._options.error("revision", f"must be 1 or more, not {self._revision}")
+
+    def identity(self) -> str:
+        """From the URL and the revision that the definition names."""
+        tree = self._tree if self._tree not in (None, TRUNK) else None
+        return digest_of("svn", self._url, self._revision, *([] if tree is None else [tree]))
+
+    def head(self) -> dict[str, Any]:
+        """Return the revision that the definition names, or the youngest (0); {} where a password is needed,
+        which belongs in no result."""
+        if self._password:
+            return {}
+        said = {"url": self._url, "revision": self._revision, "tree": self._tree}
+        return {"kind": self.kind, **said}
+
+    def describe(self) -> str:
+        """Return one line for reports."""
+        until = f", up to revision {self._revision:,}" if self._revision else ""
+        return f"Subversion repository {self._url}{until}"
+
+    @cached_property
+    def _estimate(self) -> Estimate:
+        """From the number of revisions, for which the server is asked where none is named."""
+        try:
+            revisions = self._youngest()
+        except UserError:  # write() reports it; what was loaded before needs no server
+            revisions = UNKNOWN_REVISIONS
+        return Estimate(revisions, revisions * REVISION_BYTES)
+
+    def _youngest(self) -> int:
+        if self._revision:
+            return self._revision
+        failure = f"{self._options.where}.url: {self._url} cannot be read"
+        printed = self._info(failure, "revision", pegged(self._url))
+        number = parse_number(printed, LARGEST_REVISION)
+        if number is None:
+            raise UserError(f"{failure}: its youngest revision is {printed[:40]!r}")
+        return number
+
+    def _info(self, failure: str, item: str, *words: str) -> bytes:
+        argv = ["svn", "info", *self._login(), "--show-item", item, *words]
+        return output(argv, failure, self._password)
+
+    def _login(self) -> Sequence[str]:
+        """Return the options of a client. The password goes through its standard input."""
+        options = ["--non-interactive", "--no-auth-cache"]
+        if self._user:
+            options += ["--username", self._user]
+        return [*options, "--password-from-stdin"] if self._password else options
+
+    def write(self, out: BinaryIO) -> Facts:
+        """Write what `svnrdump dump` prints: a stream of format 3, with deltas."""
+        youngest = self._youngest()
+        if youngest == 0:
+            raise self._options.error("url", f"{self._url} is empty: it has no revision 1")
+        self._tree = self._tree_at(youngest)
+        # svnrdump takes no @ behind its URL.
+        argv = ["svnrdump", "dump", "-q", *self._login(), "-r", f"0:{youngest}", self._url]
+        failure = f"{self._url}: svnrdump dump failed"
+        return pass_on(argv, out, self._url, failure, secret=self._password)
+
+    def _tree_at(self, revision: int) -> str:
+        """Return the definition's `tree`, or trunk if there is one, or the root. The server is asked."""
+        if self._tree is None:
+            with contextlib.suppress(UserError):
+                if self._kind_of(TRUNK, revision, "") == b"dir":
+                    return TRUNK
+            return ""
+        failure = (
+            f"{self._options.where}.tree: {self._url} has no folder {self._tree!r} at revision "
+            f"{revision}; name another, or '' for the root"
+        )
+        if self._kind_of(self._tree, revision, failure) != b"dir":
+            raise UserError(failure)
+        return self._tree
+
+    def _kind_of(self, tree: str, revision: int, failure: str) -> bytes:
+        place = f"{self._url}/{urllib.parse.quote(tree)}".rstrip("/")
+        return self._info(failure, "kind", "-r", str(revision), f"{place}@{revision}").strip()
+
+    def tree(self, loaded: Path | None = None) -> str:
+        """Return the definition's `tree`, or what write() found."""
+        return TRUNK if self._tree is None else self._tree

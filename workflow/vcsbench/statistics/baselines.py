@@ -17,8 +17,8 @@ from typing import Any
 
 from vcsbench import __version__
 from vcsbench.errors import UserError
+from vcsbench.files import write_bytes, write_json
 from vcsbench.measure.identity import full_name
-from vcsbench.wholefile import write_json, write_whole
 
 FOLDER = Path("baselines")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -98,7 +98,7 @@ def _write(name: str, study: str, content: bytes, description: Mapping[str, Any]
     path = csv_path(name, study)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(description_path(name, study), description)
-    write_whole(path, content)
+    write_bytes(path, content)
     return (
         f"saved {path}: {len(description['cells'])} cells in {description['rounds']} rounds, "
         f"measured on {', '.join(description['hosts'])}"

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vcsbench import words
+from vcsbench.files import write_bytes
 from vcsbench.statistics.contract import DIFFERS, INCONCLUSIVE, NOT_MEASURED
-from vcsbench.wholefile import write_whole
 
 Row = Mapping[str, str]
 NOTHING, FAILED, UNDECIDED = 1, 3, 4
@@ -73,7 +73,7 @@ def write(rows: Sequence[Row], folder: Path) -> list[Path]:
     """Write both files into a folder and return their paths."""
     texts = {JUNIT: junit(rows), MARKDOWN: markdown(rows)}
     for name, text in texts.items():
-        write_whole(folder / name, text.encode())
+        write_bytes(folder / name, text.encode())
     return [folder / name for name in texts]
 
 

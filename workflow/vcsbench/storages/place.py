@@ -14,9 +14,9 @@ from pathlib import Path
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import read_bytes
+from vcsbench.files import write_json
 from vcsbench.processes import closed
 from vcsbench.storages.mounts import read_mounts
-from vcsbench.wholefile import write_json
 
 MARKER = ".vcsbench"
 MARKER_LIMIT = 1 << 16

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vcsbench.wholefile import read_json, write_json
+from vcsbench.files import read_json, write_json
 
 # Below the place, and what the servers serve.
 FOLDER = "repositories"

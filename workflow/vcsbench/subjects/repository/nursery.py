@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vcsbench.files import read_json
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import fsfs
 from vcsbench.subjects.repository.labels import Variant
-from vcsbench.wholefile import read_json
 
 # Below a place; in it a folder for each repository.
 FOLDER = "loading"

@@ -9,11 +9,11 @@ from collections.abc import Collection, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 
+from vcsbench.files import read_json
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import audit, copies, dumps, nursery
 from vcsbench.subjects.repository.copies import Missing
 from vcsbench.subjects.repository.labels import Variant
-from vcsbench.wholefile import read_json
 
 # So many copies that have to be made again are named.
 SAID = 3

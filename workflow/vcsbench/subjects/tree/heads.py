@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
+from vcsbench.files import ADMINISTRATIVE
 from vcsbench.subjects.tree.stores.store import copy
 from vcsbench.subjects.working_copy import client
-from vcsbench.treefiles import ADMINISTRATIVE
 from vcsbench.urls import pegged
 
 # Where the package lies.
@@ -34,7 +34,7 @@ def _directory(head: Mapping[str, Any], path: Path, _work_in: Path, _svn: str) -
 
 def _archive(head: Mapping[str, Any], path: Path, work_in: Path, _svn: str) -> None:
     # How it is unpacked is no part of what is measured, and so no part of this code.
-    words = [sys.executable, "-m", "vcsbench.sources.tree.unpack", head["path"], str(work_in)]
+    words = [sys.executable, "-m", "vcsbench.sources", "archive", head["path"], str(work_in)]
     Path(_said(words, {"PYTHONPATH": WORKFLOW})).rename(path)
 
 
@@ -44,7 +44,8 @@ def _git(head: Mapping[str, Any], path: Path, _work_in: Path, _svn: str) -> list
     words = [
         sys.executable,
         "-m",
-        "vcsbench.sources.git",
+        "vcsbench.sources",
+        "git",
         head["path"],
         head["commit"],
         str(path),

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from vcsbench.treefiles import entries
+from vcsbench.files import entries
 
 # By `no-` and these words a flag says so.
 MODES, FOLDERS, LINKS = "modes", "empty-folders", "hard-links"

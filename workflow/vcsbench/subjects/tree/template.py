@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from vcsbench.contents import files_digest
+from vcsbench.files import entries, files_digest, read_json, write_json
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import Repository
 from vcsbench.subjects.subject import Recipe
@@ -20,9 +20,7 @@ from vcsbench.subjects.tree import heads
 from vcsbench.subjects.tree.stores import store_of
 from vcsbench.subjects.tree.stores.store import Store, copy
 from vcsbench.subjects.working_copy import client
-from vcsbench.treefiles import entries
 from vcsbench.urls import file_url, pegged
-from vcsbench.wholefile import read_json, write_json
 
 FOLDER = "trees"
 SOURCE, IDLE, NOTHING = "source", "idle", "empty"

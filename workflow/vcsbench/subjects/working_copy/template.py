@@ -9,12 +9,12 @@ import os
 import shutil
 from pathlib import Path
 
+from vcsbench.files import read_json, write_json
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import Repository
 from vcsbench.subjects.subject import Recipe
 from vcsbench.subjects.working_copy import client
 from vcsbench.urls import file_url, pegged
-from vcsbench.wholefile import read_json, write_json
 
 FOLDER = "working-copies"
 # What a file takes beside its bytes, on average: half a block, and an inode.

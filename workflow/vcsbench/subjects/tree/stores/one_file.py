@@ -7,8 +7,8 @@ import shutil
 import stat
 from pathlib import Path
 
+from vcsbench.files import entries
 from vcsbench.subjects.tree.stores.store import Store
-from vcsbench.treefiles import entries
 
 
 class OneFile(Store):

@@ -7,8 +7,8 @@ import stat
 import struct
 from pathlib import Path
 
+from vcsbench.files import entries
 from vcsbench.subjects.tree.stores.store import Store
-from vcsbench.treefiles import entries
 
 HEAD = struct.Struct("<cIIQ")
 

@@ -7,25 +7,26 @@ import shutil
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from vcsbench import progress
 from vcsbench.errors import UserError
-from vcsbench.external import printable
+from vcsbench.external import parse_number, printable
 from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of, digest_of_file
-from vcsbench.sources.dump.compressed import DAMAGED, compression, opened
-from vcsbench.sources.dump.estimate import read_sample
-from vcsbench.sources.dump.reader import DumpReader
-from vcsbench.sources.dump.records import FORMAT
-from vcsbench.sources.process import CHUNK
-from vcsbench.sources.trees import check_tree, default_tree
+from vcsbench.sources.dump_format import CONTENT, FORMAT, NUMBERS, PROPERTIES, REVISION, TEXT
+from vcsbench.sources.dump_reader import DumpReader
+from vcsbench.sources.streams import CHUNK, DAMAGED, compression, opened
+from vcsbench.sources.svn import default_tree, has_folder
 
-# Rough ratios for the estimate: compressed text, and full texts against a repository's deltas.
+# Rough ratios for the estimate: compressed text, and full texts relative to a repository's deltas.
 COMPRESSED_FACTOR = 6
 REPOSITORY_FACTOR = 1 / 4
-# So much of a compressed file is decompressed for the estimate.
+# The part of a compressed file that the estimate reads.
 SAMPLE_BYTES = 64 << 20
-# Files that hold a dump stream as another program stores it, by their first bytes, and the remedy.
+# Enough records for an exact count of most dumps, within a second.
+SAMPLE_RECORDS = 50_000
+LONGEST_LINE = 1 << 16
+# The first bytes of files that hold a dump stream in another form, with the remedy.
 OTHER_FORMS = {
     b"BZh": ("is compressed with bzip2", "decompress it with bunzip2"),
     b"\x1f\x9d": ("is compressed with compress (.Z)", "decompress it with gzip -d"),
@@ -45,7 +46,7 @@ _TAR_AT, _TAR = 257, b"ustar"
 
 
 def is_dump(path: Path) -> bool:
-    """Return True if a file's content begins as a dump stream does."""
+    """Return True if a file's content begins as a dump stream."""
     try:
         return _begin(path, len(FORMAT)) == FORMAT
     except (OSError, UserError, *DAMAGED):
@@ -73,8 +74,63 @@ def _begin(path: Path, length: int) -> bytes:
         return file.read(length)
 
 
+class Sample(NamedTuple):
+    """The beginning of a stream: its revisions without revision 0, its bytes, and whether it is all of it."""
+
+    revisions: int
+    bytes: int
+    is_all: bool
+
+
+def read_sample(stream: BinaryIO, can_seek: bool, size: int) -> Sample:
+    """Count revisions in at most `size` bytes. Contents are skipped by their stated lengths."""
+    revisions = at = 0
+    for _ in range(SAMPLE_RECORDS):
+        headers, length = _headers(stream)
+        at += length
+        if not headers:
+            return Sample(revisions, at, length == 0)
+        number = {
+            key: parse_number(headers.get(key, b""), limit) or 0 for key, limit in NUMBERS.items()
+        }
+        revisions += bool(number[REVISION])
+        content = max(number[CONTENT], number[PROPERTIES] + number[TEXT])
+        if at + content > size or not _skip(stream, content, can_seek):
+            break
+        at += content
+    return Sample(revisions, at, False)
+
+
+def _headers(stream: BinaryIO) -> tuple[dict[bytes, bytes], int]:
+    """Return the next headers, {} at the end or if there are none, and the bytes that were read."""
+    headers: dict[bytes, bytes] = {}
+    length = 0
+    while line := stream.readline(LONGEST_LINE):
+        length += len(line)
+        if line == b"\n" and headers:
+            break
+        if headers or line[:1] not in b"\n \t\r":
+            key, colon, value = line.rstrip(b"\n").partition(b":")
+            if not colon or length > CHUNK:
+                return {}, length
+            headers[key] = value
+    return headers, length if headers else 0
+
+
+def _skip(stream: BinaryIO, length: int, can_seek: bool) -> bool:
+    if can_seek:
+        stream.seek(length, 1)
+        return True
+    while length > 0:
+        read = len(stream.read(min(length, CHUNK)))
+        if not read:
+            return False
+        length -= read
+    return True
+
+
 class DumpSource(Source):
-    """A dump file, plain or compressed, of format 1 to 3, with deltas or without."""
+    """A dump file, plain or compressed, of format 1 to 3, with or without deltas."""
 
     kind = "dump"
 
@@ -83,7 +139,7 @@ class DumpSource(Source):
         self._options.allow("path", "tree")
         self._path = self._options.path("path")
         self._tree = self._options.tree()
-        self._read: DumpReader | None = None
+        self._checked: DumpReader | None = None
 
     def identity(self) -> str:
         """Return a digest of the file's path, size and time, and of `tree`."""
@@ -95,10 +151,8 @@ class DumpSource(Source):
         """Check that the file begins as a dump stream. write() checks all of it."""
         self._options.check_file("path", self._path)
         if not is_dump(self._path):
-            why = (
-                why_no_dump(self._path) or "is not a Subversion dump file (plain, .gz, .xz or .zst)"
-            )
-            raise self._options.error("path", f"{self._path} {why}")
+            other = "is not a Subversion dump file (plain, .gz, .xz or .zst)"
+            raise self._options.error("path", f"{self._path} {why_no_dump(self._path) or other}")
 
     def describe(self) -> str:
         """Return one line for reports."""
@@ -106,7 +160,7 @@ class DumpSource(Source):
 
     @cached_property
     def _estimate(self) -> Estimate:
-        """From the revisions at the beginning of the file: all of them where it is small."""
+        """Estimate from the beginning of the file, which is all of a small file."""
         size, can_seek = self._path.stat().st_size, not compression(self._path)
         if not can_seek:
             size *= COMPRESSED_FACTOR
@@ -125,18 +179,18 @@ class DumpSource(Source):
     def write(self, out: BinaryIO) -> Facts:
         """Write the file's content. Raise UserError with the place where it is truncated or corrupt.
 
-        The file is read twice: nothing is written before all of it was checked. That costs little next to
+        The file is read twice: all of it is checked before anything is written. That is fast compared to
         loading it.
         """
-        # The size of a compressed one is not known.
+        # The size of a compressed file is not known.
         size = 0 if compression(self._path) else self._path.stat().st_size
         with opened(self._path) as file:
             reader = DumpReader(str(self._path), file, tree=self._tree or "trunk")
             with progress.stage("checking", unit="bytes", look=lambda: (reader.offset, size)):
                 _run(reader)
-        self._read = reader
+        self._checked = reader
         if self._tree and reader.folder.exists is False:
-            raise self._no_tree()
+            raise self._options.no_tree(self._path, self._tree)
         with opened(self._path) as file:
             if reader.bogus_dates:
                 _run(DumpReader(str(self._path), file, out=out, checks_texts=False))
@@ -145,33 +199,27 @@ class DumpSource(Source):
         out.flush()
         return reader.facts()
 
-    def _no_tree(self) -> UserError:
-        return self._options.error(
-            "tree",
-            f"{self._path} has no folder {self._tree!r} at its youngest revision; name another by TREE=, "
-            f"or TREE=/ for the root",
-        )
-
     def coming(self) -> int:
-        """Return the number of revisions once the file was checked, or 0."""
-        return self._read.revisions if self._read else 0
+        """Return the number of revisions after the file was checked, otherwise 0."""
+        return self._checked.revisions if self._checked else 0
 
     def place(self, revision: int) -> str:
-        """Return the revision's own number and the byte at which it begins: svnadmin load renumbers."""
-        if not self._read or not 0 < revision <= self._read.revisions:
+        """Return the number and the byte of a revision in the file: svnadmin load renumbers."""
+        reader = self._checked
+        if not reader or not 0 < revision <= reader.revisions:
             return ""
-        number, offset = (a[revision - 1] for a in (self._read.numbers, self._read.offsets))
+        number, offset = reader.numbers[revision - 1], reader.offsets[revision - 1]
         return f"revision {number} of {self._path}, at byte {offset:,} of the stream"
 
     def tree(self, loaded: Path | None = None) -> str:
         """Return the definition's `tree`, or trunk if the youngest revision has one, or the root."""
         if self._tree is not None:
-            if loaded and self._tree:
-                check_tree(loaded, self._tree, self._no_tree)
+            if loaded and self._tree and not has_folder(loaded, self._tree):
+                raise self._options.no_tree(self._path, self._tree)
             return self._tree
         if loaded:
             return default_tree(loaded)
-        return "trunk" if self._read and self._read.folder.exists else ""
+        return "trunk" if self._checked and self._checked.folder.exists else ""
 
 
 def _run(reader: DumpReader) -> None:

@@ -6,26 +6,25 @@ import hashlib
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from vcsbench.errors import UserError
 from vcsbench.external import parse_number
-from vcsbench.sources import dumpstream
+from vcsbench.sources import dump_format
 from vcsbench.sources.base import Facts
-from vcsbench.sources.dump import records
-from vcsbench.sources.dump.folder import FolderTracker
-from vcsbench.sources.dump.records import (
+from vcsbench.sources.dump_format import (
     ACTION,
     CONTENT,
     COPY_PATH,
     COPY_REVISION,
     FORMAT,
+    KIND,
     NODE,
     PROPERTIES,
     REVISION,
     TEXT,
-    shown,
+    quoted,
 )
 
 KNOWN_FORMATS = (1, 2, 3)
@@ -36,20 +35,48 @@ LONGEST_LINE = 1 << 16
 LONGEST_HEADERS = 1 << 20
 # svnadmin load holds each property in memory.
 LONGEST_VALUE = 256 << 20
-# Subversion's own properties and those of revisions are held, to be checked.
+# Properties of Subversion and of revisions are checked, in memory.
 LONGEST_HELD = 64 << 20
-# svnadmin load holds some 75 bytes for each revision number that is left out.
+# svnadmin load needs about 75 bytes for each skipped revision number.
 LARGEST_GAP = 4_000_000
 BYPASS = "--bypass-prop-validation"
-# svnadmin passes over lines between records that begin with one of these.
+# svnadmin ignores lines between records that begin with one of these.
 _BLANK = b" \t\r"
 _NAME = re.compile(rb"([KD]) ([0-9]{1,18})\n")
 _VALUE = re.compile(rb"V ([0-9]{1,18})\n")
 
 
+class FolderTracker:
+    """Follows one folder through the records.
+
+    `exists` is True if the history ends with a folder at the path, False if not, and None if that depends on
+    the content of a copied folder. Then the loaded repository decides.
+    """
+
+    def __init__(self, path: bytes) -> None:
+        self.path = path
+        self.exists: bool | None = not path
+
+    def add(self, headers: Mapping[bytes, bytes]) -> None:
+        """Take the next node into account."""
+        path = b"/".join(filter(None, headers[NODE].split(b"/")))
+        action = headers.get(ACTION)
+        if not path or action == b"change":
+            return
+        if path == self.path:
+            kind = headers.get(KIND)
+            self.exists = action != b"delete" and (kind == b"dir" if kind else None)
+        elif self.path.startswith(path + b"/"):
+            is_copy = action != b"delete" and COPY_PATH in headers
+            self.exists = None if is_copy else False
+
+
 class DumpReader:
-    """One pass over a stream. `numbers` and `offsets` have the number of each revision but revision 0 and the
-    byte at which its record begins. `is_at_end` is True once the stream gave its last byte."""
+    """Reads and checks a stream once.
+
+    `numbers` and `offsets` have the number of each revision, without revision 0, and the byte at which its
+    record begins. `offset` is the byte that was reached. `is_at_end` is True after the last byte.
+    """
 
     def __init__(
         self,
@@ -61,14 +88,14 @@ class DumpReader:
         checks_texts: bool = True,
         remedy: str = "make the dump again",
     ) -> None:
-        """`name` is the source in errors. Dates that Subversion cannot read are left out of `out`."""
+        """`name` is the source in errors. Records go to `out`, without dates that Subversion cannot read."""
         self._name = name
         self._stream = stream
         self._out = out
         self._remedy = remedy
         self._checks_texts = checks_texts
         self.folder = FolderTracker(tree.encode(errors="surrogateescape"))
-        self._offset = 0
+        self.offset = 0
         self._record_at = 0
         self._format = 0
         self._revision: int | None = None
@@ -85,13 +112,8 @@ class DumpReader:
         self._first_bogus = ""
 
     @property
-    def offset(self) -> int:
-        """The byte that was reached."""
-        return self._offset
-
-    @property
     def revisions(self) -> int:
-        """The number of revisions that were reached, without revision 0."""
+        """Return the number of revisions so far, without revision 0."""
         return len(self.numbers)
 
     def run(self) -> None:
@@ -124,8 +146,8 @@ class DumpReader:
         return Facts(self.revisions, notes, options)
 
     def wrong(self, what: str) -> UserError:
-        """Return the error for a fault at the place that was reached."""
-        place = f"byte {self._offset:,} of the stream"
+        """Return the error for a fault at the current place."""
+        place = f"byte {self.offset:,} of the stream"
         if self._revision is not None:
             place = f"revision {self._revision}, {place}"
         return UserError(f"{self._name}: {what} (at {place}); {self._remedy}")
@@ -135,7 +157,7 @@ class DumpReader:
     def _line(self, limit: int = LONGEST_LINE) -> bytes:
         line = self._stream.readline(limit)
         self.is_at_end = len(line) < limit and not line.endswith(b"\n")
-        self._offset += len(line)
+        self.offset += len(line)
         return self._keep(line)
 
     def _keep(self, data: bytes) -> bytes:
@@ -150,13 +172,13 @@ class DumpReader:
             self._raw.clear()
 
     def _content(self, length: int) -> Iterator[bytes]:
-        """Return the next bytes in chunks."""
+        """Yield the next bytes in chunks."""
         while length > 0:
             chunk = self._stream.read(min(length, CHUNK))
             if not chunk:
                 self.is_at_end = True
                 raise self.wrong("it ends in the middle of a record")
-            self._offset += len(chunk)
+            self.offset += len(chunk)
             length -= len(chunk)
             yield self._keep(chunk)
 
@@ -171,7 +193,7 @@ class DumpReader:
         return self._known_format(value)
 
     def _known_format(self, value: bytes) -> int:
-        version = parse_number(value, records.NUMBERS[FORMAT])
+        version = parse_number(value, dump_format.NUMBERS[FORMAT])
         if version not in KNOWN_FORMATS:
             raise self.wrong(
                 f"it has the unknown format version {value.strip()[:60].decode('latin-1')}"
@@ -198,22 +220,22 @@ class DumpReader:
                 return headers
             key, colon, value = line[:-1].partition(b": ")
             if not colon:
-                raise self.wrong(f"{shown(line)} is no header of a record")
-            if what := records.why_wrong(key, value):
+                raise self.wrong(f"{quoted(line)} is no header of a record")
+            if what := dump_format.header_fault(key, value):
                 raise self.wrong(what)
             if key in headers:
-                raise self.wrong(f"a record has the header {shown(key)} twice")
+                raise self.wrong(f"a record has the header {quoted(key)} twice")
             if not headers:
-                self._record_at = self._offset - len(line)
+                self._record_at = self.offset - len(line)
             size += len(line)
             if size > LONGEST_HEADERS:
                 raise self.wrong(f"a record has more than {LONGEST_HEADERS} bytes of headers")
             headers[key] = value
 
     def _skip_line(self, line: bytes) -> None:
-        """Skip a blank line or a comment, as old tools write them between records."""
-        if line.strip().partition(b": ")[0] in records.KNOWN:
-            raise self.wrong(f"the header {shown(line)} begins with a space")
+        """Skip a blank line or a comment, as old tools write them between dump_format."""
+        if line.strip().partition(b": ")[0] in dump_format.KNOWN:
+            raise self.wrong(f"the header {quoted(line)} begins with a space")
         while line and not line.endswith(b"\n"):
             self._pass_on()
             line = self._line()
@@ -223,13 +245,13 @@ class DumpReader:
 
     @staticmethod
     def _number(headers: dict[bytes, bytes], key: bytes) -> int:
-        return parse_number(headers.get(key, b"0"), records.NUMBERS[key]) or 0
+        return parse_number(headers.get(key, b"0"), dump_format.NUMBERS[key]) or 0
 
     # Records
 
     def _record(self, headers: dict[bytes, bytes]) -> None:
-        if not any(key in headers for key in records.RECORDS):
-            raise self.wrong(f"a record begins with {shown(next(iter(headers)))}")
+        if not any(key in headers for key in dump_format.RECORDS):
+            raise self.wrong(f"a record begins with {quoted(next(iter(headers)))}")
         if REVISION in headers:
             if NODE in headers:
                 raise self.wrong("a record is both a revision and a node")
@@ -276,7 +298,7 @@ class DumpReader:
             self.offsets.append(self._record_at)
 
     def _node(self, headers: dict[bytes, bytes]) -> None:
-        path = shown(headers[NODE])
+        path = quoted(headers[NODE])
         if self._revision is None:
             raise self.wrong("a node comes before the first revision")
         if self._revision == 0:
@@ -296,9 +318,9 @@ class DumpReader:
     ) -> int:
         """Read a block of properties up to its end, as svnadmin does, and return its length."""
         of_revision = REVISION in headers
-        begin, held = self._offset, 0
+        begin, held = self.offset, 0
         block: dict[bytes, bytes] = {}
-        while (line := self._property_line()) != records.END:
+        while (line := self._property_line()) != dump_format.END:
             name, value = self._property(line, of_revision)
             if value is not None:
                 self._check(headers, name, value)
@@ -311,11 +333,13 @@ class DumpReader:
                         )
             if not of_revision:
                 self._pass_on()
-        read = self._offset - begin
+        read = self.offset - begin
         if has_text_behind and read > length:
             raise self._wrong_length()
         self.wrong_lengths += read != length and not has_text_behind
-        if of_revision and not records.is_date(block.get(records.DATE, b"1970-01-01T0:0:0.0Z")):
+        if of_revision and not dump_format.is_date(
+            block.get(dump_format.DATE, b"1970-01-01T0:0:0.0Z")
+        ):
             self._leave_date_out(block)
         return read
 
@@ -340,7 +364,7 @@ class DumpReader:
             raise self.wrong(f"the name of a property has {length} bytes")
         name = self._held(length)
         if b"\0" in name:
-            raise self.wrong(f"the name {shown(name)} of a property holds a NUL character")
+            raise self.wrong(f"the name {quoted(name)} of a property holds a NUL character")
         if found[1] == b"D":
             return name, None
         found = _VALUE.fullmatch(self._property_line())
@@ -348,10 +372,10 @@ class DumpReader:
             raise self._wrong_length()
         length = int(found[1])
         if length > LONGEST_VALUE:
-            raise self.wrong(f"the property {shown(name)} has {length:,} bytes")
+            raise self.wrong(f"the property {quoted(name)} has {length:,} bytes")
         if of_revision or name.startswith(b"svn:"):
             if length > LONGEST_HELD:
-                raise self.wrong(f"the property {shown(name)} has {length:,} bytes")
+                raise self.wrong(f"the property {quoted(name)} has {length:,} bytes")
             return name, self._held(length)
         end_of_chunk = b""
         for chunk in self._content(length + 1):
@@ -369,24 +393,24 @@ class DumpReader:
 
     def _check(self, headers: dict[bytes, bytes], name: bytes, value: bytes) -> None:
         is_revision = REVISION in headers
-        if is_revision and name == records.DATE:
-            if not records.is_date(value):
+        if is_revision and name == dump_format.DATE:
+            if not dump_format.is_date(value):
                 self.bogus_dates += 1
                 self._first_bogus = (
-                    self._first_bogus or f"revision {self._revision}: {shown(value)}"
+                    self._first_bogus or f"revision {self._revision}: {quoted(value)}"
                 )
-        elif records.needs_bypass(name, value):
+        elif dump_format.needs_bypass(name, value):
             self._bypassed["revisions" if is_revision else "files and folders"] += 1
-            place = "" if is_revision else f" of {shown(headers[NODE])}"
+            place = "" if is_revision else f" of {quoted(headers[NODE])}"
             self._first_bypassed = self._first_bypassed or (
                 f"{name.decode('latin-1')}{place} in revision {self._revision}"
             )
 
     def _leave_date_out(self, block: dict[bytes, bytes]) -> None:
         """Replace the revision's record by one without its date: svnadmin verify refuses the date."""
-        del block[records.DATE]
+        del block[dump_format.DATE]
         assert self._revision is not None
-        self._pass_on(dumpstream.revision(self._revision, block))
+        self._pass_on(dump_format.revision(self._revision, block))
 
     def _text(self, length: int, headers: dict[bytes, bytes]) -> None:
         # The checksums of a delta are those of the text that it makes: svnadmin load checks them.
@@ -404,7 +428,7 @@ class DumpReader:
             stated = headers[f"Text-content-{name}".encode()]
             # Zeros stand for no checksum.
             if stated.strip(b"0") and stated.decode("ascii").lower() != digest.hexdigest():
-                path = shown(headers.get(NODE, b""))
+                path = quoted(headers.get(NODE, b""))
                 raise self.wrong(f"the text of {path} does not have its checksum ({name})")
 
 

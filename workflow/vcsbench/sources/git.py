@@ -1,4 +1,4 @@
-"""A local git repository's history as a source."""
+"""A local git repository as a source."""
 
 from __future__ import annotations
 
@@ -16,15 +16,29 @@ from typing import IO, Any, BinaryIO
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.sources import dumpstream
+from vcsbench.sources import dump_format
 from vcsbench.sources.base import Estimate, Facts, Options, Source
-from vcsbench.sources.git.changes import DIFF_TREE, FOLDER, SUBMODULE, read_changes
-from vcsbench.sources.git.command import HEADS, REMOTES, Git, Ref, open_repository
-from vcsbench.sources.git.graph import Commit, Plan, read_commits
-from vcsbench.sources.git.objects import Objects
-from vcsbench.sources.git.repository import find_layout, pack_bytes, shown
-from vcsbench.sources.git.revisions import Revisions
-from vcsbench.sources.git.tree import blob_sizes, list_tree, missing
+from vcsbench.sources.git_history import Commit, Plan, Revisions, read_commits
+from vcsbench.sources.git_objects import (
+    DIFF_TREE,
+    FOLDER,
+    SUBMODULE,
+    Objects,
+    blob_sizes,
+    list_tree,
+    missing,
+    read_changes,
+)
+from vcsbench.sources.git_repository import (
+    HEADS,
+    REMOTES,
+    Git,
+    Ref,
+    find_layout,
+    open_repository,
+    pack_bytes,
+    shown,
+)
 
 FIRST_PARENT = "first-parent"
 WHOLE = "whole"
@@ -164,7 +178,7 @@ class GitSource(Source):
         with progress.stage("listing the commits"):
             plan = self._plan(git)
         identity = uuid.uuid5(uuid.NAMESPACE_OID, self.identity())
-        out.write(dumpstream.header(str(identity)))
+        out.write(dump_format.header(str(identity)))
         with (
             tempfile.TemporaryFile() as pairs,
             git.start("cat-file", "--batch", stdin=subprocess.PIPE) as contents,

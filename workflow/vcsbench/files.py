@@ -1,0 +1,130 @@
+"""Write files atomically, list trees, and compute digests of configured files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from vcsbench.errors import UserError
+from vcsbench.external import printable
+
+# Administrative folders of version control systems are not part of a tree. Subversion cannot check out .svn.
+ADMINISTRATIVE = {".svn", ".git", ".hg", ".bzr", ".jj", "_darcs", "CVS", "_FOSSIL_", ".fslckout"}
+# shutil.rmtree and os.walk of Python 3.11 recurse once per folder.
+MAX_DEPTH = 256
+# The server configuration whose files are used where another one has none.
+DEFAULTS = "default"
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write a file atomically. After a kill or a power cut, the old or the new file is complete."""
+    path = Path(path)
+    new = path.with_name(f".{path.name}.new")
+    try:
+        with new.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file in UTF-8."""
+    write_bytes(path, text.encode())
+
+
+def write_json(path: str | Path, content: Any) -> None:
+    """Write a JSON file."""
+    write_bytes(path, json.dumps(content, indent=1).encode())
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """Return the object in a JSON file; {} if there is no file, or it is damaged."""
+    try:
+        content = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def entries(
+    root: Path, left_out: Counter[str] | None = None
+) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the path and state of everything below a folder, folders before their content, sorted by name.
+
+    Administrative folders are left out, and counted by name in `left_out`. Raise UserError if folders are
+    nested deeper than MAX_DEPTH.
+    """
+    waiting = [_scan(os.fspath(root))]
+    while waiting:
+        entry = next(waiting[-1], None)
+        if entry is None:
+            waiting.pop()
+        elif entry.name in ADMINISTRATIVE:
+            if left_out is not None:
+                left_out[entry.name] += 1
+        else:
+            yield entry.path, entry.stat(follow_symlinks=False)
+            if entry.is_dir(follow_symlinks=False):
+                if len(waiting) > MAX_DEPTH:
+                    raise UserError(
+                        f"{printable(os.fspath(root))}: folders are nested deeper than {MAX_DEPTH}. Choose a "
+                        "folder further down, or remove the deepest folders."
+                    )
+                waiting.append(_scan(entry.path))
+
+
+def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as scanned:
+        return iter(sorted(scanned, key=lambda entry: os.fsencode(entry.name)))
+
+
+def files_digest(folder: Path, names: Sequence[str]) -> str:
+    """Return a digest of the files and folders of these names in a folder. Missing ones are left out."""
+    return _digest(_list(folder, names))
+
+
+def server_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
+    """Return the files of a server configuration by relative path: its own, or the default ones."""
+    return {**dict(_list(folder.parent / DEFAULTS, names)), **dict(_list(folder, names))}
+
+
+def server_file(folder: Path, name: str) -> Path:
+    """Return one file of a server configuration: its own, or the default one."""
+    return server_files(folder, [name]).get(name, folder / name)
+
+
+def server_files_digest(folder: Path, names: Sequence[str]) -> str:
+    """Return a digest of all files that a server configuration uses, the default ones included."""
+    files = server_files(folder, names)
+    position = {name: i for i, name in enumerate(names)}
+    ordered = sorted(files, key=lambda file: (position[Path(file).parts[0]], Path(file)))
+    return _digest([(file, files[file]) for file in ordered])
+
+
+def _list(folder: Path, names: Sequence[str]) -> list[tuple[str, Path]]:
+    paths: list[Path] = []
+    for name in names:
+        path = folder / name
+        paths += sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [(str(path.relative_to(folder)), path) for path in paths if path.is_file()]
+
+
+def _digest(files: Sequence[tuple[str, Path]]) -> str:
+    total = hashlib.sha256()
+    for name, path in files:
+        total.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
+    return total.hexdigest()[:16]

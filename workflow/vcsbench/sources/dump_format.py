@@ -1,0 +1,305 @@
+"""The dump format of Subversion: records, header and property checks, and names that Subversion accepts."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from difflib import get_close_matches
+from itertools import accumulate
+
+from vcsbench.external import parse_number
+from vcsbench.files import ADMINISTRATIVE
+
+Properties = Mapping[bytes, bytes]
+
+FORMAT = b"SVN-fs-dump-format-version"
+UUID = b"UUID"
+REVISION = b"Revision-number"
+NODE = b"Node-path"
+ACTION = b"Node-action"
+KIND = b"Node-kind"
+COPY_PATH, COPY_REVISION = b"Node-copyfrom-path", b"Node-copyfrom-rev"
+PROPERTIES, TEXT = b"Prop-content-length", b"Text-content-length"
+CONTENT = b"Content-length"
+# Each record has one of these.
+RECORDS = (FORMAT, UUID, REVISION, NODE)
+PATHS = (NODE, COPY_PATH)
+# The largest value of each header that is a number. svnadmin reads 64 bits with a sign.
+_LENGTH, _REVISION = 2**62, 2**40
+NUMBERS = {
+    FORMAT: 1000,
+    REVISION: _REVISION,
+    COPY_REVISION: _REVISION,
+    PROPERTIES: _LENGTH,
+    TEXT: _LENGTH,
+    CONTENT: _LENGTH,
+}
+_MD5, _SHA1 = re.compile(rb"[0-9a-fA-F]{32}"), re.compile(rb"[0-9a-fA-F]{40}")
+_BOOLEAN = re.compile(rb"true|false")
+_TEXTS: Mapping[bytes, re.Pattern[bytes]] = {
+    UUID: re.compile(rb"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
+    KIND: re.compile(rb"file|dir"),
+    ACTION: re.compile(rb"change|add|delete|replace"),
+    b"Prop-delta": _BOOLEAN,
+    b"Text-delta": _BOOLEAN,
+    b"Text-content-md5": _MD5,
+    b"Text-content-sha1": _SHA1,
+    b"Text-copy-source-md5": _MD5,
+    b"Text-copy-source-sha1": _SHA1,
+    b"Text-delta-base-md5": _MD5,
+    b"Text-delta-base-sha1": _SHA1,
+}
+KNOWN = frozenset([*NUMBERS, *_TEXTS, *PATHS])
+# An unknown header that is so similar to a known one is a damaged one.
+SIMILAR = 0.85
+
+END = b"PROPS-END\n"
+DATE, MERGEINFO = b"svn:date", b"svn:mergeinfo"
+_DATE = re.compile(rb"([1-9]\d{3,})-(0?[1-9]|1[0-2])-\d+T\d+:\d+:\d+\.\d+Z\n?")
+# Subversion's form before 0.14: Tue 3 Oct 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)
+_OLD_DATE = re.compile(rb"[A-Z][a-z]{2} \d+ [A-Z][a-z]{2} \d{4} .*\)")
+_EPOCH = 1970
+# Subversion reserves these: svnadmin load refuses them as properties of files and folders.
+_RESERVED_PROPERTIES = (b"svn:wc:", b"svn:entry:")
+_RANGES = re.compile(rb"[1-9]\d*(-[1-9]\d*)?\*?(,[1-9]\d*(-[1-9]\d*)?\*?)*")
+
+# Linux's limit for a name.
+NAME_BYTES = 255
+# The reasons for another name, as notes of a report.
+ESCAPED = (
+    "Paths escaped, as in ?\\010, because Subversion refuses control characters and what is not UTF-8, and "
+    "XML has no U+FFFE and U+FFFF"
+)
+RESERVED = "Paths renamed, as .svn to ?\\046svn, because version control systems reserve such names"
+SHORTENED = (
+    "Paths with a name cut, as in begin?\\#1f2e3d4c5b6a7988, because no file system has names over "
+    f"{NAME_BYTES} bytes"
+)
+REASONS = (ESCAPED, RESERVED, SHORTENED)
+# Subversion's own messages show a byte that they refuse as `?\010` (decimal). A `?` that begins such an
+# escape is escaped itself. So two names never become one.
+_REFUSED = re.compile(r"[\x00-\x1f\x7f\udc80-\udcff\ufffe\uffff]|\?(?=\\(?:[0-9]{3}|#))")
+_NAMES = b"|".join(re.escape(name.encode()) for name in sorted(ADMINISTRATIVE) if name != ".git")
+_RESERVED = rb"(?:(?i:\.git)|\.\.?|" + _NAMES + rb")?"
+_RESERVED_NAME = re.compile(_RESERVED)
+# A UTF-8 path without a match stays as it is.
+_ODD = re.compile(
+    rb"[\x00-\x1f\x7f]|\xef\xbf[\xbe\xbf]|\?\\(?:[0-9]{3}|#)|(?:\A|/)"
+    + _RESERVED
+    + rb"(?:/|\Z)|[^/]{256}"
+)
+
+# Records of format 2: full texts, properties whole.
+
+
+def header(uuid: str) -> bytes:
+    """Return the first records of a stream: its format and the repository's UUID."""
+    return b"SVN-fs-dump-format-version: 2\n\nUUID: %s\n\n" % uuid.encode("ascii")
+
+
+def date(moment: datetime) -> bytes:
+    """Return a moment in UTC as a value of svn:date."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode("ascii")
+
+
+def above(path: bytes) -> Iterable[bytes]:
+    """Return the directories above a path, the outermost first."""
+    return accumulate(path.split(b"/")[:-1], lambda outer, name: outer + b"/" + name)
+
+
+def property_block(properties: Properties) -> bytes:
+    """Return properties with PROPS-END."""
+    parts = (b"K %d\n%s\nV %d\n%s\n" % (len(k), k, len(v), v) for k, v in properties.items())
+    return b"".join(parts) + END
+
+
+def revision(number: int, properties: Properties) -> bytes:
+    """Return the record that begins a revision."""
+    block = property_block(properties)
+    lengths = b"Prop-content-length: %d\nContent-length: %d\n" % (len(block), len(block))
+    return b"Revision-number: %d\n%s\n%s\n" % (number, lengths, block)
+
+
+def copyfrom(path: bytes, number: int) -> bytes:
+    """Return the headers that make a node a copy of `path` at revision `number`."""
+    return b"Node-copyfrom-rev: %d\nNode-copyfrom-path: %s\n" % (number, path)
+
+
+def directory(path: bytes, origin: bytes = b"") -> bytes:
+    """Return the record of an added directory, or of a copied one (`origin` from copyfrom())."""
+    return b"Node-path: %s\nNode-kind: dir\nNode-action: add\n%s\n\n" % (path, origin)
+
+
+def file_head(
+    path: bytes,
+    action: bytes,
+    origin: bytes = b"",
+    properties: Properties | None = None,
+    text_length: int | None = None,
+    text_md5: bytes = b"",
+) -> bytes:
+    """Return the record of a file up to its text. The text and two line ends follow.
+
+    `text_length` None keeps the text, and `properties` None keeps the properties, of the origin of a copy or
+    of the file before.
+    """
+    head = b"Node-path: %s\nNode-kind: file\nNode-action: %s\n%s" % (path, action, origin)
+    block = b""
+    if properties is not None:
+        block = property_block(properties)
+        head += b"Prop-content-length: %d\n" % len(block)
+    if text_length is not None:
+        head += b"Text-content-length: %d\n" % text_length
+    if text_md5:
+        head += b"Text-content-md5: %s\n" % text_md5
+    if text_length is not None or properties is not None:
+        head += b"Content-length: %d\n" % (len(block) + (text_length or 0))
+    return head + b"\n" + block
+
+
+def file(
+    path: bytes,
+    action: bytes,
+    origin: bytes = b"",
+    properties: Properties | None = None,
+    text: bytes | None = None,
+) -> bytes:
+    """Return the record of a file; see file_head()."""
+    if text is None:
+        return file_head(path, action, origin, properties) + b"\n\n"
+    digest = hashlib.md5(text, usedforsecurity=False).hexdigest().encode("ascii")
+    head = file_head(path, action, origin, properties, len(text), digest)
+    return b"".join((head, text, b"\n\n"))
+
+
+def deletion(path: bytes) -> bytes:
+    """Return the record of a deleted node."""
+    return b"Node-path: %s\nNode-action: delete\n\n\n" % path
+
+
+# Checks
+
+
+def header_fault(key: bytes, value: bytes) -> str:
+    """Return the fault of a header as a clause, or "".
+
+    svnadmin ignores headers with unknown names. So it does not notice a name that is damaged.
+    """
+    if b"\0" in key or b"\0" in value:
+        return f"the header {quoted(key)} holds a NUL character"
+    if key in NUMBERS:
+        fits = parse_number(value, NUMBERS[key]) is not None
+    elif key in _TEXTS:
+        fits = bool(_TEXTS[key].fullmatch(value))
+    elif key in PATHS:
+        return _path_fault(value)
+    else:
+        known = [name.decode("ascii") for name in KNOWN]
+        meant = get_close_matches(key.decode("latin-1"), known, 1, SIMILAR)
+        return f"{quoted(key)} is no header of a record, but nearly {meant[0]}" if meant else ""
+    return "" if fits else f"{key.decode()} is {quoted(value)}"
+
+
+def _path_fault(path: bytes) -> str:
+    try:
+        path.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"the path {quoted(path)} is not UTF-8"
+    if {b".", b".."} & set(path.split(b"/")):
+        return f"the path {quoted(path)} has a part that is . or .."
+    return ""
+
+
+def quoted(text: bytes) -> str:
+    """Return the beginning of a text in quotes, for an error."""
+    return repr(text[:60].decode("utf-8", "replace").rstrip("\n"))
+
+
+def is_date(text: bytes) -> bool:
+    """Return True if Subversion reads a text as a date. It accepts a 32nd day, and nothing before 1970."""
+    if match := _DATE.fullmatch(text):
+        return len(match[1]) > 4 or int(match[1]) >= _EPOCH
+    return bool(_OLD_DATE.fullmatch(text))
+
+
+def needs_bypass(name: bytes, value: bytes) -> bool:
+    """Return True if svnadmin load refuses a property without --bypass-prop-validation."""
+    if name.startswith(_RESERVED_PROPERTIES):
+        return True
+    if not name.startswith(b"svn:"):
+        return False
+    try:
+        value.decode("utf-8")
+    except UnicodeDecodeError:
+        return True
+    if name == DATE:
+        return not is_date(value)
+    if name == MERGEINFO:
+        # svnadmin repairs its line ends.
+        return not all(map(_is_mergeinfo, value.replace(b"\r", b"").rstrip(b"\n").split(b"\n")))
+    return b"\r" in value.partition(b"\0")[0]
+
+
+def _is_mergeinfo(line: bytes) -> bool:
+    path, _, ranges = line.rpartition(b":")
+    if not line:
+        return True
+    if not path or (ranges and not _RANGES.fullmatch(ranges)):
+        return False
+    for revisions in filter(None, ranges.replace(b"*", b"").split(b",")):
+        first, _, last = revisions.partition(b"-")
+        if len(revisions) > 40 or (last and int(first) >= int(last)):
+            return False
+    return True
+
+
+# Names
+
+
+def escape(text: bytes) -> bytes:
+    """Return text with each byte escaped that a path in Subversion cannot have."""
+    # A byte that is not UTF-8 becomes U+DC80 to U+DCFF, whose low byte is that byte.
+    decoded = text.decode("utf-8", "surrogateescape")
+    return _REFUSED.sub(lambda match: _escape_bytes(match[0]), decoded).encode("utf-8")
+
+
+def _escape_bytes(text: str) -> str:
+    return "".join(f"?\\{byte:03d}" for byte in text.encode("utf-8", "surrogateescape"))
+
+
+def subversion_path(path: bytes) -> bytes:
+    """Return the path that Subversion and a working copy of it can have. Most paths do not change."""
+    return rename(path)[0]
+
+
+def rename(path: bytes) -> tuple[bytes, set[str]]:
+    """Return the path that Subversion and a working copy of it can have, and the REASONS for a change."""
+    try:
+        path.decode()
+        is_odd = bool(_ODD.search(path))
+    except UnicodeDecodeError:
+        is_odd = True
+    if not is_odd:
+        return path, set()
+    renamed = [_rename(name) for name in path.split(b"/")]
+    return b"/".join(name for name, _ in renamed), {
+        why for _, reasons in renamed for why in reasons
+    }
+
+
+def _rename(name: bytes) -> tuple[bytes, list[str]]:
+    if not name:
+        return b"?\\000", [RESERVED]
+    if _RESERVED_NAME.fullmatch(name):
+        first = b"." if name.startswith(b".") else name[:1]
+        dots = len(name) - len(name.lstrip(first)) if first == b"." else 1
+        return (b"?\\%03d" % first[0]) * dots + name[dots:], [RESERVED]
+    new = escape(name)
+    reasons = [ESCAPED] * (new != name)
+    if len(new) <= NAME_BYTES:
+        return new, reasons
+    end = b"?\\#" + hashlib.sha256(name).hexdigest()[:16].encode()
+    start = new[: NAME_BYTES - len(end)].decode("utf-8", "ignore").encode()
+    return start + end, [*reasons, SHORTENED]

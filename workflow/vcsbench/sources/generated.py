@@ -1,0 +1,590 @@
+"""Generate a history like that of a published repository, the same bytes for each seed and scale."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache, cached_property
+from math import sqrt
+from pathlib import Path
+from random import Random
+from typing import Any, BinaryIO
+
+from vcsbench.config.configuration import EMPTY
+from vcsbench.files import files_digest
+from vcsbench.sources import dump_format
+from vcsbench.sources.base import Estimate, Facts, Options, Source
+from vcsbench.sources.generated_profiles import GAPS, PROFILES, FileKind, Layout, Profile, Quantiles
+from vcsbench.sources.generated_text import (
+    NOUNS,
+    VERBS,
+    Editor,
+    Pieces,
+    invented_word,
+    message,
+    noun,
+    pick,
+    ranked,
+    size_of,
+)
+
+CHUNK = 1 << 18
+# With the third power, the first of ruby's 91 authors has 22 percent of the revisions (measured: 24).
+AUTHORS_POWER = 3
+# The first import of a project has the files of so many revisions.
+IMPORTED_REVISIONS = 100
+# Only the newest branches change, and of each a sample of its files.
+LIVE_BRANCHES = 5
+BRANCH_FILES = 48
+# Share of new files whose frequency of changes follows from their size: large files change more often.
+HEAT_BY_SIZE = 0.3
+# No file is larger than this share of a tree, nor than so many bytes, which limits memory.
+LARGEST_SHARE = 0.04
+LARGEST_FILE = 4 << 20
+# An import adds the files that are missing from the law of growth, if they are more than so many.
+IMPORT_BEHIND = 30
+IMPORT_AT_MOST = 400
+IMPORT_SHARE = 0.05
+JOURNAL = FileKind(0, b"", "prose")
+EMPTY_UUID = "7a1d3f0c-5c0e-4d0e-9a55-3a4c9f3e9e01"
+EMPTY_TREE = "trunk"
+
+
+@dataclass(slots=True, eq=False)
+class Directory:
+    """A directory. Its path follows from its parents, so that a move costs nothing."""
+
+    name: bytes
+    parent: Directory | None
+    directories: dict[bytes, Directory] = field(default_factory=dict)
+    files: dict[bytes, File] = field(default_factory=dict)
+
+    def path(self) -> bytes:
+        """Return the path from the root of the repository."""
+        return self.name if self.parent is None else self.parent.path() + b"/" + self.name
+
+    def depth(self) -> int:
+        """Return the number of directories above it."""
+        return 0 if self.parent is None else self.parent.depth() + 1
+
+    def count(self) -> int:
+        """Return the number of files below it."""
+        return len(self.files) + sum(child.count() for child in self.directories.values())
+
+    def new_name(self, rng: Random, extension: bytes = b"") -> bytes:
+        """Return a random name that is free in it."""
+        stem = noun(rng)
+        while (name := stem + extension) in self.files or name in self.directories:
+            words = NOUNS if rng.random() < 0.6 else VERBS
+            stem += b"_" + pick(rng, words).encode("ascii")
+        return name
+
+
+@dataclass(slots=True, eq=False)
+class File:
+    """A file with its text; `index` is its position in the tree's list."""
+
+    name: bytes
+    directory: Directory
+    kind: FileKind
+    pieces: Pieces
+    index: int = -1
+
+    def path(self) -> bytes:
+        """Return the path from the root of the repository."""
+        return self.directory.path() + b"/" + self.name
+
+
+class Tree:
+    """The directories and files of a trunk. Files at the start of `files` change most often."""
+
+    def __init__(self, root: bytes) -> None:
+        self.root = Directory(root, None)
+        self.files: list[File] = []
+        self.directories: list[Directory] = [self.root]
+        self.size = 0
+
+    def add(self, file: File, heat: float) -> None:
+        """Add a file; `heat` is the share of the files that change less often."""
+        file.directory.files[file.name] = file
+        self.files.append(file)
+        file.index = int((1 - heat) * (len(self.files) - 1))
+        moved = self.files[file.index]
+        moved.index = len(self.files) - 1
+        self.files[moved.index] = moved
+        self.files[file.index] = file
+        self.size += size_of(file.pieces)
+
+    def remove(self, file: File) -> None:
+        """Remove a file."""
+        del file.directory.files[file.name]
+        last = self.files.pop()
+        if last is not file:
+            last.index = file.index
+            self.files[file.index] = last
+        self.size -= size_of(file.pieces)
+
+    def change(self, file: File, pieces: Pieces) -> None:
+        """Replace the text of a file."""
+        self.size += size_of(pieces) - size_of(file.pieces)
+        file.pieces = pieces
+
+    def make_directory(self, name: bytes, parent: Directory) -> Directory:
+        """Add an empty directory."""
+        directory = parent.directories[name] = Directory(name, parent)
+        self.directories.append(directory)
+        return directory
+
+    def forget_directory(self, directory: Directory) -> None:
+        """Remove the content of a directory, and the directory from the list."""
+        for file in list(directory.files.values()):
+            self.remove(file)
+        for child in directory.directories.values():
+            self.forget_directory(child)
+        self.directories.remove(directory)
+
+    def pick_hot(self, rng: Random, heat: Quantiles) -> File:
+        """Return a random file, more likely one that changes often."""
+        return self.files[int(heat.value(rng) * len(self.files))]
+
+
+def growth(profile: Profile, age: int) -> float:
+    """Return the part of trunk's final size after `age` revisions.
+
+    That is the square root of the part of the history, so that a scaled repository is the beginning of the
+    whole one. Trunk grows linearly if its import has nearly all of it.
+    """
+    if profile.imported:
+        return min(1.0, profile.imported + (1 - profile.imported) * age / profile.revisions)
+    return sqrt(min(1.0, max(age, IMPORTED_REVISIONS) / profile.revisions))
+
+
+class Trunk:
+    """A trunk whose changes steer towards the size that the law of growth gives."""
+
+    def __init__(
+        self, profile: Profile, kinds: Sequence[FileKind], path: bytes, editor: Editor, rng: Random
+    ) -> None:
+        self.profile = profile
+        self._kinds = kinds
+        self.tree = Tree(path)
+        self.journal: File | None = None
+        self._editor = editor
+        self._rng = rng
+        self._number = 0
+        self._touched: set[File] = set()  # in this revision
+        self._grown = 0.0
+        mean_size = sum(kind.share * kind.size for kind in kinds) * profile.file_bytes.mean()
+        self._mean_size = profile.tree_bytes / profile.tree_files
+        self._size_factor = self._mean_size / mean_size
+
+    def start(self, grown: float) -> Iterator[bytes]:
+        """Yield the records of the first import."""
+        self._grown = grown
+        if self.profile.journal:
+            pieces = self._editor.create(JOURNAL, self.journal_limit() // 2)
+            self.journal = File(self.profile.journal, self.tree.root, JOURNAL, pieces)
+            yield self._add(self.journal, 0.0, {b"svn:eol-style": b"native"})
+        while self._missing() >= 1:
+            yield from self._new_file()
+
+    def change(self, grown: float, number: int) -> Iterator[bytes]:
+        """Yield the records of revision `number`, which steers towards `grown` of the final size."""
+        shares, rng = self.profile.shares, self._rng
+        self._grown, self._number = grown, number
+        self._touched = {self.journal} if self.journal else set()
+        if self.journal and rng.random() < shares.journal:
+            pieces = self._editor.add_entry(self.journal.pieces, self.journal_limit())
+            self.tree.change(self.journal, pieces)
+            yield self.record(self.journal)
+        kind = rng.random()
+        if kind < shares.directory:
+            yield from self._change_directory()
+        elif kind < shares.directory + shares.rewrite:
+            for file in self.tree.files:
+                if 0 < file.kind.churn < 1:
+                    yield self._edit(file)
+        elif self._missing() > IMPORT_BEHIND and rng.random() < IMPORT_SHARE:
+            for _ in range(min(int(self._missing()), IMPORT_AT_MOST)):
+                yield from self._new_file()
+        else:
+            # Changes of the whole tree stay below half of a small tree.
+            for _ in range(min(self.profile.paths.draw(rng), 1 + len(self.tree.files) // 2)):
+                yield from self._change_path()
+
+    def record(self, file: File) -> bytes:
+        """Return the record of a changed file."""
+        text = self._editor.text(file.kind, file.pieces)
+        return dump_format.file(file.path(), b"change", text=text)
+
+    def journal_limit(self) -> int:
+        """Return the size at which the journal is cut in half. Its median is three quarters of that."""
+        return 2000 + int(self.profile.journal_bytes * self._grown * 4 / 3)
+
+    def _excess(self) -> float:
+        """Return from -1 to 1 if the mean file is up to a twentieth too small or too large."""
+        share = self.tree.size / (self._mean_size * (len(self.tree.files) + 1))
+        return max(-1.0, min(1.0, 20 * (share - 1)))
+
+    def _missing(self) -> float:
+        return self._grown * self.profile.tree_files - len(self.tree.files)
+
+    def _change_path(self) -> Iterator[bytes]:
+        shares, rng, tree = self.profile.shares, self._rng, self.tree
+        kind = rng.random() - shares.add
+        if kind < 0 and self._missing() >= 1:
+            yield from self._new_file()
+            return
+        file = tree.pick_hot(rng, self.profile.heat)
+        if file in self._touched:
+            return
+        if kind < 0 or kind > shares.delete + shares.move + shares.copy:
+            self._touched.add(file)
+            yield self._edit(file)
+        elif (file := pick(rng, tree.files)) not in self._touched:
+            self._touched.add(file)
+            if kind >= shares.delete:
+                yield self._copy(file)
+            if kind < shares.delete + shares.move:
+                yield dump_format.deletion(file.path())
+                tree.remove(file)
+
+    def _edit(self, file: File) -> bytes:
+        self.tree.change(file, self._editor.edit(file.kind, file.pieces, self._excess()))
+        return self.record(file)
+
+    def _add(self, file: File, heat: float, properties: dict[bytes, bytes]) -> bytes:
+        self.tree.add(file, heat)
+        text = self._editor.text(file.kind, file.pieces)
+        return dump_format.file(file.path(), b"add", properties=properties, text=text)
+
+    def _new_file(self) -> Iterator[bytes]:
+        rng, profile = self._rng, self.profile
+        directory, is_new = self._directory_for_new_file()
+        if is_new:
+            yield dump_format.directory(directory.path())
+        kind = self._random_kind()
+        share = rng.random()
+        size = self._size_factor * kind.size * profile.file_bytes.at(share)
+        largest = min(LARGEST_FILE, LARGEST_SHARE * self._grown * profile.tree_bytes)
+        pieces = self._editor.create(kind, int(min(size * (1 - 0.6 * self._excess()), largest)))
+        file = File(directory.new_name(rng, kind.extension), directory, kind, pieces)
+        self._touched.add(file)
+        heat = kind.heat
+        if heat is None:
+            heat = share if rng.random() < HEAT_BY_SIZE else rng.random()
+        yield self._add(file, heat, self._properties(kind))
+
+    def _properties(self, kind: FileKind) -> dict[bytes, bytes]:
+        if kind.pool == "bytes":
+            return {b"svn:mime-type": b"application/octet-stream"}
+        style = self.profile.eol_style
+        properties = {b"svn:eol-style": style} if style else {}
+        if self._rng.random() < kind.executable:
+            properties[b"svn:executable"] = b"*"
+        return properties
+
+    def _random_kind(self) -> FileKind:
+        share = self._rng.random()
+        for kind in self._kinds:
+            share -= kind.share
+            if share < 0:
+                return kind
+        return self._kinds[-1]
+
+    def _directory_for_new_file(self) -> tuple[Directory, bool]:
+        """Return a directory, and True if it is new."""
+        rng, tree, profile = self._rng, self.tree, self.profile
+        near = pick(rng, tree.directories)
+        if tree.files and rng.random() < 0.5:  # large directories grow more than small ones
+            near = pick(rng, tree.files).directory
+        if rng.random() < profile.new_directories and near.depth() < profile.deepest:
+            return tree.make_directory(near.new_name(rng), near), True
+        return near, False
+
+    def _copy(self, file: File) -> bytes:
+        origin = dump_format.copyfrom(file.path(), self._number - 1)
+        name = file.directory.new_name(self._rng, file.kind.extension)
+        copy = File(name, file.directory, file.kind, file.pieces)
+        self.tree.add(copy, self._rng.random())
+        self._touched.add(copy)
+        return dump_format.file(copy.path(), b"add", origin=origin)
+
+    def _change_directory(self) -> Iterator[bytes]:
+        """Move or delete a directory, unless it is a large part of the tree."""
+        rng, tree = self._rng, self.tree
+        directory = pick(rng, tree.directories)
+        parent = directory.parent
+        if parent is None or directory.count() > len(tree.files) // 50:
+            return
+        before = directory.path()
+        is_deletion = rng.random() < 0.5
+        name = directory.name if is_deletion else parent.new_name(rng)
+        del parent.directories[directory.name]
+        if is_deletion:
+            tree.forget_directory(directory)
+        else:
+            directory.name = name
+            parent.directories[name] = directory
+            origin = dump_format.copyfrom(before, self._number - 1)
+            yield dump_format.directory(directory.path(), origin=origin)
+        yield dump_format.deletion(before)
+
+
+class Branch:
+    """A copy of trunk with the files that change on it."""
+
+    def __init__(self, path: bytes, trunk: Trunk, rng: Random) -> None:
+        self.path = path
+        picks = (trunk.tree.pick_hot(rng, trunk.profile.heat) for _ in range(BRANCH_FILES))
+        files = dict.fromkeys(file for file in picks if file is not trunk.journal)
+        root = Directory(path, None)
+        below = len(trunk.tree.root.name) + 1
+
+        def copy(file: File) -> File:
+            return File(file.path()[below:], root, file.kind, file.pieces)
+
+        self.files = [copy(file) for file in files]
+        self.journal = copy(trunk.journal) if trunk.journal else None
+
+
+class Project:
+    """A trunk with its branches and tags; `first` is the revision in which it begins."""
+
+    def __init__(
+        self, profile: Profile, layout: Layout, editor: Editor, rng: Random, first: int
+    ) -> None:
+        self._profile = profile
+        self._layout = layout
+        self._editor = editor
+        self._rng = rng
+        self._first = first
+        kinds = profile.kinds if first == 1 else profile.other_kinds
+        self.trunk = Trunk(profile, kinds, layout.trunk, editor, rng)
+        self._branches: list[Branch] = []
+        self._names = 0
+
+    def make_layout(self) -> Iterator[bytes]:
+        """Yield the records of the layout's directories and of those above them."""
+        paths = (self._layout.trunk, *self._layout.branches, *self._layout.tags)
+        folders = dict.fromkeys(d for path in paths for d in (*dump_format.above(path), path))
+        return map(dump_format.directory, folders)
+
+    def start(self, number: int) -> Iterator[bytes]:
+        """Yield the records of trunk's first import."""
+        return self.trunk.start(growth(self._profile, number - self._first))
+
+    def change(self, number: int) -> Iterator[bytes]:
+        """Yield the records of revision `number`."""
+        shares, rng = self._profile.shares, self._rng
+        kind = rng.random()
+        if kind < shares.new_branch or not self._branches:
+            path = self._new_name(self._layout.branches)
+            self._branches.append(Branch(path, self.trunk, rng))
+            del self._branches[:-LIVE_BRANCHES]
+            origin = dump_format.copyfrom(self._layout.trunk, number - 1)
+            yield dump_format.directory(path, origin=origin)
+        elif kind < shares.new_branch + shares.new_tag:
+            path = self._new_name(self._layout.tags)
+            origin = dump_format.copyfrom(pick(rng, self._branches).path, number - 1)
+            yield dump_format.directory(path, origin=origin)
+        elif kind < shares.new_branch + shares.new_tag + shares.branch:
+            yield from self._change_branch()
+        else:
+            yield from self.trunk.change(growth(self._profile, number - self._first), number)
+
+    def _new_name(self, folders: tuple[bytes, ...]) -> bytes:
+        self._names += 1
+        return b"%s/%s_%d" % (folders[self._names % len(folders)], noun(self._rng), self._names)
+
+    def _change_branch(self) -> Iterator[bytes]:
+        rng, trunk = self._rng, self.trunk
+        branch = pick(rng, self._branches)
+        if branch.journal is not None and rng.random() < self._profile.shares.journal:
+            branch.journal.pieces = self._editor.add_entry(
+                branch.journal.pieces, trunk.journal_limit()
+            )
+            yield trunk.record(branch.journal)
+        count = min(self._profile.paths.draw(rng), len(branch.files))
+        for i in sorted({ranked(rng, len(branch.files), 2) for _ in range(count)}):
+            file = branch.files[i]
+            file.pieces = self._editor.edit(file.kind, file.pieces)
+            yield trunk.record(file)
+
+
+class History:
+    """The revisions 1 to `youngest` of a profile as records of a dump stream."""
+
+    def __init__(self, profile: Profile, seed: int, youngest: int) -> None:
+        self._profile = profile
+        self._youngest = youngest
+        name = f"{profile.name} {seed}"
+        # random.Random with a text as its seed gives the same numbers on every Python 3.
+        self._rng, self._people = Random(name), Random(f"{name} people")
+        self._editor = Editor(self._rng, name)
+        self._authors = [
+            invented_word(self._people, 2 + i % 2).encode("ascii") for i in range(profile.authors)
+        ]
+        duration = profile.last_date - profile.first_date
+        # Gaps are ruby's, stretched so that the last revision gets the profile's last date.
+        self._gap = duration.total_seconds() / profile.revisions / GAPS.mean()
+        self._date = profile.first_date
+        self._projects: list[Project] = []
+
+    def records(self) -> Iterator[bytes]:
+        """Yield the records of all revisions."""
+        yield dump_format.revision(0, {b"svn:date": dump_format.date(self._date)})
+        for number in range(1, self._youngest + 1):
+            yield dump_format.revision(number, self._properties())
+            yield from self._nodes(number)
+
+    def trunk(self) -> Tree:
+        """Return the exported tree after the records so far."""
+        return self._projects[0].trunk.tree
+
+    def _properties(self) -> dict[bytes, bytes]:
+        rng = self._people
+        self._date += timedelta(microseconds=1 + int(1e6 * self._gap * GAPS.value(rng)))
+        return {
+            b"svn:log": message(rng, self._profile.message_bytes.draw(rng)),
+            b"svn:author": self._authors[ranked(rng, len(self._authors), AUTHORS_POWER)],
+            b"svn:date": dump_format.date(self._date),
+        }
+
+    def _nodes(self, number: int) -> Iterator[bytes]:
+        profile, rng = self._profile, self._rng
+        if number == 1:
+            return self._new_project(profile.layout, number).make_layout()
+        if number == 2:
+            return self._projects[0].start(number)
+        others = int((profile.projects - 1) * sqrt(number / profile.revisions))
+        if others >= len(self._projects):
+            return self._other_project(number)
+        if len(self._projects) == 1 or rng.random() < profile.own_share:
+            return self._projects[0].change(number)
+        return pick(rng, self._projects[1:]).change(number)
+
+    def _new_project(self, layout: Layout, number: int) -> Project:
+        project = Project(self._profile, layout, self._editor, self._rng, number)
+        self._projects.append(project)
+        return project
+
+    def _other_project(self, number: int) -> Iterator[bytes]:
+        name = b"%s%d" % (noun(self._rng), len(self._projects))
+        layout = Layout(name + b"/trunk", (name + b"/branches",), (name + b"/tags",))
+        project = self._new_project(layout, number)
+        yield from project.make_layout()
+        yield from project.start(number)
+
+
+@cache
+def generator_digest() -> str:
+    """Return a digest of the code that decides the bytes."""
+    folder = Path(__file__).parent
+    names = sorted(file.name for file in folder.glob("generated*.py"))
+    return files_digest(folder, ["dump_format.py", *names])
+
+
+class GeneratedSource(Source):
+    """A profile at a scale."""
+
+    kind = "generated"
+
+    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+        options = Options(name, definition, where)
+        options.allow("profile", "scale", "seed")
+        self._profile = PROFILES[options.choice("profile", tuple(PROFILES))]
+        self._scale = options.number("scale", 1.0)
+        self._seed = options.whole("seed", 1)
+        if not 0 < self._scale <= 1:
+            raise options.error("scale", f"must be above 0 and at most 1, not {self._scale}")
+        self._youngest = max(2, round(self._profile.revisions * self._scale))
+        if self._profile.imported:
+            self._profile = self._profile.at(self._scale)
+            self._youngest = self._profile.revisions
+
+    def identity(self) -> str:
+        """Return a digest of the definition and the generator's code."""
+        parts = [self._profile.name, self._scale, self._seed, generator_digest()]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def scale(self) -> float:
+        """Return the part of the published number of revisions."""
+        return self._scale
+
+    def describe(self) -> str:
+        """Return one line for reports."""
+        return (
+            f"generated history like {self._profile.name}, {self._youngest:,} revisions "
+            f"(scale {self._scale:g}, seed {self._seed})"
+        )
+
+    @cached_property
+    def _estimate(self) -> Estimate:
+        profile = self._profile
+        grown = growth(profile, self._youngest)
+        return Estimate(
+            revisions=self._youngest,
+            repository_bytes=profile.repository.at(self._scale),
+            files=int(grown * profile.tree_files),
+            tree_bytes=int(grown * profile.tree_bytes),
+        )
+
+    def write(self, out: BinaryIO) -> Facts:
+        """Write the stream in chunks."""
+        identity = uuid.uuid5(uuid.NAMESPACE_OID, self.describe())
+        pending = bytearray(dump_format.header(str(identity)))
+        for record in History(self._profile, self._seed, self._youngest).records():
+            pending += record
+            if len(pending) > CHUNK:
+                out.write(pending)
+                pending.clear()
+        out.write(pending)
+        out.flush()
+        return Facts(revisions=self._youngest)
+
+    def tree(self, loaded: Path | None = None) -> str:
+        """Return the path of trunk in the profile's layout."""
+        return self._profile.layout.trunk.decode("ascii")
+
+
+class EmptySource(Source):
+    """One revision with one empty folder: on it, a command takes its fixed cost only."""
+
+    kind = EMPTY
+
+    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+        Options(name, definition, where).allow()
+
+    def identity(self) -> str:
+        """Return a constant: the history never changes."""
+        return EMPTY_UUID.replace("-", "")
+
+    def describe(self) -> str:
+        """Return one line for reports."""
+        return "an empty repository"
+
+    @cached_property
+    def _estimate(self) -> Estimate:
+        return Estimate(revisions=1, repository_bytes=100_000)
+
+    def write(self, out: BinaryIO) -> Facts:
+        """Write revisions 0 and 1."""
+        properties = {
+            b"svn:log": b"Add trunk.",
+            b"svn:author": b"vcsbench",
+            b"svn:date": dump_format.date(datetime(2014, 1, 1, tzinfo=UTC)),
+        }
+        out.write(dump_format.header(EMPTY_UUID))
+        out.write(dump_format.revision(1, properties))
+        out.write(dump_format.directory(EMPTY_TREE.encode("ascii")))
+        out.flush()
+        return Facts(revisions=1)
+
+    def tree(self, loaded: Path | None = None) -> str:
+        """Return the path of the empty folder."""
+        return EMPTY_TREE

@@ -1,0 +1,341 @@
+"""A directory, or an archive that is unpacked for it, as a source: one commit to trunk."""
+
+from __future__ import annotations
+
+import errno
+import lzma
+import os
+import stat
+import struct
+import tempfile
+import uuid
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from vcsbench.errors import UserError
+from vcsbench.external import open_regular, printable
+from vcsbench.files import entries
+from vcsbench.sources import archives, dump_format
+from vcsbench.sources.archives import ArchiveError, ContainedFolder, Parts, shown, split_name
+from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of, digest_of_file
+from vcsbench.sources.dump_format import subversion_path
+from vcsbench.sources.streams import DAMAGED, opened
+
+TRUNK = "trunk"
+REVISIONS = 1
+# A constant, so that the same tree gives the same bytes.
+DATE = b"2000-01-01T00:00:00.000000Z"
+# The size of a repository relative to its tree, and of an unpacked archive relative to a packed one.
+REPOSITORY_FACTOR, PACKED_FACTOR = 0.5, 4
+# Larger files are copied in chunks, without a checksum in the record.
+WHOLE_BYTES = CHUNK = 2**24
+# Notes of a report.
+ADMINISTRATIVE = "what a version control system keeps in the tree was left out"
+ESCAPED = "a path that is not UTF-8, or has control characters, was escaped"
+SPECIAL = "what is neither file, folder nor link was left out"
+LINKED = "a hard link became a file of its own"
+SPECIAL_MEMBER = "a pipe, device or socket in the archive was left out"
+REPLACED = "a file was replaced by a later one of the same name in the archive"
+# The first member of a .zip, a .zip without members, and the first part of several.
+_ZIP_STARTS = (b"PK\3\4", b"PK\5\6", b"PK\7\x08")
+_ENCRYPTED = 1
+_MADE_ON_UNIX = (3, 19)
+# The errors that zipfile raises for damaged, encrypted and unknown members.
+_DAMAGED = (
+    *DAMAGED,
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, MemoryError, RecursionError),
+    *(RuntimeError, NotImplementedError, ValueError, LookupError, ArithmeticError, TypeError),
+)
+
+
+class TreeWriter:
+    """Writes the tree below `root` as records, and counts what it changes or leaves out in `counts`."""
+
+    def __init__(self, root: Path, counts: Counter[str]) -> None:
+        self.root = root
+        self.counts = counts
+
+    def records(self) -> Iterator[bytes]:
+        """Yield the records of all folders, files and links."""
+        top = TRUNK.encode()
+        yield dump_format.directory(top)
+        seen = set[tuple[int, int]]()
+        administrative = Counter[str]()
+        for path, state in entries(self.root, administrative):
+            name = os.fsencode(os.path.relpath(path, self.root))
+            new = subversion_path(name)
+            self.counts[ESCAPED] += new != name
+            at = top + b"/" + new
+            if stat.S_ISDIR(state.st_mode):
+                yield dump_format.directory(at)
+            elif stat.S_ISLNK(state.st_mode):
+                text = b"link " + os.readlink(os.fsencode(path))
+                yield dump_format.file(at, b"add", properties={b"svn:special": b"*"}, text=text)
+            elif stat.S_ISREG(state.st_mode):
+                self.counts[LINKED] += (state.st_dev, state.st_ino) in seen
+                seen.add((state.st_dev, state.st_ino))
+                properties = {b"svn:executable": b"*"} if state.st_mode & stat.S_IXUSR else {}
+                yield from _file(at, path, properties)
+            else:
+                self.counts[SPECIAL] += 1
+        self.counts[ADMINISTRATIVE] = administrative.total()
+
+    def notes(self) -> list[str]:
+        """Return a note for each kind of change."""
+        return [f"{what} ({number} times)" for what, number in self.counts.items() if number]
+
+
+def _file(at: bytes, path: str, properties: dump_format.Properties) -> Iterator[bytes]:
+    with open(open_regular(path, follow_links=False), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size <= WHOLE_BYTES:
+            yield dump_format.file(at, b"add", properties=properties, text=file.read())
+            return
+        yield dump_format.file_head(at, b"add", properties=properties, text_length=size)
+        while size and (chunk := file.read(min(size, CHUNK))):
+            size -= len(chunk)
+            yield chunk
+        if size:
+            raise UserError(
+                f"{printable(path)}: the file became shorter while it was read. Run again."
+            )
+        yield b"\n\n"
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn the system's errors about files below a path into UserError, but not those of writing."""
+    try:
+        yield
+    except OSError as error:
+        is_known = isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError)
+        if not is_known and error.errno not in (
+            errno.ENAMETOOLONG,
+            errno.ELOOP,
+            errno.EIO,
+            errno.ESTALE,
+        ):
+            raise
+        name = error.filename if isinstance(error.filename, str | bytes) else str(path)
+        name = os.fsdecode(name)
+        name = name if len(name) <= 200 else f"{name[:197]}..."
+        raise UserError(f"{_shown(Path(name))}: cannot be read: {error.strerror}.") from error
+
+
+class _TreeSource(Source):
+    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+        self._options = Options(name, definition, where)
+        self._options.allow("path")
+        self._path = self._options.path("path")
+
+    def describe(self) -> str:
+        """Return one line for reports."""
+        return f"the {self.kind} {self._path}, as one commit"
+
+    def head(self) -> dict[str, Any]:
+        """Return the path."""
+        return {"kind": self.kind, "path": str(self._path)}
+
+    def coming(self) -> int:
+        """Return 1."""
+        return REVISIONS
+
+    def tree(self, loaded: Path | None = None) -> str:
+        """Return trunk."""
+        return TRUNK
+
+    @contextmanager
+    def _open(self, counts: Counter[str]) -> Iterator[Path]:
+        """Yield the folder of the tree. Add what it lacks to `counts`."""
+        yield self._path
+
+    def write(self, out: BinaryIO) -> Facts:
+        """Write the tree as revision 1."""
+        counts = Counter[str]()
+        with _readable(self._path), self._open(counts) as root:
+            writer = TreeWriter(root, counts)
+            out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))
+            for number in range(REVISIONS + 1):
+                out.write(dump_format.revision(number, {b"svn:date": DATE}))
+            for record in writer.records():
+                out.write(record)
+            out.flush()
+            return Facts(REVISIONS, writer.notes())
+
+
+class DirectorySource(_TreeSource):
+    """A directory."""
+
+    kind = "directory"
+
+    def identity(self) -> str:
+        """Return a digest of the names, sizes, modes and times of everything in it."""
+        self.check()
+        with _readable(self._path):
+            states = [
+                (os.path.relpath(path, self._path), s.st_mode, s.st_size, s.st_mtime_ns)
+                for path, s in entries(self._path)
+            ]
+        return digest_of("directory", self._path.resolve(), states)
+
+    def check(self) -> None:
+        """Check that the directory can be read."""
+        if not self._path.is_dir():
+            what = "is no folder" if self._path.exists() else "does not exist"
+            raise self._options.error("path", f"{self._path} {what}")
+        if not os.access(self._path, os.R_OK | os.X_OK):
+            raise self._options.error("path", f"{self._path} cannot be read")
+
+    @cached_property
+    def _estimate(self) -> Estimate:
+        with _readable(self._path):
+            sizes = [state.st_size for _, state in entries(self._path)]
+        return Estimate(REVISIONS, int(sum(sizes) * REPOSITORY_FACTOR), len(sizes), sum(sizes))
+
+
+class ArchiveSource(_TreeSource):
+    """An archive: .tar, .tar.gz, .tar.xz, .tar.zst or .zip, recognised by its first bytes.
+
+    A single folder at its top is left out.
+    """
+
+    kind = "archive"
+
+    def identity(self) -> str:
+        """Return a digest of the file's path, size and time."""
+        self.check()
+        return digest_of_file(self.kind, self._path)
+
+    def check(self) -> None:
+        """Check that the file begins as an archive."""
+        self._options.check_file("path", self._path)
+        if not is_archive(self._path):
+            raise self._options.error(
+                "path", f"{self._path} is no archive (.tar, plain or .gz, .xz, .zst; .zip)"
+            )
+
+    @cached_property
+    def _estimate(self) -> Estimate:
+        total = self._path.stat().st_size * PACKED_FACTOR
+        return Estimate(REVISIONS, int(total * REPOSITORY_FACTOR), tree_bytes=total)
+
+    @contextmanager
+    def _open(self, counts: Counter[str]) -> Iterator[Path]:
+        with tempfile.TemporaryDirectory(prefix="vcsbench-archive-") as folder:
+            yield unpack(self._path, Path(folder), counts)
+
+
+def is_archive(path: Path) -> bool:
+    """Return True if a file begins like an archive that unpack() reads."""
+    if _is_zip(path):
+        return True
+    try:
+        with opened(path) as file:
+            return archives.is_tar(file.read(archives.BLOCK))
+    except (EOFError, OSError, *DAMAGED):
+        return False
+
+
+def unpack(path: Path, folder: Path, counts: Counter[str] | None = None) -> Path:
+    """Unpack an archive into an empty folder and return the folder of its tree.
+
+    That is `folder`, or the single folder in it, which is then called `tree`. Add members that were left out
+    or replaced to `counts`. Nothing is written outside `folder`. Raise UserError for damaged archives.
+    """
+    counts = Counter() if counts is None else counts
+    try:
+        with ContainedFolder(folder, path.stat().st_size) as contained:
+            (_unzip if _is_zip(path) else _untar)(path, contained, counts)
+            contained.close()
+            counts[REPLACED] += contained.replaced
+    except UserError:
+        raise
+    except (ArchiveError, OSError, *_DAMAGED) as error:
+        raise UserError(
+            f"{_shown(path)}: cannot be unpacked: {_reason(error)}. Pack the tree again as a plain .tar."
+        ) from error
+    inside = list(folder.iterdir())
+    if not inside:
+        raise UserError(f"{_shown(path)}: cannot be unpacked: it has no files.")
+    if len(inside) > 1 or inside[0].is_symlink() or not inside[0].is_dir():
+        return folder
+    # A name that a program can print, whatever the archive calls it.
+    return inside[0].rename(folder / "tree")
+
+
+def _shown(path: Path) -> str:
+    return printable(os.fspath(path)).replace("\n", "\\n")
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    text = printable(str(error)).replace("\n", "\\n").rstrip(".")
+    return text[:200] or type(error).__name__
+
+
+def _is_zip(path: Path) -> bool:
+    """Return True if a file begins as .zip. A .tar that ends in a .zip is a .tar."""
+    with open(open_regular(path), "rb") as file:
+        return file.read(4).startswith(_ZIP_STARTS)
+
+
+def _untar(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None:
+    special = set[Parts]()
+    with opened(path) as file:
+        for member in archives.read_members(file):
+            parts = split_name(member.name)
+            if member.kind == archives.SPECIAL:
+                contained.count_left_out()
+                special.add(parts)
+                counts[SPECIAL_MEMBER] += 1
+            elif member.kind == archives.FOLDER:
+                contained.add_folder(parts)
+            elif member.kind == archives.LINK:
+                contained.add_link(parts, member.target)
+            elif member.kind == archives.FILE:
+                contained.add_file(parts, member.content, mode=_mode(member.mode))
+            elif (first := split_name(member.target)) in special:
+                counts[SPECIAL_MEMBER] += 1
+            else:
+                contained.add_hard_link(parts, first)
+
+
+def _unzip(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None:
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            # ZipInfo.filename is cut at a NUL byte.
+            name = member.orig_filename.encode("utf-8", "surrogateescape")
+            parts = split_name(name)
+            mode = member.external_attr >> 16 if member.create_system in _MADE_ON_UNIX else 0
+            kind = stat.S_IFMT(mode)
+            if name.endswith(b"/") or kind == stat.S_IFDIR:
+                contained.add_folder(parts)
+            elif kind not in (0, stat.S_IFREG, stat.S_IFLNK):
+                contained.count_left_out()
+                counts[SPECIAL_MEMBER] += 1
+            elif member.flag_bits & _ENCRYPTED:
+                raise ArchiveError(f"{shown(name)} is encrypted with a password")
+            elif kind == stat.S_IFLNK:
+                with archive.open(member) as file:
+                    # One byte too much shows that a target is too long.
+                    contained.add_link(parts, file.read(archives.PATH_BYTES + 1))
+            else:
+                contained.add_file(parts, _chunks(archive, member), mode=_mode(mode))
+
+
+def _mode(mode: int) -> int:
+    """Return the mode of a file: only the right to execute is kept."""
+    return 0o755 if mode & stat.S_IXUSR else 0o644
+
+
+def _chunks(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    with archive.open(member) as file:
+        while chunk := file.read(archives.CHUNK):
+            yield chunk
