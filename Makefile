@@ -30,7 +30,7 @@ export REPO TREE MINUTES CELL NAME STUDY BUNDLE
 
 setup := @envs/setup.sh
 # Before what has minutes: its time is theirs, too.
-setup_timed := @SECONDS=0; envs/setup.sh || exit; export VCSBENCH_SET_UP_S=$$SECONDS;
+setup_timed := @SECONDS=0; envs/setup.sh || exit; export VCSBENCH_SETUP_SECONDS=$$SECONDS;
 run := @envs/run.sh
 vcsbench := @exec ./vcsbench
 # An empty variable is no flag.

@@ -32,7 +32,7 @@ FOLDERS = (
     "statistics",
     "advice",
     "report",
-    "foresee",
+    "forecast",
     "run",
 )
 # Modules of the package itself (errors, files, processes) may be used by all. They use each other only.

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from vcsbench.run.nodes import Pin, collect, make_folder, node_folder
 
 from fakes import Fakes
 from vcsbench.axes import reflink
@@ -23,7 +24,6 @@ from vcsbench.plan.shares import shares_of
 from vcsbench.plan.twins import is_twin, original_of
 from vcsbench.run import share
 from vcsbench.run.cluster import Cluster, clean_nodes
-from vcsbench.run.nodes import Pin, collect, make_folder, node_folder
 from vcsbench.run.project import BLOCKS, Project
 from vcsbench.storages.place import Place
 

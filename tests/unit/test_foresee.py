@@ -11,11 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from project import open_folder
-from vcsbench.config.configuration import merge
-from vcsbench.config.validation import read_yaml
-from vcsbench.errors import UserError
 from vcsbench.foresee import doctor as doctors
 from vcsbench.foresee import effects, noise, power
 from vcsbench.foresee import forecast as forecasts
@@ -27,6 +22,11 @@ from vcsbench.foresee.forecast import forecast
 from vcsbench.foresee.others import at_work
 from vcsbench.foresee.outlook import outlook
 from vcsbench.foresee.sample import REVISIONS, Loaded
+
+from project import open_folder
+from vcsbench.config.configuration import merge
+from vcsbench.config.validation import read_yaml
+from vcsbench.errors import UserError
 from vcsbench.run.project import Project
 from vcsbench.sources import Estimate, open_source
 from vcsbench.statistics.contract import Limits

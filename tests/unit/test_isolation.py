@@ -13,10 +13,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from vcsbench.foresee.effects import _privacy
 
 from vcsbench import namespaces
 from vcsbench.errors import UserError
-from vcsbench.foresee.effects import _privacy
 from vcsbench.measure.isolation import isolate
 from vcsbench.measure.stage import CLIENTS
 from vcsbench.plan import isolation

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from vcsbench.run.console import Job, Progress, other_holder
+from vcsbench.run.leftovers import MARK
 
 from vcsbench.errors import UserError
 from vcsbench.measure import lock
 from vcsbench.measure.lock import Holder, lock_holder, machine_lock
-from vcsbench.run.console import Job, Progress, other_holder
-from vcsbench.run.leftovers import MARK
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
 HOLD = """

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vcsbench.run.console import Console, Job, Progress
 
 from project import needs
 from vcsbench import progress
 from vcsbench.run import console
-from vcsbench.run.console import Console, Job, Progress
 from vcsbench.sources import open_source
 from vcsbench.subjects.repository import verifying
 from vcsbench.subjects.repository.loader import load_source

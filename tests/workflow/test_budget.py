@@ -103,7 +103,7 @@ def test_what_the_set_up_took_is_taken_off(
     measured: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = measured.exports()
-    monkeypatch.setenv("VCSBENCH_SET_UP_S", "60")
+    monkeypatch.setenv("VCSBENCH_SETUP_SECONDS", "60")
     configure(measured, minutes=minutes_for(measured, 30))
     done = measured.measure(STUDY)
     assert done.returncode == 0, done.stdout

@@ -1,4 +1,4 @@
-# Builds of Subversion from conda packages: an environment for each of their files.
+# Builds of Subversion from conda packages, an environment per file.
 
 
 rule build:

@@ -1,5 +1,4 @@
-# The cells: a hyperfine export and its context for each cell and round; the order and number of rounds; and the
-# system calls of commands, from separate, untimed runs.
+# Cells: a hyperfine export and its context for each cell and round, the number of rounds, and untimed measurements.
 
 
 rule cell:
@@ -10,14 +9,14 @@ rule cell:
         context="results/cells/{study}/{cell}/round{round}.context.json",
     log:
         "results/logs/cells/{study}/{cell}/round{round}.log",
-    # The order of the run, which the greedy scheduler follows.
+    # The greedy scheduler follows the drawn order.
     priority: lambda wildcards: -PLAN.position(wildcards)
     conda:
         "../../envs/subversion.yaml"
-    # Alone among the jobs of the workflow.
+    # Nothing else runs next to a measurement.
     threads: lambda wildcards: workflow.cores
     params:
-        # A change of one of these makes the result stale.
+        # A change of one of these makes the result out of date.
         code=lambda wildcards: PLAN.stale_by(wildcards.study, wildcards.cell, "code"),
         server=lambda wildcards: PLAN.stale_by(wildcards.study, wildcards.cell, "server_files"),
         binaries=lambda wildcards: PLAN.stale_by(wildcards.study, wildcards.cell, "binaries"),
@@ -27,14 +26,14 @@ rule cell:
         "python -m vcsbench.run.cell {params.task} {output.export:q} 2> {log:q}"
 
 
-# How many rounds each block of cells gets next, decided from all rounds before. No job where `rounds` is fixed.
-# Earlier decisions are kept: a cell that became stale is measured in as many rounds as were decided.
+# The rounds of each block of cells, decided from all rounds before; no job if `rounds` is fixed. Decisions stay: a
+# cell that is out of date is measured in as many rounds as were decided.
 checkpoint decide:
     input:
         grid="results/grid/{study}.csv",
-        exports=lambda wildcards: SAMPLING.before(wildcards.study, int(wildcards.number)),
-        # They record how long the preparation took.
-        prepared=lambda wildcards: PROJECT.prepared(wildcards.study),
+        exports=lambda wildcards: SAMPLING.exports_before(wildcards.study, int(wildcards.number)),
+        # They contain the duration of the preparation.
+        prepared=lambda wildcards: PROJECT.preparation_records(wildcards.study),
     output:
         "results/budget/{study}/pass{number}.json",
     log:
@@ -47,9 +46,9 @@ checkpoint decide:
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study, int(wildcards.number) - 1),
         blocks=lambda wildcards: SAMPLING.rounds_before(wildcards.study, int(wildcards.number)),
         of=lambda wildcards: SAMPLING.histories(wildcards.study),
-        terms=lambda wildcards: inputs.terms_of(wildcards, PROJECT.here, LIMITS),
-        findings=inputs.findings_of,
-        by=inputs.by_of,
+        terms=lambda wildcards: inputs.comparison_settings(wildcards, PROJECT.here, LIMITS),
+        findings=inputs.findings,
+        by=inputs.group_columns,
         thresholds=PLAN.config.thresholds,
         logs="results/logs/cells/{study}",
     script:
@@ -67,24 +66,24 @@ rule calls:
         "../../envs/subversion.yaml"
     threads: lambda wildcards: workflow.cores
     params:
-        code=code_of_module("run.count"),
+        code=code_of_module("run.untimed"),
         digest=lambda wildcards: PLAN.recipe(wildcards.study, wildcards.cell)["digest"],
         recipe=lambda wildcards, output: PLAN.recipe_json(wildcards.study, wildcards.cell),
     shell:
-        "python -m vcsbench.run.count {params.recipe:q} {output:q} 2> {log:q}"
+        "python -m vcsbench.run.untimed calls {output:q} {params.recipe:q} 2> {log:q}"
 
 
-# What this machine can do at most with as many clients as a study has.
-rule ceiling:
+# The highest rates of this machine, for the numbers of clients of a study.
+rule machine_limits:
     output:
-        "results/ceiling/{study}.json",
+        "results/machine-limits/{study}.json",
     log:
-        "results/logs/ceiling/{study}.log",
+        "results/logs/machine-limits/{study}.log",
     conda:
         "../../envs/python.yaml"
     threads: lambda wildcards: workflow.cores
     params:
-        code=code_of_module("run.ceiling"),
+        code=code_of_module("run.untimed"),
         clients=lambda wildcards: PLAN.clients_of(wildcards.study),
     shell:
-        "python -m vcsbench.run.ceiling {output:q} {params.clients} 2> {log:q}"
+        "python -m vcsbench.run.untimed limits {output:q} {params.clients} 2> {log:q}"

@@ -1,26 +1,26 @@
-# On a cluster: a job for each share of all blocks, on a node of its own, which prepares and measures there as on a
-# workstation (run/share.py). Whole blocks, so that no ratio crosses nodes.
+# On a cluster: a job per node, which prepares and measures whole blocks there (run/node.py). So no ratio compares
+# two nodes.
 
 
-rule share:
+rule node_job:
     output:
-        "results/cluster/share{share}.json",
+        "results/cluster/job{job}.json",
     log:
-        "results/logs/share/share{share}.log",
+        "results/logs/nodes/job{job}.log",
     wildcard_constraints:
-        share="[0-9]+",
+        job="[0-9]+",
     conda:
         "../../envs/subversion.yaml"
     threads: lambda wildcards: CLUSTER.cores
     resources:
         **(CLUSTER.constraint if CLUSTER else {}),
-        slurm_extra=lambda wildcards, attempt: CLUSTER.slurm_extra(wildcards.share, attempt),
+        slurm_extra=lambda wildcards, attempt: CLUSTER.slurm_extra(wildcards.job, attempt),
         # For other schedulers.
-        host=lambda wildcards, attempt: CLUSTER.host(wildcards.share, attempt),
+        host=lambda wildcards, attempt: CLUSTER.host(wildcards.job, attempt),
     params:
-        work=lambda wildcards: CLUSTER.digest(wildcards.share),
+        work=lambda wildcards: CLUSTER.digest(wildcards.job),
     shell:
-        "python -m vcsbench.run.share {wildcards.share} {output:q} 2>> {log:q}"
+        "python -m vcsbench.run.node {wildcards.job} {output:q} 2>> {log:q}"
 
 
 onstart:

@@ -1,4 +1,4 @@
-# What the rules share: the project, and their input functions.
+# The project, and the input functions of the rules.
 import os
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import DeploymentMethod
 
 WORKFLOW = Path(str(workflow.current_basedir)).parent
-# Scripts and the measuring process import vcsbench too, in whichever environment they run.
+# Scripts and measuring processes import vcsbench too, in every environment.
 sys.path.insert(0, str(WORKFLOW))
 os.environ.update(PYTHONPATH=str(WORKFLOW))
 
@@ -52,7 +52,7 @@ def code_of(script):
 
 
 def code_of_module(name):
-    """Return the digest of the code of a module that a rule runs, such as `run.count`."""
+    """Return the digest of the code of a module that a rule runs, such as `run.untimed`."""
     return script_code(WORKFLOW / "vcsbench" / f"{name.replace('.', '/')}.py")
 
 
@@ -63,15 +63,15 @@ def study_of(wildcards):
 
 def order_of(wildcards):
     """Return each axis of a study with its values in order."""
-    return inputs.order_of(wildcards, PROJECT.here)
+    return inputs.axis_order(wildcards, PROJECT.here)
 
 
 def cell_inputs(wildcards):
-    """Return the records of what is prepared for a cell-round.
+    """Return the records of the subjects of a cell-round.
 
-    The recipe has the identity of the repository. So copies that are made again after a reboot are no reason to
-    measure a cell again whose result is up to date, and `ancient` then. Other cells need the plain input: Snakemake
-    does not compare params of a job that depends on a job which runs.
+    A result that is up to date is not measured again if copies were made again after a reboot, because the recipe
+    identifies the repository: its records are `ancient`. All other cells need the plain records, because Snakemake
+    compares no params of a job that depends on a running job.
     """
     if CLUSTER:
         raise WorkflowError(
@@ -84,17 +84,17 @@ def cell_inputs(wildcards):
 
 
 def cell_task(wildcards, output):
-    """Return the arguments of a cell-round. Its rule has what makes a result stale as separate params."""
-    return PROJECT.task(wildcards.study, wildcards.cell, int(wildcards.round))
+    """Return the arguments of a cell-round."""
+    return PROJECT.cell_arguments(wildcards.study, wildcards.cell, int(wildcards.round))
 
 
 def exports(wildcards):
-    """Return the exports of a study, once it is decided that there are no more rounds."""
+    """Return the exports of a study, after the last decision on rounds."""
     return SAMPLING.exports(wildcards.study, checkpoints.decide.get)
 
 
 def raw_data(wildcards):
-    """Return the results of all cell-rounds, and what belongs to them."""
+    """Return the raw data of all studies."""
     get = checkpoints.decide.get
     return [file for study in PLAN.config.studies for file in PROJECT.raw_data(study, get)]
 

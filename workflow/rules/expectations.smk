@@ -1,4 +1,4 @@
-# The history over saved baselines; the user's expectations, judged by the code of the findings; the target `check`.
+# The history over saved baselines, the verdicts on the user's expectations, and the target `check`.
 
 
 rule history:
@@ -40,10 +40,10 @@ rule expectations:
         "../../envs/python.yaml"
     params:
         code=code_of("expectations"),
-        axes=inputs.axes_of,
+        axes=inputs.axes,
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
-        expectations=lambda wildcards: EXPECTATIONS.of(wildcards.study),
+        expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
     script:
         "../scripts/expectations.py"
@@ -60,12 +60,12 @@ rule checks:
         "../../envs/python.yaml"
     params:
         code=code_of("checks"),
-        elsewhere=EXPECTATIONS.elsewhere(),
+        of_other_studies=EXPECTATIONS.of_other_studies(),
     script:
         "../scripts/checks.py"
 
 
-# Ends with an exit code other than 0 when an expectation does not hold.
+# Fails if an expectation does not hold.
 rule check:
     input:
         "results/check.csv",

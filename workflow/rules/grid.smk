@@ -1,4 +1,4 @@
-# The cells of each study, with a reason for each that this machine cannot measure.
+# The cells of each study, with a reason for each skipped one.
 
 
 rule grid:

@@ -1,15 +1,14 @@
-# Measurements: a row for each timed run of a study; its failures, a row for each round without a result; and the
-# provenance of both. The time that a run took, and what more time would answer.
+# Measurements (a row per timed run), failures (a row per round without a result), provenance, and the use of the time.
 
 
 rule measurements:
     input:
         grid="results/grid/{study}.csv",
-        # The context next to each is read too: one job writes both.
+        # The context next to each export is read too. One job writes both.
         exports=exports,
-        shares=CLUSTER.records() if CLUSTER else [],
+        node_jobs=CLUSTER.records() if CLUSTER else [],
         calls=lambda wildcards: SAMPLING.calls(wildcards.study),
-        decision=lambda wildcards: SAMPLING.last(wildcards.study),
+        decision=lambda wildcards: SAMPLING.next_decision(wildcards.study),
     output:
         measurements=report(
             "results/measurements/{study}.csv",
@@ -28,7 +27,7 @@ rule measurements:
     params:
         code=code_of("measurements"),
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study),
-        # On a cluster, nodes measured these.
+        # The results of nodes are no inputs, because no rule here makes them.
         of_nodes=lambda wildcards, input: PLAN.cell_files(wildcards.study) if CLUSTER else [],
         digests=lambda wildcards, input: {
             cell.path: PLAN.digest(wildcards.study, cell.path)
@@ -41,7 +40,7 @@ rule measurements:
         "../scripts/measurements.py"
 
 
-# Measures all, and makes no table and no report.
+# Measure all studies without tables and reports.
 rule measured:
     input:
         raw_data,
@@ -68,7 +67,7 @@ rule account:
         minutes=PLAN.config.minutes,
         studies=len(PLAN.config.studies),
         decisions=lambda wildcards: SAMPLING.decisions(wildcards.study),
-        terms=lambda wildcards: inputs.terms_of(wildcards, PROJECT.here, LIMITS),
-        prepared=lambda wildcards: PROJECT.prepared(wildcards.study),
+        terms=lambda wildcards: inputs.comparison_settings(wildcards, PROJECT.here, LIMITS),
+        prepared=lambda wildcards: PROJECT.preparation_records(wildcards.study),
     script:
         "../scripts/account.py"

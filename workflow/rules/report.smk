@@ -1,7 +1,7 @@
-# The reports: a page for each study, with all that it needs inside, and an index of the pages in the folder.
+# Reports: a self-contained page for each study, and an index of the pages in the folder.
 from vcsbench.config import glossary
 
-# An edit of these makes the pages again, and measures nothing.
+# An edit of a template makes the pages again.
 TEMPLATES = sorted(
     str(path)
     for path in (WORKFLOW / "report").rglob("*.*")
@@ -26,9 +26,9 @@ rule report:
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
         account="results/budget/{study}.json",
-        ceiling=lambda wildcards: SAMPLING.ceiling(wildcards.study),
+        machine_limits=lambda wildcards: SAMPLING.machine_limits(wildcards.study),
     output:
-        # The params of the page: another vcsbench makes it again from these and the files above.
+        # The params of the page, from which an imported bundle is rendered again.
         made_with="results/page/{study}.json",
         page=report(
             "reports/{study}.html",
@@ -46,11 +46,11 @@ rule report:
     params:
         code=code_of("report"),
         templates=code_digest(TEMPLATES),
-        expectations=lambda wildcards: EXPECTATIONS.of(wildcards.study),
+        expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
         order=order_of,
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
         own=lambda wildcards: PLAN.config.settings.repository or "",
-        found=lambda wildcards: inputs.found_of(wildcards, PROJECT.here),
+        found=lambda wildcards: inputs.repository_facts(wildcards, PROJECT.here),
     script:
         "../scripts/report.py"
 

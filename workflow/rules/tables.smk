@@ -18,7 +18,7 @@ rule noise:
         "../../envs/python.yaml"
     params:
         code=code_of("noise"),
-        axes=inputs.axes_of,
+        axes=inputs.axes,
         block=lambda wildcards: study_of(wildcards).block,
         variance_group=lambda wildcards: study_of(wildcards).variance_group,
     script:
@@ -48,11 +48,10 @@ rule tables:
     params:
         code=code_of("tables"),
         published=False,
-        definitions=lambda wildcards: inputs.definitions_of(wildcards, PROJECT.here, False),
+        definitions=lambda wildcards: inputs.table_definitions(wildcards, PROJECT.here, False),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
-        tables=inputs.tables_of,
         order=order_of,
-        by=inputs.by_of,
+        by=inputs.group_columns,
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
     script:
@@ -71,10 +70,10 @@ rule published_tables:
     params:
         code=code_of("tables"),
         published=True,
-        definitions=lambda wildcards: inputs.definitions_of(wildcards, PROJECT.here, True),
+        definitions=lambda wildcards: inputs.table_definitions(wildcards, PROJECT.here, True),
         order=order_of,
-        by=inputs.by_of,
-        said=inputs.published_said,
+        by=inputs.group_columns,
+        said=inputs.published_metadata,
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
     script:
@@ -92,8 +91,8 @@ rule findings:
         published=lambda wildcards: (
             inputs.published_numbers(wildcards) if study_of(wildcards).published else []
         ),
-        measurements=inputs.if_measured("results/measurements/{study}.csv", PLAN.config.studies),
-        grid=inputs.if_measured("results/grid/{study}.csv", PLAN.config.studies),
+        measurements=inputs.optional_input("results/measurements/{study}.csv", PLAN.config.studies),
+        grid=inputs.optional_input("results/grid/{study}.csv", PLAN.config.studies),
     output:
         report(
             "results/findings/{study}.csv",
@@ -108,13 +107,13 @@ rule findings:
         "../../envs/python.yaml"
     params:
         code=code_of("findings"),
-        axes=inputs.axes_of,
-        by=inputs.by_of,
-        said=inputs.published_said,
+        axes=inputs.axes,
+        by=inputs.group_columns,
+        said=inputs.published_metadata,
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
-        findings=inputs.findings_of,
-        conditions=inputs.published_conditions_of,
+        findings=inputs.findings,
+        conditions=inputs.published_conditions,
     script:
         "../scripts/findings.py"
 
@@ -140,11 +139,11 @@ rule advice:
         order=order_of,
         given=lambda wildcards: study_of(wildcards).scenario_axes,
         block=lambda wildcards: study_of(wildcards).block,
-        no_choices=inputs.no_choices_of,
+        no_choices=inputs.non_choices,
         limits=LIMITS,
         title=lambda wildcards: study_of(wildcards).title,
         questions=lambda wildcards: study_of(wildcards).questions,
-        typed=lambda wildcards: inputs.typed_of(wildcards, PROJECT.here),
+        typed=lambda wildcards: inputs.apply_commands(wildcards, PROJECT.here),
         mix=lambda wildcards: entries_of(PLAN.config.settings.workload, study_of(wildcards)),
     script:
         "../scripts/advice.py"

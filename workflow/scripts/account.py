@@ -7,7 +7,7 @@ from vcsbench.evidence.frames import read_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.evidence.spent import spent
 from vcsbench.files import read_json, write_json
-from vcsbench.run.rulelog import logged
+from vcsbench.run.job import job_log
 from vcsbench.statistics import budget
 from vcsbench.statistics.budget import ComparisonSettings, comparisons_of
 from vcsbench.statistics.contract import NUMBERS
@@ -37,5 +37,5 @@ def main() -> None:
     write_json(snakemake.output[0], found)
 
 
-with logged(snakemake.log[0]):
+with job_log(snakemake.log[0]):
     main()

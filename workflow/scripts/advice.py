@@ -10,13 +10,13 @@ from vcsbench.advice.questions import questions_of
 from vcsbench.evidence.frames import read_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.files import write_text
-from vcsbench.run.rulelog import logged
+from vcsbench.run.job import job_log
 from vcsbench.statistics.contract import NUMBERS, Limits
 from vcsbench.statistics.noise import machine_limits
 
 snakemake: Any
 
-with logged(snakemake.log[0]):
+with job_log(snakemake.log[0]):
     given, params = snakemake.input, snakemake.params
     frame = read_measurements(given.measurements)
     limits = machine_limits(Limits(**params.limits), frame, params.block)

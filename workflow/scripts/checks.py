@@ -6,15 +6,15 @@ from typing import Any
 import pandas as pd
 
 from vcsbench.evidence.frames import read_frame, write_frame
-from vcsbench.run.rulelog import logged
+from vcsbench.run.job import job_log
 from vcsbench.statistics.contract import OF_EXPECTATIONS
 from vcsbench.statistics.findings import unmeasured_expectations
 
 snakemake: Any
 
-with logged(snakemake.log[0]):
+with job_log(snakemake.log[0]):
     frames = {Path(path).stem: read_frame(path) for path in snakemake.input.verdicts}
-    elsewhere = snakemake.params.elsewhere
+    elsewhere = snakemake.params.of_other_studies
     frames |= {
         study: unmeasured_expectations(study, expected) for study, expected in elsewhere.items()
     }

@@ -7,7 +7,7 @@ from vcsbench.evidence.measurements import collect, measurements, read_grid, rea
 from vcsbench.evidence.spent import spent
 from vcsbench.files import write_json
 from vcsbench.plan.passes import set_up_s
-from vcsbench.run.rulelog import logged
+from vcsbench.run.job import job_log
 from vcsbench.statistics.budget import (
     ComparisonSettings,
     allocate_rounds,
@@ -45,5 +45,5 @@ def main() -> None:
     write_json(snakemake.output[0], decision)
 
 
-with logged(snakemake.log[0]):
+with job_log(snakemake.log[0]):
     main()

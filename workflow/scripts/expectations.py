@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.files import write_text
-from vcsbench.run.rulelog import logged
+from vcsbench.run.job import job_log
 from vcsbench.statistics.contract import OF_EXPECTATIONS
 
 snakemake: Any
@@ -35,7 +35,7 @@ def main() -> None:
     write_frame(rows, snakemake.output[0])
 
 
-with logged(snakemake.log[0]):
+with job_log(snakemake.log[0]):
     if snakemake.params.expectations:
         main()
     else:

@@ -4,7 +4,7 @@ from typing import Any
 
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import read_grid, read_measurements
-from vcsbench.run.rulelog import logged
+from vcsbench.run.job import job_log
 from vcsbench.statistics.contract import Limits
 from vcsbench.statistics.findings import Conditions, context_of, evaluate_findings
 from vcsbench.statistics.published import read_published
@@ -28,5 +28,5 @@ def main() -> None:
     write_frame(rows, snakemake.output[0])
 
 
-with logged(snakemake.log[0]):
+with job_log(snakemake.log[0]):
     main()

@@ -5,11 +5,11 @@ import io
 from typing import Any
 
 from vcsbench.files import write_text
-from vcsbench.run.rulelog import logged
+from vcsbench.run.job import job_log
 
 snakemake: Any
 
-with logged(snakemake.log[0]):
+with job_log(snakemake.log[0]):
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(snakemake.params.cells)
     write_text(snakemake.output[0], text.getvalue())

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.files import write_json
-from vcsbench.run.rulelog import logged
+from vcsbench.run.job import job_log
 from vcsbench.statistics.baseline_comparison import history
 from vcsbench.statistics.contract import Limits
 
 snakemake: Any
 
-with logged(snakemake.log[0]):
+with job_log(snakemake.log[0]):
     params, study = snakemake.params, snakemake.wildcards.study
     limits, results = Limits(**params.limits), Path("results")
     found = history(params.names, study, results, params.order, params.block, limits)

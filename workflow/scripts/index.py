@@ -5,11 +5,11 @@ from typing import Any
 
 from vcsbench.files import write_text
 from vcsbench.report.index import Studied, build_index, read_entries
-from vcsbench.run.rulelog import logged
+from vcsbench.run.job import job_log
 
 snakemake: Any
 
-with logged(snakemake.log[0]):
+with job_log(snakemake.log[0]):
     index = Path(snakemake.output[0])
     studies = [Studied(*one) for one in snakemake.params.studies]
     write_text(index, build_index(read_entries(index.parent), studies))

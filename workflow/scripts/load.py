@@ -6,7 +6,7 @@ from typing import Any
 
 from vcsbench import progress, sources
 from vcsbench.files import write_json
-from vcsbench.run.rulelog import logged
+from vcsbench.run.job import job_log
 from vcsbench.sources.base import is_private
 from vcsbench.storages import full
 from vcsbench.storages.place import Place
@@ -67,5 +67,5 @@ def main() -> None:
 
 
 os.umask(0o022)  # what is made is read by the servers, which run as another user
-with logged(snakemake.log[0]), progress.told_beside(snakemake.log[0]):
+with job_log(snakemake.log[0]), progress.report_progress(snakemake.log[0]):
     main()

@@ -9,8 +9,8 @@ from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, failures, fixed_costs, measurements, read_grid
 from vcsbench.files import write_json
 from vcsbench.plan.fresh import recorded_as
+from vcsbench.run.job import job_log
 from vcsbench.run.provenance import provenance
-from vcsbench.run.rulelog import logged
 
 snakemake: Any
 
@@ -26,7 +26,7 @@ def check_recipes(exports: list[str], digests: dict[str, str]) -> None:
             )
 
 
-with logged(snakemake.log[0]):
+with job_log(snakemake.log[0]):
     axes, grid = read_grid(snakemake.input.grid)
     params = snakemake.params
     exports = [path for path in (params.of_nodes or snakemake.input.exports) if Path(path).exists()]

@@ -4,12 +4,12 @@ from typing import Any
 
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import read_measurements
-from vcsbench.run.rulelog import logged
+from vcsbench.run.job import job_log
 from vcsbench.statistics.noise import noise_of, noise_table
 
 snakemake: Any
 
-with logged(snakemake.log[0]):
+with job_log(snakemake.log[0]):
     frame = read_measurements(snakemake.input.measurements)
     params = snakemake.params
     noise = noise_of(frame, params.axes, params.block)

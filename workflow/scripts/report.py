@@ -7,11 +7,11 @@ from vcsbench.config.study import load_study
 from vcsbench.files import write_json, write_text
 from vcsbench.report.page import build_page
 from vcsbench.report.results import read_results
-from vcsbench.run.rulelog import logged
+from vcsbench.run.job import job_log
 
 snakemake: Any
 
-with logged(snakemake.log[0]):
+with job_log(snakemake.log[0]):
     study = load_study(snakemake.input.study)
     definitions = Path(snakemake.input.definitions)
     params = snakemake.params

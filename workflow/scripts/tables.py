@@ -8,7 +8,7 @@ from typing import Any
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.files import write_json
-from vcsbench.run.rulelog import logged
+from vcsbench.run.job import job_log
 from vcsbench.statistics import baseline_comparison, baselines
 from vcsbench.statistics.contract import Limits
 from vcsbench.statistics.noise import machine_limits, run_scatter
@@ -49,5 +49,5 @@ def compare(folder: Path, baseline: str, limits: Limits) -> None:
     write_frame(table, folder / f"{name}.csv")
 
 
-with logged(snakemake.log[0]):
+with job_log(snakemake.log[0]):
     main()

@@ -1,17 +1,319 @@
-"""Print the progress of a run in one line, through Snakemake's interface for logger plugins (`--logger
-vcsbench`)."""
+"""The console of a run: one line with the present stage, how far it is, and the time left.
+
+Snakemake loads this logger plugin by `--logger vcsbench`. A terminal has one line that is rewritten, a log
+file has a line each minute. A failed job is shown with the last lines of its log. Control characters in the
+output of programs are escaped.
+"""
 
 from __future__ import annotations
 
-from logging import LogRecord
+import os
+import shutil
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from logging import WARNING, LogRecord
+from pathlib import Path
+from typing import IO
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
-from vcsbench.run.console import Console
+from vcsbench import processes, progress, words
+from vcsbench.external import printable
+from vcsbench.files import read_json
+from vcsbench.measure.lock import Holder, lock_holder
+from vcsbench.progress import Stage
+from vcsbench.run.workflow import LOCKED, RUN_ROOT
+
+REFRESH_S, REFRESH_TIMED_S = 1.0, 10.0
+LOG_EVERY_S = 60.0
+LOG_LINES = 12
+# The rules that prepare: what they do, and what they have done, with the value of their wildcard.
+PREPARING = {
+    "load": ("{stage} {of}", "loaded {of}"),
+    "copies": ("{stage} on {of}", "made the copies on {of}"),
+    "build": ("{stage} {of}", "made the build {of}"),
+    "node_job": ("measuring job {of} on a node", "measured job {of}"),
+}
+MEASURING, COUNTING, DECIDING = "cell", "calls", "decide"
+MEASURED_FIRST = (*PREPARING, COUNTING, MEASURING, DECIDING)
+# The cell-rounds, and the part of a stage, that an estimate of the time left needs.
+MIN_SAMPLES = 5
+MIN_STAGE_S, MIN_STAGE_PART = 5.0, 0.02
+# Messages of Snakemake, besides warnings, that are shown; and those that repeat a failed job.
+SHOWN = (
+    "Nothing to be done",
+    "Creating conda env",
+    "Downloading and installing",
+    "Environment for",
+)
+REPEATED = ("RuleException:", "Error in rule", "WorkflowError:\nAt least one job")
+LOCKED_MESSAGE = "Directory cannot be locked"
+
+
+@dataclass
+class Job:
+    """A running job: its rule, wildcards and log, and when it started."""
+
+    rule: str
+    wildcards: Mapping[str, str]
+    log: str
+    started: float
+
+    @property
+    def of(self) -> str:
+        """Return the value of the only wildcard of a job that prepares."""
+        return next(iter(self.wildcards.values()), "")
+
+
+class RunProgress:
+    """The state of a run, from the events of its jobs. All moments are seconds of the monotonic clock."""
+
+    def __init__(self) -> None:
+        self.running: dict[int, Job] = {}
+        self.total: Counter[str] = Counter()
+        self.ended: Counter[str] = Counter()
+        self.failed = 0
+        # While other measurements held the machine's lock.
+        self.waited_s = 0.0
+        self.measuring_since: float | None = None
+        self.measured_s: list[float] = []
+
+    def expect(self, jobs: Mapping[str, int]) -> None:
+        """Set the number of all jobs by rule, finished ones included."""
+        self.total = Counter({rule: number for rule, number in jobs.items() if rule != "total"})
+
+    def start(self, number: int, job: Job) -> None:
+        """Add a job that starts."""
+        self.running[number] = job
+        if job.rule in PREPARING:
+            progress.forget(job.log)
+        if job.rule == MEASURING and self.measuring_since is None:
+            self.measuring_since = job.started
+
+    def end(self, number: int, has_failed: bool, now: float) -> str:
+        """Remove a job that has ended. Return a sentence if a stage has ended with it, otherwise ""."""
+        job = self.running.pop(number, None)
+        if job is None:
+            return ""
+        self.ended[job.rule] += 1
+        took_s = now - job.started
+        if job.rule in PREPARING and not has_failed:
+            return f"{PREPARING[job.rule][1].format(of=job.of)} in {words.duration(took_s)}"
+        if job.rule != MEASURING:
+            return ""
+        self.failed += has_failed
+        waited_s = _waited_s(job)
+        self.waited_s += waited_s
+        self.measured_s.append(max(0.0, took_s - waited_s))
+        if self.left(MEASURING):
+            return ""
+        since = now if self.measuring_since is None else self.measuring_since
+        duration = words.duration(now - since - self.waited_s)
+        return f"measured {cell_rounds(self.ended[MEASURING])}{self._failures()} in {duration}"
+
+    def left(self, *rules: str) -> int:
+        """Return the number of jobs of these rules that have not ended."""
+        return sum(max(0, self.total[rule] - self.ended[rule]) for rule in rules)
+
+    def stage(self) -> str:
+        """Return the present stage as one word: a rule, plan, begin or report."""
+        rules = {job.rule for job in self.running.values()}
+        if preparing := sorted(rules & PREPARING.keys()):
+            return preparing[0]
+        for stage in (DECIDING, COUNTING, MEASURING):
+            if stage in rules or (stage != DECIDING and self.ended[stage] and self.left(stage)):
+                return stage
+        if not self.total:
+            return "plan"
+        return "begin" if self.left(*MEASURED_FIRST) else "report"
+
+    def line(self) -> str:
+        """Return the present stage, how far it is, and the time left if it is known."""
+        stage = self.stage()
+        if stage in PREPARING:
+            jobs = [job for job in self.running.values() if job.rule in PREPARING]
+            return "; ".join(text for job in jobs for text in _describe_stages(job))
+        if stage == MEASURING:
+            done = f"{self.ended[MEASURING]:,} of {cell_rounds(self.total[MEASURING])}"
+            if holder := other_holder():
+                return f"measuring: {done}; waiting for another measurement: {holder}"
+            return f"measuring: {done}{self._failures()}{self._time_left()}"
+        if stage == COUNTING:
+            return f"counting system calls: {self.ended[COUNTING]:,} of {self.total[COUNTING]:,}"
+        if stage == "report":
+            rules = [rule for rule in self.total if rule not in MEASURED_FIRST]
+            total = sum(self.total[rule] for rule in rules)
+            return f"making tables and report: {total - self.left(*rules)} of {total}"
+        return {DECIDING: "allocating more rounds", "plan": "planning"}.get(stage, "preparing")
+
+    def _time_left(self) -> str:
+        if len(self.measured_s) < MIN_SAMPLES:
+            return ""
+        mean_s = sum(self.measured_s) / len(self.measured_s)
+        return f", {words.duration(self.left(MEASURING) * mean_s)} left"
+
+    def _failures(self) -> str:
+        return f" ({self.failed:,} failed)" if self.failed else ""
+
+
+class Console:
+    """Prints the progress of a run on a stream: one line on a terminal, otherwise a line each minute."""
+
+    def __init__(self, stream: IO[str] | None = None) -> None:
+        self.stream = stream or sys.stderr
+        self.progress = RunProgress()
+        self._is_terminal = self.stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._line, self._stage, self._written_at = "", "", 0.0
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+        threading.Thread(target=self._refresh, daemon=True).start()
+
+    def handle(self, record: LogRecord) -> None:
+        """Print what an event of Snakemake changes."""
+        event, now = str(getattr(record, "event", None) or ""), time.monotonic()
+        with self._lock:
+            if event == "run_info":
+                self._expect(getattr(record, "stats", {}))
+            elif event == "job_info":
+                log = next(iter(getattr(record, "log", None) or ()), "")
+                rule, wildcards = getattr(record, "rule_name", ""), getattr(record, "wildcards", {})
+                self.progress.start(getattr(record, "jobid", 0), Job(rule, wildcards, log, now))
+            elif event == "job_finished":
+                self._print(self.progress.end(getattr(record, "job_id", 0), False, now))
+            elif event == "job_error":
+                self._print(self.progress.end(getattr(record, "jobid", 0), True, now))
+                self._print(describe_failure(record))
+            elif record.levelno >= WARNING or str(record.msg).startswith(SHOWN):
+                self._print(message(record))
+            self._show(now)
+
+    def close(self) -> None:
+        """Remove the line of progress."""
+        with self._lock:
+            self._clear()
+            self._closed.set()
+
+    def _expect(self, jobs: Mapping[str, int]) -> None:
+        more = " more" if self.progress.total[MEASURING] else ""
+        self.progress.expect(jobs)
+        if number := self.progress.left(MEASURING):
+            self._print(f"{cell_rounds(number, more)} to measure")
+
+    def _refresh(self) -> None:
+        while not self._closed.wait(self._pause_s()):
+            with self._lock:
+                self._show(time.monotonic())
+
+    def _pause_s(self) -> float:
+        # While cells are timed, this process rarely wakes up.
+        if self.progress.stage() in PREPARING:
+            return REFRESH_S
+        return REFRESH_TIMED_S if self._is_terminal else LOG_EVERY_S
+
+    def _show(self, now: float) -> None:
+        if self._closed.is_set():
+            return
+        stage, line = self.progress.stage(), printable(self.progress.line())
+        if self._is_terminal:
+            if line != self._line:
+                width = shutil.get_terminal_size().columns
+                self._write(f"{progress.cleared(self.stream)}{line[: width - 1]}\r")
+                self._line = line
+        elif now - self._written_at >= LOG_EVERY_S or stage not in ("plan", self._stage):
+            self._written_at, self._stage = now, stage
+            self._write(f"{time.strftime('%H:%M:%S')} {line}\n")
+
+    def _print(self, text: str) -> None:
+        """Print lines that remain."""
+        if text:
+            self._clear()
+            clock = "" if self._is_terminal else f"{time.strftime('%H:%M:%S')} "
+            self._write(f"{clock}{text}\n")
+
+    def _clear(self) -> None:
+        if self._is_terminal and self._line:
+            self._write(progress.cleared(self.stream))
+            self._line = ""
+
+    def _write(self, text: str) -> None:
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except OSError:
+            self._closed.set()  # the terminal is closed
+
+
+def describe_failure(record: LogRecord) -> str:
+    """Return the name of a failed job and the last lines of its log."""
+    logs = [str(log) for log in getattr(record, "log", None) or ()]
+    name = next(iter(getattr(record, "output", None) or ()), getattr(record, "rule_name", ""))
+    head = f"failed: {name}" + (f" (log: {', '.join(logs)})" if logs else "")
+    reason = str(getattr(record, "rule_msg", None) or "")
+    lines = [line for log in logs for line in processes.last_lines(Path(log), LOG_LINES)]
+    text = [f"    {printable(line)}" for line in [*filter(None, [reason]), *lines]]
+    return "\n".join([printable(head), *text])
+
+
+def message(record: LogRecord) -> str:
+    """Return a message of Snakemake for the terminal, or "" for one that repeats a failed job."""
+    text = str(record.msg)
+    if LOCKED_MESSAGE in text:
+        with suppress(OSError):
+            Path(LOCKED).touch()
+    return "" if text.startswith(REPEATED) else "\n".join(map(printable, text.splitlines()))
+
+
+def other_holder() -> Holder | None:
+    """Return the holder of the machine's lock if it is not a process of this run."""
+    run = os.environ.get(RUN_ROOT)
+    holder = lock_holder() if run else None
+    is_ours = holder and f"{RUN_ROOT}={run}" in processes.environment(holder.pid)
+    return None if is_ours else holder
+
+
+def _waited_s(job: Job) -> float:
+    """Return the seconds that a finished cell-round waited for other measurements on the machine."""
+    study, cell, number = (job.wildcards.get(key, "") for key in ("study", "cell", "round"))
+    context = read_json(Path("results", "cells", study, cell, f"round{number}.context.json"))
+    return float(context.get("took", {}).get("waited_s") or 0.0)
+
+
+def cell_rounds(number: int, more: str = "") -> str:
+    """Return a number of cell-rounds in words."""
+    return f"{number:,}{more} cell-round{'s' if number != 1 else ''}"
+
+
+def _describe_stages(job: Job) -> Iterator[str]:
+    phrase = PREPARING[job.rule][0]
+    stages = progress.read_stages(job.log)
+    # A stage that has counted nothing waits for another one.
+    counted = [stage for stage in stages if stage.done or stage.total] or stages[-1:]
+    for stage in counted:
+        yield f"{phrase.format(stage=stage.name, of=job.of)}{_extent(stage)}"
+    if not counted:
+        yield phrase.format(stage="preparing", of=job.of)
+
+
+def _extent(stage: Stage) -> str:
+    done, total = stage.done, stage.total
+    if not stage.unit or not (done or total):
+        return f": {words.duration(stage.seconds)} so far"
+    if stage.unit == "bytes":
+        extent = words.size(done) + (f" of {words.size(total)}" if total else "")
+    else:
+        extent = f"{done:,}{f' of {total:,}' if total else ''} {stage.unit}"
+    if stage.seconds < MIN_STAGE_S or not done >= MIN_STAGE_PART * total > 0:
+        return f": {extent}"
+    return f": {extent}, {words.duration(stage.seconds * (total - done) / done)} left"
 
 
 class LogHandler(LogHandlerBase):
-    """Hand Snakemake's events to the console."""
+    """Hands Snakemake's events to the console."""
 
     def __post_init__(self) -> None:
         self.console = Console()
@@ -21,7 +323,7 @@ class LogHandler(LogHandlerBase):
         self.console.handle(record)
 
     def close(self) -> None:
-        """End the line of progress."""
+        """Remove the line of progress."""
         self.console.close()
         super().close()
 
@@ -32,20 +334,20 @@ class LogHandler(LogHandlerBase):
 
     @property
     def writes_to_file(self) -> bool:
-        """Leave Snakemake's log file alone."""
+        """Keep Snakemake's log file."""
         return False
 
     @property
     def has_filter(self) -> bool:
-        """Choose among the events itself."""
+        """Select events here."""
         return True
 
     @property
     def has_formatter(self) -> bool:
-        """Format events itself."""
+        """Format events here."""
         return True
 
     @property
     def needs_rulegraph(self) -> bool:
-        """Do without the graph of rules."""
+        """Need no graph of the rules."""
         return False

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from vcsbench.run.project import Project
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-FAILED = 1
-# `doctor` returns 1 where something is missing.
-MISCONFIGURED = 2
+FAILED, MISCONFIGURED, INTERRUPTED = 1, 2, 130
 MINUTES = re.compile(r"([1-9][0-9]*|0)?(\.[0-9]+)?")
+# Configuration keys.
+Keys = dict[str, Any]
 
 
 def main(arguments: list[str]) -> int:
@@ -39,18 +40,18 @@ def main(arguments: list[str]) -> int:
         keys = configuration(options)
         options.configfiles = [os.path.abspath(file) for file in options.configfile]
         os.chdir(ROOT)
-        act: Callable[[argparse.Namespace, dict[str, Any]], int] = options.act
+        act: Callable[[argparse.Namespace, Keys], int] = options.act
         return act(options, keys)
     except UserError as error:
         print(printable(str(error)), file=sys.stderr)
         return MISCONFIGURED if options.action == "doctor" else FAILED
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
 
 
-def configuration(options: argparse.Namespace) -> dict[str, Any]:
+def configuration(options: argparse.Namespace) -> Keys:
     """Return the configuration keys that the flags set."""
-    keys: dict[str, Any] = {}
+    keys: Keys = {}
     if options.repository:
         given = options.repository
         keys["repository"] = given if "://" in given else os.path.abspath(given)
@@ -63,26 +64,26 @@ def configuration(options: argparse.Namespace) -> dict[str, Any]:
             raise UserError(
                 f"--minutes: {minutes!r} is no number of minutes above 0. Give one, such as --minutes=15."
             )
-        # Also where a configuration file fixes the rounds.
+        # A number of minutes overrides fixed rounds of a configuration file.
         keys |= {"minutes": float(minutes), "rounds": None}
     if getattr(options, "report_only", False):
         keys["measure"] = "nothing"
     return keys
 
 
-def run(options: argparse.Namespace, keys: dict[str, Any]) -> int:
+def run(options: argparse.Namespace, keys: Keys) -> int:
     """Measure, write the report and print its answers."""
     from vcsbench.run.workflow import run as run_workflow
 
     arguments = ["--cores", options.cores, *(["--dry-run"] * options.dry_run), *options.others]
-    began = _now()
+    began = time.time()
     status = run_workflow(ROOT, keys, options.configfiles, arguments)
     if not options.dry_run and status < 128:
         _print_report(status, began)
     return status
 
 
-def check(options: argparse.Namespace, keys: dict[str, Any]) -> int:
+def check(options: argparse.Namespace, keys: Keys) -> int:
     """Measure, write the report, and fail unless all expectations hold."""
     from vcsbench.statistics.check import main as judge
 
@@ -93,7 +94,7 @@ def check(options: argparse.Namespace, keys: dict[str, Any]) -> int:
     return 0 if options.dry_run else judge(["results/check.csv"])
 
 
-def published_tables(options: argparse.Namespace, keys: dict[str, Any]) -> int:
+def published_tables(options: argparse.Namespace, keys: Keys) -> int:
     """Compute the tables of the published studies from their published numbers."""
     from vcsbench.run.workflow import run as run_workflow
 
@@ -101,100 +102,93 @@ def published_tables(options: argparse.Namespace, keys: dict[str, Any]) -> int:
     return run_workflow(ROOT, keys, options.configfiles, arguments)
 
 
-def plan(options: argparse.Namespace, keys: dict[str, Any]) -> int:
+def plan(options: argparse.Namespace, keys: Keys) -> int:
     """Print what a run does and how long it takes."""
-    from vcsbench.foresee.outlook import outlook
+    from vcsbench.forecast.plan_report import plan_report
 
-    project = _calibrating(options, keys)
-    for line in outlook(project.plan, project.shelf, _note):
-        _print(line)
+    project = _project(options, keys)
+    for line in plan_report(project.plan, project.shelf):
+        print(line, flush=True)
     return 0
 
 
-def doctor(options: argparse.Namespace, keys: dict[str, Any]) -> int:
+def doctor(options: argparse.Namespace, keys: Keys) -> int:
     """Print what this machine can measure, what it lacks, and how noisy it is."""
-    from vcsbench.foresee.doctor import doctor as examine
+    from vcsbench.forecast.doctor import doctor as examine
 
-    project = _calibrating(options, keys)
-    return examine(project.plan, project.shelf, _note, _print)
+    project = _project(options, keys)
+    is_able = examine(project.plan, project.shelf, lambda line: print(line, flush=True))
+    return 0 if is_able else FAILED
 
 
-def show(options: argparse.Namespace, keys: dict[str, Any]) -> int:
+def show(options: argparse.Namespace, keys: Keys) -> int:
     """Print what a cell does, step by step."""
-    from vcsbench.run import byhand
+    from vcsbench.run import commands
 
     project = _project(options, keys)
-    cell = byhand.find(project.plan, options.cell)
-    print(byhand.show(project, *cell, options.round))
+    cell = commands.find_cell(project.plan, options.cell)
+    print(commands.describe_cell(project, *cell, options.round))
     return 0
 
 
-def measure(options: argparse.Namespace, keys: dict[str, Any]) -> int:
+def measure(options: argparse.Namespace, keys: Keys) -> int:
     """Measure a cell once and print it; keep no result."""
-    from vcsbench.run import byhand
+    from vcsbench.run import commands
 
     project = _project(options, keys)
-    cell = byhand.find(project.plan, options.cell)
-    print(byhand.run(project, *cell, options.round))
+    cell = commands.find_cell(project.plan, options.cell)
+    print(commands.measure_once(project, *cell, options.round))
     return 0
 
 
-def baseline(options: argparse.Namespace, keys: dict[str, Any]) -> int:
+def baseline(options: argparse.Namespace, keys: Keys) -> int:
     """Save the results as a baseline."""
     from vcsbench.statistics.baselines import main as save
 
     return save([options.name, *_studies(keys)])
 
 
-def bundle(options: argparse.Namespace, keys: dict[str, Any]) -> int:
+def bundle(options: argparse.Namespace, keys: Keys) -> int:
     """Pack data, configuration and reports into bundles/NAME.tar.gz."""
-    from vcsbench.run.bundle import main as pack
+    from vcsbench.run.bundle import pack_main
 
-    return pack([options.name, *_studies(keys)])
+    return pack_main(options.name, _studies(keys))
 
 
-def import_bundle(options: argparse.Namespace, keys: dict[str, Any]) -> int:
+def import_bundle(options: argparse.Namespace, keys: Keys) -> int:
     """Check a bundle, unpack it into a folder of its own, and make its reports again."""
-    from vcsbench.run.opening import main as open_bundle
+    from vcsbench.run.bundle import import_main
 
-    return open_bundle([os.path.join(options.folder, options.bundle), options.name])
+    return import_main(os.path.join(options.folder, options.bundle), options.name)
 
 
-def clean(options: argparse.Namespace, keys: dict[str, Any]) -> int:
+def clean(options: argparse.Namespace, keys: Keys) -> int:
     """Remove results/ and all that vcsbench made on the storages for this checkout."""
-    from vcsbench.run import byhand
+    from vcsbench.run import commands
 
-    print("\n".join(byhand.clean(_project(options, keys))))
+    print("\n".join(commands.clean(_project(options, keys))))
     return 0
 
 
-def _studies(keys: dict[str, Any]) -> list[str]:
+def _studies(keys: Keys) -> list[str]:
     """Return the studies of --study; none for all that have results."""
     return [study for study in keys.get("studies", []) if study != "all"]
 
 
-def _calibrating(options: argparse.Namespace, keys: dict[str, Any]) -> Project:
-    from vcsbench.run.orphans import end_when_told
-
-    end_when_told()
-    os.umask(0o022)  # The servers run as another user.
-    return _project(options, keys)
-
-
-def _project(options: argparse.Namespace, keys: dict[str, Any]) -> Project:
+def _project(options: argparse.Namespace, keys: Keys) -> Project:
     from vcsbench.config.configuration import merge
     from vcsbench.config.validation import read_yaml
     from vcsbench.run.project import Project
 
     files = [ROOT / "config" / "config.yaml", *map(Path, options.configfiles)]
-    config: dict[str, Any] = {}
+    config: Keys = {}
     for file in files:
         config = merge(config, read_yaml(file))
     return Project({**config, **keys}, ROOT, files)
 
 
 def _print_report(status: int, began: float) -> None:
-    """Print the answers of the report and its path, of several studies that of their index."""
+    """Print the answers of the report and its path, or that of the index of several reports."""
     reports = [path for path in sorted(Path("reports").glob("*.html")) if path.stem != "index"]
     if not reports:
         return
@@ -211,20 +205,6 @@ def _print_report(status: int, began: float) -> None:
     print(f"Report: {report.resolve()}", flush=True)
 
 
-def _now() -> float:
-    import time
-
-    return time.time()
-
-
-def _print(text: str) -> None:
-    print(text, flush=True)
-
-
-def _note(text: str) -> None:
-    print(f"vcsbench: {text}", file=sys.stderr, flush=True)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="vcsbench", description=__doc__, allow_abbrev=False, epilog="See docs/running.md."
@@ -234,60 +214,43 @@ def _parser() -> argparse.ArgumentParser:
     def add(
         act: Callable[..., int], name: str = "", forwards: bool = False
     ) -> argparse.ArgumentParser:
-        name = name or act.__name__
-        more = " Other arguments go to Snakemake." if forwards else ""
+        text = act.__doc__ or ""
         added = actions.add_parser(
-            name,
-            help=(act.__doc__ or "").partition("\n")[0],
-            description=(act.__doc__ or "") + more,
+            name or act.__name__,
+            help=text.partition("\n")[0],
+            description=text + " Other arguments go to Snakemake." * forwards,
             allow_abbrev=False,
         )
         added.set_defaults(act=act, forwards=forwards)
-        added.add_argument(
-            "--configfile",
-            nargs="+",
-            action="extend",
-            default=[],
-            metavar="FILE",
-            help="a file with configuration keys, over config/config.yaml",
-        )
-        added.add_argument("--repository", metavar="PATH", help="measure this repository of yours")
-        added.add_argument(
-            "--tree", metavar="PATH", help="the tree in that repository, such as trunk"
-        )
-        added.add_argument("--study", metavar="NAME", help="a study, several with commas, or all")
-        return added
-
-    def add_run(act: Callable[..., int], name: str = "") -> argparse.ArgumentParser:
-        added = add(act, name, forwards=True)
-        added.add_argument(
-            "--cores", default="all", help="cores for the preparation (default: all)"
-        )
+        flag = added.add_argument
+        files = "a file with configuration keys, over config/config.yaml"
+        flag("--configfile", nargs="+", action="extend", default=[], metavar="FILE", help=files)
+        flag("--repository", metavar="PATH", help="measure this repository of yours")
+        flag("--tree", metavar="PATH", help="the tree in that repository, such as trunk")
+        flag("--study", metavar="NAME", help="a study, several with commas, or all")
+        if forwards:
+            flag("--cores", default="all", help="cores for the preparation (default: all)")
         return added
 
     for act in (run, check):
-        added = add_run(act)
-        added.add_argument("--minutes", metavar="M", help="how long the run may take")
-        added.add_argument("--dry-run", "-n", action="store_true", help="list the jobs only")
-    added.set_defaults(report_only=False)
-    actions.choices["run"].add_argument(
-        "--report-only",
-        action="store_true",
-        help="measure nothing: a report of the results that exist",
-    )
-    add_run(published_tables, "published-tables")
+        flag = add(act, forwards=True).add_argument
+        flag("--minutes", metavar="M", help="how long the run may take")
+        flag("--dry-run", "-n", action="store_true", help="list the jobs only")
+    only = "measure nothing: a report of the results that exist"
+    actions.choices["run"].add_argument("--report-only", action="store_true", help=only)
+    add(published_tables, "published-tables", forwards=True)
     add(plan)
     add(doctor)
     for act in (show, measure):
-        added = add(act)
-        added.add_argument("cell", help="as in the column `cell` of results/grid/<study>.csv")
-        added.add_argument("--round", type=int, default=1, help="the round (default: 1)")
+        flag = add(act).add_argument
+        flag("cell", help="as in the column `cell` of results/grid/<study>.csv")
+        flag("--round", type=int, default=1, help="the round (default: 1)")
     add(baseline).add_argument("--name", required=True, help="the name, such as before-upgrade")
     add(bundle).add_argument("--name", default="", help="the name (default: the studies')")
-    added = add(import_bundle, "import")
-    added.add_argument("bundle", help="the file, such as january.tar.gz")
-    added.add_argument("--name", default="", help="the folder below opened/")
-    added.set_defaults(folder=os.getcwd())
+    importing = add(import_bundle, "import")
+    importing.add_argument("bundle", help="the file, such as january.tar.gz")
+    importing.add_argument("--name", default="", help="the folder below opened/")
+    importing.set_defaults(folder=os.getcwd())
     add(clean)
     return parser
 

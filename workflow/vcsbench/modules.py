@@ -32,7 +32,6 @@ KINDS = {
     "probe": "measure.probes",
     "store": "subjects.tree.stores",
     "program": "strategies",
-    "within": "run.within",
 }
 # An import statement of ours: how far it is indented, the module, and the names in it, if any.
 _IMPORT = re.compile(

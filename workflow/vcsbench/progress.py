@@ -1,5 +1,4 @@
-"""How far a job that takes long has come: it tells that in a small file beside its log, and what shows it to
-the user reads it there, on this machine or another that shares the folder."""
+"""The progress of a long job: a small file next to its log, which the console of the run reads."""
 
 from __future__ import annotations
 
@@ -8,120 +7,116 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, NamedTuple
 
-# So often the file is written anew, in seconds.
+# The seconds between two versions of the file.
 EVERY_S = 1.0
+
+
+Look = Callable[[], tuple[int, int]]
 
 
 @dataclass
 class Stage:
-    """What a job is at: `done` of `total` (0: nobody knows how many) of a `unit`; "" where there is nothing
-    to count. Whoever works counts `done`; `look`, if there is one, says both when they are asked for."""
+    """A stage of a job: `done` of `total` units (0: unknown), and the seconds that it has taken."""
 
     name: str
     total: int = 0
     unit: str = ""
-    look: Callable[[], tuple[int, int]] | None = None
     done: int = 0
-    begun: float = field(default_factory=time.monotonic)
+    seconds: float = 0.0
 
-    def told(self) -> dict[str, Any]:
-        """The stage as plain data, with the seconds that it has taken so far."""
+
+class Running(NamedTuple):
+    """A stage of this process. `look` returns `done` and `total`; without it the job counts `done`."""
+
+    stage: Stage
+    look: Look | None
+    started: float
+
+    def update(self) -> Stage:
+        """Update the stage and return it."""
         if self.look:
-            self.done, self.total = self.look()
-        return {
-            "name": self.name,
-            "done": self.done,
-            "total": self.total,
-            "unit": self.unit,
-            "seconds": time.monotonic() - self.begun,
-        }
+            self.stage.done, self.stage.total = self.look()
+        self.stage.seconds = time.monotonic() - self.started
+        return self.stage
 
 
-# The stages that this process is at: several side by side, if its threads are at several.
-_present: list[Stage] = []
-# Set when a stage has begun.
-_new = threading.Event()
+# The stages of this process. Its threads may be at several.
+running: list[Running] = []
+_has_new_stage = threading.Event()
 
 
 @contextlib.contextmanager
-def stage(
-    name: str,
-    total: int = 0,
-    unit: str = "",
-    look: Callable[[], tuple[int, int]] | None = None,
-) -> Iterator[Stage]:
-    """While it lasts, this process is at this stage, among others."""
-    begun = Stage(name, total, unit, look)
-    _present.append(begun)
-    _new.set()
+def stage(name: str, total: int = 0, unit: str = "", look: Look | None = None) -> Iterator[Stage]:
+    """Report a stage of this process until the context ends."""
+    started = Running(Stage(name, total, unit), look, time.monotonic())
+    running.append(started)
+    _has_new_stage.set()
     try:
-        yield begun
+        yield started.stage
     finally:
-        _present.remove(begun)
+        running.remove(started)
 
 
 @contextlib.contextmanager
-def told_beside(log: str | Path) -> Iterator[None]:
-    """While it lasts, what this process is at stands in a file beside its log."""
-    path = file_of(log)
-    ended = threading.Event()
-    teller = threading.Thread(target=_tell, args=(path, ended), daemon=True)
-    teller.start()
+def report_progress(log: str | Path) -> Iterator[None]:
+    """Write the stages of this process into a file next to its log until the context ends."""
+    path, ended = progress_file(log), threading.Event()
+    writer = threading.Thread(target=_write, args=(path, ended), daemon=True)
+    writer.start()
     try:
         yield
     finally:
         ended.set()
-        _new.set()
-        teller.join()
-        # Progress is no reason for a job to fail, for example in a folder that became read-only.
+        _has_new_stage.set()
+        writer.join()
+        # Without its progress a job goes on, for example in a folder that became read-only.
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
 
 
-def file_of(log: str | Path) -> Path:
-    """The file in which the job of a log tells how far it is."""
+def _write(path: Path, ended: threading.Event) -> None:
+    new = path.with_name(f"{path.name}.new")
+    while not ended.is_set():
+        _has_new_stage.clear()
+        # A job may go on that has enough of a full disk.
+        with contextlib.suppress(OSError):
+            new.write_text(json.dumps([asdict(each.update()) for each in running.copy()]))
+            new.replace(path)
+        if _has_new_stage.wait(EVERY_S):
+            # Wait for further stages, which often follow at once.
+            ended.wait(EVERY_S / 10)
+
+
+def progress_file(log: str | Path) -> Path:
+    """Return the file with the progress of the job that has a log."""
     return Path(log).with_name(f".{Path(log).stem}.progress")
 
 
 def forget(log: str | Path) -> None:
     """Remove the progress that a killed job of this log left."""
     with contextlib.suppress(OSError):
-        file_of(log).unlink(missing_ok=True)
+        progress_file(log).unlink(missing_ok=True)
 
 
-def read(log: str | Path) -> list[dict[str, Any]]:
-    """The stages that the job of a log is at (Stage.told), those that are alike as one; [] where it says
-    nothing."""
+def read_stages(log: str | Path) -> list[Stage]:
+    """Return the stages of a job. Those of one name and unit are added up. [] if there is no file."""
     try:
-        told = json.loads(file_of(log).read_bytes())
-    except (OSError, ValueError):
+        stages = [Stage(**fields) for fields in json.loads(progress_file(log).read_bytes())]
+    except (OSError, ValueError, TypeError):
         return []
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for one in told:
-        same = found.setdefault((one["name"], one["unit"]), {**one, "done": 0, "total": 0})
-        same["done"] += one["done"]
-        same["total"] += one["total"]
-        same["seconds"] = max(same["seconds"], one["seconds"])
+    found: dict[tuple[str, str], Stage] = {}
+    for each in stages:
+        total = found.setdefault((each.name, each.unit), Stage(each.name, unit=each.unit))
+        total.done += each.done
+        total.total += each.total
+        total.seconds = max(total.seconds, each.seconds)
     return list(found.values())
 
 
 def cleared(stream: IO[str]) -> str:
-    """What is to be written before a sentence, where a line of progress may stand on a terminal."""
+    """Return the escape sequence that clears a line of progress on a terminal, otherwise ""."""
     return "\r\x1b[K" if stream.isatty() else ""
-
-
-def _tell(path: Path, ended: threading.Event) -> None:
-    new = path.with_name(f"{path.name}.new")
-    while not ended.is_set():
-        _new.clear()
-        # A disk that is full is no reason for a job to fail that has enough of it.
-        with contextlib.suppress(OSError):
-            new.write_text(json.dumps([one.told() for one in _present.copy()]))
-            new.replace(path)
-        if _new.wait(EVERY_S):
-            # Stages that follow each other at once are not written one by one.
-            ended.wait(EVERY_S / 10)

@@ -23,7 +23,7 @@ TRIES = 5
 # The names that a server takes from our environment: places of programs and libraries, settings of the C
 # library, and the mark of the run, by which a later run finds a server that was left.
 INHERITED = re.compile(
-    r"PATH|TZ|LD_LIBRARY_PATH|LD_PRELOAD|LD_BIND_NOW|GLIBC_TUNABLES|MALLOC_\w+|VCSBENCH_RUN_IN"
+    r"PATH|TZ|LD_LIBRARY_PATH|LD_PRELOAD|LD_BIND_NOW|GLIBC_TUNABLES|MALLOC_\w+|VCSBENCH_RUN_ROOT"
 )
 _HANDED_OVER = re.compile(r"/proc/self/fd/\d+")
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW

@@ -42,7 +42,7 @@ def decision_of(study: str, number: int) -> str:
 
 def set_up_s() -> float:
     """What the set-up took before this run, as the Makefile has it: some 40 s in a fresh clone."""
-    return float(os.environ.get("VCSBENCH_SET_UP_S") or 0)
+    return float(os.environ.get("VCSBENCH_SETUP_SECONDS") or 0)
 
 
 class Passes:

@@ -39,7 +39,7 @@ ROWS = ("grid", "failures", "noise", "findings", "expectations")
 KEPT = {
     "advice": "advice",
     "account": "budget",
-    "ceiling": "ceiling",
+    "ceiling": "machine-limits",
     "provenance": "provenance",
     "history": "history",
 }

@@ -1,102 +1,143 @@
-"""All that there is of measured studies in one archive, which another vcsbench opens (run.opening).
+"""Pack measured studies into an archive, and import the archive of another vcsbench.
 
-`python -m vcsbench.run.bundle NAME [STUDY]...` packs some studies, or all that have a report.
+An imported bundle is data of a stranger: its files are checked, and stored in a folder of their own.
+Nothing is measured, and no results are changed.
 """
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
 import io
 import json
+import os
 import re
+import shutil
 import sys
 import tarfile
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, TypedDict
+
+import yaml
 
 from vcsbench import __version__
 from vcsbench.config import glossary
-from vcsbench.config.study import load_study
+from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
-from vcsbench.files import write_bytes
+from vcsbench.external import open_regular, printable
+from vcsbench.files import read_json, write_bytes
+from vcsbench.modules import PACKAGE
+from vcsbench.report.citation import SHORT
+from vcsbench.report.index import build_index, read_entries
+from vcsbench.report.page import build_page
+from vcsbench.report.results import read_results
+from vcsbench.run.provenance import provenance
+from vcsbench.sources import archives
+from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
 
-FOLDER = Path("bundles")
+PACKED, IMPORTED = Path("bundles"), Path("opened")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-# All members lie below this, whatever the archive is called.
+# The folder of all members, whatever the name of the archive is.
 INSIDE = "vcsbench-bundle"
 MANIFEST = f"{INSIDE}/manifest.json"
-# Of the archive's layout: another number is for another vcsbench.
+# The version of the layout.
 LAYOUT = 1
 FINDINGS = Path("config/published/findings.yaml")
-# What is of all studies: how their repositories were made.
+# Results of all studies: how repositories were prepared.
 SHARED = ("repositories", "loaded")
-# What is of no use without the machine.
-LEFT_OUT = ("logs", *SHARED)
+# Folders of results that are useless without the machine, or packed as a whole.
+EXCLUDED = ("logs", *SHARED)
+# The folder of the pages that this vcsbench makes of an imported bundle.
+REBUILT = "again"
+
+FOLDERS = ("baselines", "config", "reports", "results")
+_COMPONENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~+@=,%-]{0,199}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+PATH_LENGTH, DEPTH = 400, 30
+# Files with another ending, above all .html, are stored with the ending UNTRUSTED.
+DATA = {".csv", ".json", ".md", ".yaml", ".txt"}
+UNTRUSTED = ".theirs"
+# A small bundle may expand to this many bytes.
+EXPANDED_BYTES = 64 * 2**20
+JSON_BYTES, YAML_BYTES, CSV_BYTES = 16 * 2**20, 2**20, 64 * 2**20
+# Each value takes about 100 bytes of memory.
+VALUES = 5_000_000
+YAML_NODES, YAML_DEPTH = 100_000, 50
+
+
+class PackedFile(TypedDict):
+    """A file in the manifest."""
+
+    bytes: int
+    sha256: str
+
+
+class Manifest(TypedDict):
+    """The first member of a bundle. `files` are by path, `vcsbench` is the version that packed it."""
+
+    layout: int
+    vcsbench: str
+    studies: list[str]
+    files: dict[str, PackedFile]
 
 
 def pack(name: str, studies: Sequence[str], root: Path) -> Path:
-    """Pack what there is of some studies below `root` (without any, of all that have a report), and return
-    the archive's path, bundles/NAME.tar.gz. The same results give the same archive.
+    """Pack studies, by default all with a report, and return the path of the archive, bundles/NAME.tar.gz.
 
-    Raises a UserError where a study has no report, a file is not what was written, or another archive of
-    that name is there: nothing is overwritten.
+    The same results give the same archive. Raise a UserError if a study has no report, a file is missing,
+    or another archive has the name.
     """
-    wanted = list(studies) or sorted(path.stem for path in (root / "results/page").glob("*.json"))
-    if not wanted:
-        raise UserError("results: there is no report to pack; `make report` makes one")
-    name = name or "-".join(wanted)
+    studies = list(studies) or sorted(p.stem for p in (root / "results/page").glob("*.json"))
+    if not studies:
+        raise UserError("results: there is no report to pack. Make it by `make report`.")
+    name = name or "-".join(studies)
     if not NAME.fullmatch(name):
         raise UserError(
-            f"NAME={name}: a bundle's name has letters, digits, `.`, `_` and `-`, and begins with a letter "
-            f"or a digit; say NAME=january, for instance"
+            f"--name: {name!r} is no name of a bundle. Use letters, digits, `.`, `_` and `-`, and begin with "
+            f"a letter or digit."
         )
-    files = sorted({file for study in wanted for file in _files(study, root)})
+    files = sorted({file for study in studies for file in _files(study, root)})
     if missing := next((file for file in files if not (root / file).is_file()), None):
         raise UserError(f"{missing}: the file is missing. `make report` makes it again.")
-    content = _archive(root, files, wanted)
-    path = root / FOLDER / f"{name}.tar.gz"
+    content = _archive(root, files, studies)
+    path = root / PACKED / f"{name}.tar.gz"
     if path.exists() and path.read_bytes() != content:
-        raise UserError(
-            f"{path}: is there already with something else in it, and is not overwritten; choose another NAME"
-        )
+        raise UserError(f"{path}: there is another bundle of this name. Choose another --name.")
     path.parent.mkdir(exist_ok=True)
     write_bytes(path, content)
     return path
 
 
 def _files(study: str, root: Path) -> Iterator[Path]:
-    """The files of a study, relative to `root`."""
+    """Yield the files of a study, relative to `root`."""
     page = Path("reports") / f"{study}.html"
     made_with = Path("results/page") / f"{study}.json"
     if not (NAME.fullmatch(study) and (root / page).is_file() and (root / made_with).is_file()):
         raise UserError(
-            f"STUDY={study}: has no report to pack; `make report STUDY={study}` makes it"
+            f"--study: {study!r} has no report. Make it by `make report STUDY={study}`."
         )
-    own = Path("config/studies") / f"{study}.yaml"
-    published = (Path("config/published") / number for number in load_study(root / own).numbers)
-    yield from (page, own, FINDINGS, glossary.FILE, *published)
+    definition = Path("config/studies") / f"{study}.yaml"
+    numbers = (Path("config/published") / name for name in load_study(root / definition).numbers)
+    yield from (page, definition, FINDINGS, glossary.FILE, *numbers)
+    found: list[Path] = []
     for folder in sorted((root / "results").iterdir()):
-        if folder.name in LEFT_OUT or not folder.is_dir():
-            continue
-        found = [*folder.glob(f"{study}.*"), *(folder / study).rglob("*")]
-        yield from (path.relative_to(root) for path in found if _is_kept(path))
-    for shared in SHARED:
-        found = [*(root / "results" / shared).glob("*.json")]
-        yield from (path.relative_to(root) for path in found if _is_kept(path))
-    for name in json.loads((root / made_with).read_bytes())["baselines"]:
-        yield from (Path("baselines") / name / f"{study}.{end}" for end in ("csv", "json"))
-
-
-def _is_kept(path: Path) -> bool:
-    """Whether it is a file of results, and none that tells something of another."""
-    return path.is_file() and not path.name.startswith(".")
+        if folder.name in SHARED:
+            found += folder.glob("*.json")
+        elif folder.is_dir() and folder.name not in EXCLUDED:
+            found += [*folder.glob(f"{study}.*"), *(folder / study).rglob("*")]
+    yield from (p.relative_to(root) for p in found if p.is_file() and not p.name.startswith("."))
+    for baseline in json.loads((root / made_with).read_bytes())["baselines"]:
+        yield from (Path("baselines") / baseline / f"{study}.{end}" for end in ("csv", "json"))
 
 
 def _archive(root: Path, files: Sequence[Path], studies: Sequence[str]) -> bytes:
-    """The archive: the manifest first, then the files in the order of their names, without owner or time."""
+    """Return the archive: the manifest, then the files by name, without owner or time."""
     contents = {file.as_posix(): (root / file).read_bytes() for file in files}
-    manifest = {
+    manifest: Manifest = {
         "layout": LAYOUT,
         "vcsbench": __version__,
         "studies": list(studies),
@@ -106,7 +147,7 @@ def _archive(root: Path, files: Sequence[Path], studies: Sequence[str]) -> bytes
         },
     }
     packed = io.BytesIO()
-    # The time of packing and the file's name would be in its head.
+    # Without a time and a file name, the gzip header is always the same.
     with (
         gzip.GzipFile(filename="", mode="wb", compresslevel=9, mtime=0, fileobj=packed) as stream,
         tarfile.open(mode="w", fileobj=stream, format=tarfile.PAX_FORMAT) as archive,
@@ -123,21 +164,308 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
     archive.addfile(member, io.BytesIO(content))
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Pack a bundle; returns the exit code."""
-    name, *studies = arguments or [""]
+def pack_main(name: str, studies: Sequence[str]) -> int:
+    """Pack a bundle and print its path. Return the exit code."""
     try:
-        wanted = [study for study in " ".join(studies).replace(",", " ").split() if study != "all"]
-        path = pack(name, wanted, Path.cwd())
+        path = pack(name, studies, Path.cwd())
     except (UserError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     size = path.stat().st_size / 2**20
-    print(
-        f"packed {path} ({size:.1f} MiB); to look into it elsewhere: make import BUNDLE={path.name}"
-    )
+    print(f"packed {path} ({size:.1f} MiB). To import it: make import BUNDLE={path.name}")
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def unpack(archive: Path, name: str, root: Path) -> tuple[Path, Manifest]:
+    """Unpack a bundle to opened/NAME below `root`, and return the folder and the manifest.
+
+    NAME is by default the archive's name. A refused bundle leaves nothing. Raise a UserError if the archive
+    is damaged, has a member or a name that it should not, or the folder exists.
+    """
+    name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
+    if not NAME.fullmatch(name):
+        raise UserError(
+            f"--name: {one_line(repr(name))} is no name of a folder. Give one, such as --name=january."
+        )
+    folder = root / IMPORTED / name
+    if os.path.lexists(folder):
+        raise UserError(f"{folder}: the folder exists. Remove it, or choose another --name.")
+    is_new = not folder.parent.exists()
+    folder.parent.mkdir(exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".opening-") as made:
+            target = Path(made) / name
+            target.mkdir()
+            manifest = _read(archive, target)
+            shutil.move(target, folder)
+    except BaseException:
+        if is_new:
+            folder.parent.rmdir()
+        raise
+    return folder, manifest
+
+
+def _read(archive: Path, target: Path) -> Manifest:
+    """Write the files of an archive to `target`, check them, and return the manifest."""
+    shown = one_line(archive)
+    try:
+        descriptor = open_regular(archive)
+        size = os.fstat(descriptor).st_size
+        with (
+            open(descriptor, "rb") as file,
+            gzip.GzipFile(fileobj=file) as stream,
+            ContainedFolder(target, size, EXPANDED_BYTES) as contained,
+        ):
+            manifest = _extract(archives.read_members(stream), contained, shown)
+        check_files(target, manifest["files"])
+    except ArchiveError as error:
+        raise UserError(f"{shown}: cannot be read as a bundle: {error}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or one_line(error)
+        raise UserError(f"{shown}: cannot be read as a bundle: {reason}") from None
+    except UserError as error:
+        message = str(error)
+        raise UserError(message if message.startswith(shown) else f"{shown}: {message}") from None
+    return manifest
+
+
+def _extract(
+    members: Iterator[archives.Member], contained: ContainedFolder, archive: str
+) -> Manifest:
+    """Write each file of the manifest, if the archive has exactly these, as they were packed."""
+    manifest = _manifest(next(members, None), archive)
+    missing = dict(manifest["files"])
+    for member in members:
+        inside = member.name.decode("utf-8", "backslashreplace")
+        name = inside.removeprefix(f"{INSIDE}/")
+        if name == inside or member.kind != archives.FILE or name not in missing:
+            raise UserError(
+                f"{archive}: {one_line(repr(inside))} does not belong in a bundle. Nothing is unpacked."
+            )
+        packed = missing.pop(name)
+        digest = hashlib.sha256()
+        if member.size == packed["bytes"]:
+            content = _hashed(member.content, digest)
+            contained.add_file(split_name(stored_name(name).encode()), content, mode=0o444)
+        if digest.hexdigest() != packed["sha256"]:
+            raise UserError(f"{archive}: {name} is damaged. Ask for the bundle again.")
+    if missing:
+        raise UserError(f"{archive}: {min(missing)} is missing. Ask for the bundle again.")
+    return manifest
+
+
+def _hashed(chunks: Iterator[bytes], digest: Any) -> Iterator[bytes]:
+    for chunk in chunks:
+        digest.update(chunk)
+        yield chunk
+
+
+def _manifest(first: archives.Member | None, archive: str) -> Manifest:
+    """Return the manifest, the first member of an archive, with its names checked."""
+    if not first or first.name != MANIFEST.encode() or first.size > JSON_BYTES:
+        raise UserError(f"{archive}: this is no bundle of vcsbench. Pack one by `make bundle`.")
+    try:
+        manifest: Manifest = json.loads(b"".join(first.content))
+        layout, studies, files = manifest["layout"], manifest["studies"], manifest["files"]
+        is_known = layout == LAYOUT and isinstance(studies, list)
+        is_known = is_known and all(
+            NAME.fullmatch(study) and f"results/page/{study}.json" in files for study in studies
+        )
+        is_known = is_known and all(
+            type(file["bytes"]) is int and _SHA256.fullmatch(file["sha256"])
+            for file in files.values()
+        )
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        raise UserError(f"{archive}: its manifest is damaged. Ask for the bundle again.") from None
+    if not is_known:
+        raise UserError(
+            f"{archive}: the bundle has layout {one_line(repr(layout), 40)}, and this vcsbench "
+            f"({__version__}) knows {LAYOUT}. Import it with the version that packed it "
+            f"({one_line(manifest.get('vcsbench'), 40)})."
+        )
+    if not studies:
+        raise UserError(f"{archive}: the bundle has no study. Ask for the bundle again.")
+    if wrong := next((name for name in files if not is_file_name(name)), None):
+        raise UserError(
+            f"{archive}: {one_line(repr(wrong))} does not belong in a bundle. Nothing is unpacked."
+        )
+    return manifest
+
+
+def is_safe_name(name: object) -> bool:
+    """Return True if a relative path, or a cell's name, has only components that vcsbench writes."""
+    return (
+        isinstance(name, str)
+        and len(name) <= PATH_LENGTH
+        and name.count("/") < DEPTH
+        and all(_COMPONENT.fullmatch(part) for part in name.split("/"))
+    )
+
+
+def is_file_name(name: object) -> bool:
+    """Return True if a path in a bundle names a file in one of its folders."""
+    return (
+        isinstance(name, str)
+        and name.split("/")[0] in FOLDERS
+        and "/" in name
+        and is_safe_name(name)
+    )
+
+
+def stored_name(name: str) -> str:
+    """Return the path that a file of a bundle is stored at."""
+    return name if PurePosixPath(name).suffix in DATA else name + UNTRUSTED
+
+
+def one_line(text: object, limit: int = 200) -> str:
+    """Return text that is safe to print on one line of a terminal."""
+    line = printable(str(text)[: 4 * limit]).replace("\n", "\\n").replace("\t", "\\t")
+    return line if len(line) <= limit else f"{line[: limit - 3]}..."
+
+
+def check_files(folder: Path, names: Iterable[str]) -> None:
+    """Raise a UserError for a file that is too large or too nested to read, or has an unsafe cell name."""
+    checks = {".json": _check_json, ".yaml": _check_yaml, ".csv": _check_csv}
+    for name in names:
+        path = folder / name
+        if path.suffix in checks and path.is_file():
+            checks[path.suffix](path, name)
+
+
+def _check_json(path: Path, name: str) -> None:
+    content = _bounded(path, name, JSON_BYTES)
+    if content.count(b",") + content.count(b"[") + content.count(b"{") > VALUES:
+        raise UserError(f"{name}: the file has more than {VALUES} values.")
+
+
+def _check_yaml(path: Path, name: str) -> None:
+    """Walk through the events, because the loader recurses. An alias counts as all the nodes it repeats."""
+    nodes = 0
+    sizes: dict[str | None, int] = {}
+    open_at: list[tuple[str | None, int]] = []
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        for event in yaml.parse(_bounded(path, name, YAML_BYTES), Loader=loader):
+            if isinstance(event, yaml.AliasEvent):
+                # An alias of an open anchor repeats itself.
+                nodes += sizes.get(event.anchor, YAML_NODES)
+            elif isinstance(event, yaml.ScalarEvent):
+                nodes += 1
+                sizes[event.anchor] = 1
+            elif isinstance(event, yaml.CollectionStartEvent):
+                nodes += 1
+                sizes.pop(event.anchor, None)
+                open_at.append((event.anchor, nodes))
+            elif isinstance(event, yaml.CollectionEndEvent):
+                anchor, start = open_at.pop()
+                sizes[anchor] = nodes - start + 1
+            if nodes >= YAML_NODES or len(open_at) > YAML_DEPTH:
+                raise UserError(
+                    f"{name}: the file has more than {YAML_NODES} nodes, or over {YAML_DEPTH} levels."
+                )
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise UserError(f"{name}: the file is not YAML: {one_line(error)}") from None
+
+
+def _check_csv(path: Path, name: str) -> None:
+    content = _bounded(path, name, CSV_BYTES)
+    head, _, rest = content.partition(b"\n")
+    # csv.DictReader fills each short row.
+    if (head.count(b",") + 1) * (rest.count(b"\n") + rest.count(b"\r") + 1) > VALUES:
+        raise UserError(f"{name}: the file has more than {VALUES} values.")
+    if b"cell" not in head:
+        return
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                cell = row.get("cell")
+                if cell and not is_safe_name(cell):
+                    raise UserError(f"{name}: '{one_line(cell)}' is not the name of a cell.")
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise UserError(f"{name}: the file is not CSV: {one_line(error)}.") from None
+
+
+def _bounded(path: Path, name: str, limit: int) -> bytes:
+    if path.stat().st_size > limit:
+        raise UserError(f"{name}: the file is larger than {limit >> 20} MiB.")
+    return path.read_bytes()
+
+
+def _check_study(study: Study, page: Mapping[str, Any], where: str) -> None:
+    """Raise a UserError for a name in a study, or in the options of its page, that is part of a path."""
+    for name in [*study.tables, *study.numbers, *study.findings, *page.get("baselines", [])]:
+        if not is_safe_name(name) or "/" in name:
+            raise UserError(f"{where}: '{one_line(name)}' is not a name of vcsbench.")
+
+
+def rebuild_pages(folder: Path, manifest: Manifest) -> list[Path]:
+    """Make the pages of an unpacked bundle again, and an index of them. Return their paths."""
+    pages = []
+    for study in manifest["studies"]:
+        made_with = json.loads((folder / "results" / "page" / f"{study}.json").read_bytes())
+        path = folder / "config" / "studies" / f"{study}.yaml"
+        definition = load_study(path)
+        _check_study(definition, made_with, str(path))
+        results = read_results(definition, folder / "results", folder / FINDINGS, **made_with)
+        page = folder / REBUILT / f"{study}.html"
+        page.parent.mkdir(exist_ok=True)
+        write_bytes(page, build_page(results).encode())
+        pages.append(page)
+    index = folder / REBUILT / "index.html"
+    write_bytes(index, build_index(read_entries(index.parent)).encode())
+    return [*pages, index]
+
+
+def describe_import(folder: Path, manifest: Manifest, here: Mapping[str, Any]) -> list[str]:
+    """Return lines about an imported bundle. `here` is the provenance of this vcsbench."""
+    lines = [f"{len(manifest['files'])} unchanged files in {folder}"]
+    for study in manifest["studies"]:
+        rebuilt = (folder / REBUILT / f"{study}.html").read_bytes()
+        theirs = folder / "reports" / f"{study}.html{UNTRUSTED}"
+        is_same = theirs.is_file() and rebuilt == theirs.read_bytes()
+        lines.append(f"{study}: rebuilt, {'the same page' if is_same else 'another page'}")
+        packed = read_json(folder / "results" / "provenance" / f"{study}.json")
+        if _version(packed) != _version(here) or not here.get("commit"):
+            lines.append(
+                f"{study}: tables and findings were made by {_version(packed)}, the rebuilt page by "
+                f"{_version(here)}"
+            )
+        if not is_same:
+            lines.append(f"{study}: {theirs} is untrusted. It may run scripts: do not open it.")
+    return lines
+
+
+def _version(facts: Mapping[str, Any]) -> str:
+    """Return the version and commit in a provenance, as far as they are known."""
+    if not facts:
+        return "an unknown vcsbench"
+    commit = one_line(facts["commit"], SHORT + 8)[:SHORT] if facts["commit"] else ""
+    commit = f", commit {commit}" if commit else ", unknown commit"
+    changes = " with changes" if facts["changed"] else ""
+    return f"vcsbench {one_line(facts['vcsbench'], 40)}{commit}{changes}"
+
+
+def import_main(archive: str, name: str) -> int:
+    """Import a bundle and return the exit code. A refused bundle leaves nothing."""
+    try:
+        parent = Path.cwd() / IMPORTED
+        is_new = not parent.exists()
+        folder, manifest = unpack(Path(archive), name, Path.cwd())
+        try:
+            pages = rebuild_pages(folder, manifest)
+            lines = describe_import(folder, manifest, provenance(PACKAGE.parent.parent, {}))
+        except BaseException:
+            shutil.rmtree(folder)
+            if is_new:
+                parent.rmdir()
+            raise
+    except (UserError, OSError) as error:
+        print(one_line(error, 1000), file=sys.stderr)
+        return 1
+    except Exception as error:  # a stranger's data may raise anything in the code of the page
+        reason = one_line(repr(error))
+        print(f"{one_line(archive)}: this vcsbench cannot show it: {reason}", file=sys.stderr)
+        return 1
+    print("\n".join(one_line(line, 1000) for line in lines))
+    print(f"Report: {pages[0] if len(pages) == 2 else pages[-1]}")
+    return 0

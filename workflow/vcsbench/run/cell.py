@@ -1,20 +1,26 @@
-"""Measures a cell-round: python -m vcsbench.run.cell RECIPE ROUND ORDER SEED THRESHOLDS EXPORT."""
+"""Measure a cell-round: python -m vcsbench.run.cell RECIPE ROUND ORDER SEED THRESHOLDS EXPORT.
+
+A recipe may demand a User Mode Linux guest. There, python -m vcsbench.run.cell --guest FOLDER measures.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import ChangedError, UserError
-from vcsbench.evidence import judgement
+from vcsbench.evidence import hyperfine_export, judgement
 from vcsbench.external import printable
 from vcsbench.files import write_bytes, write_json
 from vcsbench.measure.cell import CellRound
@@ -22,61 +28,56 @@ from vcsbench.measure.hooks import Abandoned
 from vcsbench.measure.isolation import begin
 from vcsbench.measure.lock import machine_lock
 from vcsbench.processes import how_it_ended
-from vcsbench.run.judging import judge_by
-from vcsbench.run.orphans import FULL, end_when_told, end_with_workflow, stop_workflow
-from vcsbench.run.within import measure_within
+from vcsbench.run.job import FULL, exit_on_signals, stop_workflow, watch_parents
 from vcsbench.storages import full
+from vcsbench.storages.place import Place
 from vcsbench.storages.runfolder import run_folder
+from vcsbench.subjects import subject_of
+
+# The recipe, the export of hyperfine, and the context are JSON.
+Recipe = Mapping[str, Any]
+Measured = tuple[bytes, dict[str, Any]]
+# The time limit of a cell-round in a guest, in time limits of a run.
+GUEST_TIMES = 10
+GUEST = "--guest"
 
 
-def main(recipe: str, number: str, order: str, seed: str, thresholds: str, export: str) -> int:
-    """Measure and write the export and its context, the export last: where it is, everything is. Returns the
-    exit code."""
-    os.umask(0o022)  # what is made for the servers is read by another user
-    limits = judgement.unpack(thresholds)
+def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, export: str) -> int:
+    """Measure, and write the context and then the export. Return the exit code."""
+    os.umask(0o022)  # the servers, which run as another user, read what is written
     context = Path(export).with_suffix(".context.json")
-    context.unlink(missing_ok=True)  # that of an earlier result
-    end_when_told()
-    what = json.loads(recipe)
+    context.unlink(missing_ok=True)
+    exit_on_signals()
+    recipe = json.loads(recipe_json)
     try:
-        begin(what)
-        end_with_workflow()
-        exported, described = measure(what, int(number), limits)
+        begin(recipe)
+        watch_parents()
+        exported, described = measure(recipe, int(number), judgement.unpack(thresholds))
         described |= {"order": int(order), "seed": int(seed)}
         described |= {"export_sha256": hashlib.sha256(exported).hexdigest()}
         write_json(context, described)
         write_bytes(export, exported)
     except UserError as error:
-        return fail(str(error), others=not writes_apart(what))
+        return fail(str(error), is_alone=writes_apart(recipe))
     except Abandoned:
-        return fail("the workflow has ended, and this measurement with it")
+        return fail("the workflow has ended, and so does this measurement")
     except subprocess.CalledProcessError as error:
         return fail(f"{printable(error.cmd[0])} {how_it_ended(error.returncode)}.")
     except OSError as error:
-        # shutil's says it in words only.
-        why = [os.strerror(number) for number in FULL if os.strerror(number) in str(error)]
-        if not why:
-            return fail(
-                f"{printable(error.filename or 'the measurement')}: {error.strerror or error}."
-            )
-        apart = writes_apart(what) and str(error.filename).startswith(what["targets"])
-        return fail(f"{error.filename or tempfile.gettempdir()}: {why[0]}", others=not apart)
+        return _fail_by_os_error(recipe, error)
     return 0
 
 
-def measure(
-    recipe: dict[str, Any], number: int, thresholds: dict[str, float]
-) -> tuple[bytes, dict[str, Any]]:
+def measure(recipe: Recipe, number: int, thresholds: dict[str, float]) -> Measured:
     """Measure round `number` of a cell while no other measurement runs on this machine.
 
-    Returns hyperfine's export, byte for byte, and the context. A UserError says why it failed.
+    Return hyperfine's export, byte for byte, and the context. Raise a UserError with the reason of a failure.
     """
     asked = time.monotonic()
     with machine_lock() as lock, run_folder(os.getcwd()) as folder:
         began = time.monotonic()
         if recipe.get("within"):
-            measure_there = measure_within(recipe["within"])
-            exported, described = measure_there(recipe, number, thresholds, Path.cwd(), folder)
+            exported, described = _measure_in_guest(recipe, number, thresholds, folder)
         else:
             exported, described = _measure_here(recipe, number, thresholds, folder, lock)
         described["took"] |= {
@@ -87,30 +88,111 @@ def measure(
 
 
 def _measure_here(
-    recipe: dict[str, Any], number: int, thresholds: dict[str, float], folder: Path, lock: int
-) -> tuple[bytes, dict[str, Any]]:
-    """Measure on this system, in a private folder.
-
-    The cause of a failure goes first: a file system that was unmounted, or a copy that was changed.
-    """
-    of_round = CellRound(recipe, number, folder, judge_by(recipe, thresholds))
+    recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path, lock: int
+) -> Measured:
+    """Measure on this system, in a private folder."""
+    cell_round = _cell_round(recipe, number, thresholds, folder)
+    subjects = cell_round.stage.subjects
     try:
-        found = of_round.measure(lock)
+        found = cell_round.measure(lock)
     except ChangedError:
         raise
     except (UserError, OSError, subprocess.CalledProcessError):
-        for subject in of_round.stage.subjects:
+        # An unmounted file system or a changed copy is the cause, and has the better message.
+        for subject in subjects:
             subject.check_place()
             subject.check_unchanged(closely=True)
         raise
-    for subject in of_round.stage.subjects:
+    for subject in subjects:
         subject.check_unchanged()
     return found
 
 
-def writes_apart(recipe: dict[str, Any]) -> bool:
-    """Whether a cell wrote on a device where the run writes nothing else, and which has room again: what it
-    has written is gone when it has failed."""
+def _cell_round(
+    recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path
+) -> CellRound:
+    """Return a cell-round that flags each run as soon as it is measured."""
+    promises = recipe["state"]["promises"]
+
+    def judge(export: Path, runs: list[dict[str, Any]]) -> None:
+        for run, timed in zip(runs, hyperfine_export.read(export), strict=True):
+            run["certificate"] = judgement.with_times(run["certificate"], timed)
+            expected = judgement.promised(promises, run["run"])
+            run["flags"] = judgement.judge(
+                run["certificate"], timed.elapsed_s, expected, thresholds
+            )
+
+    return CellRound(dict(recipe), number, folder, judge)
+
+
+def _measure_in_guest(
+    recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path
+) -> Measured:
+    """Measure in a guest. Its files are exchanged through a private folder of the host."""
+    from vcsbench.storages import guest
+
+    root = Path.cwd()
+    # The guest may not write to the host, so the subjects are prepared before.
+    kinds = [recipe[role] for role in ("input", "output") if recipe[role]]
+    image_bytes = max(subject_of(kind)(dict(recipe), number, folder).prepare() for kind in kinds)
+    out = folder / "out"
+    out.mkdir()
+    job = {"recipe": {**recipe, "looked_at": True}, "number": number, "thresholds": thresholds}
+    (out / "job.json").write_text(json.dumps({**job, "root": str(root)}))
+    command = [
+        *("env", f"PYTHONPATH={Path(__file__).parents[2]}", "PYTHONDONTWRITEBYTECODE=1"),
+        *(sys.executable, "-S", "-m", "vcsbench.run.cell", GUEST, guest.OUT),
+    ]
+    scratch, limit_s = recipe["filesystem"]["scratch"], GUEST_TIMES * recipe["time_limit_s"]
+    sides = [recipe["build"].get(side) or {} for side in ("client", "server")]
+    prefixes = [side["prefix"] for side in sides if side.get("prefix")]
+    reads = [recipe["storage"]["path"], scratch, *prefixes]
+    with _image(Place(scratch, root), image_bytes) as image:
+        guest.run(root, folder, command, image, limit_s, recipe.get("delay", ""), reads=reads)
+    result_file = out / "result.json"
+    result = json.loads(result_file.read_text()) if result_file.exists() else {}
+    if "context" not in result:
+        log = (out / "log").read_text()[-400:] if (out / "log").exists() else ""
+        raise UserError(result.get("error") or f"the guest failed: {log}")
+    return (out / "export.json").read_bytes(), result["context"]
+
+
+@contextmanager
+def _image(place: Place, size: int) -> Iterator[Path]:
+    """Yield an empty file in RAM, in a folder that is named by this process."""
+    folder = place.make("targets") / str(os.getpid())
+    folder.mkdir()
+    try:
+        with (folder / "image").open("wb") as file:
+            file.truncate(size)
+        yield folder / "image"
+    finally:
+        shutil.rmtree(folder)
+
+
+def guest_main(out: str) -> int:
+    """Measure in the guest, and write the result into `out` for the host."""
+    folder = Path(out)
+    job = json.loads((folder / "job.json").read_text())
+    os.chdir(job["root"])
+    try:
+        with run_folder(job["root"]) as private:
+            cell_round = _cell_round(job["recipe"], job["number"], job["thresholds"], private)
+            # The host holds the machine's lock.
+            exported, context = cell_round.measure(os.open(os.devnull, os.O_RDONLY))
+    except UserError as error:
+        result: dict[str, Any] = {"error": str(error)}
+    except Exception:  # the host cannot see it otherwise
+        result = {"error": f"in the guest: {traceback.format_exc()}"}
+    else:
+        (folder / "export.json").write_bytes(exported)
+        result = {"context": context}
+    (folder / "result.json").write_text(json.dumps(result))
+    return 0
+
+
+def writes_apart(recipe: Recipe) -> bool:
+    """Return True if only this cell writes to the device of its output, and the device has room again."""
     if recipe.get("within") or recipe.get("filesystem", {}).get("make"):
         return True
     if not recipe["targets"] or full.takes_no_more(recipe["targets"]):
@@ -119,23 +201,36 @@ def writes_apart(recipe: dict[str, Any]) -> bool:
     return all(os.stat(folder).st_dev != device for folder in (os.getcwd(), tempfile.gettempdir()))
 
 
-def fail(sentence: str, others: bool = True) -> int:
-    """Say why there is no result. On a full disk no `others` of the cells would have one: the run ends."""
-    ends = others and any(os.strerror(number) in sentence for number in FULL)
-    if ends:
+def _fail_by_os_error(recipe: Recipe, error: OSError) -> int:
+    # shutil's Error has the reason only in its text.
+    reasons = [os.strerror(number) for number in FULL if os.strerror(number) in str(error)]
+    if not reasons:
+        subject = printable(error.filename or "the measurement")
+        return fail(f"{subject}: {error.strerror or error}.")
+    is_alone = writes_apart(recipe) and str(error.filename).startswith(recipe["targets"])
+    return fail(f"{error.filename or tempfile.gettempdir()}: {reasons[0]}", is_alone=is_alone)
+
+
+def fail(sentence: str, is_alone: bool = False) -> int:
+    """Print why there is no result, and return the exit code.
+
+    A full disk ends the run, unless the failure concerns this cell alone.
+    """
+    ends_run = not is_alone and any(os.strerror(number) in sentence for number in FULL)
+    if ends_run:
         sentence += "; the run ends here: free some space and run again"
-    # The log may lie on the disk that is full.
-    for file in (sys.stderr, *[sys.stdout] * ends):
+    # The log may be on the full disk.
+    for file in (sys.stderr, *[sys.stdout] * ends_run):
         with suppress(OSError):
             print(printable(sentence), file=file, flush=True)
-    if ends:
+    if ends_run:
         stop_workflow()
     return 1
 
 
 if __name__ == "__main__":
-    code = main(*sys.argv[1:])
+    code = guest_main(sys.argv[2]) if sys.argv[1] == GUEST else main(*sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    # Nothing is left to do, and to take an interpreter apart takes as long as to start it.
+    # To tear an interpreter down takes as long as to start it.
     os._exit(code)

@@ -1,8 +1,12 @@
-"""A run on a cluster, as the login node sees it: shares of all blocks, a job for each, and the node that each
-job belongs on. What happens on the node is run/share.py's."""
+"""A run on a cluster, as the login node sees it: blocks of cells in jobs, one job per node.
+
+All nodes see the checkout. A node works in a folder of its own, nodes/job<n>/<node>, which is a checkout
+with the same files. `run.node` is the process of a job on its node.
+"""
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import os
@@ -14,164 +18,313 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
-from vcsbench.files import read_json, write_json
+from vcsbench.files import read_json, write_bytes, write_json
+from vcsbench.plan import fresh
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.shares import Block, blocks_in, shares_of
-from vcsbench.run.nodes import CLEAN, FOLDER, NODES, Pin, collect, node_name, of_share
 
-SHARES = f"{FOLDER}/shares.json"
-# Of a node's state, as Slurm has it: what begins so, or ends with *, takes no job, and has lost those it had.
+FOLDER = "results/cluster"
+JOBS = f"{FOLDER}/jobs.json"
+NODES = "nodes"
+# What a node's folder does not share with the checkout.
+UNSHARED = ("results", "reports", ".snakemake", ".vcsbench", NODES)
+# Beginnings of the states of nodes that Slurm has lost. A state that ends with * means the same.
 LOST = ("down", "drain", "fail", "unk", "err", "power", "future")
-ASKED_FOR_S = 30
-# Where nothing tells the state of nodes, a job that has failed so often goes to another.
-ELSEWHERE_FROM = 3
+SINFO_TIMEOUT_S = 30
+# Without a scheduler that reports lost nodes, the attempt from which on another node is tried.
+FIRST_ATTEMPT_ELSEWHERE = 3
+# The option of run.node that removes the files of a node.
+CLEAN = "--clean"
+
+
+@dataclass(frozen=True)
+class NodeWork:
+    """The work of a job. The file job<n>.work.json has it, with the merged configuration."""
+
+    # The digest of each cell's recipe, by study/path, and the exports of each block, by study/block.
+    digests: dict[str, str]
+    blocks: dict[str, list[str]]
+    # Other files that the job makes.
+    others: list[str]
+    seed: int
+    thresholds: dict[str, float]
+    # An identifier of the run, the host that started it, and the merged configuration.
+    run: str = ""
+    head: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, root: Path, job: int) -> NodeWork:
+        """Read the work of a job."""
+        return cls(**read_json(job_file(root, job, "work")))
+
+    def is_measured(self, export: Path) -> bool:
+        """Return True if an export is intact and was measured with the recipe of this work."""
+        measured = fresh.measured_as(export)
+        return measured is not None and (
+            self.digests.get(f"{measured.study}/{measured.cell}") == measured.digest
+        )
+
+
+def job_file(root: Path, job: int, kind: str) -> Path:
+    """Return the path of a file about a job."""
+    return root / FOLDER / f"job{job}.{kind}.json"
+
+
+def node_name() -> str:
+    """Return the name of this node. Slurm's name is unique, even where nodes share a host name."""
+    return os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+
+
+def node_folder(root: Path, job: int, node: str) -> Path:
+    """Return the folder in which a node works."""
+    return root / NODES / f"job{job}" / node
+
+
+def make_node_folder(root: Path, job: int, node: str) -> Path:
+    """Make the folder of a node: links to the files of the checkout."""
+    folder = node_folder(root, job, node)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in root.iterdir():
+        link = folder / path.name
+        if path.name not in UNSHARED and not os.path.lexists(link):
+            link.symlink_to(os.path.relpath(path, folder), path.is_dir())
+    return folder
+
+
+@dataclass
+class NodeAssignment:
+    """The node of a job, and the nodes that it cannot use. A file of the job has it.
+
+    `node` is "" before the first start. `lost` has nodes that the job left (node, at, to, blocks: unfinished
+    ones), `rejected` those of another class (node, reason). `failed_run` is the run in which the job failed
+    for good, by `reason`.
+    """
+
+    root: Path
+    job: int
+    node: str = ""
+    lost: list[dict[str, Any]] = field(default_factory=list)
+    rejected: list[dict[str, str]] = field(default_factory=list)
+    failed_run: str = ""
+    reason: str = ""
+
+    @classmethod
+    def read(cls, root: Path, job: int) -> NodeAssignment:
+        """Read the assignment of a job."""
+        return cls(root, job, **read_json(job_file(root, job, "assignment")))
+
+    def write(self) -> None:
+        """Write the assignment."""
+        fields = {k: v for k, v in asdict(self).items() if k not in ("root", "job")}
+        write_json(job_file(self.root, self.job, "assignment"), fields)
+
+    def move(self, node: str, unfinished: list[str]) -> None:
+        """Assign the job to a node."""
+        if self.node and self.node != node:
+            at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+            self.lost.append({"node": self.node, "at": at, "to": node, "blocks": unfinished})
+        self.node = node
+        self.write()
+
+    def reject(self, node: str, reason: str) -> None:
+        """Record that a node cannot be used."""
+        self.rejected = [each for each in self.rejected if each["node"] != node]
+        self.rejected.append({"node": node, "reason": reason})
+        self.write()
+
+    def fail(self, run: str, reason: str) -> None:
+        """Record that the job is not tried again in a run."""
+        self.failed_run, self.reason = run, reason
+        self.write()
+
+
+def collect(root: Path, job: int, work: NodeWork) -> dict[str, str]:
+    """Copy the results of a job from its nodes. Return the node of each complete block.
+
+    Only complete blocks are taken, except from the present node.
+    """
+    present, found = NodeAssignment.read(root, job).node, dict[str, str]()
+    folders = {path.name: path for path in (root / NODES / f"job{job}").glob("*")}
+    # A block that is complete on another node stays there.
+    order = sorted(folders, key=lambda node: (node == present, node))
+    for block, exports in work.blocks.items():
+        for node in order:
+            if all(work.is_measured(folders[node] / export) for export in exports):
+                found[block] = node
+                break
+        node = found.get(block, present)
+        if node in folders:
+            for export in exports:
+                _take(folders[node], root, export, work)
+    if present in folders:
+        for file in work.others:
+            _copy(folders[present] / file, root / file)
+    return found
+
+
+def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:
+    """Copy a cell-round and its log from a node. Remove the result of another node."""
+    log = export.replace("results/cells/", "results/logs/cells/").replace(".json", ".log")
+    _copy(folder / log, root / log)
+    context = Path(export).with_suffix(".context.json")
+    if not work.is_measured(folder / export):
+        host = read_json(root / context).get("host", {}).get("name", "")
+        if (root / export).exists() and host != folder.name:
+            (root / export).unlink()
+        return
+    if not _is_same(folder / context, root / context):
+        (root / export).unlink(missing_ok=True)
+    _copy(folder / context, root / context)
+    _copy(folder / export, root / export)
+
+
+def _is_same(source: Path, copy: Path) -> bool:
+    return copy.exists() and source.exists() and copy.read_bytes() == source.read_bytes()
+
+
+def _copy(source: Path, copy: Path) -> None:
+    if source.exists() and not _is_same(source, copy):
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(copy, source.read_bytes())
+        shutil.copystat(source, copy)
 
 
 class Cluster:
-    """The shares of a run, and where they are measured."""
+    """The jobs of a run, and the nodes that they are sent to."""
 
     def __init__(self, plan: Plan, raw: Mapping[str, Any]) -> None:
-        """`raw` is the merged configuration, as the nodes get it."""
+        """`raw` is the merged configuration, which the nodes receive."""
         self.plan, self.raw, self.root = plan, raw, plan.root
-        self.wanted = plan.config.settings.cluster
+        self.settings = plan.config.settings.cluster
         folders = {f"storages.{n}": f for n, f in plan.config.settings.storages.items()}
         for key, folder in {**folders, "scratch": plan.config.settings.scratch}.items():
             if not os.path.isabs(folder):
                 raise UserError(
-                    f"{plan.config.where(key.split('.'))}: `{key}`: {folder} is relative to the checkout, "
-                    f"and on a cluster each node works in a folder of its own; say the whole path"
+                    f"{plan.config.where(key.split('.'))}: `{key}`: {folder!r} is a relative path. On a "
+                    f"cluster each node works in a folder of its own: use an absolute path."
                 )
         self.run = uuid.uuid4().hex[:12]
-        nodes = self.wanted.nodes
-        self.named = nodes if isinstance(nodes, list) else []
+        nodes = self.settings.nodes
+        self.nodes = nodes if isinstance(nodes, list) else []
         self.count = nodes if isinstance(nodes, int) else len(nodes)
 
     @cached_property
     def _blocks(self) -> dict[tuple[str, str], Block]:
-        """The block of each cell, by its study and path."""
+        """Return the block of each cell, by study and path."""
         name_of = self.plan.name_of_block
         return {(c.study, c.path): (c.study, name_of(c)) for c in self.plan.cells}
 
     @cached_property
-    def shares(self) -> dict[Block, int]:
-        """The share of each block."""
-        sizes = Counter(self._blocks.values())
+    def jobs(self) -> dict[Block, int]:
+        """Return the job of each block."""
         before = {
-            (study, block): share
-            for study, blocks in read_json(self.root / SHARES).items()
-            for block, share in blocks.items()
+            (study, block): job
+            for study, blocks in read_json(self.root / JOBS).items()
+            for block, job in blocks.items()
         }
-        return shares_of(sizes, self.count, before)
+        return shares_of(Counter(self._blocks.values()), self.count, before)
 
     def records(self) -> list[str]:
-        """What the jobs write: a file for each share that has something to measure."""
-        return [f"{FOLDER}/share{share}.json" for share in sorted(set(self.shares.values()))]
+        """Return the output files of all jobs that have something to measure."""
+        return [f"{FOLDER}/job{job}.json" for job in sorted(set(self.jobs.values()))]
 
-    def work(self, share: int) -> dict[str, Any]:
-        """All that a share has to measure, as plain data: the digest of each cell's recipe by its study and
-        path, the exports of each block, and the other files."""
-        of, blocks = self._blocks, set(blocks_in(self.shares, share))
-        mine = [cell for cell in self.plan.cells if of[cell.study, cell.path] in blocks]
-        exports: dict[str, list[str]] = {}
-        for cell in mine:
-            exports.setdefault("/".join(of[cell.study, cell.path]), []).extend(
-                self.plan.exports_of(cell)
-            )
-        studies = sorted({cell.study for cell in mine})
-        paths = {(cell.study, cell.path) for cell in mine}
+    def work(self, job: int) -> NodeWork:
+        """Return the work of a job."""
+        blocks, exports = {*blocks_in(self.jobs, job)}, dict[str, list[str]]()
+        cells = [c for c in self.plan.cells if self._blocks[c.study, c.path] in blocks]
+        for cell in cells:
+            name = "/".join(self._blocks[cell.study, cell.path])
+            exports.setdefault(name, []).extend(self.plan.exports_of(cell))
+        paths = sorted((cell.study, cell.path) for cell in cells)
         others = [
             file
-            for study in studies
+            for study in sorted({study for study, _ in paths})
             for path, file in self.plan.calls_of(study).items()
             if (study, path) in paths
         ]
-        if share == min(self.shares.values()):
-            drawn = (
-                name for name, study in self.plan.config.studies.items() if study.machine_limits
-            )
-            others += [f"results/ceiling/{name}.json" for name in drawn]
-        return {
-            "digests": {f"{s}/{p}": self.plan.digest(s, p) for s, p in sorted(paths)},
-            "blocks": exports,
-            "others": others,
-            "seed": self.plan.config.settings.seed,
-            "thresholds": self.plan.config.thresholds,
-        }
+        if job == min(self.jobs.values()):
+            studies = self.plan.config.studies.items()
+            others += [
+                f"results/machine-limits/{name}.json" for name, s in studies if s.machine_limits
+            ]
+        return NodeWork(
+            digests={f"{study}/{path}": self.plan.digest(study, path) for study, path in paths},
+            blocks=exports,
+            others=others,
+            seed=self.plan.config.settings.seed,
+            thresholds=self.plan.config.thresholds,
+        )
 
-    def digest(self, share: Any) -> str:
-        """What makes a share another one: its job then runs anew, and measures what is missing."""
-        text = json.dumps(self.work(int(share)), sort_keys=True)
+    def digest(self, job: Any) -> str:
+        """Return a digest of a job's work. When it changes, the job measures what is missing."""
+        text = json.dumps(asdict(self.work(int(job))), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def write(self) -> None:
-        """Tell the nodes: what each share is goes where they can read it."""
+        """Write the work of all jobs, which the nodes read."""
         by_study: dict[str, dict[str, int]] = {}
-        for (study, block), share in sorted(self.shares.items()):
-            by_study.setdefault(study, {})[block] = share
+        for (study, block), job in sorted(self.jobs.items()):
+            by_study.setdefault(study, {})[block] = job
         (self.root / FOLDER).mkdir(parents=True, exist_ok=True)
-        write_json(self.root / SHARES, by_study)
-        for share in set(self.shares.values()):
-            config = {**self.raw, "rounds": self.plan.config.settings.rounds}
-            said = {"run": self.run, "head": os.uname().nodename, "config": config}
-            write_json(of_share(self.root, share, "work"), {**said, **self.work(share)})
+        write_json(self.root / JOBS, by_study)
+        config = {**self.raw, "rounds": self.plan.config.settings.rounds}
+        of_run = {"run": self.run, "head": os.uname().nodename, "config": config}
+        for job in set(self.jobs.values()):
+            write_json(job_file(self.root, job, "work"), {**asdict(self.work(job)), **of_run})
 
-    # What the rule asks for.
+    def collect(self) -> None:
+        """Copy the results of all nodes, also of failed jobs."""
+        for job in set(self.jobs.values()):
+            collect(self.root, job, self.work(job))
 
     @property
     def constraint(self) -> dict[str, str]:
-        """The class of nodes as a resource, if one is named."""
-        return {"constraint": self.wanted.node_class} if self.wanted.node_class else {}
+        """Return the class of nodes as a resource, if one is configured."""
+        return {"constraint": self.settings.node_class} if self.settings.node_class else {}
 
     @property
     def cores(self) -> int:
-        """How many processors a node of the class has."""
-        return self.wanted.cores or 1
+        """Return the number of processors of a node."""
+        return self.settings.cores or 1
 
-    def host(self, share: Any, attempt: int) -> str:
-        """The node that a share's job belongs on; "" where it may be any of the class."""
-        pin = Pin(self.root, int(share))
-        node = pin.node or ([*self.named, ""][int(share) - 1] if self.named else "")
-        if not node or node in self.avoided(share) or is_lost(node):
+    def host(self, job: Any, attempt: int) -> str:
+        """Return the node that a job is sent to, or "" for any of the class."""
+        assigned = NodeAssignment.read(self.root, int(job)).node
+        node = assigned or ([*self.nodes, ""][int(job) - 1] if self.nodes else "")
+        if not node or node in self.avoided(job) or is_lost(node):
             return ""
-        knows = shutil.which("sinfo")
-        return "" if attempt >= ELSEWHERE_FROM and not knows and pin.node else node
+        is_hopeless = attempt >= FIRST_ATTEMPT_ELSEWHERE and assigned and not shutil.which("sinfo")
+        return "" if is_hopeless else node
 
-    def avoided(self, share: Any) -> list[str]:
-        """The nodes that were refused, or lost while they had this share."""
-        pin = Pin(self.root, int(share))
-        lost = [one["node"] for one in pin.lost if is_lost(one["node"])]
-        return sorted({*lost, *(one["node"] for one in pin.refused)})
+    def avoided(self, job: Any) -> list[str]:
+        """Return the nodes that a job cannot use."""
+        assignment = NodeAssignment.read(self.root, int(job))
+        lost = {each["node"] for each in assignment.lost if is_lost(each["node"])}
+        return sorted({*lost, *(each["node"] for each in assignment.rejected)})
 
-    def slurm_extra(self, share: Any, attempt: int) -> str:
-        """The same as words of sbatch's."""
-        words = ["--exclusive"]
-        if host := self.host(share, attempt):
-            words.append(f"--nodelist={host}")
-        else:
-            pin = Pin(self.root, int(share))
-            lost = [pin.node] if pin.node and is_lost(pin.node) else []
-            if avoided := sorted({*self.avoided(share), *lost}):
-                words.append(f"--exclude={','.join(avoided)}")
-        return " ".join(words)
-
-    def collect(self) -> None:
-        """Take over what nodes have measured, also those whose job has failed."""
-        for share in set(self.shares.values()):
-            collect(self.root, share, self.work(share))
+    def slurm_extra(self, job: Any, attempt: int) -> str:
+        """Return the options of sbatch for a job."""
+        if host := self.host(job, attempt):
+            return f"--exclusive --nodelist={host}"
+        node = NodeAssignment.read(self.root, int(job)).node
+        avoided = {*self.avoided(job), *([node] if node and is_lost(node) else [])}
+        return f"--exclusive --exclude={','.join(sorted(avoided))}" if avoided else "--exclusive"
 
 
 def is_lost(node: str) -> bool:
-    """Whether the scheduler says that a node takes no jobs; False where nothing tells."""
+    """Return True if Slurm reports that a node takes no jobs; False without Slurm."""
     if not shutil.which("sinfo"):
         return False
     command = ["sinfo", "-h", "-n", node, "-o", "%T"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=ASKED_FOR_S)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SINFO_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return False
     states = done.stdout.lower().split()
@@ -179,26 +332,26 @@ def is_lost(node: str) -> bool:
 
 
 def clean_nodes(root: Path) -> list[str]:
-    """Remove what lies on the nodes of a checkout, through the scheduler, and their folders; returns what was
-    removed, and what is left on which node."""
-    said = []
-    for folder in sorted((root / NODES).glob("share*/*")):
-        clean = [sys.executable, "-m", "vcsbench.run.share", CLEAN, str(folder)]
+    """Remove the files of a checkout on its nodes, and the folders of the nodes. Return a line for each."""
+    lines = []
+    for folder in sorted((root / NODES).glob("job*/*")):
+        command = [sys.executable, "-m", "vcsbench.run.node", CLEAN, str(folder)]
         if folder.name != node_name():
-            clean = ["srun", f"--nodelist={folder.name}", "--nodes=1", "--immediate=30", *clean]
+            on_node = ["srun", f"--nodelist={folder.name}", "--nodes=1", "--immediate=30"]
+            command = [*on_node, *command]
         environment = {**os.environ, "PYTHONPATH": str(root / "workflow")}
         done = None
         with suppress(OSError):
             done = subprocess.run(
-                clean, cwd=folder, env=environment, capture_output=True, text=True
+                command, cwd=folder, env=environment, capture_output=True, text=True
             )
         if done and done.returncode == 0:
-            said += [f"{folder.name}: {line}" for line in done.stdout.splitlines()]
+            lines += [f"{folder.name}: {line}" for line in done.stdout.splitlines()]
             shutil.rmtree(folder)
         else:
-            by_hand = shlex.join(["env", "PYTHONPATH=workflow", "python", *clean[-4:]])
-            said.append(f"{folder.name}: what lies there is left; there, {by_hand} removes it")
-    for above in [*(root / NODES).glob("share*"), root / NODES]:
-        with suppress(OSError):  # one that has something left
-            above.rmdir()
-    return said
+            by_hand = shlex.join(["env", "PYTHONPATH=workflow", "python", *command[-4:]])
+            lines.append(f"{folder.name}: not removed. On the node, run {by_hand}")
+    for parent in [*(root / NODES).glob("job*"), root / NODES]:
+        with suppress(OSError):  # a folder may not be empty
+            parent.rmdir()
+    return lines

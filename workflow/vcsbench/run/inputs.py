@@ -1,30 +1,47 @@
-"""What a study's file gives to the rules: axes, definitions of tables, findings, published numbers."""
+"""Params and input files of rules, from the file of a study and from the user's expectations."""
 
 from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from vcsbench.axes import values
 from vcsbench.axes.config import AXIS as SERVER_CONFIG
 from vcsbench.axes.config import to_type
 from vcsbench.axes.here import Here
-from vcsbench.config.definitions import check_metric, read_findings, statements_in
+from vcsbench.config.definitions import (
+    check_metric,
+    read_expectations,
+    read_findings,
+    statements_in,
+    studies_of,
+)
 from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
 from vcsbench.metrics import metric_in, names
+from vcsbench.statistics import baselines
 from vcsbench.statistics.contract import STATISTIC
 
 FINDINGS = "config/published/findings.yaml"
+# The definition of a table or finding, as its YAML file has it.
+Definition = dict[str, Any]
+
+
+class Wildcards(Protocol):
+    """The wildcards of a job with a study."""
+
+    @property
+    def study(self) -> str:
+        """Return the name of the study."""
 
 
 @cache
 def study_file(name: str) -> Study:
-    """A study as its file has it, measured here or not."""
+    """Return a study as its file defines it."""
     path = f"config/studies/{name}.yaml"
     study = load_study(path)
     for table, definition in study.tables.items():
@@ -37,56 +54,56 @@ def study_file(name: str) -> Study:
 
 
 def studies() -> list[str]:
-    """The names of all studies that have a file."""
+    """Return the names of all studies that have a file."""
     return sorted(path.stem for path in Path("config/studies").glob("*.yaml"))
 
 
-def made_tables(study: str, published: bool) -> list[str]:
-    """The names of the tables that a study's measurements make, or its published numbers."""
-    tables = study_file(study).tables
+def table_names(study: str, published: bool) -> list[str]:
+    """Return the tables of a study's measurements, or those of its published numbers."""
+    definition = study_file(study)
     if not published:
-        return list(tables)
-    has_some = bool(study_file(study).published)
-    return [name for name, table in tables.items() if has_some and table.get("published", True)]
+        return list(definition.tables)
+    if not definition.published:
+        return []
+    return [name for name, table in definition.tables.items() if table.get("published", True)]
 
 
-def definitions_of(wildcards: Any, here: Here, published: bool) -> dict[str, Any]:
+def table_definitions(wildcards: Wildcards, here: Here, published: bool) -> dict[str, Definition]:
     """Return the definitions of the tables of a study's measurements, or of its published numbers."""
+    tables = _resolved_tables(wildcards, here)
+    return {name: tables[name] for name in table_names(wildcards.study, published)}
+
+
+def comparing_tables(wildcards: Wildcards, here: Here, exact: bool) -> dict[str, Definition]:
+    """Return the definitions of the tables that compare counts (`exact`), or times."""
+    tables = _resolved_tables(wildcards, here)
+    return {n: t for n, t in tables.items() if "compare" in t and metric_in(t).exact == exact}
+
+
+def _resolved_tables(wildcards: Wildcards, here: Here) -> dict[str, Definition]:
     study = study_file(wildcards.study)
-    tables = values.resolved_tables(study, values.values_of(study, here))
-    return {name: tables[name] for name in made_tables(study.name, published)}
+    return values.resolved_tables(study, values.values_of(study, here))
 
 
-def terms_of(wildcards: Any, here: Here, limits: dict[str, float]) -> dict[str, Any]:
-    """What a study's comparisons are counted by (statistics.budget.ComparisonSettings)."""
+def comparison_settings(
+    wildcards: Wildcards, here: Here, limits: Mapping[str, float]
+) -> dict[str, Any]:
+    """Return the fields of statistics.budget.ComparisonSettings."""
     return {
         "tables": comparing_tables(wildcards, here, exact=False),
-        "order": order_of(wildcards, here),
+        "order": axis_order(wildcards, here),
         "block": study_file(wildcards.study).block,
         "limits": limits,
     }
 
 
-def tables_of(wildcards: Any) -> dict[str, Any]:
-    """The definitions of all of a study's tables."""
-    return study_file(wildcards.study).tables
-
-
-def comparing_tables(wildcards: Any, here: Here, exact: bool) -> dict[str, dict[str, Any]]:
-    """Those of a study's tables, with their definitions, that compare what was counted (`exact`), or else
-    what has noise."""
-    study = study_file(wildcards.study)
-    tables = values.resolved_tables(study, values.values_of(study, here))
-    return {n: t for n, t in tables.items() if "compare" in t and metric_in(t).exact == exact}
-
-
-def axes_of(wildcards: Any) -> list[str]:
-    """The axes of a study."""
+def axes(wildcards: Wildcards) -> list[str]:
+    """Return the axes of a study."""
     return list(study_file(wildcards.study).axes)
 
 
-def order_of(wildcards: Any, here: Here) -> dict[str, list[str]]:
-    """Each axis of a study with its values in the one order that every table and page has."""
+def axis_order(wildcards: Wildcards, here: Here) -> dict[str, list[str]]:
+    """Return each axis of a study with its values, in the order of all tables and pages."""
     study = study_file(wildcards.study)
     return values.order_of(study, here, _published_values(wildcards.study))
 
@@ -94,7 +111,7 @@ def order_of(wildcards: Any, here: Here) -> dict[str, list[str]]:
 @cache
 def _published_values(study: str) -> dict[str, list[str]]:
     found: dict[str, dict[str, None]] = defaultdict(dict)
-    for path in _numbers(study):
+    for path in _number_files(study):
         with Path(path).open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 for axis, value in row.items():
@@ -102,94 +119,166 @@ def _published_values(study: str) -> dict[str, list[str]]:
     return {axis: list(of_axis) for axis, of_axis in found.items()}
 
 
-def _numbers(study: str) -> list[str]:
-    """The files of a study's published numbers: none, one, or several."""
+def _number_files(study: str) -> list[str]:
     return [f"config/published/{name}" for name in study_file(study).numbers]
 
 
-def published_said(wildcards: Any) -> dict[str, Any]:
-    """What the study says of its published numbers beside what their files do: `said` and `without` of
-    compare.published.read_published."""
+def published_numbers(wildcards: Wildcards) -> list[str]:
+    """Return the files of a study's published numbers."""
+    if found := _number_files(wildcards.study):
+        return found
+    raise UserError(f"config/studies/{wildcards.study}.yaml: `published`: the key is missing.")
+
+
+def published_metadata(wildcards: Wildcards) -> dict[str, Any]:
+    """Return the options of statistics.published.read_published that the study sets."""
     study = study_file(wildcards.study)
+    commands = study.commands.items()
     return {
-        "said": {f"config/published/{name}": said for name, said in study.numbers.items()},
-        "without": {
-            name: command.inapplicable_axes
-            for name, command in study.commands.items()
-            if command.inapplicable_axes
-        },
+        "said": {f"config/published/{name}": facts for name, facts in study.numbers.items()},
+        "without": {name: c.inapplicable_axes for name, c in commands if c.inapplicable_axes},
     }
 
 
-def found_of(wildcards: Any, here: Here) -> list[str]:
-    """What was found out of the user's own repository for a study."""
-    return values.found_out(study_file(wildcards.study), here)
-
-
-def typed_of(wildcards: Any, here: Here) -> dict[str, dict[str, str]]:
-    """What to type for each server configuration, where a study has them as an axis, all or some."""
-    if SERVER_CONFIG.name not in study_file(wildcards.study).axes:
-        return {}
-    return {SERVER_CONFIG.name: {name: to_type(here.root, name) for name in here.servers}}
-
-
-def no_choices_of(wildcards: Any) -> dict[str, list[str]]:
-    """The values of the axis that a study's commands are on which are no choice: advice leaves them out."""
-    study = study_file(wildcards.study)
-    names = [name for name, command in study.commands.items() if command.reference_only]
-    return {study.command_axis: names} if names else {}
-
-
-def findings_of(wildcards: Any) -> list[dict[str, Any]]:
-    """The findings of a study: a change of them reruns nothing of another study."""
-    told_by = [*axes_of(wildcards), *by_of(wildcards)]
-    return [
-        finding
-        for name in study_file(wildcards.study).findings
-        for finding in read_findings(FINDINGS, name, told_by, names())
-    ]
-
-
-def studies_with_findings() -> list[tuple[str, str, list[dict[str, str]]]]:
-    """The name, the title and the findings (id and statement) of each study that has some, the one with most
-    first."""
-    found = []
-    for name in studies():
-        groups = study_file(name).findings
-        if said := [one for group in groups for one in statements_in(FINDINGS, group)]:
-            found.append((name, study_file(name).title, said))
-    return sorted(found, key=lambda one: -len(one[2]))
-
-
-def by_of(wildcards: Any) -> list[str]:
-    """What tells a study's runs or published numbers apart beside its axes: all that a table of it names, and
-    how runs were reduced, where a published file says that."""
-    tables = tables_of(wildcards).values()
-    named = [name for table in tables for name in table.get("by", [])]
-    says = STATISTIC in _published_values(wildcards.study)
-    return list(dict.fromkeys([*named, *[STATISTIC] * says]))
-
-
-def published_conditions_of(wildcards: Any) -> dict[str, Any]:
+def published_conditions(wildcards: Wildcards) -> dict[str, Any]:
     """Return the fields of statistics.findings.Conditions of a study's published numbers."""
     published = study_file(wildcards.study).published
     return {"scale": published.scale, "subversion": published.subversion} if published else {}
 
 
-def published_numbers(wildcards: Any) -> list[str]:
-    """The files of a study's published numbers."""
-    if found := _numbers(wildcards.study):
-        return found
-    raise UserError(
-        f"config/studies/{wildcards.study}.yaml: has no `published` numbers to make tables of"
-    )
-
-
 def published_tables(study: str) -> list[str]:
-    """Return the folder of the tables of a study's published numbers, if it has some."""
-    return [f"results/published/{study}"] if made_tables(study, published=True) else []
+    """Return the folder of the tables of a study's published numbers, if it has any."""
+    return [f"results/published/{study}"] if table_names(study, published=True) else []
 
 
-def if_measured(path: str, measured: Collection[str]) -> Callable[[Any], list[str]]:
-    """An input that there is only where the study is among those that are measured here."""
+def repository_facts(wildcards: Wildcards, here: Here) -> list[str]:
+    """Return facts about the user's own repository that the study chose its values by."""
+    return values.found_out(study_file(wildcards.study), here)
+
+
+def apply_commands(wildcards: Wildcards, here: Here) -> dict[str, dict[str, str]]:
+    """Return what to type for each server configuration, if the study has an axis of them."""
+    if SERVER_CONFIG.name not in study_file(wildcards.study).axes:
+        return {}
+    return {SERVER_CONFIG.name: {name: to_type(here.root, name) for name in here.servers}}
+
+
+def non_choices(wildcards: Wildcards) -> dict[str, list[str]]:
+    """Return the reference commands of a study by their axis. Advice leaves them out."""
+    study = study_file(wildcards.study)
+    references = [name for name, command in study.commands.items() if command.reference_only]
+    return {study.command_axis: references} if references else {}
+
+
+def findings(wildcards: Wildcards) -> list[Definition]:
+    """Return the definitions of a study's findings."""
+    columns = [*axes(wildcards), *group_columns(wildcards)]
+    return [
+        finding
+        for group in study_file(wildcards.study).findings
+        for finding in read_findings(FINDINGS, group, columns, names())
+    ]
+
+
+def studies_with_findings() -> list[tuple[str, str, list[dict[str, str]]]]:
+    """Return the name, title and findings (id and statement) of each study with findings, most first."""
+    found = []
+    for name in studies():
+        study = study_file(name)
+        statements = [each for group in study.findings for each in statements_in(FINDINGS, group)]
+        if statements:
+            found.append((name, study.title, statements))
+    return sorted(found, key=lambda study: -len(study[2]))
+
+
+def group_columns(wildcards: Wildcards) -> list[str]:
+    """Return the columns besides the axes that distinguish runs or published numbers of a study."""
+    tables = study_file(wildcards.study).tables.values()
+    columns = [column for table in tables for column in table.get("by", [])]
+    has_statistic = STATISTIC in _published_values(wildcards.study)
+    return list(dict.fromkeys([*columns, *[STATISTIC] * has_statistic]))
+
+
+def optional_input(path: str, measured: Collection[str]) -> Callable[[Any], list[str]]:
+    """Return an input function: the path for the studies that are measured here, otherwise nothing."""
     return lambda wildcards: [path.format(**wildcards)] if wildcards.study in measured else []
+
+
+class Expectations:
+    """The expectations in the user's files, and the saved baselines that results are compared with."""
+
+    def __init__(self, here: Here) -> None:
+        """Read and check them. Raise a UserError with the file and the key."""
+        self.here, self.config = here, here.config
+        self.files = [str(here.root / path) for path in self.config.settings.expectations]
+        where = self.config.where(["expectations"])
+        for path in self.files:
+            if not Path(path).is_file():
+                raise UserError(
+                    f"{where}: `expectations`: there is no file {path}. Write it, or remove the entry."
+                )
+        self.by_study: dict[str, list[Definition]] = {}
+        for study in studies_of(self.files):
+            if study not in (known := studies()):
+                raise UserError(
+                    f"{', '.join(self.files)}: there is no study `{study}`. Use one of {', '.join(known)}."
+                )
+            known_values = self._axis_values(study)
+            self.by_study[study] = read_expectations(self.files, study, known_values, names())
+        self._check_baselines()
+
+    def _axis_values(self, study: str) -> dict[str, list[str] | None]:
+        """Return each axis with its values, or None if all are allowed: a repository may have any name."""
+        definition = study_file(study)
+        found = values.values_of(definition, self.here)
+        return {
+            axis: None if given == "repositories" else found[axis]
+            for axis, given in definition.axes.items()
+        }
+
+    def _check_baselines(self) -> None:
+        saved = baselines.saved_baselines()
+        for name in self.config.settings.baselines:
+            if not {*saved.get(name, [])} & {*self.config.studies}:
+                raise UserError(
+                    f"{self.config.where(['baselines'])}: `baselines`: there is no baseline {name!r} of the "
+                    f"configured studies. Use one of: {', '.join(saved) or 'none'}, or save it by "
+                    f"`make baseline NAME={name}`."
+                )
+
+    def for_study(self, study: str) -> list[Definition]:
+        """Return the expectations of a study."""
+        return self.by_study.get(study, [])
+
+    def of_other_studies(self) -> dict[str, list[Definition]]:
+        """Return the expectations of studies that are not run."""
+        return {s: found for s, found in self.by_study.items() if s not in self.config.studies}
+
+    def baselines(self, study: str) -> list[str]:
+        """Return the baselines that a study is compared with, of the configuration or of expectations."""
+        expected = [e["compare"].get("to") for e in self.for_study(study) if "compare" in e]
+        saved = baselines.saved_baselines()
+        named = dict.fromkeys([*self.config.settings.baselines, *expected])
+        return [name for name in named if study in saved.get(name, [])]
+
+    def baseline_files(self, study: str) -> list[str]:
+        """Return the files of the baselines that a study is compared with."""
+        return _baseline_files(study, self.baselines(study))
+
+    def saved(self, study: str) -> list[str]:
+        """Return all saved baselines of a study."""
+        return [name for name, saved in baselines.saved_baselines().items() if study in saved]
+
+    def saved_files(self, study: str) -> list[str]:
+        """Return the existing files of all saved baselines of a study."""
+        files = _baseline_files(study, self.saved(study))
+        return [file for file in files if Path(file).exists()]
+
+    def history(self, study: str) -> list[str]:
+        """Return the file of a study's history, if it has saved baselines."""
+        return [f"results/history/{study}.json"] if self.saved(study) else []
+
+
+def _baseline_files(study: str, saved: list[str]) -> list[str]:
+    paths = (baselines.csv_path, baselines.description_path)
+    return [str(path(name, study)) for name in saved for path in paths]

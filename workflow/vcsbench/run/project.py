@@ -26,26 +26,23 @@ from vcsbench.machine import Machine
 from vcsbench.measure import work
 from vcsbench.measure.steps import STEPS
 from vcsbench.modules import KINDS, is_kind
-from vcsbench.plan.passes import ALL
+from vcsbench.plan.passes import ALL, NOTHING, UNFAILED, decision_of
 from vcsbench.plan.plan import Plan
 from vcsbench.run.cluster import Cluster
-from vcsbench.run.expectations import Expectations
-from vcsbench.run.leftovers import remove_leftovers
-from vcsbench.run.lock import FAILED, OPTIONS, say
-from vcsbench.run.provenance import note_command
-from vcsbench.run.sampling import SamplingState
+from vcsbench.run.inputs import Expectations
+from vcsbench.run.provenance import store_command
+from vcsbench.run.workflow import FAILED, OPTIONS, print_message, remove_leftovers
 from vcsbench.storages.place import Place
 from vcsbench.subjects.repository import variant_of
 from vcsbench.subjects.repository.labels import Variant, last_of
 from vcsbench.subjects.repository.shelf import Shelf
 from vcsbench.urls import split_credentials
 
-# Set on a node of a cluster: the blocks that are measured there, each with its study in front.
-BLOCKS = "VCSBENCH_BLOCKS"
-# The folder of the user's own repository that is exported.
-TREE = "VCSBENCH_TREE"
-# What a run makes of each study, apart from its raw data.
-OF_STUDY = (
+# Environment variables: on a node of a cluster, the blocks that are measured there, each after its study;
+# and the folder of the user's own repository that is exported.
+BLOCKS, TREE = "VCSBENCH_BLOCKS", "VCSBENCH_TREE"
+# The files of each study besides its raw data.
+STUDY_FILES = (
     "results/grid/{study}.csv",
     "results/measurements/{study}.csv",
     "results/failures/{study}.csv",
@@ -59,6 +56,8 @@ OF_STUDY = (
     "results/page/{study}.json",
     "reports/{study}.html",
 )
+# The function `get` of the checkpoint. It raises until the decision is made.
+Decide = Callable[..., Any]
 
 
 class Project:
@@ -74,20 +73,20 @@ class Project:
     ) -> None:
         """Read and check the merged configuration `raw`, which was read from `files`.
 
-        `deployed`: Snakemake deploys the programs. `is_cluster`: the nodes of a cluster measure. Raises a
+        `deployed`: Snakemake deploys the programs. `is_cluster`: the nodes of a cluster measure. Raise a
         UserError that names the file and the key.
         """
         self.root, self.raw, self.is_cluster = root, raw, is_cluster
-        self.here = open_here(raw, root, files, deployed, is_cluster)
+        self.here = open_environment(raw, root, files, deployed, is_cluster)
         self.config = self.here.config
         if is_cluster and raw.get("rounds") is None:
-            say(
-                f"`minutes` belong to one machine. On a cluster each cell is measured in "
-                f"{self.config.settings.rounds} rounds; `rounds` sets another number (--config rounds=10)."
+            print_message(
+                f"`minutes` concern one machine. On a cluster each cell is measured in "
+                f"{self.config.settings.rounds} rounds. Use --config rounds=10 for another number."
             )
-        # A node that is lost leaves whole blocks, if it measures one after another.
+        # A lost node leaves whole blocks if it measures one after another.
         self.plan = Plan(self.here, by_block=BLOCKS in os.environ)
-        self.shelf = _shelf(self.plan)
+        self.shelf = _prepared_repositories(self.plan)
         for name in self.shelf.all_repositories():
             self.here.sources[name].check()
 
@@ -103,12 +102,12 @@ class Project:
 
     @cached_property
     def cluster(self) -> Cluster | None:
-        """Return the shares of the nodes, if a cluster measures."""
+        """Return the jobs of the nodes if a cluster measures."""
         return Cluster(self.plan, self.raw) if self.is_cluster else None
 
     @property
     def environments(self) -> dict[str, str]:
-        """Return the conda environments of all builds: the name of each, and its file."""
+        """Return the conda environments of all builds, with the file of each."""
         builds = self.here.builds.values()
         return {name: file for build in builds for name, file in build.environments.items()}
 
@@ -116,7 +115,7 @@ class Project:
         """Return True if a cell-round has a result that was measured with the present recipe."""
         return self.plan.is_fresh(f"results/cells/{study}/{cell}/round{number}.json")
 
-    def task(self, study: str, cell: str, number: int) -> str:
+    def cell_arguments(self, study: str, cell: str, number: int) -> str:
         """Return the arguments of the process that measures a cell-round, quoted for a shell."""
         return shlex.join(
             (
@@ -128,22 +127,20 @@ class Project:
             )
         )
 
-    def results(self, decide: Callable[..., Any]) -> list[str]:
-        """Return all files that a run makes for its studies, the raw data first.
-
-        `decide` is the function `get` of the checkpoint.
-        """
+    def results(self, decide: Decide) -> list[str]:
+        """Return all files that a run makes for its studies, the raw data first."""
         found: list[str] = []
         for study in self.config.studies:
             found += self.raw_data(study, decide)
-            found += [file.format(study=study) for file in OF_STUDY]
+            found += [file.format(study=study) for file in STUDY_FILES]
         return found
 
-    def raw_data(self, study: str, decide: Callable[..., Any]) -> list[str]:
-        """Return the exports and contexts of a study, its last decision and its counts of system calls."""
+    def raw_data(self, study: str, decide: Decide) -> list[str]:
+        """Return the exports and contexts of a study, its last decision and its system-call counts."""
         exports = [] if self.is_cluster else self.sampling.exports(study, decide)
         contexts = [f"{export.removesuffix('.json')}.context.json" for export in exports]
-        return [*exports, *contexts, *self.sampling.last(study), *self.sampling.calls(study)]
+        decision = self.sampling.next_decision(study)
+        return [*exports, *contexts, *decision, *self.sampling.calls(study)]
 
     @cache  # noqa: B019 - one instance; called for each round
     def records(self, study: str, path: str) -> list[str]:
@@ -153,8 +150,8 @@ class Project:
         return [record for kind in kinds for record in subjects.subject_of(kind).records(parts)]
 
     @cache  # noqa: B019 - one instance
-    def prepared(self, study: str) -> list[str]:
-        """Return the records of all preparation of a study. They contain how long it took."""
+    def preparation_records(self, study: str) -> list[str]:
+        """Return the records of all preparation of a study. They contain its duration."""
         cells = self.plan.measured(study)
         repos = {self.plan.parts(cell).get("repository", {}).get("name") for cell in cells}
         names = [name for name in self.shelf.all_repositories() if name in repos]
@@ -170,15 +167,15 @@ class Project:
         return [Place(folder, self.root) for folder in dict.fromkeys(folders)]
 
     def begin(self) -> None:
-        """Prepare a run before its first job: remove leftovers, and write the shares of nodes."""
+        """Prepare a run before its first job."""
         remove_leftovers(self.root, self.places())
         if self.config.settings.measure == ALL:
-            note_command(self.root, sys.argv[1:])
+            store_command(self.root, sys.argv[1:])
         if self.cluster:
             self.cluster.write()
 
     def end(self, failed: bool = False) -> None:
-        """Collect the results of nodes, also of those whose job failed; record that jobs failed."""
+        """Collect the results of nodes, also of failed jobs, and record that jobs failed."""
         if failed:
             with suppress(OSError):
                 (self.root / FAILED).touch()
@@ -186,42 +183,115 @@ class Project:
             self.cluster.collect()
 
 
+class SamplingState:
+    """The rounds of each block that are decided, batch by batch, for runs with minutes."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.mode = plan, plan.config.settings.measure
+        cells = plan.cells if self.mode == UNFAILED else []
+        # The existing results of each cell with a failed round.
+        self.failed = {
+            (cell.study, cell.path): set(filter(plan.is_fresh, exports))
+            for cell in cells
+            if not all(map(plan.is_fresh, exports := plan.exports_of(cell)))
+        }
+
+    def exports(self, study: str, decide: Decide) -> list[str]:
+        """Return the exports of a study after the last decision.
+
+        If a decision is missing, `decide` raises, and Snakemake calls this function again later.
+        """
+        if self.mode == NOTHING:
+            return self.plan.cell_files(study, only_fresh=True)
+        if study not in self.plan.passes:
+            return self.plan.cell_files(study)
+        batches, has_more = self.plan.passes[study], True
+        while has_more:
+            decide(study=study, number=str(batches.next))
+            has_more = batches.take()
+        return self._files(study)
+
+    def exports_before(self, study: str, number: int) -> list[str]:
+        """Return the exports of all batches before one."""
+        return self._files(study, number - 1)
+
+    def _files(self, study: str, last: int | None = None) -> list[str]:
+        """Return the exports up to a batch; of a failed cell, those that exist."""
+        return [
+            export
+            for cell in self.plan.measured(study)
+            for export in self.plan.exports_of(cell, last)
+            if export in self.failed.get((study, cell.path), (export,))
+        ]
+
+    def rounds_before(self, study: str, number: int) -> dict[str, int]:
+        """Return the rounds that each block has before a batch."""
+        batches = self.plan.passes.get(study)
+        return batches.rounds(number - 1) if batches else {}
+
+    def histories(self, study: str) -> dict[str, str]:
+        """Return a digest of the histories of each block."""
+        batches = self.plan.passes.get(study)
+        return dict(batches.blocks) if batches else {}
+
+    def next_decision(self, study: str) -> list[str]:
+        """Return the file of the next decision. It is the last one if it gives no rounds."""
+        batches = None if self.mode == NOTHING else self.plan.passes.get(study)
+        return [decision_of(study, batches.next)] if batches else []
+
+    def decisions(self, study: str) -> list[str]:
+        """Return the files of a study's decisions."""
+        batches = self.plan.passes.get(study)
+        return [decision_of(study, n) for n in range(2, batches.next + 1)] if batches else []
+
+    def calls(self, study: str) -> list[str]:
+        """Return the files of the system calls of a study's cells."""
+        return list(self.plan.calls_of(study, True if self.mode == NOTHING else None).values())
+
+    def machine_limits(self, study: str) -> list[str]:
+        """Return the file of the machine's limits, for a study that draws them."""
+        file = f"results/machine-limits/{study}.json"
+        is_drawn = self.plan.config.studies[study].machine_limits
+        exists = self.mode != NOTHING or (self.plan.root / file).exists()
+        return [file] if is_drawn and exists else []
+
+
 def open_project(
     raw: Mapping[str, Any], root: Path, files: Sequence[str | Path], deployed: bool
 ) -> Project:
     """Open the project of a Snakemake run, from its configuration and its files, the last one first."""
     paths = [Path(file) for file in reversed(files) if Path(file).resolve() != root / OPTIONS]
-    # On a node, its share is measured as on a workstation.
+    # A node measures its job as a workstation does.
     is_cluster = raw.get("cluster") is not None and BLOCKS not in os.environ
     return Project(raw, root, paths, deployed, is_cluster)
 
 
-def open_here(
+def open_environment(
     raw: Mapping[str, Any],
     root: Path,
     files: Sequence[Path],
     deployed: bool = False,
-    elsewhere: bool = False,
+    is_cluster: bool = False,
 ) -> Here:
-    """What the configuration and this machine offer, read and checked."""
-    config = load_config(raw, root, files, elsewhere)
+    """Read and check the configuration, and return what it and this machine offer."""
+    config = load_config(raw, root, files, is_cluster)
     for study in config.studies.values():
-        _check_kinds(study)
+        _check_commands(study)
     if (server := config.settings.server) and split_credentials(server.url)[2]:
         raise UserError(
-            f"{config.where(['server'])}: server.url: this holds a password. Let the server be read "
-            f"without one, and leave it out."
+            f"{config.where(['server'])}: server.url: the URL has a password. Remove it, and allow the "
+            f"server to be read without one."
         )
-    where = config.where(["repositories"])
+    tree = os.environ.get(TREE) or None
     definitions = config.repositories
     if config.settings.repository is not None:
-        definitions = sources.own_repository(
-            config.settings.repository, definitions, os.environ.get(TREE) or None
-        )
-    elif os.environ.get(TREE):
+        definitions = sources.own_repository(config.settings.repository, definitions, tree)
+    elif tree:
         raise UserError(
-            "TREE=: this goes with REPO=; a repository of the configuration has a key `tree`"
+            "--tree: this needs --repository (make: TREE= needs REPO=). A repository of the configuration "
+            "has a key `tree`."
         )
+    where = config.where(["repositories"])
     if EMPTY in definitions:
         raise UserError(f"{where}: repositories.{EMPTY}: this name is reserved. Use another name.")
     definitions = {**definitions, EMPTY: {"source": EMPTY}}
@@ -236,58 +306,50 @@ def open_here(
 
 
 def _builds(config: Config) -> Mapping[str, Any]:
-    """The builds as the configuration names them; where it names none, and studies do, the first that each
-    names is what the PATH has."""
+    """Return the configured builds. By default the first build of a study is that on the PATH."""
     axes = [study.axes.get("build") for study in config.studies.values()]
     return config.builds or {axis[0]: {} for axis in axes if isinstance(axis, list)}
 
 
-def _shelf(plan: Plan) -> Shelf:
-    """The repositories that cells read, by storage, and those of which they read a dump file. A node of a
-    cluster prepares for its own blocks only."""
-    own = os.environ.get(BLOCKS, "").splitlines()
-    wanted: dict[str, set[Variant]] = {}
+def _prepared_repositories(plan: Plan) -> Shelf:
+    """Return the repositories and dump files that the cells read; on a node, only those of its blocks."""
+    own_blocks = os.environ.get(BLOCKS, "").splitlines()
+    by_storage: dict[str, set[Variant]] = {}
     dumps: dict[str, int] = {}
     for cell in plan.cells:
-        if own and f"{cell.study}/{plan.name_of_block(cell)}" not in own:
+        if own_blocks and f"{cell.study}/{plan.name_of_block(cell)}" not in own_blocks:
             continue
         parts = plan.parts(cell)
         if parts["input"] and subjects.subject_of(parts["input"]).reads_repository(parts):
-            variants = wanted.setdefault(parts["storage"]["shelf"], set())
+            variants = by_storage.setdefault(parts["storage"]["shelf"], set())
             variants.add(variant_of(parts.get("repository", {})))
         if parts["input"] == "dump":
             name = parts["repository"]["name"]
             dumps[name] = max(dumps.get(name, 0), last_of(parts))
-    return Shelf(
-        wanted, plan.config.settings.storages, plan.config.settings.copies, plan.root, dumps
-    )
+    settings = plan.config.settings
+    return Shelf(by_storage, settings.storages, settings.copies, plan.root, dumps)
 
 
-def _renamed(value: str, names: Mapping[str, str]) -> str:
-    return f" (now `{names[value]}`)" if value in names else ""
-
-
-def _check_kinds(study: Study) -> None:
-    """A UserError where a command names a kind of work or of subject, or a step, that there is not."""
+def _check_commands(study: Study) -> None:
+    """Raise a UserError if a command names an unknown kind of work or of subject, or an unknown step."""
     for name, command in study.commands.items():
-        for key, folder in KINDS.items():
-            kind = getattr(command, key, None)
+        key = f"config/studies/{study.name}.yaml: `commands.{name}"
+        for field, folder in KINDS.items():
+            kind = getattr(command, field, None)
             if kind and not is_kind(folder, kind):
+                renamed = f" It is now called `{WORK[kind]}`." if kind in WORK else ""
                 raise UserError(
-                    f"config/studies/{study.name}.yaml: `commands.{name}.{key}`: there is no kind "
-                    f"{kind!r}{_renamed(kind, WORK)}; "
-                    f"workflow/vcsbench/{folder.replace('.', '/')} has a file for each"
+                    f"{key}.{field}`: there is no kind {kind!r}.{renamed} Use a file name of "
+                    f"workflow/vcsbench/{folder.replace('.', '/')}."
                 )
         steps = command.steps or Steps()
         for step in (*steps.setup, *steps.prepare):
             if step not in STEPS:
                 raise UserError(
-                    f"config/studies/{study.name}.yaml: `commands.{name}.steps`: there is no step {step!r}; "
-                    f"there are {', '.join(STEPS)}"
+                    f"{key}.steps`: there is no step {step!r}. Use one of {', '.join(STEPS)}."
                 )
-        looks = work.kind_of(command.work).look
-        if looks and not command.output:
+        if work.kind_of(command.work).look and not command.output:
             raise UserError(
-                f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command.work} is what a "
-                f"command wrote; say how it is told what this one did, or add `output: target`"
+                f"{key}.work`: {command.work!r} inspects what a command writes, and this one writes nothing. "
+                f"Add `output: target`, or choose another kind."
             )

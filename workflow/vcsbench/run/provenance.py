@@ -1,7 +1,6 @@
-"""Which vcsbench put a study's measurements together, from which configuration, and by which command.
+"""The provenance of a study's measurements: version, commit, configuration and command.
 
-It is written with the measurements, and nothing depends on it but what cites it: a commit that changes no
-code of a rule makes nothing stale.
+It is written with the measurements. Only citations depend on it, so a commit alone makes no result stale.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from typing import Any
 from vcsbench import __version__
 from vcsbench.urls import without_password
 
-# The command of the run that is at work, or was last.
+# The command of the present or last run.
 COMMAND = ".vcsbench/command"
-# In the environment of Snakemake: the command that the user typed.
+# The environment variable with the command that the user typed.
 VARIABLE = "VCSBENCH_COMMAND"
-# What makes another vcsbench of a work tree where it differs from the commit.
+# The files and folders whose changes against the commit are listed.
 PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
 
 
-def note_command(root: Path, arguments: Sequence[str]) -> None:
-    """Keep the command of the run for its provenance: the user's, or Snakemake with these arguments."""
+def store_command(root: Path, arguments: Sequence[str]) -> None:
+    """Store the command of the run: that of the user, or Snakemake with these arguments."""
     command = os.environ.get(VARIABLE) or shlex.join(["snakemake", *arguments])
     command = without_password(command)
     with suppress(OSError):  # The provenance then has no command.
@@ -37,9 +36,11 @@ def note_command(root: Path, arguments: Sequence[str]) -> None:
 
 
 def provenance(root: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """What made the measurements in a checkout: `vcsbench` (its version), `commit` ("" where git does not
-    know it), `changed` (the files that differ from it), `command` ("" if unknown), `config` (merged; what
-    stands before a host in an address is left out) and the `config_digest` of that."""
+    """Return the provenance of measurements in a checkout.
+
+    Keys: `vcsbench` (version), `commit` ("" if unknown), `changed` (files that differ from it), `command`
+    ("" if unknown), `config` (merged, without credentials in URLs) and its `config_digest`.
+    """
     commit, changed = _commit(root)
     command = ""
     with suppress(OSError):
@@ -56,7 +57,7 @@ def provenance(root: Path, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def digest_of(config: Mapping[str, Any]) -> str:
-    """A digest of a merged configuration: comments and the order of its keys have no part in it."""
+    """Return a digest of a merged configuration. The order of keys does not matter."""
     text = json.dumps(config, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -68,13 +69,15 @@ def _without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _commit(root: Path) -> tuple[str, list[str]]:
-    """The commit of a work tree, and the files of vcsbench that differ from it; "" where the folder is no
-    work tree of its own (an archive unpacked somewhere below another's), or there is no git."""
-    said = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
-    if len(said) != 2 or Path(said[0]).resolve() != root.resolve():
+    """Return the commit of a work tree and the changed files; "" without git or a work tree here.
+
+    A folder somewhere below another work tree is none.
+    """
+    lines = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
+    if len(lines) != 2 or Path(lines[0]).resolve() != root.resolve():
         return "", []
     listed = _git(root, "status", "--porcelain", "-z", "--no-renames", "-uall", "--", *PARTS)
-    return said[1], sorted(entry[3:] for entry in listed.split("\0") if entry)
+    return lines[1], sorted(entry[3:] for entry in listed.split("\0") if entry)
 
 
 def _git(root: Path, *arguments: str) -> str:

@@ -1,50 +1,65 @@
-"""Run Snakemake, and end all that it started in every case.
+"""Run Snakemake in a checkout, one run at a time, and end all that it started in every case.
 
-Ctrl-C, SIGTERM, a terminal that closes and a failure all end the run within seconds. Killed with -9, this
-process takes Snakemake with it, and the jobs end with Snakemake. The next run removes what is left.
+Ctrl-C, SIGTERM, a closed terminal and a failure end the run within seconds. If this process is killed with
+SIGKILL, the kernel kills Snakemake, and the jobs end with Snakemake. The next run removes what is left.
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
+import pwd
 import signal
+import socket
 import subprocess
+import sys
+import time
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.files import write_json
+from vcsbench.external import printable
+from vcsbench.files import read_json, write_json
 from vcsbench.plan.passes import NOTHING, UNFAILED
-from vcsbench.run.leftovers import MARK, end_processes, find_snakemake
-from vcsbench.run.lock import (
-    FAILED,
-    LOCKED,
-    OPTIONS,
-    checkout_lock,
-    find_full,
-    is_of_this_host,
-    say,
-    write_host,
-)
+from vcsbench.progress import cleared
+from vcsbench.storages import full, runfolder
+from vcsbench.storages.mounts import mount_of
+from vcsbench.storages.place import Place
 
+# vcsbench's folder in a checkout, with the lock, the host of the last run, and the options of this one.
+FOLDER = ".vcsbench"
+LOCK = f"{FOLDER}/lock"
+STATE = f"{FOLDER}/run.json"
+OPTIONS = f"{FOLDER}/options.json"
+# Made by a Snakemake with failed jobs, and by one that found the folder locked.
+FAILED = f"{FOLDER}/failed"
+LOCKED = f"{FOLDER}/locked"
+WRITTEN = (FOLDER, ".snakemake", "results", "reports")
+# File systems that no other host can work on.
+LOCAL = ("ext", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "overlay", "tmpfs")
+# The environment variable of all processes of a run. It contains the path of the checkout.
+RUN_ROOT = "VCSBENCH_RUN_ROOT"
 SIGNALS = {
     signal.SIGINT: "Ctrl-C",
     signal.SIGTERM: "SIGTERM",
     signal.SIGHUP: "the terminal closed",
 }
 PR_SET_PDEATHSIG = 1
-# Snakemake's time to end its jobs. After that it is killed.
-GRACE_S = 4.0
+# Time to end, before SIGKILL, for Snakemake and for processes that a killed run left.
+SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
 # Arguments with which Snakemake runs no job.
-LOOKS_ONLY = ("-n", "--dry-run", "--dryrun", "--lint", "--unlock", "--summary", "--report")
+READ_ONLY = {"-n", "--dry-run", "--dryrun", "--lint", "--unlock", "--summary", "--report"}
+# Arguments with which Snakemake prints its own messages.
+VERBOSITY = {"--logger", "--verbose", "--printshellcmds", "-p", "--quiet", "-q"}
 
 
-class Ended(BaseException):
-    """A signal asks the run to end."""
+class Interrupted(BaseException):
+    """A signal that ends the run was received."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -55,66 +70,61 @@ def run(
 ) -> int:
     """Run the workflow in a checkout and return the exit code.
 
-    `options` are configuration keys of the command line, laid over the configuration files. Where cells
-    fail, Snakemake is called again: it measures the other cells until the minutes are up, and makes the
-    report of the results.
+    `options` are configuration keys that override those of `configfiles`. If cells fail, Snakemake is called
+    again: it measures the other cells until the minutes are up, and makes the report of the results.
     """
-    if any(argument in LOOKS_ONLY for argument in arguments):
-        return Snakemake(root, options, configfiles, arguments, 0).call({})
+    snakemake = Snakemake(root, options, configfiles, arguments)
+    if READ_ONLY.intersection(arguments):
+        return snakemake.call({})
     try:
-        with signals_raise(), checkout_lock(root) as lock:
-            snakemake = Snakemake(root, options, configfiles, arguments, lock)
-            end_leftovers(root)
-            # After a run of another host, a lock that it left may still be held there.
-            snakemake.may_unlock = is_of_this_host(root)
+        _handle_signals()
+        with checkout_lock(root) as lock:
+            _end_leftovers(root)
+            snakemake.lock = lock
+            # Without a local file system, a lock may belong to a run of another host.
+            snakemake.may_unlock = is_last_host_here(root)
             if snakemake.may_unlock:
-                write_host(root)
+                with suppress(OSError):
+                    write_json(root / STATE, {"host": socket.gethostname()})
             status = _measure(root, snakemake)
-    except Ended as ended:
-        return 128 + ended.number
+    except Interrupted as interrupted:
+        return 128 + interrupted.number
     except UserError as error:
-        say(str(error))
+        print_message(str(error))
         return 1
     except OSError as error:
-        say(f"{error.filename or root}: {error.strerror}. Mend that and run again.")
+        print_message(f"{error.filename or root}: {error.strerror}. Fix that and run again.")
         return 1
-    if status and (full_folder := find_full(root)):
-        say(f"{full_folder}: the file system is full. Free some space and run again.")
+    if status and (folder := full_folder(root)):
+        print_message(f"{folder}: the file system is full. Free some space and run again.")
     return status
-
-
-def end_leftovers(root: Path) -> None:
-    """End what a killed run left running in a checkout, whose lock is held here."""
-    if left := end_processes(root):
-        say(f"ended {left} processes that a killed run left.")
-    if pid := find_snakemake(root):
-        raise UserError(
-            f"{root}: Snakemake is at work here (process {pid}). Wait for it, or end it."
-        )
 
 
 def _measure(root: Path, snakemake: Snakemake) -> int:
-    """Call Snakemake, and again for a report if cells failed. Returns the exit code of the first call."""
+    """Call Snakemake, and again if cells failed. Return the exit code of the first call."""
     failed = root / FAILED
     failed.unlink(missing_ok=True)
     status = snakemake.call({})
-    if not status or not failed.exists() or find_full(root):
+    measured = _count_results(root)
+    if not status or not failed.exists() or full_folder(root) or not measured:
         return status
-    if not (measured := _count_results(root)):
-        return status
-    say("some jobs failed. The other cells go on.")
+    print_message("some jobs failed. The other cells go on.")
     while snakemake.call({"measure": UNFAILED}):
         before, measured = measured, _count_results(root)
         if measured <= before:
-            # Nothing more can be measured.
+            # No more cells can be measured.
             snakemake.call({"measure": NOTHING})
             break
-    say("some jobs failed. The report has the results of the others.")
+    print_message("some jobs failed. The report has the results of the others.")
     return status
 
 
+def _count_results(root: Path) -> int:
+    return sum(1 for _ in root.glob("results/cells/*/**/round*.context.json"))
+
+
 class Snakemake:
-    """Snakemake with the options of a run."""
+    """Snakemake with the options of a run. `lock` is the descriptor of the checkout's lock, or 0."""
 
     def __init__(
         self,
@@ -122,53 +132,38 @@ class Snakemake:
         options: Mapping[str, Any],
         configfiles: Sequence[str],
         arguments: Sequence[str],
-        lock: int,
     ) -> None:
-        self.root, self.options, self.lock = root, options, lock
-        self.may_unlock = False
+        self.root, self.options = root, options
         self.configfiles, self.arguments = list(configfiles), list(arguments)
-        self.environment = {
-            **os.environ,
-            MARK: os.path.realpath(root),
-            # Where the plugin for the console lies.
-            "PYTHONPATH": str(root / "workflow"),
-        }
+        self.lock, self.may_unlock = 0, False
+        # Snakemake finds the logger plugin by PYTHONPATH.
+        path = {RUN_ROOT: os.path.realpath(root), "PYTHONPATH": str(root / "workflow")}
+        self.environment = {**os.environ, **path}
 
     def call(self, more: Mapping[str, Any]) -> int:
         """Run Snakemake to its end and return the exit code. `more` are configuration keys of this call."""
-        options = {**self.options, **more}
         files = [*self.configfiles]
-        if options:
-            # A JSON file keeps each value byte for byte. `--config` would read it as YAML.
+        if options := {**self.options, **more}:
+            # A JSON file keeps each value byte for byte. Snakemake reads `--config` as YAML.
             (self.root / OPTIONS).parent.mkdir(exist_ok=True)
             write_json(self.root / OPTIONS, options)
             files.append(OPTIONS)
-        command = ["snakemake", *self.arguments]
-        if files:
-            command += ["--configfile", *files]
-        if self.lock and not {
-            "--logger",
-            "--verbose",
-            "--printshellcmds",
-            "-p",
-            "--quiet",
-            "-q",
-        } & {*self.arguments}:
+        command = ["snakemake", *self.arguments, *(["--configfile", *files] if files else [])]
+        if self.lock and not VERBOSITY.intersection(self.arguments):
             command += ["--logger", "vcsbench"]
         locked = self.root / LOCKED
         locked.unlink(missing_ok=True)
         status = self._run(command)
         if status and locked.exists() and self.may_unlock:
-            # No Snakemake works here, and our lock keeps others out: a killed run left its lock.
-            self.unlock()
+            # The checkout's lock proves that no Snakemake works here: a killed run left its lock.
+            self._unlock()
             status = self._run(command)
         return status
 
-    def unlock(self) -> None:
-        """Remove Snakemake's lock, which a killed run left."""
-        command = ["snakemake", "--unlock", "--configfile", "config/config.yaml", *self.configfiles]
+    def _unlock(self) -> None:
+        files = ["config/config.yaml", *self.configfiles]
         subprocess.run(
-            command,
+            ["snakemake", "--unlock", "--configfile", *files],
             cwd=self.root,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -176,7 +171,7 @@ class Snakemake:
         )
 
     def _run(self, command: list[str]) -> int:
-        # Its own session: a terminal's Ctrl-C comes to this process alone.
+        # In a session of its own, so that only this process receives Ctrl-C.
         process = subprocess.Popen(
             command,
             cwd=self.root,
@@ -188,37 +183,34 @@ class Snakemake:
         )
         try:
             status = process.wait()
-        except Ended as ended:
-            say(f"{SIGNALS[signal.Signals(ended.number)]}: ending the run.")
+        except Interrupted as interrupted:
+            print_message(f"{SIGNALS[signal.Signals(interrupted.number)]}: ending the run.")
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
-                process.wait(GRACE_S)
+                process.wait(SNAKEMAKE_GRACE_S)
             process.kill()
             end_processes(self.root)
             process.wait()
-            say("the run was ended. Its results are kept, and the next run continues.")
+            print_message("the run has ended. Its results are stored, and the next run continues.")
             raise
         if self.lock:
             end_processes(self.root)
         return status if status >= 0 else 128 - status
 
 
-@contextmanager
-def signals_raise() -> Iterator[None]:
-    """Raise Ended for the signals that ask a run to end."""
+def _handle_signals() -> None:
     for number in SIGNALS:
         # A run under nohup goes on when the terminal closes.
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _raise_ended)
-    yield
+            signal.signal(number, _interrupt)
 
 
-def _raise_ended(number: int, _: types.FrameType | None) -> None:
-    # From here on it takes seconds. Another Ctrl-C changes nothing.
+def _interrupt(number: int, _: types.FrameType | None) -> None:
+    # The end takes seconds. Another Ctrl-C changes nothing.
     for name in SIGNALS:
         signal.signal(name, signal.SIG_IGN)
-    raise Ended(number)
+    raise Interrupted(number)
 
 
 def _die_with_parent() -> None:
@@ -227,5 +219,127 @@ def _die_with_parent() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _count_results(root: Path) -> int:
-    return sum(1 for _ in root.glob("results/cells/*/**/round*.context.json"))
+def print_message(text: str) -> None:
+    """Print a line on standard error, if it is still open."""
+    with suppress(OSError):
+        print(f"{cleared(sys.stderr)}vcsbench: {printable(text)}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def checkout_lock(root: Path) -> Iterator[int]:
+    """Hold a checkout's lock and yield its descriptor.
+
+    The kernel frees the lock when all processes that inherited the descriptor have ended. Raise a UserError
+    if another run holds it, or if the folders of a run cannot be written.
+    """
+    if folder := full_folder(root):
+        raise UserError(f"{folder}: the file system is full. Free some space and run again.")
+    _check_writable(root)
+    path = root / LOCK
+    try:
+        path.parent.mkdir(exist_ok=True)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}. {_remedy(path)}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        host = _last_host(root) or "this host"
+        raise UserError(
+            f"{root}: another run is at work here (on {host}). Wait for it, or end it."
+        ) from None
+    try:
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def _last_host(root: Path) -> str:
+    return str(read_json(root / STATE).get("host", ""))
+
+
+def is_last_host_here(root: Path) -> bool:
+    """Return True if no run of another host can be at work in a checkout."""
+    host = _last_host(root)
+    return host in ("", socket.gethostname()) or mount_of(root).filesystem.startswith(LOCAL)
+
+
+def full_folder(root: Path) -> str:
+    """Return the first folder that a run writes whose file system is full, or ""."""
+    for folder in (root, *(root / name for name in WRITTEN)):
+        if folder.exists() and full.takes_no_more(folder):
+            return str(folder)
+    return ""
+
+
+def _check_writable(root: Path) -> None:
+    folders = [root]
+    for name in WRITTEN:
+        folders += [root / name, *filter(Path.is_dir, (root / name).glob("*"))]
+    for folder in folders:
+        if folder.exists() and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+            raise UserError(f"{folder}: cannot be written. {_remedy(folder)}")
+
+
+def _remedy(path: Path) -> str:
+    existing = path if path.exists() else path.parent
+    flags = os.statvfs(existing).f_flag if existing.exists() else 0
+    if flags & os.ST_RDONLY:
+        return "Its file system is read-only: run in a copy of the checkout elsewhere."
+    me, owner = _user(os.geteuid()), _user(existing.stat().st_uid)
+    return f"It belongs to {owner}, and you are {me}: run as {owner}, or make {me} its owner (chown -R)."
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def remove_leftovers(root: Path, places: Iterable[Place]) -> list[str]:
+    """Remove the folders and files of killed measurements. Return a line for each.
+
+    Mounts need no removal: they are in the mount namespace of the killed process.
+    """
+    return [f"removed {path}" for path in runfolder.remove_abandoned(root, places)]
+
+
+def _end_leftovers(root: Path) -> None:
+    """End the processes of a killed run. Raise a UserError if a Snakemake of the user works here."""
+    if number := end_processes(root):
+        print_message(f"ended {number} processes of a killed run.")
+    for pid in _other_processes():
+        names = [Path(word).name for word in processes.command_line(pid)[:4]]
+        with suppress(OSError):
+            if "snakemake" in names and os.path.samefile(f"/proc/{pid}/cwd", root):
+                raise UserError(
+                    f"{root}: Snakemake is at work here (process {pid}). Wait for it, or end it."
+                )
+
+
+def end_processes(root: Path) -> int:
+    """End all processes of a checkout's run, and return their number."""
+    first = running = run_processes(root)
+    processes.send(first, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE_S
+    while running and time.monotonic() < deadline:
+        time.sleep(0.02)
+        running = run_processes(root)
+    # New ones may start while others end.
+    while running:
+        processes.send(running, signal.SIGKILL)
+        time.sleep(0.02)
+        running = run_processes(root)
+    return len(first)
+
+
+def run_processes(root: Path) -> list[int]:
+    """Return the processes of a checkout's run, without this one and its ancestors."""
+    variable = f"{RUN_ROOT}={os.path.realpath(root)}"
+    return [pid for pid in _other_processes() if variable in processes.environment(pid)]
+
+
+def _other_processes() -> set[int]:
+    return {*processes.everybody()} - {os.getpid(), *processes.ancestors()}

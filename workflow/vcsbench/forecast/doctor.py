@@ -1,0 +1,237 @@
+"""The report of `vcsbench doctor`: capabilities of this machine, what it lacks, and its noise."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from vcsbench import cgroup, words
+from vcsbench.errors import UserError
+from vcsbench.forecast.plan_report import describe_rounds, noise_runs, scatter_of, skip_reasons
+from vcsbench.forecast.side_effects import EVICT, missing_packages, running_services, side_effects
+from vcsbench.measure import versions
+from vcsbench.measure.context import host
+from vcsbench.measure.meters import counters, instructions, residency
+from vcsbench.plan.plan import Plan
+from vcsbench.statistics.contract import Limits
+from vcsbench.storages import describe
+from vcsbench.storages.extents import NotAsked, first_extent
+from vcsbench.storages.mounts import IN_MEMORY, mount_of
+from vcsbench.storages.place import Place, resolve
+from vcsbench.subjects.repository.shelf import Shelf
+
+AVAILABLE, MISSING, LIMITED, WARNING = "available", "missing", "limited", "warning"
+HEADINGS = {
+    AVAILABLE: "Available",
+    MISSING: "Cannot be measured here",
+    LIMITED: "Measured with less evidence, or more slowly",
+    WARNING: "Warnings",
+}
+VERSIONS = {
+    "svn": ["svn", "--version", "--quiet"],
+    "svnserve": ["svnserve", "--version", "--quiet"],
+    "hyperfine": ["hyperfine", "--version"],
+    "git": ["git", "version"],
+}
+# The first hyperfine that reports the CPU time of each run.
+HYPERFINE = 2
+MIN_CORES = 2
+MIN_MEMORY = 1 << 30
+STEADY_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
+
+
+class Check(NamedTuple):
+    """The result of a check: its state (a key of HEADINGS), a sentence, and a remedy."""
+
+    state: str
+    text: str
+    remedy: str = ""
+
+
+def doctor(plan: Plan, shelf: Shelf, write: Callable[[str], None]) -> bool:
+    """Write the lines of the report. Return True if all cells can be measured."""
+    services = running_services()
+    found = checks(plan, services)
+    for state, heading in HEADINGS.items():
+        if group := [check for check in found if check.state == state]:
+            write(heading)
+            for check in group:
+                write(f"  {check.text}" + (f" [{check.remedy}]" if check.remedy else ""))
+            write("")
+    write("Side effects of a run")
+    for sentence in side_effects(plan, shelf, services):
+        write(f"  {sentence}")
+    runs = noise_runs()
+    scatter = scatter_of(runs)
+    rounds = describe_rounds(scatter, Limits(**plan.config.limits))
+    write("\nNoise")
+    write(f"  runs of {statistics.median(runs):.1f} s scatter by {100 * scatter:.0f} %: {rounds}")
+    is_able = all(check.state != MISSING for check in found)
+    write("\nAll can be measured." if is_able else "\nSome cells cannot be measured here.")
+    return is_able
+
+
+def checks(plan: Plan, services: list[str]) -> list[Check]:
+    """Return the results of all checks. `services` are other servers that run here."""
+    return [
+        *_cells(plan),
+        *_packages(plan),
+        *_programs(),
+        _caches(plan),
+        *_storages(plan),
+        *_evidence(),
+        *_machine(),
+        *(Check(WARNING, text, "measure while it is idle") for text in services),
+    ]
+
+
+def _cells(plan: Plan) -> Iterator[Check]:
+    for study, grid in plan.grids.items():
+        number = sum(not cell.skip for cell in grid)
+        text = f"{number} of {words.count_of(len(grid), 'cell')} of {study} can be measured"
+        yield Check(AVAILABLE if number else MISSING, text)
+        for reason, skipped in skip_reasons(grid):
+            yield Check(MISSING, f"{words.count_of(skipped, 'cell')} of {study}: {reason}")
+
+
+def _packages(plan: Plan) -> Iterator[Check]:
+    for package, is_required, purpose in missing_packages(plan.root):
+        state = MISSING if is_required else LIMITED
+        yield Check(state, f"{package} is not installed: {purpose}", f"apt-get install {package}")
+
+
+def _programs() -> Iterator[Check]:
+    running = {
+        name: subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for name, argv in VERSIONS.items()
+        if shutil.which(name)
+    }
+    found = versions.told(running)
+    yield Check(AVAILABLE, ", ".join(f"{name} {version}" for name, version in found.items()))
+    major = found.get("hyperfine", "").partition(".")[0]
+    if major.isdigit() and int(major) < HYPERFINE:
+        text = f"hyperfine {found['hyperfine']} reports CPU times as means over a cell-round"
+        yield Check(LIMITED, text, f"hyperfine {HYPERFINE} reports them for each run")
+
+
+def _caches(plan: Plan) -> Check:
+    setting, machine = plan.config.settings.clear_caches, plan.here.machine
+    how = machine.clearing(setting)
+    if how == "drop-caches":
+        return Check(AVAILABLE, "cold caches, by emptying the kernel's", f"on a server, {EVICT}")
+    if how:
+        text = "cold caches file by file (vmtouch): inodes and folders stay cached"
+        return Check(LIMITED, text, "run as root, on a machine without production servers")
+    folder = plan.config.settings.storages[plan.config.settings.storage]
+    text = describe.why_never_cold(machine, folder, setting)
+    return Check(MISSING, text, "run as root, or apt-get install vmtouch")
+
+
+def _storages(plan: Plan) -> Iterator[Check]:
+    settings, root = plan.config.settings, plan.root
+    used = {plan.parts(cell)["storage"]["name"] for cell in plan.cells} | {settings.storage}
+    for name in sorted(used):
+        folder = resolve(settings.storages[name], root)
+        if not folder.is_dir():
+            text = f"`storages.{name}`: {folder} is no folder"
+            yield Check(MISSING, text, "make it, or name another one")
+            continue
+        yield _describe_storage(name, folder)
+        try:
+            Place(folder, root).check_open()
+        except UserError as error:
+            yield Check(MISSING, str(error))
+        if describe.lacks_journal(str(folder)) and settings.output_location == "auto":
+            text = f"{name} is ext4 without a journal: exports are written to `scratch`"
+            yield Check(LIMITED, text, "use a storage with a journal")
+        yield from _try_file(name, folder)
+    scratch = resolve(settings.scratch, root)
+    if not scratch.is_dir():
+        yield Check(MISSING, f"`scratch`: {scratch} is no folder", "make it, or name another one")
+    elif mount_of(scratch).filesystem not in IN_MEMORY:
+        text = f"`scratch` ({scratch}) is not in RAM: loading takes several times as long"
+        yield Check(LIMITED, text, "name a folder in a tmpfs, such as /dev/shm")
+
+
+def _describe_storage(name: str, folder: Path) -> Check:
+    facts = describe.storage(name, folder)
+    kind = {True: "rotational", False: "not rotational"}.get(facts["rotational"], "")
+    device = f"on {facts['device']}"
+    parts = (facts["filesystem"], device, kind, facts["scheduler"], facts["mount_options"])
+    text = f"{', '.join(filter(None, parts))}; {words.size(facts['free_bytes'])} free"
+    return Check(AVAILABLE, f"storage {name}: {folder}, {text}")
+
+
+def _try_file(name: str, folder: Path) -> Iterator[Check]:
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix="vcsbench-doctor-") as file:
+            file.write(os.urandom(1 << 16))
+            file.flush()
+            os.fsync(file.fileno())
+            first_extent(file.name)
+            if residency.ask(Path(file.name)) is None:
+                yield Check(
+                    LIMITED, f"{name}: the kernel does not report the cached pages of a file"
+                )
+    except NotAsked as error:
+        text = f"{name}: the layout of copies cannot be checked (no FIEMAP: {error})"
+        yield Check(LIMITED, text, "use ext4, xfs or btrfs")
+    except OSError as error:
+        text = f"{name}: {folder} cannot be written: {error.strerror}"
+        yield Check(MISSING, text, "name another folder")
+
+
+def _evidence() -> Iterator[Check]:
+    if reason := instructions.why_not():
+        yield Check(LIMITED, f"no instruction counts: {reason}", "use a physical machine")
+    else:
+        yield Check(AVAILABLE, "instruction counts of the processor")
+    if shutil.which("strace"):
+        traced = subprocess.run(
+            ["strace", "-o", os.devnull, "true"], capture_output=True, text=True
+        )
+        if traced.returncode:
+            last = (traced.stderr.strip().splitlines() or ["it fails"])[-1]
+            remedy = "allow ptrace (in a container: --cap-add SYS_PTRACE)"
+            yield Check(LIMITED, f"no system-call counts: {last}", remedy)
+    if not counters.count().pressure:
+        yield Check(LIMITED, "the kernel reports no pressure (/proc/pressure)", "boot with psi=1")
+
+
+def _machine() -> Iterator[Check]:
+    facts, now = host(), counters.setting()
+    memory, cores = words.size(facts["memory_bytes"] or 0), words.count_of(facts["cores"], "core")
+    guest = f", a virtual machine ({facts['virtualized']})" if facts["virtualized"] else ""
+    text = f"{facts['cpu']}, {cores}, {memory}, {facts['os']}, {facts['kernel']}{guest}"
+    yield Check(AVAILABLE, text)
+    limit, quota = facts["memory_limit_bytes"], facts["quota_cores"]
+    if limit is not None:
+        free = words.size(cgroup.memory().available or 0)
+        text = f"a control group limits memory to {words.size(limit)}; {free} of it are available"
+        is_small = limit < MIN_MEMORY
+        remedy = "raise the limit to 1 GiB or more" if is_small else ""
+        yield Check(WARNING if is_small else AVAILABLE, text, remedy)
+    if quota is not None:
+        text = (
+            f"a control group limits processor time to {quota:.2g} cores; affected runs are flagged"
+        )
+        yield Check(WARNING, text, "remove the quota")
+    if facts["cores"] < MIN_CORES:
+        yield Check(WARNING, "client and server share one core", "use a machine with two or more")
+    clock = now["clock_source"]
+    if clock and clock not in STEADY_CLOCKS:
+        yield Check(WARNING, f"reading the clock is slow ({clock})", "boot with clocksource=tsc")
+    if re.fullmatch("powersave|ondemand|conservative|schedutil", now["governor"]):
+        text = f"the governor {now['governor']} changes the processor's speed with its load"
+        yield Check(WARNING, text, "cpupower frequency-set -g performance")
+    load = os.getloadavg()[0]
+    if load > facts["cores"] / 4:
+        text = f"other programs are at work: the load average is {load:.1f}"
+        yield Check(WARNING, text, "wait until the machine is idle")

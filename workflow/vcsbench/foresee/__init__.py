@@ -1,1 +1,0 @@
-"""What a run will take, and what this machine can measure, said before anything is measured."""

@@ -1,0 +1,136 @@
+"""The commands `show`, `measure` and `clean`, which work outside of the workflow."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+from vcsbench.axes.cache import steps_of
+from vcsbench.errors import UserError
+from vcsbench.files import server_files
+from vcsbench.measure.stage import Stage
+from vcsbench.measure.steps import STEPS
+from vcsbench.measure.work import kind_of
+from vcsbench.plan.plan import Plan
+from vcsbench.run.cell import measure
+from vcsbench.run.cluster import clean_nodes
+from vcsbench.run.project import Project
+from vcsbench.run.workflow import checkout_lock, end_processes, remove_leftovers
+from vcsbench.storages.runfolder import abandoned_places, run_folder
+
+
+def find_cell(plan: Plan, name: str) -> tuple[str, str]:
+    """Return the study and the path of a cell. Raise a UserError with similar names if there is none."""
+    known = {f"{study}/{path}": (study, path) for study, path in plan.by_path}
+    name = name.removeprefix("results/cells/").strip("/")
+    if found := known.get(name) or next((p for p in known.values() if p[1] == name), None):
+        return found
+    cells = (cell for grid in plan.grids.values() for cell in grid)
+    if skipped := next((c for c in cells if c.skip and name.endswith(c.path)), None):
+        raise UserError(f"{name}: the cell is skipped on this machine: {skipped.skip}")
+    near = difflib.get_close_matches(name, [*known, *(path for _, path in plan.by_path)], 3, 0.3)
+    hint = f"Similar cells: {', '.join(near)}." if near else "See results/grid for all cells."
+    raise UserError(f"{name}: there is no such cell in the grid. {hint}")
+
+
+def describe_cell(project: Project, study: str, path: str, number: int) -> str:
+    """Return the steps of a round of a cell as text."""
+    recipe = _recipe(project, study, path)
+    state = recipe["state"]
+    with run_folder(project.config.root) as folder:
+        stage = Stage(recipe, number, folder)
+        for subject in stage.subjects:
+            subject.check()
+        stage.fill()
+        copy = f" (copy {stage.reads.facts().get('copy', number)})" if stage.reads else ""
+        lines = [
+            ("cell", f"{study}/{path}, round {number}{copy}"),
+            ("command", shlex.join(stage.argv) + (f" < {stage.stdin}" if stage.stdin else "")),
+        ]
+        if stage.server:
+            lines.append(("server", shlex.join(stage.server.of.command(stage.server))))
+    if recipe["servers"]:
+        files = server_files(Path(recipe["servers"]), recipe["access"]["files"])
+        lines.append(("files", ", ".join(map(str, files.values()))))
+    lines += _steps("once", state["setup"]) + _steps("before the first", state.get("first", []))
+    lines += _steps("before each run", state["prepare"])
+    is_first_discarded = state.get("discard") and not state["warmup"]
+    warmup = "the first run of a copy" if is_first_discarded else f"{state['warmup']} runs"
+    clears = "clear-caches" in steps_of(state)
+    lines += [
+        ("warm-up", warmup),
+        ("runs", f"{recipe['runs']} timed by hyperfine"),
+        ("work", f"{recipe['work']}: {kind_of(recipe['work']).says}"),
+        ("caches", f"cleared by {recipe['clearing']}" if clears else "not cleared"),
+        ("result", f"results/cells/{study}/{path}/round{number}.json"),
+    ]
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in lines)
+
+
+def measure_once(project: Project, study: str, path: str, number: int) -> str:
+    """Measure a round of a cell, and return its times, flags and evidence as text. Store no result."""
+    recipe = _recipe(project, study, path)
+    exported, context = measure(recipe, number, project.config.thresholds)
+    result = json.loads(exported)["results"][0]
+    times = result.get("times") or [
+        run["time_wall_clock"]["value"] for run in result["measurements"]
+    ]
+    lines = []
+    for seconds, run in zip(times, context["runs"], strict=True):
+        flags = " ".join([*run["flags"], *context["flags"]]) or "none"
+        lines.append(f"run {run['run']}: {seconds:.3f} s, flags: {flags}")
+        evidence = run["certificate"].items()
+        lines += [f"  {key}: {value}" for key, value in evidence if value not in (None, "")]
+    return "\n".join(lines)
+
+
+def clean(project: Project) -> list[str]:
+    """Remove what vcsbench made for this checkout, and return a line for each removed folder.
+
+    These are its folders on storages, in the scratch folder and on nodes, the files of killed measurements,
+    results/, and the folders of checkouts that no longer exist. Raise a UserError during a run.
+    """
+    root = project.config.root
+    with checkout_lock(root):
+        end_processes(root)
+        lines = clean_nodes(root)
+        lines += remove_leftovers(root, [])
+        places = project.places()
+        abandoned = (gone for place in places for gone in abandoned_places(place.storage))
+        for place in [*places, *abandoned]:
+            if place.path.exists():
+                place.remove()
+                lines.append(
+                    f"{place.path} remains: it has files that vcsbench did not make"
+                    if place.path.exists()
+                    else f"removed {place.path}"
+                )
+        results = root / "results"
+        if results.is_symlink():
+            lines.append(f"removed the link {results}; {results.resolve()} remains")
+            results.unlink()
+        elif results.exists():
+            shutil.rmtree(results)
+            lines.append(f"removed {results}")
+    return lines or ["there is nothing to remove"]
+
+
+def _recipe(project: Project, study: str, path: str) -> dict[str, Any]:
+    """Return the recipe of a cell. Raise a UserError if its subjects are not prepared."""
+    recipe: dict[str, Any] = json.loads(project.plan.recipe_json(study, path))
+    for record in project.records(study, path):
+        if not (project.config.root / record).exists():
+            raise UserError(
+                f"{record}: the subjects of the cell are not prepared. Run `snakemake --cores all {record}`."
+            )
+    return recipe
+
+
+def _steps(when: str, steps: list[str]) -> list[tuple[str, str]]:
+    texts = [f"{step}: {(STEPS[step].__doc__ or '').strip().rstrip('.')}" for step in steps]
+    return [(when if i == 0 else "", text) for i, text in enumerate(texts)]

@@ -1,0 +1,106 @@
+"""A process of one job: it ends with its workflow, and writes messages into the log of its rule."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import errno
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from vcsbench import processes
+from vcsbench.errors import UserError
+from vcsbench.progress import cleared
+
+# The shell of the rule, and Snakemake.
+WATCHED_ANCESTORS = 2
+GRACE_S = 2.0
+# The errors of a full disk.
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextlib.contextmanager
+def job_log(path: str | Path) -> Iterator[None]:
+    """Redirect standard error to the log, and end the script with its workflow.
+
+    A UserError or a full disk ends the script with exit code 1 and one sentence, in the log and on the
+    terminal.
+    """
+    exit_on_signals()
+    watch_parents()
+    try:
+        with open(path, "w", encoding="utf-8") as log, contextlib.redirect_stderr(log):
+            yield
+    except UserError as error:
+        _fail(str(error), path)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        _fail(f"{error.filename or path}: {error.strerror}. Free some space and run again.", path)
+
+
+def _fail(sentence: str, path: str | Path) -> None:
+    with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as log:
+        print(sentence, file=log)
+    print(cleared(sys.stderr) + sentence, file=sys.stderr)
+    sys.exit(1)
+
+
+def exit_on_signals() -> None:
+    """Raise SystemExit for SIGTERM, Ctrl-C and a closed terminal, so that `finally` blocks run."""
+    sys.unraisablehook = _repeat_signal
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(name) != signal.SIG_IGN:
+            signal.signal(
+                name, lambda number, _: sys.exit(f"ended by {signal.Signals(number).name}")
+            )
+
+
+def _repeat_signal(unraisable: sys.UnraisableHookArgs) -> None:
+    """Send a signal again that came in a finaliser, where Python ignores exceptions."""
+    if isinstance(unraisable.exc_value, SystemExit):
+        # Later: an exception in this hook is ignored, too.
+        threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
+def watch_parents() -> None:
+    """End this process and all that it started as soon as the rule's shell or Snakemake ends.
+
+    SIGTERM comes first, SIGKILL after a grace period.
+    """
+    fds = []
+    for pid in processes.ancestors(WATCHED_ANCESTORS):
+        try:
+            fds.append(os.pidfd_open(pid))
+        except ProcessLookupError:
+            os.kill(os.getpid(), signal.SIGTERM)
+    threading.Thread(target=_watch, args=(fds,), daemon=True).start()
+
+
+def _watch(fds: list[int]) -> None:
+    select.select(fds, [], [])
+    with contextlib.suppress(OSError):
+        print("the workflow has ended, and so does this job", file=sys.stderr, flush=True)
+    started = processes.family(os.getpid())[1:]
+    # After SIGTERM this process ends only its own children, and this thread with itself.
+    atexit.register(processes.send, started, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE_S)
+    processes.send({*started, *processes.family(os.getpid())[1:]}, signal.SIGKILL)
+    os._exit(1)
+
+
+def stop_workflow() -> None:
+    """Ask the Snakemake of this job to start no other job."""
+    for pid in processes.ancestors(WATCHED_ANCESTORS + 1):
+        if any(word.endswith("snakemake") for word in processes.command_line(pid)[:4]):
+            processes.send([pid], signal.SIGTERM)
+            return

@@ -1,0 +1,184 @@
+"""A job on a node of a cluster: python -m vcsbench.run.node JOB RECORD, or --clean FOLDER.
+
+It runs the workflow in the node's folder as on a workstation: it prepares on this node's storage, and
+measures cell after cell.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from vcsbench import processes, words
+from vcsbench.errors import UserError
+from vcsbench.files import read_json, write_json
+from vcsbench.measure.context import host
+from vcsbench.run.cluster import (
+    CLEAN,
+    FOLDER,
+    NodeAssignment,
+    NodeWork,
+    collect,
+    make_node_folder,
+    node_name,
+)
+from vcsbench.run.commands import clean
+from vcsbench.run.job import exit_on_signals
+from vcsbench.run.project import BLOCKS, Project
+from vcsbench.run.workflow import RUN_ROOT
+
+# The facts that all nodes of a class have in common, and their names.
+FACTS = {
+    "cpu": "processor",
+    "processors": "number of processors",
+    "memory_gib": "memory in GiB",
+    "kernel": "kernel",
+    "os": "system",
+}
+CLASS = f"{FOLDER}/class.json"
+CONFIG = ".vcsbench/node.json"
+# Variables of the workflow that this job belongs to. The workflow on the node does not inherit them.
+NOT_INHERITED = (RUN_ROOT, "SNAKEMAKE_PROFILE")
+# The number of blocks that a message names.
+NAMED = 5
+
+
+def main(number: str, record: str) -> int:
+    """Measure, and write the record: the node of each block, and lost and rejected nodes.
+
+    Return the exit code.
+    """
+    exit_on_signals()
+    os.umask(0o022)  # the servers run as another user
+    root, job, node = Path.cwd(), int(number), node_name()
+    work, assignment = NodeWork.read(root, job), NodeAssignment.read(root, job)
+    try:
+        if assignment.failed_run == work.run:
+            raise UserError(f"{assignment.reason} (it is not tried again in this run)")
+        folder = _enter(root, node, work, assignment)
+        _run(folder, work, _missing(folder, work, collect(root, job, work), node))
+        found = collect(root, job, work)
+        if left := [block for block in work.blocks if block not in found]:
+            names = words.enumeration(left[:NAMED]) + (", ..." if len(left) > NAMED else "")
+            reason = f"{node}: some cells of {names} were not measured. See the log above."
+            assignment.fail(work.run, reason)
+            raise UserError(reason)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 1
+    lost, rejected = assignment.lost, assignment.rejected
+    write_json(record, {"node": node, "blocks": found, "lost": lost, "rejected": rejected})
+    return 0
+
+
+def clean_node(folder: Path) -> int:
+    """Remove the files of a node's folder on the node, and print what is removed. Return the exit code."""
+    try:
+        config = read_json(folder / CONFIG)
+        print("\n".join(clean(Project(config, folder, [folder / CONFIG]))) if config else "")
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
+    """Check the node, assign the job to it, and return its folder."""
+    if node == work.head:
+        raise UserError(f"{node}: the run was started on this node, so nothing is measured here")
+    usable, total = len(os.sched_getaffinity(0)), os.cpu_count()
+    if usable != total:
+        raise UserError(
+            f"{node}: the job may use {usable} of {total} processors. A measurement needs the whole node: "
+            f"set `cluster.cores: {total}`."
+        )
+    folder = make_node_folder(root, assignment.job, node)
+    (folder / CONFIG).parent.mkdir(exist_ok=True)
+    write_json(folder / CONFIG, work.config)
+    project = Project(work.config, folder, [folder / "config" / "config.yaml", folder / CONFIG])
+    if reason := _difference(root, node, work, project):
+        assignment.reject(node, reason)
+        raise UserError(f"{node}: the node is rejected: {reason}")
+    found = collect(root, assignment.job, work)
+    assignment.move(node, [block for block in work.blocks if block not in found])
+    return folder
+
+
+def _difference(root: Path, node: str, work: NodeWork, project: Project) -> str:
+    """Return how a node differs from the others of the run, or ""."""
+    plan = project.plan
+    for name, digest in work.digests.items():
+        study, _, path = name.partition("/")
+        if plan.digest(study, path) != digest:
+            skipped = [cell.skip for cell in plan.grids[study] if cell.path == path and cell.skip]
+            reason = skipped[0] if skipped else "its programs, rights or storage differ"
+            return f"it would measure {name} differently than the login node: {reason}"
+    about = host()
+    facts = {
+        "cpu": about["cpu"],
+        "processors": os.cpu_count(),
+        "memory_gib": round((about["memory_bytes"] or 0) / 2**30),
+        "kernel": about["kernel"],
+        "os": about["os"],
+    }
+    known = _class(root, node, facts)
+    for key, name in FACTS.items():
+        if known.get(key) != facts[key]:
+            return f"its {name} is {facts[key]}, and that of {known['node']} is {known.get(key)}"
+    return ""
+
+
+def _class(root: Path, node: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of the first node. If several nodes start at once, one of them is the first."""
+    path = root / CLASS
+    if not path.exists():
+        mine = path.with_name(f".{node}.{path.name}.new")
+        write_json(mine, {"node": node, **facts})
+        with suppress(FileExistsError):
+            os.link(mine, path)
+        mine.unlink()
+    return read_json(path)
+
+
+def _missing(folder: Path, work: NodeWork, found: Mapping[str, str], node: str) -> list[str]:
+    """Return the files to make here: all that is not complete on another node."""
+    exports = [
+        export
+        for block, exports in work.blocks.items()
+        if found.get(block, node) == node
+        for export in exports
+        if not work.is_measured(folder / export)
+    ]
+    return [*exports, *(file for file in work.others if not (folder / file).exists())]
+
+
+def _run(folder: Path, work: NodeWork, targets: list[str]) -> None:
+    """Run the workflow in the node's folder."""
+    if not targets:
+        return
+    command = [
+        *(sys.executable, "-m", "snakemake", "--snakefile", str(folder / "Snakefile")),
+        *("--directory", str(folder), "--configfile", str(folder / CONFIG), "--cores", "all"),
+        *("--nolock", "--keep-going", "--rerun-incomplete", "--", *targets),
+    ]
+    environment = {k: v for k, v in os.environ.items() if k not in NOT_INHERITED}
+    environment[BLOCKS] = "\n".join(work.blocks)
+    # Standard error is the log of the job.
+    subprocess.run(
+        processes.tied(command, "TERM"),
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+    )
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == CLEAN:
+        sys.exit(clean_node(Path(sys.argv[2])))
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,62 @@
+"""Untimed measurements: the system calls of a cell, and the limits of this machine.
+
+python -m vcsbench.run.untimed calls OUTPUT RECIPE
+python -m vcsbench.run.untimed limits OUTPUT CLIENTS...
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from vcsbench.files import write_json
+from vcsbench.measure.ceiling import ceiling
+from vcsbench.measure.context import host
+from vcsbench.measure.counting import count
+from vcsbench.measure.identity import full_name
+from vcsbench.measure.isolation import begin
+from vcsbench.measure.lock import machine_lock
+from vcsbench.plan.counted import digest_of
+from vcsbench.run.job import exit_on_signals, watch_parents
+from vcsbench.storages.runfolder import run_folder
+
+
+def measure_limits(clients: list[int]) -> dict[str, Any]:
+    """Measure the highest rates of this machine, for numbers of clients."""
+    watch_parents()
+    with machine_lock():
+        began = time.monotonic()
+        limits = ceiling(clients)
+    facts = {"host": full_name(host()), "seconds": round(time.monotonic() - began, 3)}
+    return {**facts, **limits}
+
+
+def count_calls(recipe: dict[str, Any]) -> dict[str, Any]:
+    """Count the system calls of a cell. The result has a reason if they cannot be counted."""
+    os.umask(0o022)  # the servers, which run as another user, read what is written
+    # A namespace is entered before the first thread starts.
+    begin(recipe)
+    watch_parents()
+    with machine_lock(), run_folder(os.getcwd()) as folder:
+        calls = count(recipe, folder)
+    if calls["why_not"]:
+        print(calls["why_not"], file=sys.stderr)
+    cell = {key: recipe[key] for key in ("study", "cell", "axes")}
+    return {**cell, "digest": digest_of(recipe), **calls}
+
+
+def main(kind: str, output: str, *arguments: str) -> int:
+    """Measure and write the output. Return the exit code."""
+    exit_on_signals()
+    if kind == "calls":
+        write_json(output, count_calls(json.loads(arguments[0])))
+    else:
+        write_json(output, measure_limits([int(number) for number in arguments]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
