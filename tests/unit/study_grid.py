@@ -9,7 +9,7 @@ from vcsbench.axes.here import Here
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.plan.grid import Cell, make_grid
-from vcsbench.run.project import open_here
+from vcsbench.run.project import open_environment
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config" / "config.yaml"
@@ -19,5 +19,5 @@ def study_grid(study: str, *include: dict[str, Any], **over: Any) -> tuple[Here,
     """What there is here, and the cells, none of them skipped."""
     grid = {"grid": {study: {"include": list(include)}}} if include else {}
     raw = merge(read_yaml(DEFAULT), {"studies": [study], "duplicates": 0, **grid, **over})
-    here = open_here(raw, ROOT, [DEFAULT])
+    here = open_environment(raw, ROOT, [DEFAULT])
     return here, make_grid(here, here.config.studies[study], lambda axes: "")

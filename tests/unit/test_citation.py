@@ -17,7 +17,7 @@ from unit.report_files import make_files, results_of
 from vcsbench import __version__
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
-from vcsbench.run.provenance import digest_of, note_command, provenance
+from vcsbench.run.provenance import digest_of, provenance, store_command
 
 ROOT = Path(__file__).parents[2]
 AXES = {"command": ["log"], "ra": ["svn"], "repo": ["ruby"], "format": ["f6", "f7"]}
@@ -120,7 +120,7 @@ def test_the_commit_and_the_changed_files_are_the_checkouts(tmp_path: Path) -> N
 def test_the_command_is_told_as_it_can_be_typed_and_no_secret_is_kept(tmp_path: Path) -> None:
     (tmp_path / ".snakemake").mkdir()
     config = {"repository": "svn://me:word@host/a", "minutes": 15}
-    note_command(tmp_path, ["--config", "repository=svn://me:word@host/a b"])
+    store_command(tmp_path, ["--config", "repository=svn://me:word@host/a b"])
     said = provenance(tmp_path, config)
     assert said["command"] == "snakemake --config 'repository=svn://...@host/a b'"
     assert said["config"] == {"repository": "svn://...@host/a", "minutes": 15}

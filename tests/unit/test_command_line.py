@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from fakes import Fakes
-from vcsbench.run import lock
+from vcsbench.run import workflow
 
 ROOT = Path(__file__).parents[2]
 # Stands for Snakemake: it records its arguments and the options that the run has for it. With `work` it
@@ -224,12 +224,12 @@ def test_run_after_kill_ends_leftovers_and_unlocks(checkout: Checkout) -> None:
 def test_lock_of_another_host_is_this_hosts_on_local_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
-    (tmp_path / lock.STATE).parent.mkdir()
-    (tmp_path / lock.STATE).write_text(json.dumps({"host": host}))
-    assert lock.is_of_this_host(tmp_path)
+    (tmp_path / workflow.STATE).parent.mkdir()
+    (tmp_path / workflow.STATE).write_text(json.dumps({"host": host}))
+    assert workflow.is_last_host_here(tmp_path)
     # No file system is local: as if the checkout were on NFS.
-    monkeypatch.setattr(lock, "LOCAL", ())
-    assert lock.is_of_this_host(tmp_path) is (host != "elsewhere")
+    monkeypatch.setattr(workflow, "LOCAL", ())
+    assert workflow.is_last_host_here(tmp_path) is (host != "elsewhere")
 
 
 def test_run_leaves_processes_of_other_checkouts(checkout: Checkout, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.fixed_cost import split, with_fixed_cost
 from vcsbench.plan.fixed_cost import is_fixed_cost
 from vcsbench.plan.grid import make_grid
-from vcsbench.run.project import open_here
+from vcsbench.run.project import open_environment
 from vcsbench.statistics.contract import DIFFERS, REPRODUCED, TOO_SMALL
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
@@ -27,7 +27,7 @@ AXES = ["command", "ra", "repo", "format", "cache"]
 
 def fixed_paths(*include: dict, why_skip=lambda axes: "") -> list[str]:
     over = {"grid": {STUDY: {"include": list(include)}}}
-    here = open_here(merge(read_yaml(DEFAULT), over), ROOT, [DEFAULT])
+    here = open_environment(merge(read_yaml(DEFAULT), over), ROOT, [DEFAULT])
     cells = make_grid(here, here.config.studies[STUDY], why_skip)
     return [cell.path for cell in cells if is_fixed_cost(cell.axes)]
 
@@ -57,7 +57,7 @@ def test_grid_fixed_cost_cell_takes_a_colder_cache_if_the_warmest_is_skipped():
 def test_configuration_with_a_repository_called_empty_is_refused():
     over = {"repositories": {"empty": {"source": "generated", "profile": "ruby", "scale": 0.01}}}
     with pytest.raises(UserError, match="reserved"):
-        open_here(merge(read_yaml(DEFAULT), over), ROOT, [DEFAULT])
+        open_environment(merge(read_yaml(DEFAULT), over), ROOT, [DEFAULT])
 
 
 def runs(repo: str, elapsed: float, count: int = 5, **more) -> list[dict]:

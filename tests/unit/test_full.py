@@ -51,10 +51,10 @@ def test_told_of_a_full_folder_names_it(results: Path) -> None:
         write_json(results / "loaded.json", "x" * (1 << 20))
 
 
-def test_told_beside_a_log_that_became_read_only_raises_nothing(results: Path) -> None:
+def test_report_progress_a_log_that_became_read_only_raises_nothing(results: Path) -> None:
     log = results / "load.log"
-    with progress.told_beside(log), progress.stage("loading"):
-        while not progress.file_of(log).exists():
+    with progress.report_progress(log), progress.stage("loading"):
+        while not progress.progress_file(log).exists():
             pass
         make_read_only(results)
     progress.forget(log)

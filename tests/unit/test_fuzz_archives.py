@@ -21,7 +21,7 @@ import pytest
 
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.run import bundle, opening
+from vcsbench.run import bundle
 from vcsbench.sources import tree
 
 
@@ -142,7 +142,7 @@ def run_fuzz(count: int, folder: Path) -> Counter[str]:
             target.mkdir()
             try:
                 if reader == "bundle":
-                    opening.unpack(archive, "x", target)
+                    bundle.unpack(archive, "x", target)
                 else:
                     tree.unpack(archive, target)
                 counts[f"{reader} read"] += 1

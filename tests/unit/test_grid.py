@@ -19,7 +19,7 @@ from vcsbench.plan.fixed_cost import is_fixed_cost
 from vcsbench.plan.grid import Cell, make_grid
 from vcsbench.plan.order import run_order
 from vcsbench.plan.recipe import parts_of
-from vcsbench.run.project import open_here
+from vcsbench.run.project import open_environment
 
 ROOT = Path(__file__).parent.parent.parent
 DEFAULT = ROOT / "config" / "config.yaml"
@@ -34,7 +34,7 @@ def here(*include: dict[str, Any], exclude: Any = (), **over: Any) -> Here:
     grid = (
         {"grid": {STUDY: {"include": list(include), "exclude": list(exclude)}}} if include else {}
     )
-    return open_here(merge(read_yaml(DEFAULT), {**grid, **over}), ROOT, [DEFAULT])
+    return open_environment(merge(read_yaml(DEFAULT), {**grid, **over}), ROOT, [DEFAULT])
 
 
 def cells(*include: dict[str, Any], **over: Any) -> list[Cell]:

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from vcsbench.foresee.effects import _privacy
 
 from vcsbench import namespaces
 from vcsbench.errors import UserError
+from vcsbench.forecast.side_effects import _privacy
 from vcsbench.measure.isolation import isolate
 from vcsbench.measure.stage import CLIENTS
 from vcsbench.plan import isolation
@@ -231,8 +231,8 @@ def test_isolate_in_a_guest_does_nothing(network: str) -> None:
 @pytest.mark.parametrize(
     ("networks", "expected"),
     [
-        (["own", "own"], "in a network of the run only"),
-        (["", "user"], "in a network of the run only"),
+        (["own", "own"], "only in a network of the run"),
+        (["", "user"], "only in a network of the run"),
         (["", "shared"], "answer every user"),
         ([""], "no server of vcsbench has it"),
     ],
@@ -242,6 +242,6 @@ def test_plan_reports_a_private_repository(
 ) -> None:
     plan = SimpleNamespace(here=here(private), cells=networks, parts=lambda n: parts(network=n))
     (line,) = _privacy(cast(Plan, plan))
-    assert line.startswith("one is not readable by all users: ") and expected in line
+    assert line.startswith("one is private: ") and expected in line
     public = SimpleNamespace(**{**vars(plan), "here": here({"source": "generated"})})
-    assert _privacy(cast(Plan, public)) == []
+    assert not [*_privacy(cast(Plan, public))]

@@ -172,8 +172,8 @@ def test_metadata_that_is_told_of_first_is_no_revision_verified(
         if verifying.METADATA_ONLY not in arguments:
             hears(f"* Verified revision {arguments[-2].partition(':')[0]}.")
             hears(f"* Verified revision {int(arguments[-2].partition(':')[0]) + 1}.")
-        told = [stage.told() for stage in progress._present]
-        seen.append([(stage["done"], stage["total"]) for stage in told])
+        stages = [each.update() for each in progress.running]
+        seen.append([(stage.done, stage.total) for stage in stages])
 
     monkeypatch.setattr(svnadmin, "run", run)
     monkeypatch.setattr(verifying, "SHARDS_EACH", 1)

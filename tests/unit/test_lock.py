@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from vcsbench.run.console import Job, Progress, other_holder
-from vcsbench.run.leftovers import MARK
 
+from snakemake_logger_plugin_vcsbench import Job, RunProgress, other_holder
 from vcsbench.errors import UserError
 from vcsbench.measure import lock
 from vcsbench.measure.lock import Holder, lock_holder, machine_lock
+from vcsbench.run.workflow import RUN_ROOT
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
 HOLD = """
@@ -172,10 +172,10 @@ def test_lock_holder_that_has_ended_is_described_without_a_name() -> None:
 def test_course_behind_the_lock_of_another_run_names_its_holder(
     path: Path, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(MARK, run)
+    monkeypatch.setenv(RUN_ROOT, run)
     with closing(hold(path, 30)) as holding:
         assert holding.stdout and holding.stdout.readline() == "held\n"
-        monkeypatch.setenv(MARK, "/srv/mine")
+        monkeypatch.setenv(RUN_ROOT, "/srv/mine")
         found = other_holder()
         assert (found and found.pid) == (holding.pid if run != "/srv/mine" else None)
 
@@ -188,7 +188,7 @@ def test_progress_counts_no_waiting_as_measuring(
     context = tmp_path / "results" / "cells" / "s" / "log" / "cold" / "round1.context.json"
     context.parent.mkdir(parents=True)
     context.write_text('{"took": {"waited_s": 24.0}}')
-    known = Progress()
+    known = RunProgress()
     known.expect({"cell": 1})
     known.start(1, Job("cell", wildcards, "log", 0.0))
     assert known.end(1, False, 25.0) == "measured 1 cell-round in 1 s"

@@ -1,8 +1,9 @@
-"""What a run says of how far it is: what jobs tell, what becomes of it in words, and when it is written."""
+"""The progress of jobs, and the console that prints the progress of a run."""
 
 from __future__ import annotations
 
 import io
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -11,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vcsbench.run.console import Console, Job, Progress
 
+import snakemake_logger_plugin_vcsbench as console
 from project import needs
+from snakemake_logger_plugin_vcsbench import Console, Job, RunProgress
 from vcsbench import progress
-from vcsbench.run import console
 from vcsbench.sources import open_source
 from vcsbench.subjects.repository import verifying
 from vcsbench.subjects.repository.loader import load_source
@@ -34,37 +35,24 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "ruby.log"
 
 
-def tell(log: Path, *stages: dict[str, Any]) -> None:
-    """What a job would tell of itself."""
-    usual = {"done": 0, "total": 0, "unit": "revisions", "seconds": 0.0}
-    told = ", ".join(f"{ {**usual, **stage} }".replace("'", '"') for stage in stages)
-    progress.file_of(log).write_text(f"[{told}]")
+def write_progress(log: Path, *stages: dict[str, Any]) -> None:
+    defaults = {"done": 0, "total": 0, "unit": "revisions", "seconds": 0.0}
+    text = json.dumps([{**defaults, **stage} for stage in stages])
+    progress.progress_file(log).write_text(text)
 
 
-def test_a_job_tells_its_stages_while_it_is_at_them(log: Path) -> None:
-    with progress.told_beside(log):
-        assert progress.read(log) == []
+def test_report_progress_writes_stages_until_it_ends(log: Path) -> None:
+    with progress.report_progress(log):
+        assert progress.read_stages(log) == []
         with progress.stage("loading", 57_000, "revisions") as at:
             at.done = 12_000
-            (told,) = wait_for(lambda: progress.read(log))
-            assert (told["name"], told["total"], told["unit"]) == ("loading", 57_000, "revisions")
-            wait_for(lambda: progress.read(log)[0]["done"] == 12_000)
-    assert list(log.parent.iterdir()) == [], "nothing stays of it"
+            (found,) = wait_for(lambda: progress.read_stages(log))
+            assert (found.name, found.total, found.unit) == ("loading", 57_000, "revisions")
+            wait_for(lambda: progress.read_stages(log)[0].done == 12_000)
+    assert list(log.parent.iterdir()) == []
 
 
-def test_stages_of_the_same_name_side_by_side_are_one(log: Path) -> None:
-    tell(
-        log,
-        {"name": "verifying", "done": 10, "total": 100, "seconds": 9.0},
-        {"name": "packing", "done": 1, "total": 2, "unit": "shards"},
-        {"name": "verifying", "done": 30, "total": 100, "seconds": 4.0},
-    )
-    verifying, packing = progress.read(log)
-    assert (verifying["done"], verifying["total"], verifying["seconds"]) == (40, 200, 9.0)
-    assert (packing["done"], packing["total"]) == (1, 2)
-
-
-def test_the_file_is_written_once_a_second(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_progress_writes_once_a_second(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[float] = []
     replace = Path.replace
 
@@ -73,94 +61,100 @@ def test_the_file_is_written_once_a_second(log: Path, monkeypatch: pytest.Monkey
         return replace(path, target)
 
     monkeypatch.setattr(Path, "replace", counted)
-    with progress.told_beside(log), progress.stage("copying", 10**6, "files") as at:
+    with progress.report_progress(log), progress.stage("copying", 10**6, "files") as at:
         until = time.monotonic() + 1.5
         while time.monotonic() < until:
             at.done += 1
     assert 2 <= len(written) <= 4
 
 
-def test_a_disk_that_is_full_ends_no_job(tmp_path: Path) -> None:
-    with progress.told_beside(tmp_path / "none" / "ruby.log"), progress.stage("loading"):
+def test_report_progress_without_folder_raises_nothing(tmp_path: Path) -> None:
+    with progress.report_progress(tmp_path / "none" / "ruby.log"), progress.stage("loading"):
         pass
 
 
+def test_read_stages_adds_up_stages_of_one_name(log: Path) -> None:
+    write_progress(
+        log,
+        {"name": "verifying", "done": 10, "total": 100, "seconds": 9.0},
+        {"name": "packing", "done": 1, "total": 2, "unit": "shards"},
+        {"name": "verifying", "done": 30, "total": 100, "seconds": 4.0},
+    )
+    verify, pack = progress.read_stages(log)
+    assert (verify.done, verify.total, verify.seconds) == (40, 200, 9.0)
+    assert (pack.done, pack.total) == (1, 2)
+
+
 @needs("svnadmin")
-def test_a_load_counts_all_that_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loaded, copied, packed; then the packed repository is verified, and the metadata of the other."""
-    ended: list[dict[str, Any]] = []
+def test_load_reports_all_of_its_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[progress.Stage] = []
     real = progress.stage
 
     @contextmanager
     def recorded(*words: Any, **more: Any) -> Iterator[progress.Stage]:
         with real(*words, **more) as at:
             yield at
-        ended.append(at.told())
+            ended.append(next(each for each in progress.running if each.stage is at).update())
 
     monkeypatch.setattr(progress, "stage", recorded)
     definition = {"source": "generated", "profile": "ruby", "scale": 0.001, "seed": 1}
-    source = open_source("ruby", definition)
-
-    facts = load_source(source, [["f7", "nopack"], ["f7", "pack"]], tmp_path)
+    facts = load_source(
+        open_source("ruby", definition), [["f7", "nopack"], ["f7", "pack"]], tmp_path
+    )
     verifying.all_in(tmp_path)
 
-    names = [stage["name"] for stage in ended]
+    names = [stage.name for stage in ended]
     assert sorted(names) == ["copying", "loading", "packing", "verifying", "verifying"]
     loading = ended[0]
-    copying, _, packing, *verified = sorted(ended, key=lambda stage: stage["name"])
-    metadata, whole = sorted(verified, key=lambda stage: stage["done"])
-    assert metadata["total"] == facts["revisions"] and metadata["done"] > 0
+    copying, _, packing, *verified = sorted(ended, key=lambda stage: stage.name)
+    metadata, whole = sorted(verified, key=lambda stage: stage.done)
+    assert metadata.total == facts["revisions"] and metadata.done > 0
     for stage in (loading, whole):
-        assert stage["done"] == stage["total"] == facts["revisions"] > 40
-    assert copying["done"] == copying["total"] - 1 > 2 * facts["revisions"]
-    assert packing["done"] == packing["total"] == 0, "no shard is full"
+        assert stage.done == stage.total == facts["revisions"] > 40
+    assert copying.done == copying.total - 1 > 2 * facts["revisions"]
+    assert packing.done == packing.total == 0  # no shard is full
 
 
-def measure(known: Progress, number: int, at: float, seconds: float, failed: bool = False) -> str:
-    known.start(number, Job("cell", {"study": "s", "cell": "a", "round": "1"}, "", at))
-    return known.end(number, failed, at + seconds)
+def measure(run: RunProgress, number: int, at: float, has_failed: bool = False) -> str:
+    run.start(number, Job("cell", {"study": "s", "cell": "a", "round": "1"}, "", at))
+    return run.end(number, has_failed, at + 1.0)
 
 
-def test_progress_line_follows_the_stages_of_a_run(log: Path) -> None:
-    known = Progress()
-    assert known.line(0.0) == "planning"
-    known.expect({"load": 1, "copies": 1, "cell": 6, "tables": 1, "report": 1, "total": 10})
-    assert known.line(0.0) == "preparing"
-
-    known.start(1, Job("load", {"repo": "svn"}, str(log), 0.0))
-    tell(log, {"name": "loading", "done": 1_000, "total": 4_000, "seconds": 10.0})
-    assert known.line(10.0) == "loading svn: 1,000 of 4,000 revisions, 30 s left"
-    assert known.end(1, False, 40.0) == "loaded svn in 40 s"
+def test_run_progress_line_follows_the_stages(log: Path) -> None:
+    run = RunProgress()
+    assert run.line() == "planning"
+    run.expect({"load": 1, "copies": 1, "cell": 6, "tables": 1, "report": 1, "total": 10})
+    assert run.line() == "preparing"
+    run.start(1, Job("load", {"repo": "svn"}, str(log), 0.0))
+    write_progress(log, {"name": "loading", "done": 1_000, "total": 4_000, "seconds": 10.0})
+    assert run.line() == "loading svn: 1,000 of 4,000 revisions, 30 s left"
+    assert run.end(1, False, 40.0) == "loaded svn in 40 s"
 
     for number in range(5):
-        assert measure(known, 2 + number, 50.0 + number, 1.0, failed=number == 1) == ""
-    assert known.stage() == "cell"
-    assert known.line(55.0) == "measuring: 5 of 6 cell-rounds (1 failed), 1 s left"
-    assert measure(known, 8, 55.0, 1.0) == "measured 6 cell-rounds (1 failed) in 6 s"
+        assert measure(run, 2 + number, 50.0 + number, has_failed=number == 1) == ""
+    assert run.stage() == "cell"
+    assert run.line() == "measuring: 5 of 6 cell-rounds (1 failed), 1 s left"
+    assert measure(run, 8, 55.0) == "measured 6 cell-rounds (1 failed) in 6 s"
 
-    known.start(9, Job("tables", {"study": "s"}, "", 60.0))
-    assert known.end(9, False, 61.0) == ""
-    assert known.line(61.0).startswith("preparing"), "the copies have not been made"
-    known.end(10, False, 61.0)
-    known.ended["copies"] = 1
-    assert known.line(61.0) == "making tables and report: 1 of 2"
+    run.start(9, Job("tables", {"study": "s"}, "", 60.0))
+    assert run.end(9, False, 61.0) == ""
+    assert run.line().startswith("preparing")  # the copies are missing
+    run.ended["copies"] = 1
+    assert run.line() == "making tables and report: 1 of 2"
 
 
-def test_progress_cell_waits_for_machine_names_the_holder(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = Progress()
-    known.expect({"cell": 2})
-    known.start(1, Job("cell", {"study": "s"}, "", 0.0))
-    assert known.line(1.0) == "measuring: 0 of 2 cell-rounds"
+def test_run_progress_waiting_for_machine_names_the_holder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = RunProgress()
+    run.expect({"cell": 2})
+    run.start(1, Job("cell", {"study": "s"}, "", 0.0))
+    assert run.line() == "measuring: 0 of 2 cell-rounds"
     monkeypatch.setattr(console, "other_holder", lambda: "process 7 of eve")
-    line = known.line(1.0)
-    assert (
-        line == "measuring: 0 of 2 cell-rounds; waiting for another measurement: process 7 of eve"
-    )
+    assert run.line().endswith("; waiting for another measurement: process 7 of eve")
 
 
 class Terminal(io.StringIO):
-    """A terminal."""
-
     def isatty(self) -> bool:
         return True
 
@@ -180,57 +174,51 @@ EVENTS = (
 )
 
 
-def test_console_terminal_rewrites_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def shown(*events: logging.LogRecord, stream: io.StringIO | None = None) -> str:
+    """Return the output of a console for some events."""
+    stream = stream or io.StringIO()
+    output = Console(stream)
+    for each in events:
+        output.handle(each)
+    output.close()
+    return stream.getvalue()
+
+
+def test_console_on_terminal_rewrites_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    stream = Terminal()
-    shown = Console(stream)
-    for one in EVENTS:
-        shown.handle(one)
-    shown.close()
-    text = stream.getvalue()
+    text = shown(*EVENTS, stream=Terminal())
     assert "2 cell-rounds to measure\n" in text
     assert "\r\x1b[Kmeasuring: 1 of 2 cell-rounds\r" in text
     assert "Select jobs" not in text
     assert text.endswith("\r\x1b[K")
 
 
-def test_console_log_file_has_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_console_in_log_file_has_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     stream = io.StringIO()
-    shown = Console(stream)
-    for one in EVENTS:
-        shown.handle(one)
+    output = Console(stream)
+    for each in EVENTS:
+        output.handle(each)
     before = len(stream.getvalue().splitlines())
     for second in range(600):
         now = 1_000.0 + second
-        shown.handle(event(message="Select jobs to execute..."))
-    shown.close()
-    lines = stream.getvalue().splitlines()
-    assert len(lines) - before in (9, 10)
+        output.handle(event(message="Select jobs to execute..."))
+    output.close()
+    assert len(stream.getvalue().splitlines()) - before in (9, 10)
     assert "\r" not in stream.getvalue() and "\x1b" not in stream.getvalue()
 
 
-def test_console_failed_job_has_last_lines_of_its_log_escaped(tmp_path: Path) -> None:
+def test_console_failed_job_has_escaped_end_of_its_log(tmp_path: Path) -> None:
     log = tmp_path / "round1.log"
     log.write_text("".join(f"line {number}\n" for number in range(40)) + "\x1b]0;title\x07 end\n")
-    stream = io.StringIO()
-    shown = Console(stream)
-    shown.handle(
-        event(
-            logging.ERROR,
-            event="job_error",
-            jobid=1,
-            rule_name="cell",
-            log=[str(log)],
-            output=["results/cells/s/a/round1.json"],
-            shellcmd="python -m vcsbench.run.cell",
-        )
+    output = ["results/cells/s/a/round1.json"]
+    fields = {"rule_name": "cell", "log": [str(log)], "output": output, "shellcmd": "python -m x"}
+    text = shown(
+        event(logging.ERROR, event="job_error", jobid=1, **fields),
+        event(logging.ERROR, "RuleException:\nCalledProcessError in file x"),
     )
-    shown.handle(event(logging.ERROR, "RuleException:\nCalledProcessError in file x"))
-    shown.close()
-    text = stream.getvalue()
-    assert "failed: results/cells/s/a/round1.json" in text
+    assert f"failed: {output[0]}" in text
     assert "line 39" in text and "line 20" not in text
     assert "\\x1b]0;title\\x07 end" in text and "\x1b" not in text
     assert "python -m" not in text and "RuleException" not in text
@@ -246,12 +234,8 @@ def test_console_failed_job_has_last_lines_of_its_log_escaped(tmp_path: Path) ->
         (logging.INFO, "Building DAG of jobs...", False),
     ],
 )
-def test_console_message_is_shown_if_it_matters(level: int, message: str, is_shown: bool) -> None:
-    stream = io.StringIO()
-    shown = Console(stream)
-    shown.handle(event(level, message))
-    shown.close()
-    assert (message.splitlines()[-1] in stream.getvalue()) is is_shown
+def test_console_shows_messages_that_matter(level: int, message: str, is_shown: bool) -> None:
+    assert (message.splitlines()[-1] in shown(event(level, message))) is is_shown
 
 
 def test_logger_plugin_is_found_by_snakemake() -> None:

@@ -23,7 +23,7 @@ from vcsbench.measure.work.neutral import Neutral
 from vcsbench.plan.grid import Cell, make_grid
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run import inputs
-from vcsbench.run.project import open_here
+from vcsbench.run.project import open_environment
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.published import read_published
 from vcsbench.statistics.tables import make_table
@@ -79,7 +79,7 @@ def test_what_a_cell_has_beside_its_axes() -> None:
 
 def test_a_repository_is_a_value_of_the_studies_that_it_is_for() -> None:
     raw = merge(read_yaml(DEFAULT), {"studies": ["fsfs-san-2014"], "duplicates": 0})
-    here = open_here(raw, ROOT, [DEFAULT])
+    here = open_environment(raw, ROOT, [DEFAULT])
     grid = make_grid(here, here.config.studies["fsfs-san-2014"], lambda axes: "")
     assert {cell.axes["repo"] for cell in grid} == {"ruby", "empty"}
 
@@ -167,8 +167,8 @@ class Wildcards:
 
 def published() -> tuple[Any, pd.DataFrame]:
     study = load_study(STUDY_FILE)
-    said = {f"{ROOT}/{path}": v for path, v in inputs.published_said(Wildcards)["said"].items()}
-    without = inputs.published_said(Wildcards)["without"]
+    said = {f"{ROOT}/{path}": v for path, v in inputs.published_metadata(Wildcards)["said"].items()}
+    without = inputs.published_metadata(Wildcards)["without"]
     frame = read_published(list(said), list(study.axes), ["run"], said, without)
     return study, frame
 
@@ -199,7 +199,7 @@ def test_the_published_throughput_stands_by_run_and_by_client() -> None:
 
 def test_every_finding_holds_on_the_published_numbers() -> None:
     _, frame = published()
-    checks = inputs.findings_of(Wildcards)
+    checks = inputs.findings(Wildcards)
     rows = evaluate_findings(checks, list(load_study(STUDY_FILE).axes), frame, None, by=["run"])
     assert len(rows) == 9
     for check, (_, row) in zip(checks, rows.iterrows(), strict=True):

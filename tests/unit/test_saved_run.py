@@ -54,8 +54,8 @@ def computed(folder: Path) -> dict[str, str]:
     study = inputs.study_file(STUDY)
     tables = make_tables(
         frame,
-        inputs.definitions_of(wildcards, here, False),
-        inputs.order_of(wildcards, here),
+        inputs.table_definitions(wildcards, here, False),
+        inputs.axis_order(wildcards, here),
         study.block,
         Limits(**here.config.limits),
         run_scatter(frame, study.block),

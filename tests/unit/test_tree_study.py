@@ -404,5 +404,5 @@ def test_what_an_attempt_that_is_set_aside_has_built_is_removed(tmp_path: Path) 
 
 def test_what_is_there_to_be_compared_with_is_no_choice() -> None:
     wildcards = SimpleNamespace(study=STUDY.name)
-    assert inputs.no_choices_of(wildcards) == {"strategy": ["fewest calls"]}
-    assert inputs.no_choices_of(SimpleNamespace(study="fsfs-san-2014")) == {}
+    assert inputs.non_choices(wildcards) == {"strategy": ["fewest calls"]}
+    assert inputs.non_choices(SimpleNamespace(study="fsfs-san-2014")) == {}

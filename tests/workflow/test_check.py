@@ -148,15 +148,10 @@ def is_bundled(project: Project, page: str) -> None:
     assert said["command"].startswith("snakemake ") and " --forcerun cell " in said["command"]
     assert said["config"]["rounds"] == 5 and said["config_digest"] in page
     assert said["commit"] == "", "a copy of the workflow is no work tree"
-    for arguments in (("bundle", "all-of-it", ""), ("opening", "bundles/all-of-it.tar.gz", "")):
-        name, *given = arguments
-        command = [sys.executable, "-m", f"vcsbench.run.{name}", *given]
-        environment = {**os.environ, "PYTHONPATH": str(project.path / "workflow")}
-        done = subprocess.run(
-            command, cwd=project.path, env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-    assert f"{STUDY}: made again, the same page" in done.stdout
+    for arguments in (("bundle", "--name=all-of-it"), ("import", "bundles/all-of-it.tar.gz")):
+        done = project.tool(*arguments)
+        assert done.returncode == 0, done.stdout
+    assert f"{STUDY}: rebuilt, the same page" in done.stdout
     opened = project.path / "opened" / "all-of-it"
     assert (opened / "again" / f"{STUDY}.html").read_text() == page
     assert (opened / "baselines" / "1.14-old" / f"{STUDY}.csv").exists()

@@ -83,7 +83,7 @@ def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
 
 
 def finish(run: subprocess.Popen[str], project: Project, code: int = 0) -> str:
-    logs = [project.path / "said", *project.path.glob("results/logs/share/*.log")]
+    logs = [project.path / "said", *project.path.glob("results/logs/nodes/*.log")]
     assert run.wait(420) == code, "\n".join(log.read_text()[-2000:] for log in logs)
     return (project.path / "said").read_text()
 
@@ -111,7 +111,7 @@ def nodes_of_blocks(project: Project) -> dict[str, set[str]]:
 
 def measured_on(project: Project, node: str) -> list[Path]:
     """The exports in a node's own folders."""
-    found = project.path.glob(f"nodes/share*/{node}/results/cells/**/round*.json")
+    found = project.path.glob(f"nodes/job*/{node}/results/cells/**/round*.json")
     return [path for path in found if not path.name.endswith(".context.json")]
 
 

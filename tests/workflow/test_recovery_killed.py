@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from project import Project, make_project, measurements_of, needs, servers_of
-from vcsbench.run import leftovers
+from vcsbench.run import workflow
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine", "make")
 
@@ -66,13 +66,13 @@ class Run(subprocess.Popen[str]):
 def environment(project: Project) -> dict[str, str]:
     """With a folder of stand-ins in front, and the tools of this Python's environment."""
     path = f"{project.path / 'fakes'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    clean = {name: value for name, value in os.environ.items() if name != leftovers.MARK}
+    clean = {name: value for name, value in os.environ.items() if name != workflow.RUN_ROOT}
     return {**clean, "PATH": path}
 
 
 def working(project: Project) -> list[int]:
     """The processes that a run of the project started and that live."""
-    return [pid for pid in leftovers.marked_processes(project.path) if not is_zombie(pid)]
+    return [pid for pid in workflow.run_processes(project.path) if not is_zombie(pid)]
 
 
 def is_zombie(pid: int) -> bool:
@@ -107,7 +107,7 @@ def slow_program(project: Project, name: str, when: str = "", wait: str = "sleep
 def tiny(project: Project) -> Iterator[Project]:
     project.configure(repositories=RUBY, rounds=2, copies=1, grid={STUDY: {"include": [PART]}})
     yield project
-    leftovers.end_processes(project.path)
+    workflow.end_processes(project.path)
 
 
 def finishes(project: Project) -> str:
@@ -233,7 +233,7 @@ def test_after_a_kill_of_everything_the_next_run_carries_on(tiny: Project, plain
 
 def kill_all(project: Project, run: Run) -> None:
     """kill -9 of all that is of a run, as far as it can be seen in one moment."""
-    for pid in [run.pid, *in_session(run.pid), *leftovers.marked_processes(project.path)]:
+    for pid in [run.pid, *in_session(run.pid), *workflow.run_processes(project.path)]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     run.wait()
@@ -333,7 +333,7 @@ def test_killed_again_and_again_at_random_moments(project: Project) -> None:
         # The first kills come while it prepares, the later ones in cells, tables and the report.
         with suppress(subprocess.TimeoutExpired):
             run.wait(dice.uniform(1.5, 12))
-        victims = [run.pid, *in_session(run.pid), *leftovers.marked_processes(project.path)]
+        victims = [run.pid, *in_session(run.pid), *workflow.run_processes(project.path)]
         if dice.random() < 0.5:
             victims = dice.sample(victims, dice.randrange(1, len(victims) + 1))
         for pid in victims:

@@ -27,6 +27,7 @@ from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.measure.lock import Holder, lock_holder
 from vcsbench.progress import Stage
+from vcsbench.run.job import clear_line
 from vcsbench.run.workflow import LOCKED, RUN_ROOT
 
 REFRESH_S, REFRESH_TIMED_S = 1.0, 10.0
@@ -222,7 +223,7 @@ class Console:
         if self._is_terminal:
             if line != self._line:
                 width = shutil.get_terminal_size().columns
-                self._write(f"{progress.cleared(self.stream)}{line[: width - 1]}\r")
+                self._write(f"{clear_line(self.stream)}{line[: width - 1]}\r")
                 self._line = line
         elif now - self._written_at >= LOG_EVERY_S or stage not in ("plan", self._stage):
             self._written_at, self._stage = now, stage
@@ -237,7 +238,7 @@ class Console:
 
     def _clear(self) -> None:
         if self._is_terminal and self._line:
-            self._write(progress.cleared(self.stream))
+            self._write(clear_line(self.stream))
             self._line = ""
 
     def _write(self, text: str) -> None:

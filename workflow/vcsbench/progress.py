@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 # The seconds between two versions of the file.
 EVERY_S = 1.0
@@ -115,8 +115,3 @@ def read_stages(log: str | Path) -> list[Stage]:
         total.total += each.total
         total.seconds = max(total.seconds, each.seconds)
     return list(found.values())
-
-
-def cleared(stream: IO[str]) -> str:
-    """Return the escape sequence that clears a line of progress on a terminal, otherwise ""."""
-    return "\r\x1b[K" if stream.isatty() else ""

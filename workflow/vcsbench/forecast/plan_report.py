@@ -35,7 +35,7 @@ from vcsbench.subjects.repository.shelf import Shelf
 
 # Rates of a machine with two cores, for what no earlier run on this machine has shown: seconds to load and
 # verify a revision in one format, to copy it once, to measure a cell-round, and to trace a command.
-LOAD_S, COPY_S, CELL_ROUND_S, TRACE_S = 0.0026, 0.0003, 2.5, 4.0
+LOAD_S, COPY_S, CELL_ROUND_S, TRACE_S = 0.0026, 0.0003, 2.0, 4.0
 # A cell-round on the empty repository.
 FIXED_COST_S = 1.0
 # A cell-round besides hyperfine: Python, Snakemake, start and end of the server.

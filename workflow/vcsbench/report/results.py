@@ -206,7 +206,7 @@ def _moved(folder: Path, study: str) -> list[str]:
     """What became of nodes of a cluster, in sentences: those that were lost with blocks of a study, and those
     that were refused."""
     said = []
-    for path in sorted(folder.glob("share*.pin.json")):
+    for path in sorted(folder.glob("job*.assignment.json")):
         pin = _read_json(path) or {}
         for lost in pin.get("lost", []):
             named = (block.split("/", 1) for block in lost["blocks"])
@@ -214,7 +214,7 @@ def _moved(folder: Path, study: str) -> list[str]:
                 what = f"{words.enumeration(blocks)} {'was' if len(blocks) == 1 else 'were'}"
                 again = f"measured again from the start on {lost['to']}"
                 said.append(f"{lost['node']} was lost before {what} whole, {again}")
-        said += [f"{one['node']} was refused: {one['why']}" for one in pin.get("refused", [])]
+        said += [f"{one['node']} was rejected: {one['reason']}" for one in pin.get("rejected", [])]
     return distinct(said)
 
 

@@ -13,10 +13,10 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.progress import cleared
 
 # The shell of the rule, and Snakemake.
 WATCHED_ANCESTORS = 2
@@ -48,8 +48,13 @@ def job_log(path: str | Path) -> Iterator[None]:
 def _fail(sentence: str, path: str | Path) -> None:
     with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as log:
         print(sentence, file=log)
-    print(cleared(sys.stderr) + sentence, file=sys.stderr)
+    print(clear_line(sys.stderr) + sentence, file=sys.stderr)
     sys.exit(1)
+
+
+def clear_line(stream: IO[str]) -> str:
+    """Return the escape sequence that clears a line of progress on a terminal, otherwise ""."""
+    return "\r\x1b[K" if stream.isatty() else ""
 
 
 def exit_on_signals() -> None:

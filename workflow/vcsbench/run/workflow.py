@@ -26,7 +26,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import read_json, write_json
 from vcsbench.plan.passes import NOTHING, UNFAILED
-from vcsbench.progress import cleared
+from vcsbench.run.job import clear_line
 from vcsbench.storages import full, runfolder
 from vcsbench.storages.mounts import mount_of
 from vcsbench.storages.place import Place
@@ -222,7 +222,7 @@ def _die_with_parent() -> None:
 def print_message(text: str) -> None:
     """Print a line on standard error, if it is still open."""
     with suppress(OSError):
-        print(f"{cleared(sys.stderr)}vcsbench: {printable(text)}", file=sys.stderr, flush=True)
+        print(f"{clear_line(sys.stderr)}vcsbench: {printable(text)}", file=sys.stderr, flush=True)
 
 
 @contextmanager

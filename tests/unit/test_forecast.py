@@ -1,0 +1,173 @@
+"""The reports of `plan` and `doctor`: forecasts, detectable differences, capabilities, side effects."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from project import open_folder
+from vcsbench.config.configuration import merge
+from vcsbench.config.validation import read_yaml
+from vcsbench.forecast import plan_report, side_effects
+from vcsbench.forecast.doctor import LIMITED, MISSING, checks, doctor
+from vcsbench.forecast.plan_report import (
+    COPY_S,
+    FIXED_COST_S,
+    LOAD_S,
+    CellRoundCost,
+    CostModel,
+    detectable_pct,
+    forecast,
+    rounds_needed,
+)
+from vcsbench.run.project import Project
+
+ROOT = Path(__file__).parents[2]
+DEFAULT = ROOT / "config" / "config.yaml"
+ROUNDS = 4
+STUDY = "fsfs-san-2014"
+SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
+
+
+@pytest.fixture(autouse=True)
+def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_report, "NOISE_RUNS", 3)
+    monkeypatch.setattr(plan_report, "NOISE_RUN_S", 0.02)
+
+
+def open_project(root: Path, **over: Any) -> Project:
+    """Open the default configuration in an empty checkout, with a small repository and other keys."""
+    for name in ("config", "envs"):
+        (root / name).symlink_to(ROOT / name)
+    for name in ("storage", "scratch"):
+        (root / name).mkdir()
+    keys = {
+        "repositories": {"ruby": SMALL},
+        "storages": {"disk": str(root / "storage")},
+        "scratch": str(root / "scratch"),
+        "rounds": ROUNDS,
+    }
+    return Project(merge(merge(read_yaml(DEFAULT), keys), over), root, [DEFAULT])
+
+
+def run_doctor(project: Project) -> tuple[bool, str]:
+    lines: list[str] = []
+    return doctor(project.plan, project.shelf, lines.append), "\n".join(lines)
+
+
+def cost(wall_s: float, times: Sequence[float], **axes: str) -> CellRoundCost:
+    return CellRoundCost(STUDY, axes, wall_s, times)
+
+
+def test_rounds_needed_is_the_least_number_that_detects() -> None:
+    needed = rounds_needed(0.11, 10)
+    assert 35 <= needed <= 50
+    assert detectable_pct(0.11, needed) <= 10 < detectable_pct(0.11, needed - 1)
+    assert detectable_pct(0.03, 5) < detectable_pct(0.03, 3) < detectable_pct(0.1, 3)
+
+
+def test_cost_model_prefers_the_cell_then_its_group_then_its_study(tmp_path: Path) -> None:
+    cold = {"command": "log", "cache": "cold", "ra": "svn"}
+    measured = [
+        cost(2.0, [0.5, 0.5], **cold, format="f6"),
+        cost(3.0, [0.7], **cold, format="f7"),
+        cost(9.0, [5.0], **{**cold, "command": "export"}, format="f7"),
+    ]
+    plan = open_project(tmp_path).plan
+    costs = CostModel(plan, measured)
+    assert costs.cell_round_s(STUDY, {**cold, "format": "f6"}) == 2.0
+    assert costs.cell_round_s(STUDY, {**cold, "format": "f8"}) == 2.5
+    assert costs.cell_round_s(STUDY, {**cold, "command": "cat"}) == pytest.approx(14 / 3)
+    assert CostModel(plan, []).cell_round_s(STUDY, cold) is None
+    assert costs.scatter() == 0.0
+    again = CostModel(plan, [*measured, cost(2.0, [0.55], **cold, format="f6")])
+    assert again.scatter() == pytest.approx(0.07, abs=0.01)
+
+
+def test_forecast_without_results_uses_typical_rates(tmp_path: Path) -> None:
+    project = open_project(tmp_path)
+    expected = forecast(project.plan, project.shelf, CostModel(project.plan, []))
+    revisions = project.here.revisions("ruby")
+    formats = len(project.shelf.formats("ruby"))
+    assert expected.is_rough
+    assert expected.stages["loading"] == pytest.approx(revisions * formats * LOAD_S)
+    copies = project.config.settings.copies * len(
+        [v for v in project.shelf.wanted["disk"] if v.repo == "ruby"]
+    )
+    assert expected.stages["copying"] == pytest.approx(revisions * copies * COPY_S)
+
+
+def test_forecast_with_results_uses_their_durations(tmp_path: Path) -> None:
+    plan = (project := open_project(tmp_path)).plan
+    costs = CostModel(plan, [cost(2.0, [0.5], **c.axes) for c in plan.cells])
+    fixed = [cell for cell in plan.cells if cell.axes["repo"] == "empty"]
+    rounds = (len(plan.cells) - len(fixed)) * ROUNDS
+    measuring_s = forecast(plan, project.shelf, costs).stages["measuring"]
+    assert measuring_s == 2.0 * rounds + FIXED_COST_S * len(fixed)
+
+
+def test_running_services_finds_a_database(tmp_path: Path) -> None:
+    database = tmp_path / "postgres"
+    shutil.copy(shutil.which("sleep") or "", database)
+    with subprocess.Popen([database, "60"]) as process:
+        try:
+            deadline = time.monotonic() + 5
+            while not any(s.startswith("postgres ") for s in side_effects.running_services()):
+                assert time.monotonic() < deadline
+        finally:
+            process.kill()
+
+
+def test_doctor_with_skipped_cells_names_the_reason(tmp_path: Path) -> None:
+    is_able, text = run_doctor(open_project(tmp_path, builds={}))
+    # A small repository has nothing to pack.
+    assert not is_able and "fewer than a shard of 1000" in text
+    assert "to detect 10 % takes about" in text and " 0 cells" not in text
+    assert not list((tmp_path / "storage").iterdir())
+
+
+def test_doctor_with_all_cells_measurable_succeeds() -> None:
+    axes = {"command": "log", "ra": "file", "packing": "nopack", "config": "slow"}
+    with open_folder("/var/tmp") as root:
+        grid = {STUDY: {"include": [{**axes, "cache": "hot-os"}]}}
+        is_able, text = run_doctor(open_project(root, grid=grid))
+        assert not list((root / "storage").iterdir())
+    assert is_able and "Clears no caches." in text and "Opens no port." in text
+
+
+def test_doctor_with_missing_storage_fails(tmp_path: Path) -> None:
+    project = open_project(tmp_path)
+    (tmp_path / "storage").rmdir()
+    missing = [check for check in checks(project.plan, []) if check.state == MISSING]
+    assert any(check.text.startswith("`storages.disk`") and check.remedy for check in missing)
+    is_able, text = run_doctor(project)
+    assert not is_able and "which does not exist" in text
+
+
+@pytest.mark.parametrize(
+    ("has_vmtouch", "state", "word"), [(False, MISSING, "root"), (True, LIMITED, "inodes")]
+)
+def test_checks_without_drop_caches_depend_on_vmtouch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_vmtouch: bool, state: str, word: str
+) -> None:
+    monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
+    project = open_project(tmp_path)
+    has = lambda program: has_vmtouch or program != "vmtouch"  # noqa: E731
+    monkeypatch.setattr(project.here.machine, "has", has)
+    assert any(c.state == state and word in c.text for c in checks(project.plan, []))
+
+
+def test_plan_report_without_room_says_too_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(side_effects, "free_bytes", lambda folder: 1 << 16)
+    project = open_project(tmp_path)
+    text = "\n".join(plan_report.plan_report(project.plan, project.shelf))
+    assert "64.0 KiB free in" in text and "(too little)" in text
+    assert not [*(tmp_path / "storage").iterdir(), *(tmp_path / "scratch").iterdir()]

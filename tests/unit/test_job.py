@@ -1,0 +1,74 @@
+"""The processes of jobs: their end by signals, and the cause of a failed cell-round."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from project import ROOT
+from vcsbench.errors import UserError
+from vcsbench.run import cell
+from vcsbench.subjects.subject import Subject
+
+PROGRAM = """
+import os, signal, time, weakref
+from vcsbench.run.job import exit_on_signals
+
+exit_on_signals()
+class Target: pass
+target = Target()
+reference = weakref.ref(target, lambda _: [os.kill(os.getpid(), signal.SIGTERM), time.sleep(0.1)])
+del target
+time.sleep(10)
+print("still running")
+"""
+
+
+def test_exit_on_signals_in_finaliser_is_not_lost() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow")},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "ended by SIGTERM\n")
+
+
+class Unmounted(Subject):
+    """A subject on an unmounted file system."""
+
+    def check_place(self) -> None:
+        raise UserError("/mnt: is on ext4, and was on tmpfs")
+
+
+MISSING_FILE = FileNotFoundError("wc.db")
+
+
+@pytest.mark.parametrize(
+    ("error", "kinds", "expected"),
+    [
+        (MISSING_FILE, [Subject, Unmounted], "/mnt: is on ext4, and was on tmpfs"),
+        (MISSING_FILE, [Subject, Subject], "wc.db"),
+        (ValueError("x"), [Unmounted], "x"),
+    ],
+)
+def test_measure_failed_round_reports_unmounted_file_system_first(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, kinds: list[type[Subject]], expected: str
+) -> None:
+    class Failing:
+        def __init__(self, *_: Any) -> None:
+            self.stage = SimpleNamespace(subjects=[kind({}, 1, Path()) for kind in kinds])
+
+        def measure(self, _lock: int) -> None:
+            raise error
+
+    monkeypatch.setattr(cell, "CellRound", Failing)
+    with pytest.raises((UserError, OSError, ValueError)) as raised:
+        cell._measure_here({"state": {"promises": {}}}, 1, {}, Path(), 0)
+    assert str(raised.value) == expected
