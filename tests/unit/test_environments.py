@@ -22,7 +22,6 @@ CONDA_NAMES = {"snakemake": "snakemake-minimal"}
 CONDA_HAS = {
     "snakemake": "9.27.0",
     "pandas": "3.0.3",
-    "vl-convert-python": "1.9.0",  # a post-release is the same program, packaged anew
     "pytest": "9.1.1",
     "hypothesis": "6.165.10",
     "breezy": "3.3.17",

@@ -13,7 +13,6 @@ from project import ROOT
 SLOW = (
     "pandas",
     "numpy",
-    "altair",
     "yaml",
     "pydantic",
     "dataclasses",
