@@ -111,6 +111,11 @@ test-all: ## Run all tests
 	@envs/setup.sh --test --cluster
 	$(pytest) $(ARGS)
 
+.PHONY: stress
+stress: ## Hit a small real run with random kills and full disks; ARGS="--seed 1 --hits 10"
+	@envs/setup.sh --test
+	$(run) python tests/stress.py $(ARGS)
+
 .PHONY: lint
 lint: ## Check formatting, types, rules and shell scripts
 	@envs/setup.sh --test

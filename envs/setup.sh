@@ -38,6 +38,8 @@ for option; do
 done
 # One for each kind, so that `make report` and `make test` in turns do not undo each other's.
 stamp=vcsbench$*.stamp
+# `make test-all` runs a Slurm of its own.
+[[ " $* " != *" --test "* || " $* " != *" --cluster "* ]] || package_lists+=(envs/debian-packages-test-cluster.txt)
 
 # What a finished set-up depends on. While something is missing, it also depends on who asks: root
 # can install it. The folder's name is part of it, because environments cannot be moved.

@@ -119,6 +119,24 @@ def test_the_tests_need_more(machine: Machine) -> None:
     assert machine.calls() == [], "make test and make report undo each other's set-up"
 
 
+@pytest.mark.parametrize(
+    ("options", "packages"),
+    [
+        (("--test", "--cluster"), "chromium shellcheck slurm-wlm munge"),
+        (("--cluster",), ""),
+    ],
+)
+def test_set_up_installs_slurm_only_for_tests_of_a_cluster(
+    machine: Machine, options: tuple[str, ...], packages: str
+) -> None:
+    machine.has("apt-get")
+
+    machine.set_up_well(*options)
+
+    installed = [call for call in machine.calls() if call.startswith("install ")]
+    assert installed == ([f"install {packages}"] if packages else [])
+
+
 def test_a_user_installs_by_sudo(machine: Machine) -> None:
     machine.user(1000)
     machine.has("apt-get")

@@ -137,7 +137,7 @@ def test_blocks_are_measured_on_nodes_of_their_own_as_on_a_workstation(
     for local in make_project():
         local.leave_out_counts()
         folders = {"storages": {"disk": str(project.path / "storage")}}
-        configure(local, **folders, scratch=str(project.path / "scratch"))
+        configure(local, **folders, scratch=str(project.path / "scratch"), cluster=None)
         done = local.snakemake(measurements_of(STUDY))
         assert done.returncode == 0, done.stdout
         here = contexts(local)

@@ -29,6 +29,9 @@ rule measurements:
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study),
         # The results of nodes are no inputs, because no rule here makes them.
         of_nodes=lambda wildcards, input: PLAN.cell_files(wildcards.study) if CLUSTER else [],
+        calls_of_nodes=lambda wildcards: (
+            [*PLAN.calls_of(wildcards.study).values()] if CLUSTER else []
+        ),
         digests=lambda wildcards, input: {
             cell.path: PLAN.digest(wildcards.study, cell.path)
             for cell in PLAN.measured(wildcards.study)

@@ -38,7 +38,9 @@ with job_log(snakemake.log[0]):
         exports,
         params.logs,
         params.thresholds,
-        read_calls(snakemake.input.calls, params.counted) if params.counted else None,
+        read_calls(params.calls_of_nodes or snakemake.input.calls, params.counted)
+        if params.counted
+        else None,
     )
     write_frame(measurements(collected), snakemake.output.measurements)
     write_frame(failures(collected), snakemake.output.failures)

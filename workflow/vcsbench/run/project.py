@@ -93,7 +93,7 @@ class Project:
     @cached_property
     def sampling(self) -> SamplingState:
         """Return which rounds are decided."""
-        return SamplingState(self.plan)
+        return SamplingState(self.plan, self.is_cluster)
 
     @cached_property
     def expectations(self) -> Expectations:
@@ -137,7 +137,7 @@ class Project:
 
     def raw_data(self, study: str, decide: Decide) -> list[str]:
         """Return the exports and contexts of a study, its last decision and its system-call counts."""
-        exports = [] if self.is_cluster else self.sampling.exports(study, decide)
+        exports = self.sampling.exports(study, decide)
         contexts = [f"{export.removesuffix('.json')}.context.json" for export in exports]
         decision = self.sampling.next_decision(study)
         return [*exports, *contexts, *decision, *self.sampling.calls(study)]
@@ -184,10 +184,14 @@ class Project:
 
 
 class SamplingState:
-    """The rounds of each block that are decided, batch by batch, for runs with minutes."""
+    """The rounds of each block that are decided, batch by batch, for runs with minutes.
 
-    def __init__(self, plan: Plan) -> None:
+    On a cluster the nodes measure: the records of their jobs take the place of all results here.
+    """
+
+    def __init__(self, plan: Plan, is_cluster: bool = False) -> None:
         self.plan, self.mode = plan, plan.config.settings.measure
+        self.is_cluster = is_cluster
         cells = plan.cells if self.mode == UNFAILED else []
         # The existing results of each cell with a failed round.
         self.failed = {
@@ -201,6 +205,8 @@ class SamplingState:
 
         If a decision is missing, `decide` raises, and Snakemake calls this function again later.
         """
+        if self.is_cluster:
+            return []
         if self.mode == NOTHING:
             return self.plan.cell_files(study, only_fresh=True)
         if study not in self.plan.passes:
@@ -246,12 +252,14 @@ class SamplingState:
 
     def calls(self, study: str) -> list[str]:
         """Return the files of the system calls of a study's cells."""
+        if self.is_cluster:
+            return []
         return list(self.plan.calls_of(study, True if self.mode == NOTHING else None).values())
 
     def machine_limits(self, study: str) -> list[str]:
         """Return the file of the machine's limits, for a study that draws them."""
         file = f"results/machine-limits/{study}.json"
-        is_drawn = self.plan.config.studies[study].machine_limits
+        is_drawn = self.plan.config.studies[study].machine_limits and not self.is_cluster
         exists = self.mode != NOTHING or (self.plan.root / file).exists()
         return [file] if is_drawn and exists else []
 

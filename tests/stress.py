@@ -1,0 +1,333 @@
+"""Hit a small real run with kills and full disks at random moments, and check what the next run makes of it.
+
+usage: make stress ARGS="--seed 1 --hits 10"
+
+For each hit: remove some results, start a run, hit it at a random moment, let the next run finish. A kill
+that found no process and a full disk that no run noticed do not count. After each hit:
+
+- no finished cell-round is lost: its export and context are byte-identical after the next run
+- nothing wrong is kept: all results are valid and of the work and the cells of an undisturbed run
+- neither run prints a traceback
+- nothing is left running, mounted, locked or in the temporary folders
+
+Prints a line for each hit, then the counts. The exit code is 0 if all hits are clean. A full disk needs root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path[:0] = [str(Path(__file__).parents[1] / "workflow")]
+
+from project import Project, fill, make_project, servers_of  # noqa: E402
+from vcsbench import processes  # noqa: E402
+from vcsbench.plan.fresh import measured_as  # noqa: E402
+from vcsbench.run import leftovers  # noqa: E402
+
+STUDY = "fsfs-san-2014"
+SOURCE = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
+CELL = {"format": "f7", "packing": "nopack", "config": "slow", "cache": "hot-os"}
+CELLS = [{"command": "log", "ra": "svn", **CELL}, {"command": "export", "ra": "http", **CELL}]
+ROUNDS = 3
+# The last target of a run that makes no tables and no report.
+MEASURED = "measured"
+DISK = "size=64m,mode=755"
+RUN_LIMIT_S, END_LIMIT_S = 300, 20
+Words = list[str]
+
+
+def runs(*names: str) -> Callable[[Words], bool]:
+    """Return a test for processes of a program, or of an interpreter that runs a script of this name."""
+    return lambda words: any(word.endswith(names) for word in words[:2])
+
+
+class Fault(NamedTuple):
+    """A fault: what is removed before the run, the process to kill or None for the whole run, and how."""
+
+    remove: str
+    victim: Callable[[Words], bool] | None = None
+    signal: int = signal.SIGKILL
+
+
+# Of the results, "all" are removed with the repositories, some "cells", the "reports", or "any" of these.
+FAULTS = {
+    "kill Snakemake": Fault("any", runs("/snakemake")),
+    "kill the measuring process": Fault("cells", lambda words: "vcsbench.run.cell" in words),
+    "kill hyperfine": Fault("cells", runs("hyperfine")),
+    "kill a server": Fault("cells", runs("svnserve", "apache2", "httpd")),
+    "kill the client": Fault("cells", runs("svn")),
+    "kill a preparation job": Fault("all", runs("svnadmin", ".load.py", ".copies.py")),
+    "kill a report job": Fault("reports", runs(".tables.py", ".report.py", ".measurements.py")),
+    "kill the run": Fault("any", lambda words: words[1:4] == ["-m", "vcsbench", "run"]),
+    "kill everything": Fault("any"),
+    "SIGINT": Fault("any", signal=signal.SIGINT),
+    "SIGTERM": Fault("any", signal=signal.SIGTERM),
+    "full disk": Fault("any", signal=0),
+}
+
+
+class Broken(Exception):
+    """A check failed."""
+
+
+class Run(subprocess.Popen[str]):
+    """A run in a session of its own, its output in a file."""
+
+    def __init__(self, project: Project, *targets: str) -> None:
+        self.log = project.path / "output.txt"
+        self.began = time.monotonic()
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        with self.log.open("w") as log:
+            super().__init__(
+                [str(project.path / "vcsbench"), "run", *project.command(*targets)[3:]],
+                cwd=project.path,
+                env={**os.environ, "PATH": path, "TMPDIR": str(project.path / "tmp")},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                text=True,
+            )
+
+    def finish(self, who: str) -> int:
+        """Wait for the end and return the exit code. Raises Broken for a traceback or no end."""
+        try:
+            code = self.wait(RUN_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            raise Broken(f"{who} does not end") from None
+        if "Traceback" in (output := self.log.read_text(errors="replace")):
+            raise Broken(f"{who} prints a traceback:\n{output[-4000:]}")
+        return code
+
+    def find(self, victim: Callable[[Words], bool]) -> list[int]:
+        words = {pid: processes.command_line(pid) for pid in processes.family(self.pid)}
+        return [pid for pid, of_process in words.items() if of_process and victim(of_process)]
+
+
+class Stress:
+    """A project under fire, its dice, and the results of an undisturbed run."""
+
+    def __init__(self, project: Project, disk: Path | None, dice: random.Random) -> None:
+        self.project, self.path, self.dice = project, project.path, dice
+        self.disk, self.place = disk, disk or project.path
+        project.leave_out_counts()
+        (self.path / "tmp").mkdir(mode=0o755)
+        for folder in ("storage", "results"):
+            (self.place / folder).mkdir(exist_ok=True)
+        if disk:
+            (self.path / "results").symlink_to(disk / "results")
+        project.configure(
+            repositories=SOURCE,
+            rounds=ROUNDS,
+            copies=1,
+            grid={STUDY: {"include": CELLS}},
+            storages={"disk": str(self.place / "storage")},
+        )
+        self.mounts = mounts(self.path)
+        self.durations: dict[str, float] = {}
+        for remove in ("all", "cells", "reports"):
+            self.remove(remove)
+            run = Run(project, *([MEASURED] if remove == "cells" else []))
+            if run.finish("the undisturbed run"):
+                raise RuntimeError(f"the undisturbed run fails:\n{run.log.read_text()}")
+            self.durations[remove] = time.monotonic() - run.began
+        self.expected = summary(project)
+
+    def remove(self, what: str) -> None:
+        if what == "all":
+            folders = [self.path / name for name in ("scratch", "reports", ".snakemake")]
+            for folder in (self.place / "storage", self.place / "results", *folders):
+                empty(folder)
+        elif what == "cells":
+            exports = sorted(self.project.exports())
+            for export in self.dice.sample(exports, len(exports) // 2):
+                (self.path / "results/cells" / export).unlink()
+        else:
+            for folder in ("results/tables", "results/measurements", "reports"):
+                empty(self.path / folder)
+
+    def hit(self, fault: Fault) -> bool:
+        """Hit a run once and check the run after it. Returns False if nothing was hit."""
+        remove = self.dice.choice(sorted(self.durations)) if fault.remove == "any" else fault.remove
+        # Most runs make no report, which takes longer than the cells.
+        is_short = remove != "reports" and self.dice.random() < 0.75
+        self.remove(remove)
+        before = finished(self.project)
+        run = Run(self.project, *([MEASURED] if is_short else []))
+        moment_s = self.dice.uniform(0, self.durations[remove]) * (0.4 if fault.victim else 0.9)
+        with suppress(subprocess.TimeoutExpired):
+            run.wait(moment_s)
+        if fault.signal:
+            is_hit = self.strike(run, fault)
+            run.finish("the hit run")
+        else:
+            is_hit = run.poll() is None
+            hog = fill(self.place, self.dice.choice((0, 4096, 65536, 300_000)))
+            is_hit &= run.finish("the hit run") != 0
+            hog.unlink()
+        self.check_ended()
+        kept = finished(self.project)
+        check_kept(before, kept, "the hit run")
+        again = Run(self.project, *([MEASURED] if is_short else []))
+        if code := again.finish("the next run"):
+            raise Broken(f"the next run ends with {code}:\n{again.log.read_text()[-4000:]}")
+        check_kept(kept, finished(self.project), "the next run")
+        self.check_ended()
+        self.check_results()
+        return is_hit
+
+    def strike(self, run: Run, fault: Fault) -> bool:
+        """Send the signal of a fault to its victim as soon as there is one."""
+        while run.poll() is None:
+            victims = [run.pid] if fault.victim is None else run.find(fault.victim)
+            if victims:
+                break
+            time.sleep(0.003)
+        else:
+            return False
+        if fault.victim:
+            time.sleep(self.dice.choice((0, 0.005, 0.02, 0.1)))
+            with suppress(ProcessLookupError):
+                os.kill(self.dice.choice(victims), fault.signal)
+                return True
+            return False
+        if fault.signal == signal.SIGKILL:
+            marked = leftovers.marked_processes(self.path)
+            processes.send([*processes.family(run.pid), *marked], fault.signal)
+        else:
+            os.killpg(run.pid, fault.signal)
+        return True
+
+    def check_ended(self) -> None:
+        """Nothing runs, holds a lock or is mounted."""
+        deadline = time.monotonic() + END_LIMIT_S
+        while (left := leftovers.marked_processes(self.path)) or servers_of(self.project):
+            if time.monotonic() > deadline:
+                words = [*map(processes.command_line, left), *servers_of(self.project)]
+                raise Broken(f"left running: {words}")
+            time.sleep(0.05)
+        if left_mounts := mounts(self.path) - self.mounts:
+            raise Broken(f"left mounted: {left_mounts}")
+
+    def check_results(self) -> None:
+        """All results are valid and of the same work and cells as those of the undisturbed run."""
+        for name, expected in self.expected.items():
+            if (result := summary(self.project)[name]) != expected:
+                raise Broken(f"{name}: {result} instead of {expected}")
+        if len(finished(self.project)) != 2 * len(CELLS) * ROUNDS:
+            raise Broken(f"half a result is kept: {sorted(finished(self.project))}")
+        left = [*self.path.glob(".snakemake/locks/*"), *self.path.glob("tmp/vcsbench-*")]
+        left += [*self.place.glob("storage/vcsbench-*/targets/*"), *self.path.rglob("*.new")]
+        if left:
+            raise Broken(f"files are left: {left}")
+
+
+def finished(project: Project) -> dict[str, bytes]:
+    """Return the exports and contexts of the valid cell-rounds and their bytes."""
+    exports = [project.path / "results/cells" / name for name in project.exports()]
+    valid = [export for export in exports if measured_as(export)]
+    files = [*valid, *(export.with_suffix(".context.json") for export in valid)]
+    return {str(file): file.read_bytes() for file in files}
+
+
+def check_kept(before: dict[str, bytes], after: dict[str, bytes], who: str) -> None:
+    """Finished cell-rounds are byte-identical."""
+    if lost := [path for path, content in before.items() if after.get(path) != content]:
+        raise Broken(f"{who} lost or changed finished results: {lost}")
+
+
+def summary(project: Project) -> dict[str, object]:
+    """Return what each result did, and the rows of all tables without what was measured."""
+    results = project.path / "results"
+    found: dict[str, object] = {}
+    for name in project.exports():
+        export = results / "cells" / name
+        codes = [result["exit_codes"] for result in json.loads(export.read_text())["results"]]
+        context = json.loads(export.with_suffix(".context.json").read_text())
+        found[name] = (codes, [run["work"] for run in context["runs"]])
+    with (results / f"grid/{STUDY}.csv").open() as file:
+        axes = next(csv.reader(file))
+    names = (f"measurements/{STUDY}.csv", f"failures/{STUDY}.csv")
+    for path in (*(results / name for name in names), *results.glob("tables/*/*.csv")):
+        with path.open() as file:
+            rows = [tuple(r[axis] for axis in axes if axis in r) for r in csv.DictReader(file)]
+        found[path.name] = sorted(rows)
+    return found
+
+
+def mounts(path: Path) -> set[str]:
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return {line for line in lines if str(path) in line}
+
+
+def empty(folder: Path) -> None:
+    for path in folder.iterdir() if folder.is_dir() else ():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@contextmanager
+def small_disk(project: Project) -> Iterator[Path | None]:
+    """Mount a small disk for the storage and the results; None without root."""
+    path = project.path / "disk"
+    path.mkdir()
+    if os.geteuid() == 0:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", DISK, "tmpfs", path], check=True)
+    try:
+        yield path if os.geteuid() == 0 else None
+    finally:
+        leftovers.end_processes(project.path)
+        if os.geteuid() == 0:
+            subprocess.run(["umount", path], check=True)
+
+
+def main() -> int:
+    """Hit a run as often as asked; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Hit a small real run with kills and full disks.")
+    parser.add_argument("--seed", type=int, default=1, help="of the dice (default: 1)")
+    parser.add_argument("--hits", type=int, default=100, help="default: 100")
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    names = [name for name in FAULTS if name != "full disk" or os.geteuid() == 0]
+    dice = random.Random(given.seed)
+    hits, clean, missed = Counter[str](), Counter[str](), 0
+    while hits.total() < given.hits:
+        # After a broken hit with a new project.
+        for project in make_project():
+            with small_disk(project) as disk:
+                stress = Stress(project, disk, dice)
+                is_clean = True
+                while is_clean and hits.total() < given.hits:
+                    name, began, verdict = dice.choice(names), time.monotonic(), "clean"
+                    try:
+                        is_hit = stress.hit(FAULTS[name])
+                    except Broken as broken:
+                        is_hit, is_clean, verdict = True, False, f"BROKEN: {broken}"
+                    hits[name] += is_hit
+                    clean[name] += is_hit and is_clean
+                    missed += not is_hit
+                    seconds = time.monotonic() - began
+                    print(
+                        f"{name}: {verdict if is_hit else 'missed'} ({seconds:.0f} s)", flush=True
+                    )
+    print(f"seed {given.seed}: {clean.total()} of {hits.total()} hits clean, {missed} missed")
+    for name in names:
+        print(f"  {name}: {clean[name]} of {hits[name]}")
+    return int(clean.total() != given.hits)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,221 @@
+"""Mutated configurations, studies, findings and expectations: only a UserError of one line escapes.
+
+The long run prints its counts: python -m pytest -s -m slow tests/unit/test_config_fuzz.py
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from vcsbench.config.configuration import load_config, merge
+from vcsbench.config.definitions import read_expectations, read_findings
+from vcsbench.config.study import load_study
+from vcsbench.config.validation import read_yaml
+from vcsbench.errors import UserError
+from vcsbench.external import printable
+from vcsbench.metrics import names
+from vcsbench.run.project import Project
+
+ROOT = Path(__file__).parents[2]
+DEFAULT = ROOT / "config/config.yaml"
+STUDY = "fsfs-ssd-2014"
+FINDINGS = ROOT / "config/published/findings.yaml"
+NUMBER = itertools.count()
+LONGEST = 4000
+# Keys and values that the readers know, and what YAML makes of other words.
+WORDS = [
+    "all",
+    "default",
+    "auto",
+    "pack",
+    "f6",
+    "log",
+    "ruby",
+    "disk",
+    "elapsed_s",
+    "over",
+    "to",
+    "git",
+    "path",
+]
+ODD = [
+    "",
+    " ",
+    "..",
+    "/",
+    "~2",
+    "a\nb",
+    "é",
+    "\x1b[2J",
+    "\0",
+    "9" * 5000,
+    "x" * 70000,
+    "{x}",
+    "%2F",
+]
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.integers(-2, 12)
+    | st.floats()
+    | st.sampled_from(WORDS)
+    | st.sampled_from(ODD)
+    | st.text(max_size=8)
+    | st.dates()
+    | st.binary(max_size=4)
+)
+KEYS = st.sampled_from(WORDS) | st.sampled_from(ODD) | st.text(max_size=5) | st.integers(0, 3)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(content: Any) -> list[tuple[Any, Any]]:
+    """Return each container of a tree with each of its keys."""
+    keys = content.keys() if isinstance(content, dict) else range(len(content))
+    found = [(content, key) for key in keys]
+    for key in keys:
+        if isinstance(content[key], dict | list):
+            found += places(content[key])
+    return found
+
+
+@st.composite
+def mutations(draw: st.DrawFn, content: Any) -> Any:
+    """Replace, remove, add, rename or repeat values of a tree."""
+    content = copy.deepcopy(content)
+    for _ in range(draw(st.integers(1, 3))):
+        all_places = places(content)
+        if not all_places:
+            break
+        above, key = draw(st.sampled_from(all_places))
+        kind = draw(st.sampled_from(("replace", "replace", "remove", "add", "rename", "repeat")))
+        if kind == "replace":
+            above[key] = draw(VALUES)
+        elif kind == "remove":
+            del above[key]
+        elif kind == "repeat":
+            other, other_key = draw(st.sampled_from(all_places))
+            above[key] = copy.deepcopy(
+                other.get(other_key) if isinstance(other, dict) else other[:1]
+            )
+        elif isinstance(above, dict):
+            value = above.pop(key) if kind == "rename" else draw(VALUES)
+            above[draw(KEYS)] = value
+        else:
+            above.append(draw(VALUES))
+    return content
+
+
+def read_configuration(content: Any, folder: Path) -> None:
+    load_config(content, ROOT, [DEFAULT])
+
+
+def open_configuration(content: Any, folder: Path) -> None:
+    """Read the configuration of a small grid as a run does, up to its plan."""
+    Project(content, ROOT, [DEFAULT])
+
+
+def read_study(content: Any, folder: Path) -> None:
+    load_study(written(content, folder))
+
+
+def read_checks(content: Any, folder: Path) -> None:
+    path = written(content, folder)
+    values = {"command": ["dump", "export", "load", "log"], "format": ["f6", "f7"]}
+    axes = {
+        axis: values.get(axis) for axis in load_study(ROOT / f"config/studies/{STUDY}.yaml").axes
+    }
+    read_findings(path, STUDY, list(axes), names())
+    read_expectations([path], STUDY, axes, names())
+
+
+def written(content: Any, folder: Path) -> Path:
+    # Of its own name: what was read of a file is kept.
+    path = folder / f"{next(NUMBER)}.yaml"
+    path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), errors="replace")
+    return path
+
+
+CELL = {"command": "log", "ra": "svn", "format": ["f6", "f7"], "config": "slow", "cache": "cold"}
+SMALL = {
+    "repositories": {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.01, "seed": 1}},
+    "grid": {"fsfs-san-2014": {"include": [CELL]}},
+    "builds": {"one": {"prefix": "/usr"}, "two": {"client": "one", "server": "one"}},
+    "workload": {"log": 3, "export": 1},
+}
+READERS: dict[str, tuple[Callable[[Any, Path], None], Any]] = {
+    "configuration": (read_configuration, read_yaml(DEFAULT)),
+    "plan": (open_configuration, merge({**read_yaml(DEFAULT), "grid": {}}, SMALL)),
+    "study": (read_study, read_yaml(ROOT / f"config/studies/{STUDY}.yaml")),
+    "checks": (read_checks, {STUDY: read_yaml(FINDINGS)[STUDY]}),
+}
+
+
+def fuzz(reader: str, count: int, folder: Path) -> Counter[str]:
+    """Run a reader on `count` mutations of its file and return the number of each result."""
+    read, seed = READERS[reader]
+    read(copy.deepcopy(seed), folder)
+    counts: Counter[str] = Counter()
+
+    @settings(
+        max_examples=count,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(mutations(seed))
+    def check(content: Any) -> None:
+        try:
+            read(content, folder)
+            counts["read"] += 1
+        except UserError as error:
+            is_line = printable(str(error)) == str(error) and len(str(error)) < LONGEST
+            counts["refused" if is_line else f"not a line: {str(error)[:200]!r}"] += 1
+        except Exception as error:
+            line = traceback.extract_tb(error.__traceback__)[-1]
+            counts[f"{error!r:.100} at {Path(line.filename).name}:{line.lineno}"] += 1
+
+    check()
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("reader", "count"), [("configuration", 60), ("plan", 15), ("study", 60), ("checks", 60)]
+)
+def test_fuzz_of_configuration_raises_only_user_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str, count: int
+) -> None:
+    monkeypatch.chdir(ROOT)
+    counts = fuzz(reader, count, tmp_path)
+    assert counts.keys() == {"read", "refused"}, counts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("reader", "count"),
+    [("configuration", 5000), ("plan", 2000), ("study", 5000), ("checks", 5000)],
+)
+def test_fuzz_of_thousands_raises_only_user_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str, count: int
+) -> None:
+    monkeypatch.chdir(ROOT)
+    counts = fuzz(reader, count, tmp_path)
+    print(reader, dict(counts))
+    assert counts.keys() == {"read", "refused"}
