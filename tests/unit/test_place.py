@@ -79,6 +79,45 @@ def test_links_in_what_is_removed_are_removed_and_not_what_they_name(tmp_path: P
     assert (tmp_path / "mine" / "precious").read_text() == "mine" and not place.path.exists()
 
 
+def test_remove_folder_that_a_process_of_a_killed_job_still_writes_is_removed(
+    tmp_path: Path,
+) -> None:
+    place = Place(tmp_path, tmp_path / "one")
+    made = place.make("loading", "ruby")
+    program = """if True:
+        import pathlib, sys, time
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            for number in range(2000):
+                try:
+                    pathlib.Path(sys.argv[1], str(number)).touch()
+                except FileNotFoundError:
+                    pathlib.Path(sys.argv[1]).mkdir()
+    """
+    writer = subprocess.Popen([sys.executable, "-c", program, made / "txn"])
+    while not list(made.glob("txn/*")):
+        assert writer.poll() is None
+
+    place.remove("loading", "ruby")
+
+    assert not made.exists()
+    writer.kill()
+    writer.wait()
+
+
+def test_remove_folder_that_cannot_be_removed_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path, tmp_path / "one")
+    place.make("loading", "ruby")
+
+    def fail(path: Path) -> None:
+        raise PermissionError(1, "Operation not permitted", str(path))
+
+    monkeypatch.setattr(shutil, "rmtree", fail)
+    refused(lambda: place.remove("loading", "ruby"), "cannot be removed: Operation not permitted")
+
+
 def test_what_the_user_put_into_our_folder_stays(tmp_path: Path) -> None:
     place = Place(tmp_path, tmp_path / "one")
     place.make("repositories")

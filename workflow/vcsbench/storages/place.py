@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import shutil
 import stat
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,6 +29,8 @@ OURS = (
     *("repositories", "loading", "making", "dumps", "targets", "discarded", "working-copies"),
     "trees",
 )
+# How long a process that a killed job started may still write.
+ENDS_IN_S = 10.0
 # What is there when a run was ended while it wrote the marker.
 _BEGUN = {MARKER, f".{MARKER}.new"}
 
@@ -172,7 +176,7 @@ class Place:
                 f"{target}: is not removed: something is mounted at {mounted[0]}; unmount it, and run again"
             )
         if target.is_dir() and not target.is_symlink():
-            shutil.rmtree(target)
+            _remove_tree(target)
         else:
             target.unlink(missing_ok=True)
 
@@ -203,3 +207,18 @@ class Place:
                     f"{folder}: is in the way: it is a link, which vcsbench did not make, and will not "
                     f"follow; move it elsewhere"
                 )
+
+
+def _remove_tree(folder: Path) -> None:
+    """Remove a folder, in which a process that a killed job started may still make or remove files."""
+    deadline = time.monotonic() + ENDS_IN_S
+    while os.path.lexists(folder):
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            is_busy = error.errno in (errno.ENOTEMPTY, errno.ENOENT)
+            if not is_busy or time.monotonic() > deadline:
+                raise UserError(
+                    f"{folder}: cannot be removed: {error.strerror}. Remove it, and run again."
+                ) from None
+            time.sleep(0.05)
