@@ -22,7 +22,7 @@ from vcsbench.config.configuration import load_config, merge
 from vcsbench.config.definitions import read_expectations, read_findings
 from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
-from vcsbench.errors import UserError
+from vcsbench.errors import LONGEST, UserError
 from vcsbench.external import printable
 from vcsbench.metrics import names
 from vcsbench.run.project import Project
@@ -32,7 +32,6 @@ DEFAULT = ROOT / "config/config.yaml"
 STUDY = "fsfs-ssd-2014"
 FINDINGS = ROOT / "config/published/findings.yaml"
 NUMBER = itertools.count()
-LONGEST = 4000
 # Keys and values that the readers know, and what YAML makes of other words.
 WORDS = [
     "all",
@@ -156,7 +155,7 @@ SMALL = {
     "repositories": {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.01, "seed": 1}},
     "grid": {"fsfs-san-2014": {"include": [CELL]}},
     "builds": {"one": {"prefix": "/usr"}, "two": {"client": "one", "server": "one"}},
-    "workload": {"log": 3, "export": 1},
+    "workload": {"log": 60, "export": 40},
 }
 READERS: dict[str, tuple[Callable[[Any, Path], None], Any]] = {
     "configuration": (read_configuration, read_yaml(DEFAULT)),
@@ -186,7 +185,7 @@ def fuzz(reader: str, count: int, folder: Path) -> Counter[str]:
             read(content, folder)
             counts["read"] += 1
         except UserError as error:
-            is_line = printable(str(error)) == str(error) and len(str(error)) < LONGEST
+            is_line = printable(str(error)) == str(error) and len(str(error)) <= LONGEST + 3
             counts["refused" if is_line else f"not a line: {str(error)[:200]!r}"] += 1
         except Exception as error:
             line = traceback.extract_tb(error.__traceback__)[-1]

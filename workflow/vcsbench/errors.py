@@ -1,8 +1,32 @@
 """What the user did wrong, in one sentence."""
 
+import re
+
+# C0 and C1 control characters, and the characters that reverse the direction of text.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Half of a character, as JSON can have it. U+DC80 to U+DCFF stand for bytes that are not UTF-8.
+_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+LONGEST = 4000
+
+
+def printable(text: str | bytes) -> str:
+    """Return text that is safe to print on a terminal: control characters are shown as \\x1b."""
+    if isinstance(text, bytes):
+        text = text.decode(errors="backslashreplace")
+    text = _SURROGATE.sub(lambda found: ascii(found[0])[1:-1], text)
+    text = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
+
 
 class UserError(Exception):
-    """A mistake that the user can mend: the message names the file, the key and the remedy."""
+    """A mistake that the user can mend: the message names the file, the key and the remedy.
+
+    Parts of it come from files of others: control characters are escaped, and its length is limited.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        text = printable(message)
+        super().__init__(text if len(text) <= LONGEST else f"{text[:LONGEST]}...")
 
 
 class ChangedError(UserError):

@@ -6,19 +6,13 @@ Every reader of a user's repository, dump, archive, bundle or configuration uses
 from __future__ import annotations
 
 import os
-import re
 import stat
 from pathlib import Path
 
-from vcsbench.errors import UserError
+from vcsbench.errors import UserError, printable
 
-# C0 and C1 control characters, and the characters that reverse the direction of text.
 # More than any file of a repository has that holds a few words.
 SMALL_FILE = 1 << 16
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-# Half of a character, as JSON can have it. U+DC80 to U+DCFF stand for bytes that are not UTF-8.
-_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 def open_regular(path: str | Path, *, follow_links: bool = True, flags: int = os.O_RDONLY) -> int:
@@ -68,12 +62,3 @@ def parse_number(text: bytes | str, largest: int) -> int | None:
         return None
     number = int(text.lstrip(b"0") or b"0")
     return number if number <= largest else None
-
-
-def printable(text: str | bytes) -> str:
-    """Return text that is safe to print on a terminal: control characters are shown as \\x1b."""
-    if isinstance(text, bytes):
-        text = text.decode(errors="backslashreplace")
-    text = _SURROGATE.sub(lambda found: ascii(found[0])[1:-1], text)
-    text = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
-    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
