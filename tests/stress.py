@@ -10,7 +10,7 @@ that found no process and a full disk that no run noticed do not count. After ea
 - neither run prints a traceback
 - nothing is left running, mounted, locked or in the temporary folders
 
-Prints a line for each hit, then the counts. The exit code is 0 if all hits are clean. A full disk needs root.
+Prints a line for each hit, then the counts. The exit code is 0 if all hits are clean. Needs root.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Fault(NamedTuple):
     signal: int = signal.SIGKILL
 
 
-# Of the results, "all" are removed with the repositories, some "cells", the "reports", or "any" of these.
+# "all" results are removed with the repositories, or some "cells", or the "reports", or "any" of these.
 FAULTS = {
     "kill Snakemake": Fault("any", runs("/snakemake")),
     "kill the measuring process": Fault("cells", lambda words: "vcsbench.run.cell" in words),
@@ -121,21 +121,19 @@ class Run(subprocess.Popen[str]):
 class Stress:
     """A project under fire, its dice, and the results of an undisturbed run."""
 
-    def __init__(self, project: Project, disk: Path | None, dice: random.Random) -> None:
-        self.project, self.path, self.dice = project, project.path, dice
-        self.disk, self.place = disk, disk or project.path
+    def __init__(self, project: Project, disk: Path, dice: random.Random) -> None:
+        self.project, self.path, self.disk, self.dice = project, project.path, disk, dice
         project.leave_out_counts()
         (self.path / "tmp").mkdir(mode=0o755)
         for folder in ("storage", "results"):
-            (self.place / folder).mkdir(exist_ok=True)
-        if disk:
-            (self.path / "results").symlink_to(disk / "results")
+            (disk / folder).mkdir()
+        (self.path / "results").symlink_to(disk / "results")
         project.configure(
             repositories=SOURCE,
             rounds=ROUNDS,
             copies=1,
             grid={STUDY: {"include": CELLS}},
-            storages={"disk": str(self.place / "storage")},
+            storages={"disk": str(self.disk / "storage")},
         )
         self.mounts = mounts(self.path)
         self.durations: dict[str, float] = {}
@@ -150,7 +148,7 @@ class Stress:
     def remove(self, what: str) -> None:
         if what == "all":
             folders = [self.path / name for name in ("scratch", "reports", ".snakemake")]
-            for folder in (self.place / "storage", self.place / "results", *folders):
+            for folder in (self.disk / "storage", self.disk / "results", *folders):
                 empty(folder)
         elif what == "cells":
             exports = sorted(self.project.exports())
@@ -177,7 +175,7 @@ class Stress:
             run.finish("the hit run")
         else:
             is_hit = run.poll() is None
-            hog = fill(self.place, self.dice.choice((0, 4096, 65536, 300_000)))
+            hog = fill(self.disk, self.dice.choice((0, 4096, 65536, 300_000)))
             is_hit &= run.finish("the hit run") != 0
             hog.unlink()
         self.check_ended()
@@ -234,7 +232,7 @@ class Stress:
         if len(finished(self.project)) != 2 * len(CELLS) * ROUNDS:
             raise Broken(f"half a result is kept: {sorted(finished(self.project))}")
         left = [*self.path.glob(".snakemake/locks/*"), *self.path.glob("tmp/vcsbench-*")]
-        left += [*self.place.glob("storage/vcsbench-*/targets/*"), *self.path.rglob("*.new")]
+        left += [*self.disk.glob("storage/vcsbench-*/targets/*"), *self.path.rglob("*.new")]
         if left:
             raise Broken(f"files are left: {left}")
 
@@ -283,18 +281,16 @@ def empty(folder: Path) -> None:
 
 
 @contextmanager
-def small_disk(project: Project) -> Iterator[Path | None]:
-    """Mount a small disk for the storage and the results; None without root."""
+def small_disk(project: Project) -> Iterator[Path]:
+    """Mount a small disk for the storage and the results."""
     path = project.path / "disk"
     path.mkdir()
-    if os.geteuid() == 0:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", DISK, "tmpfs", path], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", DISK, "tmpfs", path], check=True)
     try:
-        yield path if os.geteuid() == 0 else None
+        yield path
     finally:
         leftovers.end_processes(project.path)
-        if os.geteuid() == 0:
-            subprocess.run(["umount", path], check=True)
+        subprocess.run(["umount", path], check=True)
 
 
 def main() -> int:
@@ -304,30 +300,26 @@ def main() -> int:
     parser.add_argument("--hits", type=int, default=100, help="default: 100")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    names = [name for name in FAULTS if name != "full disk" or os.geteuid() == 0]
     dice = random.Random(given.seed)
     hits, clean, missed = Counter[str](), Counter[str](), 0
-    while hits.total() < given.hits:
-        # After a broken hit with a new project.
+    while hits.total() < given.hits:  # after a broken hit with a new project
         for project in make_project():
             with small_disk(project) as disk:
                 stress = Stress(project, disk, dice)
-                is_clean = True
-                while is_clean and hits.total() < given.hits:
-                    name, began, verdict = dice.choice(names), time.monotonic(), "clean"
+                verdict = ""
+                while "BROKEN" not in verdict and hits.total() < given.hits:
+                    name, began = dice.choice([*FAULTS]), time.monotonic()
                     try:
-                        is_hit = stress.hit(FAULTS[name])
+                        verdict = "clean" if stress.hit(FAULTS[name]) else "missed"
                     except Broken as broken:
-                        is_hit, is_clean, verdict = True, False, f"BROKEN: {broken}"
-                    hits[name] += is_hit
-                    clean[name] += is_hit and is_clean
-                    missed += not is_hit
+                        verdict = f"BROKEN: {broken}"
+                    hits[name] += verdict != "missed"
+                    clean[name] += verdict == "clean"
+                    missed += verdict == "missed"
                     seconds = time.monotonic() - began
-                    print(
-                        f"{name}: {verdict if is_hit else 'missed'} ({seconds:.0f} s)", flush=True
-                    )
+                    print(f"{name}: {verdict} ({seconds:.0f} s)", flush=True)
     print(f"seed {given.seed}: {clean.total()} of {hits.total()} hits clean, {missed} missed")
-    for name in names:
+    for name in FAULTS:
         print(f"  {name}: {clean[name]} of {hits[name]}")
     return int(clean.total() != given.hits)
 

@@ -63,7 +63,8 @@ def cluster() -> Iterator[slurm.Slurm]:
 def configure(project: Project, **over: Any) -> None:
     nodes = {"nodes": 2, "class": "bench", "cores": len(os.sched_getaffinity(0))}
     given = {"rounds": 2, "copies": 1, "grid": {STUDY: {"include": [PART]}}, "cluster": nodes}
-    project.configure(repositories=TINY, **{**given, **over})
+    given |= over
+    project.configure(repositories=TINY, **{k: v for k, v in given.items() if v is not None})
 
 
 BY_SLURM = (
@@ -98,8 +99,13 @@ def until(happens: Callable[[], Any], run: subprocess.Popen[str]) -> Any:
 
 def contexts(project: Project) -> dict[str, dict[str, Any]]:
     cells = project.path / "results" / "cells" / STUDY
-    found = cells.rglob("round*.context.json")
+    found = [path for path in cells.rglob("round*.context.json") if is_of_source(path)]
     return {str(path.relative_to(cells)): json.loads(path.read_text()) for path in found}
+
+
+def is_of_source(path: Path) -> bool:
+    """Return False for fixed cost, whose blocks on the empty repository may be on any node."""
+    return "empty" not in path.parts
 
 
 def nodes_of_blocks(project: Project) -> dict[str, set[str]]:
@@ -112,7 +118,8 @@ def nodes_of_blocks(project: Project) -> dict[str, set[str]]:
 def measured_on(project: Project, node: str) -> list[Path]:
     """The exports in a node's own folders."""
     found = project.path.glob(f"nodes/job*/{node}/results/cells/**/round*.json")
-    return [path for path in found if not path.name.endswith(".context.json")]
+    exports = [path for path in found if not path.name.endswith(".context.json")]
+    return list(filter(is_of_source, exports))
 
 
 def test_blocks_are_measured_on_nodes_of_their_own_as_on_a_workstation(
