@@ -82,3 +82,12 @@ def test_read_yaml_of_a_large_file_raises_user_error(
     path.write_text("#" * 101)
     with pytest.raises(UserError, match="larger than 100 bytes"):
         read_yaml(path)
+
+
+def test_user_error_of_a_strangers_text_is_escaped_and_limited() -> None:
+    assert str(UserError("k\x1b[2J\u202e\x9b")) == r"k\x1b[2J\u202e\x9b"
+    assert len(str(UserError("x" * 70_000))) < 5000
+
+
+def test_validate_unknown_key_with_control_characters_is_escaped() -> None:
+    assert "\x1b" not in refusal(**{"\x1b[2J": 1})
