@@ -203,7 +203,7 @@ def test_fuzz_of_configuration_raises_only_user_errors(
 ) -> None:
     monkeypatch.chdir(ROOT)
     counts = fuzz(reader, count, tmp_path)
-    assert counts.keys() == {"read", "refused"}, counts
+    assert counts.total() > count / 2 and counts.keys() <= {"read", "refused"}, counts
 
 
 @pytest.mark.slow
