@@ -106,6 +106,26 @@ def test_hotcopy_keeps_every_byte_of_revisions_and_settings(
     run("svnadmin", "verify", "-q", copy)
 
 
+@pytest.mark.parametrize(("fmt", "pack_at"), [("f3", 0), ("f6", 9), ("f8", 0)])
+def test_hotcopy_of_a_date_that_subversion_cannot_read_has_none_there(
+    make: Make, tmp_path: Path, fmt: str, pack_at: int
+) -> None:
+    own = make(fmt, pack_at)
+    date = tmp_path / "date"
+    date.write_text("first monday of <the> school")
+    for revision in ("2", "3"):
+        run("svnadmin", "setrevprop", own, "-r", revision, "svn:date", date)
+    before = states(own)
+
+    copy, notes = hotcopy(own, tmp_path)
+
+    assert len(notes) == 1 and notes[0].startswith("2 revisions have a svn:date")
+    assert "first revision 2: 'first monday" in notes[0]
+    assert states(own) == before
+    assert run("svn", "log", "-q", copy.as_uri()).count("(no date)") == 2
+    run("svnadmin", "verify", "-q", copy)
+
+
 def test_hotcopy_leaves_hooks_passwords_and_transactions_behind(make: Make, tmp_path: Path) -> None:
     own = make()
     canary = tmp_path / "canary"

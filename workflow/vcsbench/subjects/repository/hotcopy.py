@@ -6,16 +6,21 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import IO
 
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.formats import AS_IS, has_memcached
+from vcsbench.sources import dump_format
 from vcsbench.subjects.repository import fsfs, svnadmin
+from vcsbench.urls import file_url, pegged
 
 # Their content is the user's alone: programs, passwords, access rules. A copy is served without them.
 LEFT_OUT = ("hooks", "conf")
 _COPIED = re.compile(r"\* Copied revisions? (?:from \d+ to )?(\d+)")
 _MEMCACHED = re.compile(r"^\[memcached-servers\][^\[]*", re.MULTILINE)
+_REVISION = re.compile(rb'\s*revision="(\d+)"')
+_DATE = re.compile(rb"<date>(.*)</date>\n")
 MEMCACHED_NOTE = "The servers of memcached in its db/fsfs.conf are not used."
 
 
@@ -44,7 +49,38 @@ def hotcopy(own: Path, into: Path) -> tuple[Path, list[str]]:
         configuration.write_text(_MEMCACHED.sub("", text), errors="surrogateescape")
         notes.append(MEMCACHED_NOTE)
     _open_modes(copy)
+    notes += _remove_bogus_dates(copy)
     return copy.rename(into / f"{AS_IS}.{fsfs.shape(copy).packing}"), notes
+
+
+def _remove_bogus_dates(copy: Path) -> list[str]:
+    """Remove dates that Subversion cannot read, because `svnadmin verify` and `svn log` fail there.
+
+    Return a note.
+    """
+
+    def read(output: IO[bytes]) -> dict[str, str]:
+        revision, bogus = "", {}
+        for line in output:
+            if found := _REVISION.match(line):
+                revision = found[1].decode()
+            elif line.startswith(b"<date>"):
+                date = _DATE.fullmatch(line)
+                if not date or not dump_format.is_date(date[1]):
+                    bogus[revision] = dump_format.quoted(date[1] if date else line)
+        return bogus
+
+    options = ("log", "--xml", "--quiet", "-r", "0:HEAD")
+    bogus = svnadmin.reading(read, *options, pegged(file_url(copy)), program="svn")
+    for revision in bogus:
+        svnadmin.run("delrevprop", "-r", revision, copy, "svn:date")
+    if not bogus:
+        return []
+    first, date = next(iter(bogus.items()))
+    return [
+        f"{len(bogus)} revisions have a svn:date that Subversion cannot read, first revision {first}: "
+        f"{date}. The copies have no date there."
+    ]
 
 
 def check_packing(copy: Path, wanted: set[str]) -> None:
