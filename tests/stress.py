@@ -298,6 +298,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Hit a small real run with kills and full disks.")
     parser.add_argument("--seed", type=int, default=1, help="of the dice (default: 1)")
     parser.add_argument("--hits", type=int, default=100, help="default: 100")
+    parser.add_argument("--only", choices=FAULTS, action="append", help="these faults only")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     dice = random.Random(given.seed)
@@ -308,7 +309,7 @@ def main() -> int:
                 stress = Stress(project, disk, dice)
                 verdict = ""
                 while "BROKEN" not in verdict and hits.total() < given.hits:
-                    name, began = dice.choice([*FAULTS]), time.monotonic()
+                    name, began = dice.choice(given.only or [*FAULTS]), time.monotonic()
                     try:
                         verdict = "clean" if stress.hit(FAULTS[name]) else "missed"
                     except Broken as broken:

@@ -168,6 +168,17 @@ def test_a_signal_ends_it_in_time(tiny: Project, number: int, moment: str) -> No
         finishes(tiny)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_run_signal_while_snakemake_plans_prints_no_traceback(tiny: Project, number: int) -> None:
+    run = Run(tiny, CELLS)
+    wait_for(lambda: "planning" in run.said())
+
+    run.tell(number)
+
+    assert run.returncode == 128 + number
+    assert "Traceback" not in run.said(), run.said()
+
+
 @pytest.mark.slow
 def test_ctrl_c_twice(tiny: Project) -> None:
     begun = slow_program(tiny, "svn", "log")

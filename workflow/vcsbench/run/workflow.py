@@ -186,7 +186,8 @@ class Snakemake:
         except Interrupted as interrupted:
             print_message(f"{SIGNALS[signal.Signals(interrupted.number)]}: ending the run.")
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGINT)
+                # SIGINT would print a traceback of each Python program that is still starting.
+                os.killpg(process.pid, signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(SNAKEMAKE_GRACE_S)
             process.kill()
