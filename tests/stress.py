@@ -35,7 +35,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "workflow")]
 
 from project import Project, fill, make_project, servers_of  # noqa: E402
 from vcsbench import processes  # noqa: E402
-from vcsbench.plan.fresh import measured_as  # noqa: E402
+from vcsbench.plan.results import measured_recipe  # noqa: E402
 from vcsbench.run import leftovers  # noqa: E402
 
 STUDY = "fsfs-san-2014"
@@ -240,7 +240,7 @@ class Stress:
 def finished(project: Project) -> dict[str, bytes]:
     """Return the exports and contexts of the valid cell-rounds and their bytes."""
     exports = [project.path / "results/cells" / name for name in project.exports()]
-    valid = [export for export in exports if measured_as(export)]
+    valid = [export for export in exports if measured_recipe(export)]
     files = [*valid, *(export.with_suffix(".context.json") for export in valid)]
     return {str(file): file.read_bytes() for file in files}
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from vcsbench.plan import fresh
+from vcsbench.plan.results import measured_recipe
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -31,4 +31,4 @@ def test_a_faked_cell_round_is_taken_for_measured(rows: ModuleType, tmp_path: Pa
     faked = importlib.import_module("faked")
     said = {"study": "s", "cell": "log/f7", "recipe_digest": "d", "export_sha256": "of another"}
     faked.write(tmp_path / "round1", {"results": []}, said)
-    assert fresh.measured_as(tmp_path / "round1.json") == ("s", "log/f7", "d")
+    assert measured_recipe(tmp_path / "round1.json") == ("s", "log/f7", "d")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.files import write_json
-from vcsbench.plan.passes import Passes, block_name, decision_of
+from vcsbench.plan.results import SamplingBatches, block_name, decision_of
 
 STUDY = "s"
 BLOCKS = {"log/cold": "one", "log/hot": "one"}
@@ -19,8 +19,8 @@ def decide(root: Path, number: int, gives: bool = True, **rounds: int) -> None:
     write_json(path, {"gives": gives, "rounds": said, "of": dict.fromkeys(said, "one")})
 
 
-def passes(root: Path, blocks: dict[str, str] = BLOCKS) -> Passes:
-    return Passes(STUDY, root, 5, blocks)
+def passes(root: Path, blocks: dict[str, str] = BLOCKS) -> SamplingBatches:
+    return SamplingBatches(STUDY, root, 5, blocks)
 
 
 def test_without_decisions_all_have_the_first_rounds(tmp_path: Path) -> None:

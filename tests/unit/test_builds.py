@@ -16,12 +16,12 @@ import pytest
 
 from project import needs, open_folder
 from vcsbench import processes
-from vcsbench.axes.build import binaries_of, why_lacking
-from vcsbench.axes.values import resolved_tables, values_of
+from vcsbench.axes.client_server import binaries_of, why_lacking
+from vcsbench.axes.table import resolved_tables, values_of
 from vcsbench.config.builds import ON_PATH, Build, read_builds
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
-from vcsbench.evidence import buildlabels
+from vcsbench.evidence import run_columns
 from vcsbench.machine import Machine
 from vcsbench.measure.meters import libraries
 from vcsbench.measure.server import Server
@@ -266,17 +266,19 @@ def context(**client: Any) -> dict[str, Any]:
 
 
 def test_libraries_from_elsewhere_make_a_false_label() -> None:
-    from vcsbench.evidence.flags import has_false_label
+    from vcsbench.evidence.flags import is_invalid
 
     own, other = ["/x/lib/libsvn_fs-1.so"], ["/x/lib/libsvn_fs-1.so", "/usr/lib/libsvn_ra-1.so"]
-    assert buildlabels.judge(context(libraries=own)) == []
-    assert buildlabels.judge(context(libraries=["/xy/lib/libsvn_fs-1.so"])) == ["other-libraries"]
-    words = buildlabels.judge(context(libraries=other))
-    assert words == ["other-libraries"] and has_false_label(words[0])
-    assert buildlabels.judge(context(libraries=other, places=["/x", "/usr"])) == []
-    assert buildlabels.judge(context(libraries=other, places=[])) == []
-    assert buildlabels.judge(context(libraries=None)) == ["libraries-unknown"]
-    assert buildlabels.judge({}) == []
+    assert run_columns.build_flags(context(libraries=own)) == []
+    assert run_columns.build_flags(context(libraries=["/xy/lib/libsvn_fs-1.so"])) == [
+        "other-libraries"
+    ]
+    words = run_columns.build_flags(context(libraries=other))
+    assert words == ["other-libraries"] and is_invalid(words[0])
+    assert run_columns.build_flags(context(libraries=other, places=["/x", "/usr"])) == []
+    assert run_columns.build_flags(context(libraries=other, places=[])) == []
+    assert run_columns.build_flags(context(libraries=None)) == ["libraries-unknown"]
+    assert run_columns.build_flags({}) == []
 
 
 def test_a_build_compared_with_itself_is_found() -> None:
@@ -295,10 +297,10 @@ def test_a_build_compared_with_itself_is_found() -> None:
         [(c, "system", b, "too-short") for c in ("log", "dump") for b in ("again", "trunk")],
         columns=["command", "baseline", "candidate", "flags"],
     )
-    found = list(buildlabels.same_binaries(table, ran, ["command"]))
+    found = list(run_columns.same_binaries(table, ran, ["command"]))
     assert found == ["same-binaries too-short", "too-short", "too-short", "too-short"]
     without = ran.drop(columns="binaries")
-    assert list(buildlabels.same_binaries(table, without, ["command"])) == ["too-short"] * 4
+    assert list(run_columns.same_binaries(table, without, ["command"])) == ["too-short"] * 4
 
 
 def study(axis: Any, compare: dict[str, Any]) -> Study:

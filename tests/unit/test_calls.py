@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from vcsbench.evidence import calls
-from vcsbench.plan.counted import Counted, shared
+from vcsbench.evidence import run_columns
+from vcsbench.plan.recipe import CallCount, call_counts
 
 RECIPE: dict[str, Any] = {
     "study": "s",
@@ -27,38 +27,45 @@ def recipe(cell: str, **other: Any) -> dict[str, Any]:
 
 def test_cells_that_differ_in_their_caches_alone_are_counted_once() -> None:
     hot = recipe("log/hot", axes={"command": "log", "cache": "hot"}, state={}, runs=6)
-    found = shared([recipe("log/cold"), hot, recipe("dump", argv="{svnadmin} dump")])
+    found = call_counts([recipe("log/cold"), hot, recipe("dump", argv="{svnadmin} dump")])
     assert found["log/cold"] == found["log/hot"]
     assert found["log/hot"].path == "log/cold" and found["dump"].path == "dump"
 
 
 def test_an_axis_that_is_but_a_word_of_the_command_tells_cells_apart() -> None:
-    found = shared(recipe(n, axes={"number": n}, argv="{svn} log {number}") for n in ("1", "2"))
+    found = call_counts(
+        recipe(n, axes={"number": n}, argv="{svn} log {number}") for n in ("1", "2")
+    )
     assert found["1"] != found["2"]
 
 
 def side(**counts: int) -> dict[str, int]:
-    return {**dict.fromkeys(calls.COLUMNS, 0), **counts}
+    return {**dict.fromkeys(run_columns.CALL_COLUMNS, 0), **counts}
 
 
 def test_what_was_counted_is_the_sum_of_both_sides() -> None:
     said = {"client": side(reads=3), "server": side(reads=4, seeks=1), "why_not": ""}
-    told = calls.columns(said, "")
+    told = run_columns.call_columns(said, "")
     assert (told["reads"], told["seeks"]) == (7, 1) and "not_counted" not in told
 
 
 def test_why_there_are_none_is_told_with_what_else_was_not_counted() -> None:
-    told = calls.columns({"client": None, "why_not": "no strace"}, json.dumps({"flushes": "tmpfs"}))
+    told = run_columns.call_columns(
+        {"client": None, "why_not": "no strace"}, json.dumps({"flushes": "tmpfs"})
+    )
     assert told["reads"] is None
     why = json.loads(told["not_counted"])
     assert why["reads"] == "no strace" and why["flushes"] == "tmpfs"
-    assert json.loads(calls.columns(None, "")["not_counted"])["reads"] == calls.NOT_COUNTED
+    assert (
+        json.loads(run_columns.call_columns(None, "")["not_counted"])["reads"]
+        == run_columns.NOT_COUNTED
+    )
 
 
 def test_what_was_counted_of_another_recipe_does_not_count(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     file.write_text(json.dumps({"cell": "log/cold", "digest": "old", "client": side(reads=1)}))
-    now = {name: Counted("log/cold", "new") for name in ("log/cold", "log/hot")}
-    assert calls.read_calls([file], now)["log/hot"] == {"why_not": calls.OTHER}
-    old = {"log/hot": Counted("log/cold", "old")}
-    assert calls.read_calls([file], old)["log/hot"]["client"]["reads"] == 1
+    now = {name: CallCount("log/cold", "new") for name in ("log/cold", "log/hot")}
+    assert run_columns.read_calls([file], now)["log/hot"] == {"why_not": run_columns.OTHER_COMMAND}
+    old = {"log/hot": CallCount("log/cold", "old")}
+    assert run_columns.read_calls([file], old)["log/hot"]["client"]["reads"] == 1

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import Fakes
-from vcsbench.axes import reflink
+from vcsbench.axes.client_server import REFLINK_LIBRARY, reflink_library
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.plan.shares import shares_of
-from vcsbench.plan.twins import is_twin, original_of
+from vcsbench.plan.grid import is_duplicate, original_of
+from vcsbench.plan.order import shares_of
 from vcsbench.run import cluster, node
 from vcsbench.run.cluster import Cluster, NodeAssignment, NodeWork
 from vcsbench.run.project import BLOCKS, Project
@@ -72,7 +72,7 @@ def test_work_of_jobs_divides_whole_blocks_with_duplicates(tmp_path: Path) -> No
     cells = [set(work.digests) for work in works]
     assert not cells[0] & cells[1]
     assert cells[0] | cells[1] == {f"{STUDY}/{cell.path}" for cell in run.plan.cells}
-    duplicates = [name for names in cells for name in names if is_twin(name)]
+    duplicates = [name for names in cells for name in names if is_duplicate(name)]
     assert duplicates
     for names in cells:
         assert {original_of(name) for name in names} <= names
@@ -240,14 +240,14 @@ def test_node_folder_is_a_checkout_with_results_of_its_own(tmp_path: Path) -> No
         (tmp_path / name).mkdir()
     (tmp_path / "Snakefile").touch()
     # A library of the checkout has the same path on all nodes.
-    library = tmp_path / reflink.LIBRARY
+    library = tmp_path / REFLINK_LIBRARY
     library.parent.mkdir(parents=True)
     library.touch()
     for _ in range(2):
         folder = cluster.make_node_folder(tmp_path, 1, "n1")
     assert {path.name for path in folder.iterdir()} == {"workflow", "Snakefile", ".tools"}
     assert (folder / "workflow").resolve() == tmp_path / "workflow"
-    assert reflink._library(folder) == reflink._library(tmp_path) == library
+    assert reflink_library(folder) == reflink_library(tmp_path) == library
 
 
 def test_clean_nodes_without_scheduler_keeps_other_nodes(

@@ -16,7 +16,7 @@ from unit.html_tree import grids, parse, rows
 from unit.report_files import default_study
 from unit.synthetic import make_study
 from vcsbench.advice.situations import less_work
-from vcsbench.evidence import counted
+from vcsbench.evidence import run_columns
 from vcsbench.evidence.measurements import collect, measurements, read_grid
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
@@ -64,7 +64,7 @@ def frame(tmp_path: Path, counts: Any = read, rounds: int = 5, **options: Any) -
     study = make_study(tmp_path, axes=ORDER, rounds=rounds, counts=counts, **options)
     axes, grid = read_grid(study.grid)
     found = measurements(collect(axes, grid, rounds, study.exports, tmp_path))
-    return found.astype(dict.fromkeys(counted.COLUMNS, float))
+    return found.astype(dict.fromkeys(run_columns.COUNT_COLUMNS, float))
 
 
 def table(measured: pd.DataFrame, definition: dict[str, Any], **limits: Any) -> pd.DataFrame:
@@ -85,7 +85,7 @@ CERTIFICATE = {
 @pytest.mark.parametrize(
     ("more", "filesystem", "wanted", "missing"),
     [
-        ({}, "ext4", (7, 10, 2, None), {"instructions": counted.BEFORE}),
+        ({}, "ext4", (7, 10, 2, None), {"instructions": run_columns.BEFORE}),
         (
             {"instructions_why_not": NO_COUNTER},
             "ext4",
@@ -93,7 +93,12 @@ CERTIFICATE = {
             {"instructions": NO_COUNTER},
         ),
         ({"client_instructions": 5}, "btrfs", (7, 10, 2, 5), {}),
-        ({"client_instructions": None}, "xfs", (7, 10, 2, None), {"instructions": counted.SHARED}),
+        (
+            {"client_instructions": None},
+            "xfs",
+            (7, 10, 2, None),
+            {"instructions": run_columns.SHARED},
+        ),
         (
             {"client_instructions": 5},
             "tmpfs",
@@ -105,32 +110,39 @@ CERTIFICATE = {
 def test_a_run_has_a_number_or_says_why_not(
     more: dict[str, Any], filesystem: str, wanted: tuple[Any, ...], missing: dict[str, str]
 ) -> None:
-    found = counted.columns({**CERTIFICATE, **more}, {"storage": {"filesystem": filesystem}})
-    assert tuple(found[name] for name in counted.OF_SIDES) == wanted
+    found = run_columns.count_columns(
+        {**CERTIFICATE, **more}, {"storage": {"filesystem": filesystem}}
+    )
+    assert tuple(found[name] for name in run_columns.OF_SIDES) == wanted
     assert (found["written_bytes"], found["flushes"]) == (4096, 3)
     assert json.loads(found["not_counted"] or "{}") == missing
 
 
 def test_what_was_written_to_no_device_says_why() -> None:
     nothing = {**CERTIFICATE, "device_write_bytes": None, "device_flushes": None}
-    for filesystem, why in (("tmpfs", "the storage is a tmpfs: nothing"), ("ext4", counted.UNSEEN)):
-        found = counted.columns(nothing, {"storage": {"filesystem": filesystem}})
+    for filesystem, why in (
+        ("tmpfs", "the storage is a tmpfs: nothing"),
+        ("ext4", run_columns.UNSEEN),
+    ):
+        found = run_columns.count_columns(nothing, {"storage": {"filesystem": filesystem}})
         assert (found["written_bytes"], found["flushes"]) == (None, None)
         said = json.loads(found["not_counted"])
         assert said["flushes"].startswith(why) and said["written_bytes"].startswith(why)
     before = {key: value for key, value in CERTIFICATE.items() if not key.startswith("device")}
-    said = json.loads(counted.columns(before, {})["not_counted"])
-    assert said["flushes"] == counted.BEFORE
+    said = json.loads(run_columns.count_columns(before, {})["not_counted"])
+    assert said["flushes"] == run_columns.BEFORE
 
 
 def test_client_and_server_are_added_and_one_without_the_other_is_no_sum() -> None:
     served = {**CERTIFICATE, "server_kind": "svnserve"}
     server = {"server_read_bytes": 30, "server_rchar": 40, "server_syscr": 50}
-    found = counted.columns({**served, **server}, {})
+    found = run_columns.count_columns({**served, **server}, {})
     assert (found["device_bytes"], found["call_bytes"], found["read_calls"]) == (37, 50, 52)
-    found = counted.columns({**served, **dict.fromkeys(server)}, {})
+    found = run_columns.count_columns({**served, **dict.fromkeys(server)}, {})
     assert found["call_bytes"] is None
-    assert counted.why_not(found["not_counted"], ["call_bytes"]) == counted.FORBIDDEN
+    assert (
+        run_columns.why_not_counted(found["not_counted"], ["call_bytes"]) == run_columns.FORBIDDEN
+    )
 
 
 def test_results_of_before_are_read_and_say_that_they_lack_counts(tmp_path: Path) -> None:
@@ -138,8 +150,8 @@ def test_results_of_before_are_read_and_say_that_they_lack_counts(tmp_path: Path
     measured = frame(tmp_path, lambda axes, number: {})
     assert measured["device_bytes"].notna().all() and measured["read_calls"].isna().all()
     made = table(measured, {"metric": "read_calls"})
-    assert set(made["withheld"]) == {counted.BEFORE} and made["value"].isna().all()
-    assert set(table(measured, CALLS)["withheld"]) == {counted.BEFORE}
+    assert set(made["withheld"]) == {run_columns.BEFORE} and made["value"].isna().all()
+    assert set(table(measured, CALLS)["withheld"]) == {run_columns.BEFORE}
 
 
 def test_counts_that_do_not_vary_are_called_by_their_ratio(tmp_path: Path) -> None:

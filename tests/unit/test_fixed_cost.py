@@ -11,9 +11,8 @@ import pytest
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.evidence.fixed_cost import split, with_fixed_cost
-from vcsbench.plan.fixed_cost import is_fixed_cost
-from vcsbench.plan.grid import make_grid
+from vcsbench.evidence.measurements import split_fixed_cost, with_fixed_cost
+from vcsbench.plan.grid import is_fixed_cost, make_grid
 from vcsbench.run.project import open_environment
 from vcsbench.statistics.contract import DIFFERS, REPRODUCED, TOO_SMALL
 from vcsbench.statistics.findings import evaluate_findings
@@ -77,7 +76,7 @@ def runs(repo: str, elapsed: float, count: int = 5, **more) -> list[dict]:
 
 
 def measured(*rows: list[dict]) -> pd.DataFrame:
-    frame, fixed = split(pd.DataFrame([row for part in rows for row in part]))
+    frame, fixed = split_fixed_cost(pd.DataFrame([row for part in rows for row in part]))
     return with_fixed_cost(frame, fixed, AXES)
 
 

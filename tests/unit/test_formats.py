@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vcsbench.axes import axis_of
+from vcsbench.axes.table import axis_of
 from vcsbench.formats import (
     RELEASE_SETTINGS,
     RELEASES,
@@ -44,7 +44,9 @@ def test_a_value_is_a_format_or_an_upgrade_of_one_to_a_newer() -> None:
 def test_nothing_else_is(value: str) -> None:
     with pytest.raises(ValueError, match="is no"):
         made_of(value)
-    assert "is no format; there are f1, f2, f3, f4, f6, f7, f8" in axis_of("format").unfit(value)
+    assert "is no format; there are f1, f2, f3, f4, f6, f7, f8" in axis_of("format").why_invalid(
+        value
+    )
 
 
 @needs_svnadmin

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from vcsbench.axes.build import why_lacking
-from vcsbench.axes.here import Here
+from vcsbench.axes.axis import Environment
+from vcsbench.axes.client_server import why_lacking
 from vcsbench.config.builds import ON_PATH
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
-from vcsbench.plan.fixed_cost import is_fixed_cost
-from vcsbench.plan.grid import Cell, make_grid
+from vcsbench.plan.grid import CellSpec, is_fixed_cost, make_grid
 from vcsbench.plan.order import run_order
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run.project import open_environment
@@ -29,7 +28,7 @@ STUDY = "fsfs-san-2014"
 BLOCKS = {STUDY: ["command", "repo", "cache"]}
 
 
-def here(*include: dict[str, Any], exclude: Any = (), **over: Any) -> Here:
+def here(*include: dict[str, Any], exclude: Any = (), **over: Any) -> Environment:
     """The default configuration with these parts as its grid, on this machine."""
     grid = (
         {"grid": {STUDY: {"include": list(include), "exclude": list(exclude)}}} if include else {}
@@ -37,7 +36,7 @@ def here(*include: dict[str, Any], exclude: Any = (), **over: Any) -> Here:
     return open_environment(merge(read_yaml(DEFAULT), {**grid, **over}), ROOT, [DEFAULT])
 
 
-def cells(*include: dict[str, Any], **over: Any) -> list[Cell]:
+def cells(*include: dict[str, Any], **over: Any) -> list[CellSpec]:
     """The cells without twins, unless `over` wants them."""
     made = here(*include, **{"duplicates": 0, **over})
     grid = make_grid(made, made.config.studies[STUDY], lambda axes: "")
@@ -104,7 +103,7 @@ def test_what_has_no_definition_is_one_sentence(part: dict[str, Any], said: str)
 
 
 def test_an_empty_grid_is_said() -> None:
-    with pytest.raises(UserError, match="leaves no cell to measure"):
+    with pytest.raises(UserError, match="no cell is left"):
         cells({"command": "log"}, exclude=[{"command": "log"}])
 
 

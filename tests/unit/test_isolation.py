@@ -19,7 +19,7 @@ from vcsbench.errors import UserError
 from vcsbench.forecast.side_effects import _privacy
 from vcsbench.measure.isolation import isolate
 from vcsbench.measure.stage import CLIENTS
-from vcsbench.plan import isolation
+from vcsbench.plan import recipe as recipes
 from vcsbench.plan.plan import Plan
 from vcsbench.sources.base import is_private
 
@@ -131,16 +131,16 @@ def test_isolation_of_a_server_cell_depends_on_rights_and_source(
     monkeypatch.setattr(namespaces, "can_enter_user_namespace", lambda: user)
     found = parts()
     where = here(private if is_closed else {"source": "generated"})
-    found["network"] = isolation.network_of(found, where)
+    found["network"] = recipes.network_of(found, where)
     assert found["network"] == network
-    assert bool(isolation.why_not_isolated(found, where)) == is_skipped
+    assert bool(recipes.why_not_isolated(found, where)) == is_skipped
     allowed = here(private, shared=True)
-    assert not isolation.why_not_isolated(found, allowed)
+    assert not recipes.why_not_isolated(found, allowed)
 
 
 def test_isolation_of_cells_without_a_server_of_ours_has_no_network() -> None:
-    assert isolation.network_of(parts(""), here({})) == ""
-    assert isolation.network_of(parts(within="guest"), here({})) == ""
+    assert recipes.network_of(parts(""), here({})) == ""
+    assert recipes.network_of(parts(within="guest"), here({})) == ""
 
 
 def make(path: Path, *files: str) -> dict[str, Any]:

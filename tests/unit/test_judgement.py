@@ -11,8 +11,7 @@ import pytest
 from vcsbench.axes.cache import STATES
 from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.evidence import flags
-from vcsbench.evidence.hyperfine_export import Run
-from vcsbench.evidence.judgement import JUDGED, judge, pack, unpack, with_times
+from vcsbench.evidence.judgement import JUDGED, Run, judge, pack, unpack, with_times
 
 ROOT = Path(__file__).parent.parent.parent
 MIB = 1 << 20
@@ -271,7 +270,7 @@ def test_waiting_is_what_neither_client_nor_server_computed() -> None:
 
 def test_every_flag_has_its_sentence_and_a_false_label_is_about_the_label() -> None:
     assert set(JUDGED) <= set(flags.FLAGS)
-    assert {word for word in JUDGED if word in flags.FALSE_LABEL} == {
+    assert {word for word in JUDGED if word in flags.INVALID} == {
         *(
             "cache-not-cold",
             "no-disk-reads",
@@ -290,6 +289,6 @@ def test_documented_flags_are_those_of_the_code() -> None:
     documented = {
         word: bool(invalid) for words, invalid in rows for word in re.findall(r"[a-z0-9-]+", words)
     }
-    assert documented == {word: flags.FLAGS[word].false_label for word in documented}
-    invalid = {word for word, flag in flags.FLAGS.items() if flag.false_label}
+    assert documented == {word: flags.FLAGS[word].is_invalid for word in documented}
+    invalid = {word for word, flag in flags.FLAGS.items() if flag.is_invalid}
     assert invalid <= documented.keys()

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from vcsbench.evidence import carried
+from vcsbench.evidence import run_columns
 from vcsbench.measure import launcher
 
 MARK = "@N@"
@@ -81,7 +81,7 @@ def test_what_clients_get_is_told_of_all_of_them_and_of_the_slowest_and_the_fast
         "clients": [{"went_s": 0.0, "ended_s": 1.5}, {"went_s": 0.25, "ended_s": 2.0}],
     }
     seen = {"work": {"files": 3, "bytes": 100}, "launched": launched}
-    told = carried.columns(2.25, seen, CONTEXT)
+    told = run_columns.client_columns(2.25, seen, CONTEXT)
     assert told == {
         "tree_bytes": 200,
         "carried_s": 2.0,
@@ -94,7 +94,7 @@ def test_what_clients_get_is_told_of_all_of_them_and_of_the_slowest_and_the_fast
 
 
 def test_a_single_client_is_timed_by_itself_and_what_is_no_tree_brings_none() -> None:
-    told = carried.columns(0.5, {"work": {"files": 3, "bytes": 100}}, CONTEXT)
+    told = run_columns.client_columns(0.5, {"work": {"files": 3, "bytes": 100}}, CONTEXT)
     assert (told["tree_bytes"], told["carried_s"], told["slowest_client_s"]) == (100, 0.5, None)
     for work in ({"revisions": 7, "bytes": 100}, {"files": 3, "bytes_in_files": 9}, {}):
-        assert carried.columns(0.5, {"work": work}, CONTEXT)["tree_bytes"] is None
+        assert run_columns.client_columns(0.5, {"work": work}, CONTEXT)["tree_bytes"] is None

@@ -7,7 +7,7 @@ import pytest
 
 from unit.synthetic import AXES, make_study
 from vcsbench.errors import UserError
-from vcsbench.evidence import flags, hyperfine_export
+from vcsbench.evidence import flags, judgement
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import (
     collect,
@@ -38,7 +38,7 @@ def edit(path, change):
 
 @pytest.mark.parametrize("version", ["1.15.0", "1.20.0"])
 def test_flat_export(version):
-    runs = hyperfine_export.read(EXPORTS / f"export-{version}.json")
+    runs = judgement.read_export(EXPORTS / f"export-{version}.json")
     assert [run.exit_code for run in runs] == [0, 0, 0]
     expected = {"1.15.0": 0.020130079, "1.20.0": 0.016995066}
     assert runs[1].elapsed_s == pytest.approx(expected[version])
@@ -49,7 +49,7 @@ def test_flat_export(version):
 
 
 def test_export_with_measurements():
-    runs = hyperfine_export.read(EXPORTS / "export-2.0.0.json")
+    runs = judgement.read_export(EXPORTS / "export-2.0.0.json")
     assert [run.elapsed_s for run in runs] == pytest.approx([0.017749817, 0.021931768, 0.016614174])
     assert [run.user_s for run in runs] == pytest.approx([0.013971, 0.004936, 0.01224])
     assert [run.system_s for run in runs] == pytest.approx([0.003492, 0.014159, 0.004079999])
@@ -61,7 +61,7 @@ def test_one_run_of_a_flat_export_has_its_own_times(tmp_path):
     path = tmp_path / "export.json"
     result = {"times": [0.5], "user": 0.2, "system": 0.1, "exit_codes": [0]}
     path.write_text(json.dumps({"results": [result]}))
-    assert hyperfine_export.read(path) == [hyperfine_export.Run(0.5, 0.2, 0.1, 0)]
+    assert judgement.read_export(path) == [judgement.Run(0.5, 0.2, 0.1, 0)]
 
 
 def test_units_are_converted(tmp_path):
@@ -75,7 +75,7 @@ def test_units_are_converted(tmp_path):
         run["memory_peak_resident"] = {"value": 2.0, "unit": "mebibyte"}
 
     edit(path, in_other_units)
-    run = hyperfine_export.read(path)[0]
+    run = judgement.read_export(path)[0]
     assert run.elapsed_s == pytest.approx(0.25)
     assert run.user_s == pytest.approx(3e-6)
     assert run.peak_memory_bytes == 2 * 1024 * 1024
@@ -100,7 +100,7 @@ def test_what_is_no_export_is_refused_in_a_sentence(tmp_path, text, says):
     path = tmp_path / "round1.json"
     path.write_text(text)
     with pytest.raises(UserError, match="round1") as error:
-        hyperfine_export.read(path)
+        judgement.read_export(path)
     assert says in str(error.value)
 
 
@@ -353,7 +353,7 @@ def test_something_else_is_no_grid(tmp_path):
 
 def test_every_flag_is_explained():
     for word, flag in flags.FLAGS.items():
-        assert flag.says.endswith("."), word
+        assert flag.message.endswith("."), word
         assert flag.advice.endswith("."), word
     assert (
         flags.joined(["x", "outlier-10", "too-short", "outlier-20", "too-short"])

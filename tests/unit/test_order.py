@@ -10,7 +10,7 @@ from itertools import groupby, pairwise, product
 import pytest
 from scipy.stats import chisquare
 
-from vcsbench.plan.grid import Cell
+from vcsbench.plan.grid import CellSpec
 from vcsbench.plan.order import run_order
 
 STUDY = "s"
@@ -20,7 +20,7 @@ BLOCKS = [
     for c, k in product(("log", "export"), ("cold", "warm", "hot"))
 ]
 CELLS = [
-    Cell(STUDY, f"{b['command']}/{b['cache']}/{f}", {**b, "format": f})
+    CellSpec(STUDY, f"{b['command']}/{b['cache']}/{f}", {**b, "format": f})
     for b in BLOCKS
     for f in ("f4", "f5", "f6", "f7", "f8")
 ]
@@ -33,7 +33,7 @@ def block_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def rounds(seed: int, cells: Sequence[Cell] = CELLS) -> list[list[str]]:
+def rounds(seed: int, cells: Sequence[CellSpec] = CELLS) -> list[list[str]]:
     """The paths of each round, in their order."""
     order = run_order(cells, {STUDY: ["command", "repo", "cache"]}, ROUNDS, seed)
     ranked: list[list[str]] = [[] for _ in range(ROUNDS)]
@@ -131,7 +131,7 @@ def test_a_study_of_which_no_cell_can_be_measured_has_no_order() -> None:
 
 
 def test_studies_are_measured_one_after_another() -> None:
-    both = [Cell(study, cell.path, cell.axes) for study in ("z", "a") for cell in CELLS]
+    both = [CellSpec(study, cell.path, cell.axes) for study in ("z", "a") for cell in CELLS]
     order = run_order(both, {"z": ["command"], "a": ["command"]}, 3, seed=1)
     places = {s: [at for (study, *_), at in order.items() if study == s] for s in ("z", "a")}
     assert max(places["z"]) < min(places["a"]), "in the order in which they are configured"

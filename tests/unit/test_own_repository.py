@@ -14,16 +14,14 @@ import pytest
 from shards import set_shard_size
 from unit.study_grid import DEFAULT, ROOT, study_grid
 from vcsbench import sources
-from vcsbench.axes import axis_of
-from vcsbench.axes.format import own_format
-from vcsbench.axes.here import Here
-from vcsbench.axes.packing import own_packing
+from vcsbench.axes.axis import Environment
+from vcsbench.axes.subject_axes import current_format, current_packing
+from vcsbench.axes.table import axis_of
 from vcsbench.config.configuration import load_config, merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
-from vcsbench.plan.fixed_cost import is_fixed_cost
-from vcsbench.plan.grid import Cell
+from vcsbench.plan.grid import CellSpec, is_fixed_cost
 from vcsbench.sources.base import Stored
 from vcsbench.subjects.repository import svnadmin
 
@@ -55,23 +53,23 @@ def make(tmp_path: Path) -> Make:
     return made
 
 
-def grid_of(path: Path, *include: dict[str, Any]) -> tuple[Here, list[Cell]]:
+def grid_of(path: Path, *include: dict[str, Any]) -> tuple[Environment, list[CellSpec]]:
     return study_grid(STUDY, *include, repository=str(path))
 
 
-def here_of(path: Path) -> Here:
+def here_of(path: Path) -> Environment:
     return grid_of(path)[0]
 
 
-def said(here: Here) -> str:
-    return " ".join(axis_of("format").own(here) + axis_of("packing").own(here))
+def said(here: Environment) -> str:
+    return " ".join(axis_of("format").findings(here) + axis_of("packing").findings(here))
 
 
 @pytest.mark.parametrize("fmt", ["f2", "f4", "f6", "f8"])
 def test_the_own_format_is_found_out_and_comes_first(make: Make, fmt: str) -> None:
     here = here_of(make(fmt))
-    assert own_format(here) == "as-is"
-    _, values = axis_of("format").named(here) or ("", [])
+    assert current_format(here) == "as-is"
+    values = axis_of("format").words(here)["formats"]
     up = [] if fmt == "f8" else ["as-is-to-f8"]
     assert values == ["as-is", *up, "f6", "f7", "f8", "f6-today"]
     assert f"mine is of format {fmt[1]}: a copy of it" in said(here)
@@ -80,7 +78,7 @@ def test_the_own_format_is_found_out_and_comes_first(make: Make, fmt: str) -> No
 @pytest.mark.parametrize("fmt", ["f2", "f4", "f7"])
 def test_one_that_was_upgraded_in_place_is_told_by_its_layout(make: Make, fmt: str) -> None:
     here = here_of(make(fmt, upgrade=True))
-    assert own_format(here) == "as-is"
+    assert current_format(here) == "as-is"
     assert ("upgraded from in place" in said(here)) == (fmt != "f7")
     assert axis_of("format").wanted(["upgraded"], [], here) == []
 
@@ -91,7 +89,7 @@ def test_the_own_packing_is_found_out(make: Make, pack: bool, own: str) -> None:
     assert isinstance(here.stored, Stored)
     assert here.stored.settings["enable-dir-deltification"] == "false"
     assert here.stored == Stored(6, 2, False, 3, 3 if pack else 0, here.stored.settings)
-    assert own_packing(here) == own
+    assert current_packing(here) == own
     assert f"It has 3 full shards, {3 if pack else 0} packed: {own} is the baseline." in said(here)
 
 
@@ -101,7 +99,7 @@ def test_of_what_has_no_format_svnadmins_own_is_the_baseline(make: Make, tmp_pat
         subprocess.run(["svnadmin", "dump", "-q", make("f6")], stdout=out, check=True)
     here = here_of(file)
     newest = here.machine.newest_format
-    assert own_format(here) == newest
+    assert current_format(here) == newest
     why = axis_of("format").why_not("as-is", {}, here)
     assert why.endswith("a source of kind dump has no format of Subversion's")
     assert said(here).startswith(f"The baseline is {newest}, what `svnadmin create` makes here")
@@ -122,7 +120,7 @@ def test_of_fsx_svnadmins_own_is_the_baseline(tmp_path: Path) -> None:
     assert "its file system is fsx, not FSFS" in said(here_of(path))
     why = axis_of("format").why_not("as-is", {}, here_of(path))
     assert why.endswith("its file system is fsx, not FSFS")
-    assert own_packing(here_of(path)) == "nopack"
+    assert current_packing(here_of(path)) == "nopack"
 
 
 def test_another_repository_than_the_own_one_has_no_copy_as_is(make: Make) -> None:
@@ -152,8 +150,8 @@ def test_a_partly_packed_repository_is_kept_and_packed(make: Make) -> None:
     (path / "db" / "revs" / "0.pack").mkdir()
     (path / "db" / "min-unpacked-rev").write_text("2\n")
     here, axis = here_of(path), axis_of("packing")
-    assert own_packing(here) == "partly"
-    assert (axis.named(here) or ("", []))[1][0] == "partly"
+    assert current_packing(here) == "partly"
+    assert axis.words(here)["packings"][0] == "partly"
     parts = {"repository": {"name": "mine", "format": "as-is"}}
     assert axis.why_not("partly", parts, here) == axis.why_not("pack", parts, here) == ""
     assert axis.why_not("nopack", parts, here).endswith("svnadmin cannot unpack")
@@ -235,18 +233,17 @@ def test_formats_that_svnadmin_does_not_make_are_skipped(
     old.write_text("#!/bin/sh\necho 1.9.7\n")
     old.chmod(0o755)
     monkeypatch.setenv("PATH", f"{old.parent}:{os.environ['PATH']}")
-    axis, there = axis_of("format"), Here(**{**vars_of(here), "machine": Machine()})
+    axis, there = axis_of("format"), Environment(**{**vars_of(here), "machine": Machine()})
     assert there.machine.newest_format == "f7"
     assert axis.why_not("f8", {}, there) == "the svnadmin here makes formats up to f7"
     assert axis.why_not("f4-to-f6", {}, there) == "`svnadmin upgrade` goes to f7 here, not to f6"
     assert axis.why_not("f6-to-f7", {}, there) == ""
     assert axis.why_not("as-is-to-f8", {}, there) == "`svnadmin upgrade` goes to f7 here, not to f8"
-    named = (axis.named(there) or ("", []))[1]
-    assert named == ["as-is", "as-is-to-f7", "f6", "f7", "f6-today"]
+    assert axis.words(there)["formats"] == ["as-is", "as-is-to-f7", "f6", "f7", "f6-today"]
 
 
-def vars_of(here: Here) -> dict[str, Any]:
-    return {name: getattr(here, name) for name in Here.__dataclass_fields__}
+def vars_of(here: Environment) -> dict[str, Any]:
+    return {name: getattr(here, name) for name in Environment.__dataclass_fields__}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.judgement import promised
 from vcsbench.measure.work import trees, verified
 from vcsbench.measure.work.neutral import Neutral
-from vcsbench.plan.grid import Cell, make_grid
+from vcsbench.plan.grid import CellSpec, make_grid
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run import inputs
 from vcsbench.run.project import open_environment
@@ -60,7 +60,7 @@ def test_an_axis_stands_in_a_path_only_where_it_applies() -> None:
     ) == ["exports/svn/kde/trunk/-/off/2", "exports/svn/kde/trunk/-/off/16"]
 
 
-def parts(cell: Cell, here: Any) -> dict[str, Any]:
+def parts(cell: CellSpec, here: Any) -> dict[str, Any]:
     return parts_of(here.config.studies[STUDY], cell.axes, here)
 
 
@@ -119,7 +119,7 @@ def test_a_build_that_the_grid_measures_has_to_be_named() -> None:
         ({"trace_syscalls": {"users": ["1"]}}, "`trace_syscalls`: the study has no axis users"),
         (
             {"defaults": {"colour": "red"}},
-            "`defaults.colour`: there is no such axis; there are build, cache",
+            "`defaults.colour`: there is no such axis. Use one of build, cache",
         ),
         (
             {"defaults": {"config": "quick"}},

@@ -53,7 +53,6 @@ def digests() -> dict[str, str]:
         ("measure/hooks.sh", ALL),
         ("measure/meters/residency.py", ALL),
         ("evidence/judgement.py", ALL),
-        ("evidence/hyperfine_export.py", ALL),
         ("subjects/repository/labels.py", ALL),
         ("storages/place.py", ALL),
         ("measure/work/log.py", {"log over svn", "log over file"}),
@@ -131,7 +130,12 @@ SCRIPTS = modules.PACKAGE.parent / "scripts"
 def test_closure_of_script_has_all_that_it_may_import_by_name() -> None:
     files = modules.closure(SCRIPTS / "report.py", all_named=True)
     names = {str(path.relative_to(modules.PACKAGE)) for path in files}
-    for needed in ("axes/ra.py", "metrics.py", "statistics/contract.py", "plan/twins.py"):
+    for needed in (
+        "axes/client_server.py",
+        "metrics.py",
+        "statistics/contract.py",
+        "plan/grid.py",
+    ):
         assert needed in names
     assert not [name for name in names if name.startswith("sources/git")]
 

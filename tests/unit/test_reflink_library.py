@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from project import ROOT, needs
-from vcsbench.axes.reflink import LIBRARY
+from vcsbench.axes.client_server import REFLINK_LIBRARY
 from vcsbench.storages.making import why_cannot_make
 
-BUILT = ROOT / LIBRARY
+BUILT = ROOT / REFLINK_LIBRARY
 pytestmark = [
     needs("svn", "svnadmin"),
     pytest.mark.skipif(not BUILT.exists(), reason="set-up has not built it: there is no gcc"),
@@ -46,7 +46,8 @@ svn commit -qm 1; svn update -q
 sed -i 1s/.*/theirs/ merged edited; head -c 300000 /dev/urandom > large; svn commit -qm 2; cd ..
 """
 CHECKOUT = (
-    REPOSITORY + "LD_PRELOAD=$LIBRARY SVN_REFLINK_STATS=$PWD/said svn checkout -q $url cloned\n"
+    REPOSITORY
+    + "LD_PRELOAD=$REFLINK_LIBRARY SVN_REFLINK_STATS=$PWD/said svn checkout -q $url cloned\n"
 )
 SAID = "cat said; diff -r -x .svn start cloned; svn status cloned; stat -c %A cloned/executable\n"
 
@@ -64,7 +65,7 @@ def inside(kind: str, folder: Path, script: str) -> list[Any]:
         [sys.executable, "-c", INSIDE, kind, str(folder), script],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "LIBRARY": str(BUILT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "REFLINK_LIBRARY": str(BUILT)},
     )
     assert done.returncode == 0, done.stderr
     code, out, err = json.loads(done.stdout)
@@ -94,7 +95,7 @@ def test_what_is_cloned_shares_its_blocks(kind: str, folder: Path) -> None:
 def test_a_local_change_is_merged_and_stays(folder: Path) -> None:
     script = CHECKOUT + (
         "svn update -q -r1 cloned; sed -i '$s/.*/mine/' cloned/merged; rm said\n"
-        "LD_PRELOAD=$LIBRARY SVN_REFLINK_STATS=$PWD/said svn update -q cloned\n"
+        "LD_PRELOAD=$REFLINK_LIBRARY SVN_REFLINK_STATS=$PWD/said svn update -q cloned\n"
         "cat said; head -1 cloned/merged; tail -1 cloned/merged; svn status cloned\n"
         "cmp start/large cloned/large\n"
         "svn cat cloned/merged | tail -1\n"

@@ -11,7 +11,7 @@ import pytest
 
 from unit.synthetic import SAME_WORK, make_study
 from vcsbench.advice.advise import StudyResults, StudyTerms, advise
-from vcsbench.evidence import samework
+from vcsbench.evidence import same_work
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
 from vcsbench.report import quality
@@ -202,37 +202,37 @@ def test_advice_does_not_choose_who_is_right(tmp_path: Path) -> None:
     ],
 )
 def test_sentences(one: dict[str, Any], other: dict[str, Any], says: str) -> None:
-    assert samework.difference(text(**one), text(**other), ("A", "B")) == says
+    assert same_work.difference(text(**one), text(**other), ("A", "B")) == says
 
 
 def test_most_have_to_be_more_than_any_others() -> None:
     a, b = text(revisions=1), text(revisions=2)
-    assert samework.alike({1: a, 2: a, 3: b}) == {1, 2}
-    assert samework.alike({1: a, 2: b}) == samework.alike({1: "", 2: ""}) == set()
-    assert samework.alike({1: a, 2: f"{a}\n{b}", 3: ""}) == {1}
+    assert same_work.majority({1: a, 2: a, 3: b}) == {1, 2}
+    assert same_work.majority({1: a, 2: b}) == same_work.majority({1: "", 2: ""}) == set()
+    assert same_work.majority({1: a, 2: f"{a}\n{b}", 3: ""}) == {1}
 
 
 def seen(kind: str, captured: int, timed: int | None) -> bool:
     context = {"work": {"kind": kind, "captured_io": {"wchar": captured}}}
-    return samework.wrote_otherwise({"certificate": {"client_wchar": timed}}, context)
+    return same_work.has_other_output({"certificate": {"client_wchar": timed}}, context)
 
 
 def test_a_timed_run_that_wrote_another_amount_is_seen() -> None:
     assert not seen("log", 407098, 407189) and not seen("dump", 89575829, 89575922)
     assert seen("log", 407098, 405000) and seen("stdout", 407098, 410000)
-    assert not seen("log", 407098, None) and not samework.wrote_otherwise({}, {})
+    assert not seen("log", 407098, None) and not same_work.has_other_output({}, {})
     # svnbench is silent when it is timed.
     assert not seen("printed_counts", 4439, 91)
 
 
 def test_the_report_says_what_each_command_did(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, cold_f7_is_short)
-    axes = samework.work_axes(frame.columns)
+    axes = same_work.work_axes(frame.columns)
     assert axes == ["command", "repo"]
     done = quality.work_done(frame.to_dict("records"), axes)
     assert done == [quality.Done(("log", "ruby"), "6,000 revisions", 25, 5)]
     unknown = quality.work_done(frame.drop(columns="work").to_dict("records"), axes)
     assert unknown == [quality.Done(("log", "ruby"), "", 0, 30)]
-    assert samework.told(text(paths=9, revisions=1234, digest="a")) == (
+    assert same_work.figures_of(text(paths=9, revisions=1234, digest="a")) == (
         "1,234 revisions, 9 changed paths"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vcsbench.axes.ra import ACCESS
+from vcsbench.axes.client_server import ACCESS
 from vcsbench.files import files_digest, server_file, server_files, server_files_digest
 
 SERVERS = Path(__file__).parents[2] / "config" / "servers"

@@ -18,11 +18,11 @@ import pytest
 from project import needs
 from unit.study_grid import study_grid
 from vcsbench import programs
-from vcsbench.axes import axis_of
+from vcsbench.axes.table import axis_of
 from vcsbench.config.study import load_study
 from vcsbench.config.study_models import Command
 from vcsbench.config.validation import read_yaml
-from vcsbench.evidence import samework
+from vcsbench.evidence import same_work
 from vcsbench.measure.cell import CellRound
 from vcsbench.measure.stage import PYTHON, STRATEGIES
 from vcsbench.measure.template import fill
@@ -363,15 +363,15 @@ def test_a_folder_is_fresh_wherever_it_is_made(tmp_path: Path) -> None:
 
 def test_what_is_another_work_by_design_is_refused_with_these_words() -> None:
     own, other = '{"apart":1,"files":1}', '{"files":2}'
-    assert samework.is_apart(own) and not samework.is_apart(other)
-    refusal = samework.refusal("", {"one file": own, "cp": other})
+    assert same_work.is_apart(own) and not same_work.is_apart(other)
+    refusal = same_work.refusal("", {"one file": own, "cp": other})
     assert refusal and refusal.reason == "one of them is there to be another work"
-    assert samework.told(own) == "1 files"
+    assert same_work.figures_of(own) == "1 files"
 
 
 def test_the_storage_itself_is_a_file_system_of_the_axis() -> None:
     here, _ = made()
-    found = axis_of("filesystem").values("storage and filesystems", STUDY, here)
+    found = axis_of("filesystem").words(here)["storage and filesystems"]
     assert found == ["storage", *here.config.settings.filesystems]
 
 
@@ -380,7 +380,7 @@ def test_on_an_ext4_without_a_journal_one_with_a_journal_is_made(
 ) -> None:
     """Else what was just removed would be a part of what is measured."""
     here, _ = made()
-    axis, place = axis_of("filesystem"), "vcsbench.axes.filesystem"
+    axis, place = axis_of("filesystem"), "vcsbench.axes.subject_axes"
     for lacks, cannot, kind in ((True, "", "ext4"), (True, "no right", ""), (False, "", "")):
         monkeypatch.setattr(f"{place}._lacks_journal", lambda _path, lacks=lacks: lacks)
         monkeypatch.setattr(f"{place}.why_cannot_make", lambda _kind, cannot=cannot: cannot)

@@ -9,24 +9,25 @@ from unit.synthetic import make_study
 from unit.test_grid import BLOCKS, STUDY, cells, here
 from unit.test_tables import AXES, ELAPSED, FORMATS, frame_of, table_of
 from vcsbench.evidence.measurements import collect, read_grid
-from vcsbench.plan.grid import make_grid
+from vcsbench.plan.grid import duplicate_of, is_duplicate, make_grid, original_of, variance_class
 from vcsbench.plan.order import run_order
-from vcsbench.plan.twins import class_of, is_twin, original_of, twin_of
 
 CLASS = ["command", "cache", "ra"]
 LOG = {"command": "log", "format": ["f6", "f7"], "config": "slow", "cache": ["cold", "hot-os"]}
 
 
 def twins_among(grid):
-    return [cell.path for cell in grid if is_twin(cell.path)]
+    return [cell.path for cell in grid if is_duplicate(cell.path)]
 
 
 @pytest.mark.parametrize("per_class", [1, 2])
 def test_so_many_cells_of_each_class_get_a_twin_behind_them(per_class):
     grid = cells(LOG, duplicates=per_class)
-    found = [cell for cell in grid if is_twin(cell.path)]
-    classes = [class_of(cell.axes, CLASS) for cell in found]
-    assert sorted(classes) == sorted([*{class_of(cell.axes, CLASS) for cell in grid}] * per_class)
+    found = [cell for cell in grid if is_duplicate(cell.path)]
+    classes = [variance_class(cell.axes, CLASS) for cell in found]
+    assert sorted(classes) == sorted(
+        [*{variance_class(cell.axes, CLASS) for cell in grid}] * per_class
+    )
     for cell in found:
         before = grid[grid.index(cell) - 1]
         assert (before.path, before.axes) == (original_of(cell.path), cell.axes)
@@ -60,14 +61,14 @@ def test_a_skipped_cell_gets_no_twin():
         made, made.config.studies[STUDY], lambda axes: "no" if axes["ra"] == "http" else ""
     )
     assert len(twins_among(grid)) == 4
-    assert not any(cell.skip for cell in grid if is_twin(cell.path))
+    assert not any(cell.skip for cell in grid if is_duplicate(cell.path))
 
 
 def test_twins_run_in_the_blocks_of_their_originals():
     grid = cells(LOG, duplicates=1)
     order = run_order(grid, BLOCKS, 3, 1)
     for cell in grid:
-        if is_twin(cell.path):
+        if is_duplicate(cell.path):
             for number in (1, 2, 3):
                 places = [
                     order[c.study, c.path, number]
@@ -98,14 +99,14 @@ def test_an_order_is_random_within_a_block_and_another_in_each_round():
 def test_measurements_have_twins_and_tables_do_not(tmp_path):
     plain = frame_of(tmp_path / "plain", noise=0.01)
     frame = frame_of(tmp_path / "twins", noise=0.01, twins=1)
-    assert frame["cell"].map(is_twin).sum() == 5 * 18
+    assert frame["cell"].map(is_duplicate).sum() == 5 * 18
     # Made of other random numbers: but as many rows, and no row over more rounds than there are.
     for definition in (FORMATS, ELAPSED):
         ours = table_of(frame, definition)
         assert len(ours) == len(table_of(plain, definition))
         assert set(ours["n"]) == {5}
     # A twin that took ever so long changes no number but errors.
-    wild = frame.assign(elapsed_s=frame["elapsed_s"].mask(frame["cell"].map(is_twin), 100.0))
+    wild = frame.assign(elapsed_s=frame["elapsed_s"].mask(frame["cell"].map(is_duplicate), 100.0))
     pd.testing.assert_frame_equal(table_of(wild, ELAPSED), table_of(frame, ELAPSED))
     same = ["value", "ratio", "n"]
     changed = table_of(wild, FORMATS)
@@ -114,7 +115,7 @@ def test_measurements_have_twins_and_tables_do_not(tmp_path):
 
 
 def test_a_twin_that_failed_is_listed_under_its_own_name(tmp_path):
-    twin = twin_of("log/http/ruby/f6/nopack/slow/cold")
+    twin = duplicate_of("log/http/ruby/f6/nopack/slow/cold")
     study = make_study(tmp_path, twins=1, failed=[(twin, 2)], rounds=2)
     axes, grid = read_grid(study.grid)
     exports = [path for path in study.exports if study.results.joinpath(path).exists()]

@@ -14,12 +14,12 @@ import pytest
 
 from project import needs
 from unit.study_grid import study_grid
-from vcsbench.axes import axis_of, pristines
-from vcsbench.axes.filesystem import AXIS as FILESYSTEM
+from vcsbench.axes import client_server
+from vcsbench.axes.table import axis_of, check_values
 from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.evidence.space import columns
+from vcsbench.evidence.run_columns import space_columns
 from vcsbench.measure.work.neutral import Neutral
 from vcsbench.measure.work.tree import look
 from vcsbench.plan.recipe import parts_of, why_not
@@ -99,9 +99,9 @@ def reason(**axes: str) -> str:
 
 def test_what_cannot_be_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reason(reflink="on").endswith("has no reflinks") or "right to mount" in reason()
-    monkeypatch.setattr(pristines, "_version", lambda program: "1.14.2")
+    monkeypatch.setattr(client_server, "client_version", lambda program: "1.14.2")
     assert "svn is 1.14.2, and can do without pristines since 1.15" in reason(pristines="none")
-    monkeypatch.setattr(pristines, "_version", lambda program: "1.15.0")
+    monkeypatch.setattr(client_server, "client_version", lambda program: "1.15.0")
     assert "pristines" not in reason(pristines="none")
     assert "has nothing to clone" in reason(pristines="none", reflink="on")
     delayed = reason(network_delay="1ms")
@@ -113,9 +113,9 @@ def test_a_folder_has_to_be_of_the_kind_that_it_is_called() -> None:
         filesystems={"btrfs": "/dev/shm", "elsewhere": "/dev/shm"},
         grid={STUDY: {"include": [{"repo": "large", "filesystem": "elsewhere"}]}},
     )
-    assert FILESYSTEM.part("elsewhere", here)["filesystem"]["make"] == ""
+    assert axis_of("filesystem").part("elsewhere", here)["filesystem"]["make"] == ""
     with pytest.raises(UserError, match="/dev/shm is tmpfs, not btrfs; call it tmpfs"):
-        FILESYSTEM.part("btrfs", here)
+        axis_of("filesystem").part("btrfs", here)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_value_that_cannot_be_is_one_sentence(axis: str, value: str) -> None:
     here, _ = made()
     study = here.config.studies[STUDY]
     with pytest.raises(UserError, match=rf"`axes\.{axis}`: {value} is n"):
-        axis_of(axis).check([value], study, here)
+        check_values(axis, [value], study, here)
 
 
 def test_at_a_scale_a_working_copy_is_as_much_less_behind() -> None:
@@ -136,8 +136,8 @@ def test_at_a_scale_a_working_copy_is_as_much_less_behind() -> None:
 
 def test_space_is_told_where_the_context_does() -> None:
     said = {"used_bytes": 5, "exclusive_bytes": 4, "shared_bytes": None}
-    assert columns({"working_copy": {"space": said}}) == said
-    assert set(columns({}).values()) == {None}
+    assert space_columns({"working_copy": {"space": said}}) == said
+    assert set(space_columns({}).values()) == {None}
 
 
 LINE = "cloned={} passed_on=3 failed={} errno={}\n"

@@ -10,7 +10,7 @@ import pytest
 
 from project import ROOT, Project, needs, open_folder
 from vcsbench.config.validation import read_yaml
-from vcsbench.evidence.flags import has_false_label
+from vcsbench.evidence.flags import is_invalid
 from vcsbench.machine import can_drop_caches
 from vcsbench.storages import guest
 
@@ -65,6 +65,6 @@ def test_default_grid_has_no_invalid_run(whole_project: Project, study: str) -> 
     found = rows(whole_project.path / f"results/measurements/{study}.csv")
     grid = rows(whole_project.path / f"results/grid/{study}.csv")
     assert {run["cell"] for run in found} == {row["cell"] for row in grid if not row["skip"]}
-    assert [(r["cell"], r["flags"]) for r in found if has_false_label(r["flags"])] == []
+    assert [(r["cell"], r["flags"]) for r in found if is_invalid(r["flags"])] == []
     if study == "working-copy-2012" and not guest.why_not(ROOT):
         assert {"nfs", "guest-local"} <= {run["filesystem"] for run in found}

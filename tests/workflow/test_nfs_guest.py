@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from project import ROOT, Project, needs
-from vcsbench.evidence.flags import has_false_label
+from vcsbench.evidence.flags import is_invalid
 from vcsbench.storages import guest
 
 STUDY = "working-copy-2012"
@@ -59,7 +59,7 @@ def test_a_checkout_on_nfs_counts_its_calls(project: Project) -> None:
     done = project.measure(STUDY)
     assert done.returncode == 0, done.stdout
     (run,) = rows(project)
-    assert not has_false_label(run["flags"]), run["flags"]
+    assert not is_invalid(run["flags"]), run["flags"]
     files = json.loads(run["work"])["files"]
     assert float(run["rpcs"]) > 5 * files
     assert "-guest" in run["host"]
@@ -76,7 +76,7 @@ def test_all_of_it_on_nfs_and_under_it(whole_project: Project) -> None:
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
     runs = rows(project)
-    assert not [r["flags"] for r in runs if has_false_label(r["flags"])]
+    assert not [r["flags"] for r in runs if is_invalid(r["flags"])]
     assert {(r["command"], r["filesystem"]) for r in runs} == {
         (command, filesystem)
         for command in ("checkout", "update-null", "update-1000")

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from project import Project, needs, open_folder
-from vcsbench.evidence.flags import has_false_label
+from vcsbench.evidence.flags import is_invalid
 from vcsbench.machine import can_drop_caches
 
 RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.005, "seed": 1}}
@@ -30,7 +30,7 @@ def false_labels(runs: list[dict[str, str]]) -> list[str]:
     """The flags of runs that are not what their labels say. The clock's are left out: on a machine under
     load a run of some milliseconds may earn it."""
     flags = [" ".join(set(run["flags"].split()) - {"clock"}) for run in runs]
-    return [words for words in flags if has_false_label(words)]
+    return [words for words in flags if is_invalid(words)]
 
 
 @pytest.fixture
@@ -257,7 +257,7 @@ def test_a_study_without_subversion(project: Project) -> None:
     originals = {"preserve/cold", "preserve/hot-os", "copy/cold", "copy/hot-os"}
     assert {row["cell"].removesuffix("~2") for row in found} == originals
     assert len(found) == 5 * (len(originals) + 2), "a twin of each class"
-    assert [row["flags"] for row in found if has_false_label(row["flags"])] == []
+    assert [row["flags"] for row in found if is_invalid(row["flags"])] == []
     cold = [row for row in found if row["cache"] == "cold"]
     assert all(float(row["resident_before"]) < 0.05 for row in cold)
     assert all(int(row["client_read_bytes"]) > 30_000_000 for row in cold)

@@ -14,7 +14,7 @@ import pytest
 
 from project import ROOT, Project, needs, servers_of
 from vcsbench.config.validation import read_yaml
-from vcsbench.evidence.flags import has_false_label
+from vcsbench.evidence.flags import is_invalid
 from vcsbench.machine import can_drop_caches
 
 STUDY = "server-prototype-2010"
@@ -57,7 +57,7 @@ def test_the_study_runs_from_grid_to_report(whole_project: Project) -> None:
     assert done.returncode == 0, done.stdout
     runs = rows(project, f"measurements/{STUDY}.csv")
     labels = [" ".join(set(run["flags"].split()) - {"clock"}) for run in runs]
-    assert not list(filter(has_false_label, labels)), labels
+    assert not list(filter(is_invalid, labels)), labels
     by_command = {name: [r for r in runs if r["command"] == name] for name in ("export", "exports")}
     _runs_against_one_server(project, by_command["export"])
     _many_clients(by_command["exports"])

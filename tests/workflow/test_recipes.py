@@ -142,25 +142,15 @@ def test_a_cache_state(project: Extended) -> None:
 
 
 def test_an_axis(project: Extended) -> None:
-    # `depth` is a plain list, and a word of the command; `reader`, with a file, says more.
-    axis = project.path / "workflow" / "vcsbench" / "axes" / "reader.py"
-    axis.write_text(
-        '''"""The axis `reader`: whether the log is told to be quiet."""
-
-from vcsbench.axes.axis import Axis
-
-
-class Reader(Axis):
-    def why_not(self, value, parts, here):
-        return "nobody reads that" if value == "nobody" else ""
-
-    def part(self, value, here):
-        return {"environment": {"READER": value}}
-
-
-AXIS = Reader("reader")
-'''
-    )
+    # `depth` is a list of words for the command; `reader` has an entry in the table of axes.
+    table = project.path / "workflow" / "vcsbench" / "axes" / "table.py"
+    entry = """Axis(
+            "reader",
+            why_not=lambda value, parts, env: "nobody reads that" if value == "nobody" else "",
+            part=lambda value, env: {"environment": {"READER": value}},
+        ),
+        Axis("strategy"),"""
+    table.write_text(table.read_text().replace('Axis("strategy"),', entry))
     study = yaml.safe_load(study_file(project).read_text())
     study["axes"] |= {"depth": ["5", "7"], "reader": ["man", "nobody"]}
     study["commands"]["log"]["argv"] = "{svn} log --limit {depth} {url}"

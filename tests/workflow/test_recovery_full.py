@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from project import Project, fill, measurements_of, needs
-from vcsbench.plan.fresh import measured_as
+from vcsbench.plan.results import measured_recipe
 
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),
@@ -78,7 +78,7 @@ def halves(project: Project) -> list[Path]:
     found = [
         p
         for p in cells.rglob("*.json")
-        if measured_as(str(p).replace(".context.json", ".json")) is None
+        if measured_recipe(str(p).replace(".context.json", ".json")) is None
     ]
     return [*found, *(project.path / "results").rglob(".*.new")]
 

@@ -365,6 +365,6 @@ def test_killed_again_and_again_at_random_moments(project: Project) -> None:
 
 
 def is_whole(project: Project, export: str) -> bool:
-    from vcsbench.plan.fresh import measured_as
+    from vcsbench.plan.results import measured_recipe
 
-    return measured_as(project.path / "results/cells" / export) is not None
+    return measured_recipe(project.path / "results/cells" / export) is not None

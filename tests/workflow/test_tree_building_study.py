@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from project import ROOT, Project, needs
-from vcsbench.evidence.flags import has_false_label
+from vcsbench.evidence.flags import is_invalid
 from vcsbench.machine import can_drop_caches
 from vcsbench.programs import path_of
 from vcsbench.storages import guest
@@ -86,7 +86,7 @@ def test_the_study_runs_from_grid_to_report(project: Project, tree: Path) -> Non
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
     runs = rows(project, f"measurements/{STUDY}.csv")
-    assert not [run["flags"] for run in runs if has_false_label(run["flags"])]
+    assert not [run["flags"] for run in runs if is_invalid(run["flags"])]
     by_cell = {(run["strategy"], run["cache"]): run for run in runs}
     works = {json.loads(run["work"]).get("digest") for run in runs if "apart" not in run["work"]}
     assert len(works) == 1
@@ -192,7 +192,7 @@ def test_trees_of_a_repository_and_of_an_archive_on_file_systems_that_are_made(
     assert "cannot be cold" in grid["cp/linux/tmpfs/cold"]
     assert "tmpfs has no reflinks" in grid["cp-reflink/linux/tmpfs/hot-os"]
     runs = rows(project, f"measurements/{STUDY}.csv")
-    assert not [(run["cell"], run["flags"]) for run in runs if has_false_label(run["flags"])]
+    assert not [(run["cell"], run["flags"]) for run in runs if is_invalid(run["flags"])]
     assert {run["cell"] for run in runs} == {cell for cell, skip in grid.items() if not skip}
     for repo in ("linux", "packed"):
         assert len({run["work"] for run in runs if run["repo"] == repo}) == 1

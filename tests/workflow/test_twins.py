@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from project import Project, needs
-from vcsbench.plan.twins import SUFFIX, is_twin, original_of
+from vcsbench.plan.grid import DUPLICATE, is_duplicate, original_of
 from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY
 
 pytestmark = needs("svn", "svnadmin", "svnserve", "hyperfine")
@@ -61,7 +61,7 @@ def measured(shared_project: Project) -> Project:
 
 
 def twins_of(project: Project) -> list[str]:
-    return [path for path in orders(project, 1) if is_twin(path)]
+    return [path for path in orders(project, 1) if is_duplicate(path)]
 
 
 def test_twins_are_measured_in_the_blocks_of_their_originals(measured: Project) -> None:
@@ -77,7 +77,7 @@ def test_twins_are_measured_in_the_blocks_of_their_originals(measured: Project) 
 
 def test_tables_hold_originals_only_and_say_how_far_equal_cells_differ(measured: Project) -> None:
     runs = rows(measured, f"results/measurements/{STUDY}.csv")
-    assert sum(is_twin(run["cell"]) for run in runs) == 2 * 2 and len(runs) == 2 * (4 + 2)
+    assert sum(is_duplicate(run["cell"]) for run in runs) == 2 * 2 and len(runs) == 2 * (4 + 2)
     table = rows(measured, TABLE)
     assert sorted(row["ra"] for row in table) == ["file", "svn"], "one row of each access"
     for row in table:
@@ -102,7 +102,7 @@ def test_a_twin_can_be_shown_and_run_by_hand(measured: Project) -> None:
         )
         assert done.returncode == 0, done.stderr
         said[word] = done.stdout
-    assert f"{twin}, round 1" in said["show"] and twin.endswith(SUFFIX)
+    assert f"{twin}, round 1" in said["show"] and twin.endswith(DUPLICATE)
     assert "log -v --limit 50000" in said["show"] and said["measure"].startswith("run 1: 0.")
     assert files(measured) == before
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from project import ROOT, Project, needs
-from vcsbench.axes.reflink import LIBRARY
-from vcsbench.evidence.flags import has_false_label
+from vcsbench.axes.client_server import REFLINK_LIBRARY
+from vcsbench.evidence.flags import is_invalid
 from vcsbench.storages.making import why_cannot_make
 
 STUDY = "working-copy-2012"
@@ -31,7 +31,8 @@ def makes(*kinds: str) -> pytest.MarkDecorator:
 
 
 clones = pytest.mark.skipif(
-    not (ROOT / LIBRARY).exists(), reason="set-up has not built the library that clones files"
+    not (ROOT / REFLINK_LIBRARY).exists(),
+    reason="set-up has not built the library that clones files",
 )
 
 
@@ -46,10 +47,10 @@ def configure(project: Project, *include: dict[str, Any], **over: Any) -> None:
         "grid": {STUDY: {"include": list(include)}},
     }
     project.configure(**{**usual, **over})
-    library = project.path / LIBRARY
-    if (ROOT / LIBRARY).exists() and not library.exists():
+    library = project.path / REFLINK_LIBRARY
+    if (ROOT / REFLINK_LIBRARY).exists() and not library.exists():
         library.parent.mkdir(parents=True)
-        library.symlink_to(ROOT / LIBRARY)
+        library.symlink_to(ROOT / REFLINK_LIBRARY)
 
 
 def rows(project: Project, path: str) -> list[dict[str, str]]:
@@ -92,7 +93,7 @@ def test_the_study_runs_from_grid_to_report(whole_project: Project) -> None:
     skips = {row["cell"]: row["skip"] for row in rows(project, f"grid/{STUDY}.csv") if row["skip"]}
     assert "ext4 has no reflinks" in skips["checkout/large/ext4/on/default/stored/-"]
     runs = rows(project, f"measurements/{STUDY}.csv")
-    assert not [run["flags"] for run in runs if has_false_label(run["flags"])]
+    assert not [run["flags"] for run in runs if is_invalid(run["flags"])]
     _did_the_same(runs)
     _is_certified(project, runs)
     _took_space(project, runs)
@@ -155,7 +156,7 @@ def test_a_library_that_does_nothing_fails_its_cell(project: Project) -> None:
     configure(
         project, {**PLAIN, "command": "checkout", "filesystem": "btrfs", "reflink": ["off", "on"]}
     )
-    library = project.path / LIBRARY
+    library = project.path / REFLINK_LIBRARY
     library.unlink()
     subprocess.run(
         ["gcc", "-shared", "-x", "c", "/dev/null", "-o", library], check=True
@@ -170,7 +171,7 @@ def test_a_library_that_does_nothing_fails_its_cell(project: Project) -> None:
 @makes("ext4")
 def test_a_client_that_locks_otherwise_fails_its_cell(project: Project) -> None:
     configure(project, {**PLAIN, "command": "update-null", "filesystem": "ext4"})
-    axis = project.path / "workflow/vcsbench/axes/sqlite_locking.py"
+    axis = project.path / "workflow/vcsbench/axes/client_server.py"
     axis.write_text(axis.read_text().replace("exclusive-locking=yes", "exclusive-locking=no"))
     assert project.measure(STUDY).returncode == 1
     assert {
@@ -293,7 +294,7 @@ def test_a_server_elsewhere_is_measured_as_far_as_it_is_seen(project: Project) -
             assert said["remote"] == there and said["server"] is None
             assert "server" not in said["promises"]
             run = rows(project, f"measurements/{STUDY}.csv")[0]
-            assert not run["server_cpu_s"] and not has_false_label(run["flags"])
+            assert not run["server_cpu_s"] and not is_invalid(run["flags"])
             # What lies there has to be what lies here.
             configure(project, part, server={**there, "url": f"svn://127.0.0.1:{port}/empty"})
             done = project.measure(STUDY)

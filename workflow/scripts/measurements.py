@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
-from vcsbench.evidence.calls import read_calls
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, failures, fixed_costs, measurements, read_grid
+from vcsbench.evidence.run_columns import read_calls
 from vcsbench.files import write_json
-from vcsbench.plan.fresh import recorded_as
+from vcsbench.plan.results import recorded_recipe
 from vcsbench.run.job import job_log
 from vcsbench.run.provenance import provenance
 
@@ -18,7 +18,7 @@ snakemake: Any
 def check_recipes(exports: list[str], digests: dict[str, str]) -> None:
     """Raise a UserError for a result of another recipe, of which Snakemake lost its record."""
     for path in exports:
-        measured = recorded_as(path)
+        measured = recorded_recipe(path)
         if measured and digests.get(measured.cell) != measured.digest:
             raise UserError(
                 f"{path}: this was measured with other settings, and Snakemake has lost its record of them. "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from vcsbench.evidence.fixed_cost import DECIDING_SHARE
+from vcsbench.evidence.measurements import DECIDING_SHARE
 from vcsbench.metrics import DEFAULT, metric_of, name_in
 from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY, TOO_SMALL
 from vcsbench.words import is_number

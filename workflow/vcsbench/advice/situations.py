@@ -11,7 +11,7 @@ import pandas as pd
 
 from vcsbench.advice.cases import MOSTLY_FIXED, Row, Table
 from vcsbench.advice.labels import factors
-from vcsbench.evidence import samework
+from vcsbench.evidence import same_work
 from vcsbench.metrics import DEFAULT, metric_in, metric_of
 from vcsbench.statistics.contract import NOT_SHOWN, Limits, is_difference
 from vcsbench.statistics.intervals import ratio_interval
@@ -69,13 +69,13 @@ def _situation(
     cells: dict[Choice, Choice] = {}
     works: dict[Choice, str] = {}
     for row in rows.to_dict("records"):
-        if samework.is_apart(row["work"]):
+        if same_work.is_apart(row["work"]):
             continue
         choice = tuple(str(row[axis]) for axis in choosing)
         logs.setdefault(choice, {})[row["round"]] = math.log(row[DEFAULT])
         cells[choice] = tuple(str(row[axis]) for axis in axes)
         works[choice] = row["work"]
-    same = samework.alike(works)
+    same = same_work.majority(works)
     other_work = [
         {"axes": _named(choosing, choice), "reason": _why_other(choice, works, same)}
         for choice in logs
@@ -129,11 +129,11 @@ def _why_not(rows: pd.DataFrame, rounds: int, choices: int, limits: Limits) -> s
 
 
 def _why_other(choice: Choice, works: Mapping[Choice, str], same: set[Choice]) -> str:
-    refusal = samework.refusal("", {"": works[choice]})
+    refusal = same_work.refusal("", {"": works[choice]})
     if refusal:
         return refusal.reason
-    known = [c for c in same or works if not samework.refusal("", {"": works[c]})]
-    return samework.difference(
+    known = [c for c in same or works if not same_work.refusal("", {"": works[c]})]
+    return same_work.difference(
         works[choice], next(works[c] for c in known if works[c] != works[choice])
     )
 

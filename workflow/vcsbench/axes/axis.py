@@ -1,95 +1,139 @@
-"""One dimension of a study's grid: which values it has here, and what a value means for a cell."""
+"""Define an axis of a study's grid, and the environment in which its values have a meaning."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vcsbench.errors import UserError
+from vcsbench.config.builds import Build
+from vcsbench.config.configuration import EMPTY, Config
+from vcsbench.config.study import Study
+from vcsbench.machine import Machine
+from vcsbench.urls import without_password
 
 if TYPE_CHECKING:
-    from vcsbench.axes.here import Here
-    from vcsbench.config.study import Study
+    from vcsbench.sources.base import Source, Stored
 
-# What the axes have put together for one cell: the recipe, but for its digests.
+# The parts of a recipe, by the axes so far.
 Parts = Mapping[str, Any]
 
 
-class Axis:
-    """An axis as it is without a file of its own: the study lists its values, and a command's template has
-    each as the word {<name>}.
+@dataclass(frozen=True, eq=False)
+class Environment:
+    """The configuration and this machine; by name the repositories (definitions and sources), the builds, and
+    the server configurations."""
 
-    An axis with a file (vcsbench/axes/<name>.py) overrides what is different. There, "" is the value for
-    cells to which the axis does not apply, and for those of studies that do not have it.
-    `speaks`: its values say what they are of (`svn`, `f7`), so the name is left out where they are told.
-    `behind`: the word with which a value is told behind others (`log cold over svn`).
-    `of_server`: it is about the server, and nothing here can tell of one that somebody else runs.
-    `changes_work`: another value may make a command do something else, on something else.
+    config: Config
+    machine: Machine
+    repositories: Mapping[str, Mapping[str, Any]]
+    sources: Mapping[str, Source]
+    builds: Mapping[str, Build]
+    servers: list[str]
+
+    @cache  # noqa: B019 - there is one of it
+    def revisions(self, repo: str) -> int:
+        """Return the number of revisions of a repository. This may take seconds."""
+        self.sources[repo].check()
+        return self.sources[repo].estimate().revisions
+
+    def definition(self, repo: str) -> dict[str, Any]:
+        """Return a repository's definition without user and password in its URL, so that it can be stored."""
+        definition = self.repositories[repo]
+        return {k: without_password(v) if k == "url" else v for k, v in definition.items()}
+
+    @cache  # noqa: B019 - there is one of it
+    def head(self, repo: str) -> dict[str, Any]:
+        """Return the place of the youngest tree of a repository without its history (Source.head)."""
+        return self.sources[repo].head()
+
+    @property
+    def only(self) -> str:
+        """Return the name of the repository if there is only one, such as the user's own; otherwise ""."""
+        names = self.named_repositories
+        return names[0] if len(names) == 1 else ""
+
+    @property
+    def named_repositories(self) -> list[str]:
+        """Return the names of the configured repositories, without the empty one."""
+        return [name for name in self.sources if name != EMPTY]
+
+    @cached_property
+    def stored(self) -> Stored | str:
+        """Return the files of the only repository on disk, or a clause on why they are unknown."""
+        if not self.only:
+            return "there are several repositories"
+        return self.sources[self.only].stored()
+
+    @property
+    def root(self) -> Path:
+        """Return the folder of the workflow."""
+        return self.config.root
+
+
+def _no_words(env: Environment) -> dict[str, list[str]]:
+    return {}
+
+
+def _is_valid(value: str) -> str:
+    return ""
+
+
+def _all_named(named: list[str], values: list[str], env: Environment) -> list[str]:
+    return named
+
+
+def _always(axes: Mapping[str, str]) -> bool:
+    return True
+
+
+def _no_part(value: str, env: Environment) -> dict[str, Any]:
+    return {}
+
+
+def _can_measure(value: str, parts: Parts, env: Environment) -> str:
+    return ""
+
+
+def _no_sentences(env: Environment) -> list[str]:
+    return []
+
+
+def _no_limits(guests: Sequence[str]) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One dimension of a grid. The functions get "" for cells to which the axis does not apply.
+
+    An axis outside the table (axes.table) has the defaults: the study lists its values, and they replace the
+    word `{<name>}` in commands.
+
+    `words`: the values by the words that a study may give instead of a list; `source`: where they are
+    defined, for messages. `of_server`: the axis needs a server that vcsbench starts. `changes_work`: its
+    values may change the work of a command. `why_invalid`: a clause on why a value can be measured nowhere.
+    `wanted`: the values for the names in a part of the grid. `part`: the contribution of a value to the
+    recipe. `why_not`: a clause on why this machine cannot measure a cell. `findings`: sentences on the user's
+    own repository. `limits`: sentences for the report, by the hypervisors of the runs.
     """
 
-    speaks = False
-    behind = ""
-    of_server = False
-    changes_work = False
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def values(self, given: Sequence[str] | str, study: Study, here: Here) -> list[str]:
-        """All values that the axis may have here; `given` is the study's list, or the word (`builds`) that
-        stands for what the configuration names."""
-        if given == "commands":
-            return list(study.commands)
-        named = self.named(here)
-        if isinstance(given, str) and (named is None or given != named[0]):
-            raise UserError(
-                f"config/studies/{study.name}.yaml: `axes.{self.name}`: {given!r} stands for no values of "
-                f"this axis; list them"
-            )
-        return named[1] if named and isinstance(given, str) else list(given)
-
-    def check(self, values: list[str], study: Study, here: Here) -> None:
-        """Raise a UserError where a study that is measured cannot have these values here."""
-        for value in values:
-            if said := self.unfit(value):
-                raise UserError(
-                    f"config/studies/{study.name}.yaml: `axes.{self.name}`: {value} {said}"
-                )
-
-    def unfit(self, value: str) -> str:
-        """Why a value is none, wherever it is measured, in a clause; "" if it may be one."""
-        return ""
-
-    def named(self, here: Here) -> tuple[str, list[str]] | None:
-        """The word that a study may give instead of a list, and the values that it stands for."""
-        return None
-
-    def wanted(self, named: list[str], values: list[str], here: Here) -> list[str]:
-        """The values that a part of the configured grid means by those that it names."""
-        return named
+    name: str
+    words: Callable[[Environment], dict[str, list[str]]] = _no_words
+    source: str = ""
+    of_server: bool = False
+    changes_work: bool = False
+    why_invalid: Callable[[str], str] = _is_valid
+    wanted: Callable[[list[str], list[str], Environment], list[str]] = _all_named
+    applies: Callable[[Mapping[str, str]], bool] = _always
+    part: Callable[[str, Environment], dict[str, Any]] = _no_part
+    why_not: Callable[[str, Parts, Environment], str] = _can_measure
+    findings: Callable[[Environment], list[str]] = _no_sentences
+    limits: Callable[[Sequence[str]], list[str]] = _no_limits
 
     def defined_in(self, given: Sequence[str] | str, study: Study) -> str:
-        """Where the values come from, for messages."""
-        return f"config/studies/{study.name}.yaml"
-
-    def applies(self, axes: Mapping[str, str]) -> bool:
-        """Whether the axis says anything of a cell with these values of the others."""
-        return True
-
-    def part(self, value: str, here: Here) -> dict[str, Any]:
-        """What a value adds to the recipe of its cells, as plain data."""
-        return {}
-
-    def why_not(self, value: str, parts: Parts, here: Here) -> str:
-        """Why a cell with this value cannot be measured here, in a clause; "" if it can."""
-        return ""
-
-    def own(self, here: Here) -> list[str]:
-        """What the word that stands for the axis's values has found out of the user's own repository, in
-        sentences."""
-        return []
-
-    def limits(self, guests: Sequence[str]) -> list[str]:
-        """What a study with this axis says nothing about, in sentences for its report; `guests` are the
-        hypervisors that it ran under."""
-        return []
+        """Return where the values come from, for messages."""
+        named = self.source if isinstance(given, str) else ""
+        return named or f"config/studies/{study.name}.yaml"

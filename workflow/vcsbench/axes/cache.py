@@ -1,42 +1,37 @@
-"""The axis `cache`: what happens before a run so that its caches are what its label says, and what that
-promises. A run is certified by the promises, never by a name."""
+"""Define the axis `cache`: the steps before a run, and what they promise about its caches.
+
+The evidence of a run is compared with the promises, never with the name of the state.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from vcsbench.axes.axis import Axis, Parts
+from vcsbench.axes.axis import Axis, Environment, Parts
 from vcsbench.errors import UserError
 from vcsbench.storages.describe import why_never_cold
 from vcsbench.storages.mounts import IN_MEMORY
 
-if TYPE_CHECKING:
-    from vcsbench.axes.here import Here
+COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be
+cleared; the drift over the rounds shows how much faster repeated cold runs become."""
+GUEST_COLD = """Measured in a guest ({}): cold is guest-cold. It is cold for this system's page cache; the
+caches of the hypervisor, a RAID controller or a disk cannot be cleared. The drift over the rounds shows how
+much faster repeated cold runs become."""
 
-COLD = """Cold means cold for this system's page cache. What a RAID controller or the disk itself keeps
-below it is out of reach; the drift over the rounds shows how much faster repeated cold runs still get."""
-GUEST_COLD = """Measured in a guest ({}): cold is guest-cold. It is cold for this system's page cache, and
-what the hypervisor, a RAID controller or the disk keeps below is out of reach; the drift over the rounds
-shows how much faster repeated cold runs still get."""
-
-NOWHERE_ELSE = "what is written there lies in memory: it cannot be cold"
-
-# When steps are done.
+# The keys with steps, in the order of a cell-round.
 STEPS = ("setup", "first", "prepare")
 _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")
 
-# `setup` are the steps (measure/steps.py) before the first run, `prepare` those before each run, `warmup` the
-# runs that do not count, `warmup_of_server` those beyond them where there is a server; each of these has the
-# same preparation as the timed one. `discard`: another run does not count where no such run has read the copy
-# lately (measure/discarded.py). `runs` are the timed ones where the configuration says `auto`
-# (docs/structure.md says where the numbers come from).
-# `first` are the steps before the first of the timed runs, where these differ from those before the others.
-# `promises`: `os` is cold or hot; `server` is new (it has served nothing), kept (it has served the runs
-# before), or nothing is promised of it; `then` has those of all runs but the first, where these differ.
-# Written pages of an earlier run are flushed before each run (sync): they would disturb it.
+# `setup`: steps (measure/steps.py) before the first run. `prepare`: steps before each run. `first`: steps
+# before the first timed run, if they differ. `warmup`: runs that do not count, prepared like the timed ones;
+# `warmup_of_server`: more of them if there is a server. `discard`: one more run does not count if no such run
+# has read the copy lately (measure/discarded.py). `runs`: the timed ones if the configuration has `auto`.
+# `promises`: `os` is cold or hot; `server` is new (it has served nothing) or kept (it has served the runs
+# before); `then` has those of all runs but the first, if they differ.
+# Written pages of an earlier run are flushed before each run (sync), because they would disturb it.
 STATES: dict[str, dict[str, Any]] = {
-    # The run that is discarded warms whatever lies below the guest.
+    # The discarded run warms the caches below the guest.
     "cold": {
         "setup": [],
         "prepare": ["restore", *_COLD_STEPS],
@@ -45,7 +40,7 @@ STATES: dict[str, dict[str, Any]] = {
         "runs": 1,
         "promises": {"os": "cold", "server": "new"},
     },
-    # The run that warms up fills the OS cache; the server that is timed has served nothing.
+    # The warm-up run fills the page cache. The timed server has served nothing.
     "hot-os": {
         "setup": [],
         "prepare": ["restore", "sync", "stop-server", "start-server"],
@@ -53,7 +48,7 @@ STATES: dict[str, dict[str, Any]] = {
         "runs": 4,
         "promises": {"os": "hot", "server": "new"},
     },
-    # The server is kept: two runs fill its caches. Where there is none, one fills the OS cache.
+    # Two runs fill the caches of the server. Without a server, one fills the page cache.
     "hot-svn": {
         "setup": ["start-server"],
         "prepare": ["restore", "sync"],
@@ -62,7 +57,7 @@ STATES: dict[str, dict[str, Any]] = {
         "runs": 4,
         "promises": {"os": "hot", "server": "kept"},
     },
-    # The run straight after a cold one, server kept.
+    # The run directly after a cold one, with the same server.
     "hot": {
         "setup": [*_COLD_STEPS],
         "prepare": ["restore", "sync"],
@@ -70,8 +65,8 @@ STATES: dict[str, dict[str, Any]] = {
         "runs": 5,
         "promises": {"os": "hot", "server": "kept"},
     },
-    # Several runs one after another against one server: the first from cold caches, what it has left is the
-    # others'. No value of the axis: it has both, by the column `run`.
+    # Several runs with one server, the first from cold caches. The column `run` has both states, so this is
+    # no value of the axis.
     "series": {
         "setup": [],
         "first": ["restore", *_COLD_STEPS],
@@ -81,7 +76,7 @@ STATES: dict[str, dict[str, Any]] = {
         "runs": 3,
         "promises": {"os": "cold", "server": "new", "then": {"os": "hot", "server": "kept"}},
     },
-    # One server whose caches a run before has filled; for what the axis does not apply to.
+    # One server with caches from a run before, for commands to which the axis does not apply.
     "served": {
         "setup": ["start-server"],
         "prepare": ["restore", "sync"],
@@ -89,7 +84,7 @@ STATES: dict[str, dict[str, Any]] = {
         "runs": 2,
         "promises": {"os": "hot", "server": "kept"},
     },
-    # A study without the axis: as it comes, after a run that does not count.
+    # A study without the axis: no promise.
     "": {
         "setup": ["start-server"],
         "prepare": ["restore", "sync"],
@@ -99,56 +94,46 @@ STATES: dict[str, dict[str, Any]] = {
 }
 
 
-class Cache(Axis):
-    """The values are the states."""
+def _part(value: str, env: Environment) -> dict[str, Any]:
+    if value not in STATES:
+        known = ", ".join(filter(None, STATES))
+        raise UserError(f"cache: there is no state {value!r}; there are {known}")
+    state = dict(STATES[value])
+    if env.config.settings.skip_client_warmup:
+        for steps in STEPS:
+            if steps in state:
+                state[steps] = [step for step in state[steps] if step != "touch-client"]
+    return {"state": state}
 
-    speaks = True
-    of_server = True
 
-    def part(self, value: str, here: Here) -> dict[str, Any]:
-        """The state's steps and promises. A UserError where there is no such state."""
-        if value not in STATES:
-            known = ", ".join(filter(None, STATES))
-            raise UserError(f"cache: there is no state {value!r}; there are {known}")
-        state = dict(STATES[value])
-        if here.config.settings.skip_client_warmup:
-            for steps in STEPS:
-                if steps in state:
-                    state[steps] = [step for step in state[steps] if step != "touch-client"]
-        return {"state": state}
+def _why_not(value: str, parts: Parts, env: Environment) -> str:
+    state, clearing = parts["state"], env.config.settings.clear_caches
+    if "clear-caches" not in steps_of(state):
+        return ""
+    if state["promises"].get("os") != "cold" and env.machine.clearing(clearing):
+        return ""  # The timed run promises warm caches.
+    place = parts.get("filesystem", {"root": parts["storage"]["path"], "make": ""})
+    if place["make"] in IN_MEMORY or "guest" in place:
+        return "what is written there lies in memory: it cannot be cold"
+    return why_never_cold(env.machine, place["root"], clearing)
 
-    def why_not(self, value: str, parts: Parts, here: Here) -> str:
-        """Caches may be impossible to clear, or a storage never cold."""
-        state = parts["state"]
-        if "clear-caches" not in steps_of(state):
-            return ""
-        if state["promises"].get("os") != "cold" and here.machine.clearing(
-            here.config.settings.clear_caches
-        ):
-            return ""  # that a run before it is not quite cold makes no label false
-        on = parts.get("filesystem", {"root": parts["storage"]["path"], "make": ""})
-        if on["make"] in IN_MEMORY or "guest" in on:
-            return NOWHERE_ELSE
-        return why_never_cold(here.machine, on["root"], here.config.settings.clear_caches)
 
-    def limits(self, guests: Sequence[str]) -> list[str]:
-        """What cold can mean here."""
-        named = ", ".join(sorted(set(guests)))
-        return [GUEST_COLD.format(named) if named else COLD]
+def _limits(guests: Sequence[str]) -> list[str]:
+    names = ", ".join(sorted(set(guests)))
+    return [GUEST_COLD.format(names) if names else COLD]
 
 
 def steps_of(state: Mapping[str, Any]) -> list[str]:
-    """All steps of a state, in their order."""
+    """Return all steps of a state, in order."""
     return [step for when in STEPS for step in state.get(when, [])]
 
 
 def promises(context: Mapping[str, Any]) -> dict[str, Any]:
-    """What the state of a cell-round has promised, from its context. Those measured before contexts said it
-    have the state's name."""
+    """Return the promises of a cell-round. Older contexts lack them and have the name of the state."""
     if "promises" in context:
         return dict(context["promises"])
     name = (context.get("axes") or {}).get("cache", "")
     return dict(STATES.get(name, STATES[""])["promises"])
 
 
-AXIS = Cache("cache")
+AXIS = Axis("cache", of_server=True, part=_part, why_not=_why_not, limits=_limits)

@@ -1,42 +1,58 @@
-"""Judges the evidence of a timed run: which flags it earns.
+"""Judge a timed run: read hyperfine's export, compare the evidence with the label, return flags.
 
-Evidence is what the certificates hold (vcsbench.measure.certificate). Judging it reads nothing else, so
-another threshold judges all runs anew and measures none.
+Judging reads the evidence only (vcsbench.measure.certificate). Other thresholds judge all runs again and
+measure none.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from vcsbench.config.thresholds import THRESHOLDS
-from vcsbench.evidence.hyperfine_export import Run
+from vcsbench.errors import UserError
 
 MIB = 1 << 20
-# All that judge() can say: what a context says of these is said anew.
+# hyperfine's units in seconds or bytes.
+UNITS = {
+    "second": 1.0,
+    "millisecond": 1e-3,
+    "microsecond": 1e-6,
+    "nanosecond": 1e-9,
+    "byte": 1.0,
+    "kilobyte": 1e3,
+    "kibibyte": 1024.0,
+    "megabyte": 1e6,
+    "mebibyte": 1024.0**2,
+}
+# All flags of judge(). Those in a context are replaced when it is judged again.
 JUDGED = (
-    *(
-        "uncertified",
-        "clock",
-        "residency-unknown",
-        "cache-not-cold",
-        "no-disk-reads",
-        "too-few-disk-reads",
-    ),
-    *(
-        "foreign-reads",
-        "cache-not-warm",
-        "server-disk-unknown",
-        "restarted",
-        "server-reused",
-        "server-not-warm",
-        "server-reforked",
-    ),
-    *("cache-ineffective", "other-server", "swapped", "low-memory", "memory-pressure"),
-    *("io-busy", "cpu-busy", "cpu-steal", "throttled"),
+    "uncertified",
+    "clock",
+    "residency-unknown",
+    "cache-not-cold",
+    "no-disk-reads",
+    "too-few-disk-reads",
+    "foreign-reads",
+    "cache-not-warm",
+    "server-disk-unknown",
+    "restarted",
+    "server-reused",
+    "server-not-warm",
+    "server-reforked",
+    "cache-ineffective",
+    "other-server",
+    "swapped",
+    "low-memory",
+    "memory-pressure",
+    "io-busy",
+    "cpu-busy",
+    "cpu-steal",
+    "throttled",
 )
-# What every certificate has: without it there is nothing to judge.
+# Every complete evidence has these.
 NEEDED = ("client_read_bytes", "window_s", "swapped_in_pages")
 
 Evidence = Mapping[str, Any]
@@ -44,56 +60,127 @@ Thresholds = Mapping[str, float]
 Flags = Iterable[str]
 
 
+class Run(NamedTuple):
+    """One timed run: seconds, bytes, and the exit code (None if a signal ended the command).
+
+    With `mean_cpu`, user and system time are means over the export's runs. `peak_memory_bytes` is None if
+    the export lacks the command's own peak.
+    """
+
+    elapsed_s: float
+    user_s: float | None
+    system_s: float | None
+    exit_code: int | None
+    peak_memory_bytes: float | None = None
+    mean_cpu: bool = False
+
+
+def read_export(path: Path) -> list[Run]:
+    """Return the runs of an export of hyperfine 1.15 to 2.x with one command, in order.
+
+    Raises UserError if the file is no such export.
+    """
+    try:
+        export = json.loads(path.read_bytes())
+    except ValueError:
+        raise UserError(f"{path}: is not JSON. Delete it and run again to measure it.") from None
+    version = export.get("schema_version", 1) if isinstance(export, dict) else None
+    if version not in (1, 2):
+        raise UserError(
+            f"{path}: `schema_version`: {version!r} is not known. Use hyperfine 1.15 to 2.x."
+        )
+    try:
+        return (_runs_of_version_2 if version == 2 else _runs_of_version_1)(export["results"][0])
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        fault = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise UserError(
+            f"{path}: is not an export of hyperfine ({fault}). Delete it and run again."
+        ) from None
+
+
+def _runs_of_version_1(result: Mapping[str, Any]) -> list[Run]:
+    # `memory_usage_byte` is the highest peak of any child so far, hooks included: not a run's own.
+    times = result["times"]
+    codes = result.get("exit_codes") or [0] * len(times)
+    return [
+        Run(float(elapsed), result.get("user"), result.get("system"), code, None, len(times) > 1)
+        for elapsed, code in zip(times, codes, strict=True)
+    ]
+
+
+def _runs_of_version_2(result: Mapping[str, Any]) -> list[Run]:
+    def optional(run: Mapping[str, Any], name: str) -> float | None:
+        return _quantity(run[name]) if run.get(name) is not None else None
+
+    return [
+        Run(
+            elapsed_s=_quantity(run["time_wall_clock"]),
+            user_s=optional(run, "time_user"),
+            system_s=optional(run, "time_system"),
+            exit_code=run.get("exit_code"),
+            peak_memory_bytes=optional(run, "memory_peak_resident"),
+        )
+        for run in result["measurements"]
+    ]
+
+
+def _quantity(measured: Mapping[str, Any]) -> float:
+    unit = measured["unit"]
+    if unit not in UNITS:
+        raise ValueError(f"the unit {unit!r} is not known")
+    return float(measured["value"]) * UNITS[unit]
+
+
 def pack(thresholds: Thresholds) -> str:
-    """Thresholds as text without spaces, for a command line."""
+    """Return thresholds as text without spaces, for a command line."""
     return json.dumps(dict(thresholds), sort_keys=True, separators=(",", ":"))
 
 
 def unpack(text: str) -> dict[str, float]:
-    """What pack() packed, defaults filled in."""
+    """Return the packed thresholds, with defaults."""
     return {**THRESHOLDS, **json.loads(text)}
 
 
 def promised(promises: Mapping[str, Any], run: int) -> dict[str, str]:
-    """What a state (axes.cache) promises of one of its timed runs, by number from 1."""
-    then = promises.get("then")
-    of_run = then if then and run > 1 else promises
-    return {what: promise for what, promise in of_run.items() if what != "then"}
+    """Return the promises of a cache state (axes.cache) about one of its timed runs, by number from 1."""
+    later = promises.get("then")
+    of_run = later if later and run > 1 else promises
+    return {key: promise for key, promise in of_run.items() if key != "then"}
 
 
-def with_times(certificate: Evidence, run: Run) -> dict[str, Any]:
-    """The certificate with the time that neither client nor server computed:
-    `waiting_s` = elapsed - client CPU - server CPU. Negative where the two computed at the same time for
-    longer than they waited."""
+def with_times(evidence: Evidence, run: Run) -> dict[str, Any]:
+    """Add `waiting_s` = elapsed - client CPU - server CPU: seconds in which neither side computed.
+
+    It is negative if both computed at the same time for longer than they waited.
+    """
     if run.user_s is None or run.system_s is None:
-        return {**certificate, "waiting_s": None}
-    busy_s = run.user_s + run.system_s + (certificate.get("server_cpu_s") or 0.0)
-    return {**certificate, "waiting_s": round(run.elapsed_s - busy_s, 6)}
+        return {**evidence, "waiting_s": None}
+    busy_s = run.user_s + run.system_s + (evidence.get("server_cpu_s") or 0.0)
+    return {**evidence, "waiting_s": round(run.elapsed_s - busy_s, 6)}
 
 
 def judge(
     evidence: Evidence, elapsed_s: float, promises: Mapping[str, str], thresholds: Thresholds
 ) -> list[str]:
-    """The flags that a run earns by its evidence, in the order of vcsbench.flags.
+    """Return the flags of a run by its evidence.
 
-    `elapsed_s` is what hyperfine tells of it, `promises` what its cache state does (promised).
+    `elapsed_s` is hyperfine's time, `promises` are those of the run's cache state (promised).
     """
     if any(evidence.get(name) is None for name in NEEDED):
         return ["uncertified"]
     limits = {**THRESHOLDS, **thresholds}
-    found = list(_clock(evidence, elapsed_s, limits))
+    flags = list(_clock(evidence, elapsed_s, limits))
     if promises.get("os") == "cold":
-        found += _cold(evidence, limits)
+        flags += _cold(evidence, limits)
     if promises.get("os") == "hot":
-        found += _hot(evidence, limits)
+        flags += _hot(evidence, limits)
     if evidence.get("server_kind"):
-        found += _server(evidence, promises.get("server", ""), limits)
-    return found + list(_machine(evidence, promises, limits))
+        flags += _server(evidence, promises.get("server", ""), limits)
+    return flags + list(_machine(evidence, promises, limits))
 
 
 def _clock(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> Flags:
-    """The hooks before and after a run look at the clock: the run took no longer than that, and, but for the
-    start of a shell, no less."""
+    # The hooks before and after a run read the clock. Only the start of a shell lies between.
     missing = evidence["window_s"] - elapsed_s
     most = max(limits["min_clock_gap_s"], limits["max_clock_gap_share"] * evidence["window_s"])
     if missing < 0 or missing > most:
@@ -101,12 +188,12 @@ def _clock(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> Flags:
 
 
 def _size(evidence: Evidence) -> int:
-    # Certificates of earlier versions know repositories only.
+    # Evidence of earlier versions has repositories only.
     return evidence.get("subject_bytes", evidence.get("repository_bytes")) or 0
 
 
 def reads(evidence: Evidence) -> int:
-    """Bytes that client and server read from devices."""
+    """Return the bytes that client and server read from devices."""
     return int(evidence["client_read_bytes"] + (evidence.get("server_read_bytes") or 0))
 
 
@@ -114,19 +201,17 @@ def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
     read, floor = reads(evidence), limits["ignore_below_mib"] * MIB
     size = _size(evidence)
     before = evidence.get("resident_before")
+    written_before = evidence.get("written_resident_before") or 0
     if before is None or evidence.get("resident_after") is None:
         yield "residency-unknown"
-    elif (
-        max(before, evidence.get("written_resident_before") or 0)
-        > limits["max_resident_share_cold"]
-    ):
+    elif max(before, written_before) > limits["max_resident_share_cold"]:
         yield "cache-not-cold"
     if not read:
         yield "no-disk-reads"
     discarded = _discarded(evidence)
     if discarded > floor and 0 < read < limits["min_read_share_cold"] * discarded:
         yield "too-few-disk-reads"
-    # Whatever of the repository is in memory afterwards, and was read by neither client nor server.
+    # Neither client nor server read these pages of the repository, and they are in memory.
     after = evidence.get("resident_after_bytes") or 0
     foreign = after - (before or 0.0) * size - read
     if foreign > max(floor, limits["max_foreign_share_cold"] * size):
@@ -134,7 +219,7 @@ def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
 
 
 def _discarded(evidence: Evidence) -> int:
-    """What the discarded cold run over the copy read. Earlier versions discarded one in each cell-round."""
+    """Return the bytes that the discarded cold run read. Earlier versions discarded one per cell-round."""
     runs = evidence.get("warming") or ()
     return evidence.get("discarded_read_bytes") or (reads(runs[0]) if runs else 0)
 
@@ -204,22 +289,22 @@ def _machine(evidence: Evidence, promises: Mapping[str, str], limits: Thresholds
         yield "low-memory"
     if (evidence.get("memory_pressure_pct") or 0) > limits["max_memory_pressure_pct"]:
         yield "memory-pressure"
-    if _io_by_others(evidence, promises, limits):
+    if _others_use_device(evidence, promises, limits):
         yield "io-busy"
-    for what, word in (("others_cpu", "cpu-busy"), ("steal", "cpu-steal")):
+    for name, word in (("others_cpu", "cpu-busy"), ("steal", "cpu-steal")):
         # In a short run a few ticks of the clock would be many percent.
-        seconds, share = evidence.get(f"{what}_s") or 0.0, evidence.get(f"{what}_pct") or 0.0
-        if seconds > limits["ignore_below_cpu_s"] and share > limits[f"max_{what}_pct"]:
+        seconds, share = evidence.get(f"{name}_s") or 0.0, evidence.get(f"{name}_pct") or 0.0
+        if seconds > limits["ignore_below_cpu_s"] and share > limits[f"max_{name}_pct"]:
             yield word
     if evidence.get("throttled") or evidence.get("quota_throttled_us"):
         yield "throttled"
 
 
-def _io_by_others(evidence: Evidence, promises: Mapping[str, str], limits: Thresholds) -> bool:
+def _others_use_device(evidence: Evidence, promises: Mapping[str, str], limits: Thresholds) -> bool:
     device = evidence.get("device_read_bytes")
     if device is not None and device - reads(evidence) > limits["max_others_read_mib"] * MIB:
         return True
-    # Waiting is put down to others only where the run itself neither reads nor writes.
-    still = not reads(evidence) and not (evidence.get("client_write_bytes") or 0)
+    # A run that reads or writes waits for itself.
+    is_idle = not reads(evidence) and not (evidence.get("client_write_bytes") or 0)
     pressure = evidence.get("io_pressure_pct") or 0
-    return promises.get("os") == "hot" and still and pressure > limits["max_io_pressure_pct"]
+    return promises.get("os") == "hot" and is_idle and pressure > limits["max_io_pressure_pct"]

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from vcsbench.files import read_json
-from vcsbench.plan.passes import block_name
+from vcsbench.plan.results import block_name
 
 # What lies further apart was not measured in one go, unless it waited for other measurements on the machine.
 PAUSE_S = 60.0

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.axes.values import found_out
+from vcsbench.axes.table import findings_of
 from vcsbench.config.configuration import EMPTY
-from vcsbench.evidence import hyperfine_export
+from vcsbench.evidence import judgement
 from vcsbench.files import read_json
 from vcsbench.forecast.side_effects import (
     running_services,
@@ -25,9 +25,8 @@ from vcsbench.forecast.side_effects import (
     unmeasured_rounds,
 )
 from vcsbench.measure.context import host
-from vcsbench.plan import twins
-from vcsbench.plan.fixed_cost import is_fixed_cost
-from vcsbench.plan.grid import Cell
+from vcsbench.plan import grid as grids
+from vcsbench.plan.grid import CellSpec, is_fixed_cost
 from vcsbench.plan.plan import Plan
 from vcsbench.statistics.contract import Limits
 from vcsbench.statistics.multiple_testing import detectable_effect
@@ -80,7 +79,7 @@ class CostModel:
 
     def _group(self, study: str, axes: Axes) -> tuple[str, ...]:
         group = self.plan.config.studies[study].cost_class
-        return (study, *twins.class_of(axes, group))
+        return (study, *grids.variance_class(axes, group))
 
     def cell_round_s(self, study: str, axes: Axes) -> float | None:
         """Return the mean duration of a cell's rounds, or of similar cells; None if none was measured."""
@@ -114,7 +113,7 @@ def measured_costs(plan: Plan) -> list[CellRoundCost]:
             is_here = context.get("host", {}).get("id") == me
             if "took" in context and is_same and is_here and export.exists():
                 hyperfine_s = context["took"]["hyperfine_s"] * (1 + len(context["set_aside"]))
-                times = [run.elapsed_s for run in hyperfine_export.read(export)]
+                times = [run.elapsed_s for run in judgement.read_export(export)]
                 wall_s = hyperfine_s + OVERHEAD_S
                 found.append(CellRoundCost(cell.study, cell.axes, wall_s, times))
     return found
@@ -161,7 +160,7 @@ def forecast(plan: Plan, shelf: Shelf, costs: CostModel) -> Forecast:
     return Forecast(stages, is_rough)
 
 
-def skip_reasons(cells: Sequence[Cell]) -> list[tuple[str, int]]:
+def skip_reasons(cells: Sequence[CellSpec]) -> list[tuple[str, int]]:
     """Return the reasons for skipped cells with their number, the most frequent one first."""
     return Counter(cell.skip for cell in cells if cell.skip).most_common()
 
@@ -183,14 +182,14 @@ def plan_report(plan: Plan, shelf: Shelf) -> Iterator[str]:
 def _cells(plan: Plan) -> Iterator[str]:
     for study, grid in plan.grids.items():
         cells = [cell for cell in grid if not cell.skip]
-        duplicates = sum(twins.is_twin(cell.path) for cell in cells)
+        duplicates = sum(grids.is_duplicate(cell.path) for cell in cells)
         twice = f" ({duplicates} of them duplicates)" if duplicates else ""
         number, skipped = words.count_of(len(cells), "cell"), len(grid) - len(cells)
         yield f"  {study}: {number}{twice} in {words.count_of(_rounds(plan), 'round')}, {skipped} skipped"
         for axis in plan.config.studies[study].block[:1]:
             counts = Counter(cell.axes[axis] for cell in cells)
             yield "    " + ", ".join(f"{value or '-'} {n}" for value, n in counts.items())
-        yield from (f"    {fact}" for fact in found_out(plan.config.studies[study], plan.here))
+        yield from (f"    {fact}" for fact in findings_of(plan.config.studies[study], plan.here))
         yield from (f"    skipped, {n}: {reason}" for reason, n in skip_reasons(grid))
     total = sum(len(plan.exports_of(cell)) for cell in plan.cells)
     missing = sum(unmeasured_rounds(plan).values())

@@ -17,8 +17,8 @@ from vcsbench.files import read_json, server_file
 from vcsbench.measure.meters import strangers
 from vcsbench.measure.servers.kind import HOST
 from vcsbench.measure.template import read_arguments
-from vcsbench.plan.isolation import OWN, SHARED, USER, is_private_cell
 from vcsbench.plan.plan import Plan
+from vcsbench.plan.recipe import OWN, SHARED, USER, is_private_cell
 from vcsbench.storages.describe import free_bytes
 from vcsbench.storages.mounts import IN_MEMORY, mount_of
 from vcsbench.storages.place import resolve

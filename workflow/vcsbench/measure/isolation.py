@@ -1,4 +1,4 @@
-"""Keep the server of a measurement from other users, as the recipe demands (plan.isolation)."""
+"""Keep the server of a measurement from other users, as the recipe demands (plan.recipe)."""
 
 from __future__ import annotations
 

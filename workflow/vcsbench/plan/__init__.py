@@ -1,1 +1,1 @@
-"""What is to be measured: grids, recipes, order, and what is fresh."""
+"""Plan the grids, recipes and order of a run; find results that are up to date."""

@@ -1,25 +1,45 @@
-"""The grid of a study: its cells, in the order of its axes, each with the reason if it is skipped."""
+"""Make the grid of a study: its cells, their duplicates, and the cells that measure fixed cost."""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any, TypeVar
 
-from vcsbench.axes import axis_of
-from vcsbench.axes.here import Here
-from vcsbench.axes.values import measured_values
+from vcsbench.axes.axis import Environment
+from vcsbench.axes.table import axis_of, measured_values
+from vcsbench.config.configuration import EMPTY
 from vcsbench.config.renamed import GRID
 from vcsbench.config.study import Study
 from vcsbench.config.study_models import Command
 from vcsbench.errors import UserError
-from vcsbench.plan import twins
-from vcsbench.plan.fixed_cost import fixed_cost_points
+
+# A duplicate has its original's path with this suffix, and is equal to it in everything else. Tables use
+# originals only; the difference of the two is systematic noise.
+DUPLICATE = "~2"
+
+REPOSITORY_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS = "repo", "cache", "format", "packing"
+# Fixed cost does not depend on how a repository is stored and on what is in memory.
+NOT_FIXED = frozenset(
+    [
+        *(REPOSITORY_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS),
+        *("storage", "filesystem", "reflink", "pristines"),
+    ]
+)
+# Cache states from the warmest to the coldest, and formats that an empty repository can have.
+WARMTH = ("hot-svn", "hot", "hot-os", "cold")
+EMPTY_FORMATS = ("f8", "f7")
+
+AxisValues = Mapping[str, str]
+WhySkip = Callable[[AxisValues], str]
+Row = TypeVar("Row", bound=Mapping[str, Any])
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellSpec:
     """One point of the grid. `axes` has "" for an axis that does not apply; `skip` is "" or a reason."""
 
     study: str
@@ -28,100 +48,181 @@ class Cell:
     skip: str = ""
 
 
-def make_grid(here: Here, study: Study, why_skip: Callable[[Mapping[str, str]], str]) -> list[Cell]:
-    """The cells that the configuration wants of a study, in the order of the study's axes; a twin
-    stands behind its original.
+def make_grid(here: Environment, study: Study, why_skip: WhySkip) -> list[CellSpec]:
+    """Return the configured cells of a study in the order of its axes, each duplicate after its original, and
+    then the fixed-cost cells.
 
-    `why_skip` says for a cell's axes why this machine cannot measure it, or "".
+    `why_skip` returns why this machine cannot measure a cell with the given axes, or "".
     """
     config, values = here.config, measured_values(study, here)
-    wanted: dict[str, dict[str, str]] = {}
+    points: dict[str, dict[str, str]] = {}
     for axes in _points(here, study, values):
-        path = "/".join(in_path(value) for value in axes.values())
-        wanted.setdefault(path, axes)
-    if not wanted:
+        points.setdefault(_path(axes), axes)
+    if not points:
         raise UserError(
-            f"{config.where(['grid', study.name])}: `grid.{study.name}` leaves no cell to measure; "
-            f"take something out of its `exclude`"
+            f"{config.where(['grid', study.name])}: `grid.{study.name}`: no cell is left. "
+            f"Take something out of its `exclude`."
         )
     rank = {axis: {value: i for i, value in enumerate(["", *values[axis]])} for axis in values}
-    order = sorted(wanted.items(), key=lambda item: [rank[a][v] for a, v in item[1].items()])
-    cells = [Cell(study.name, path, axes, why_skip(axes)) for path, axes in order]
+    order = sorted(points.items(), key=lambda item: [rank[a][v] for a, v in item[1].items()])
+    cells = [CellSpec(study.name, path, axes, why_skip(axes)) for path, axes in order]
     measured = {cell.path: cell.axes for cell in cells if not cell.skip}
-    fixed = fixed_cost_points(study, measured.values(), values.get("cache", []), why_skip)
-    of_fixed_cost = [
-        Cell(study.name, "/".join(map(in_path, axes.values())), axes) for axes in fixed
-    ]
-    twice = twins.chosen(
-        measured, study.variance_group, config.settings.duplicates, config.settings.seed
-    )
-    both = [
-        one
-        for cell in cells
-        for one in (cell, *([replace(cell, path=twins.twin_of(cell.path))] * (cell.path in twice)))
-    ]
-    return both + of_fixed_cost
+    settings = config.settings
+    twice = _chosen_duplicates(measured, study.variance_group, settings.duplicates, settings.seed)
+    grid = []
+    for cell in cells:
+        grid.append(cell)
+        if cell.path in twice:
+            grid.append(replace(cell, path=duplicate_of(cell.path)))
+    fixed = fixed_cost_points(study, measured.values(), values.get(CACHE_AXIS, []), why_skip)
+    return grid + [CellSpec(study.name, _path(axes), axes) for axes in fixed]
 
 
-def _points(here: Here, study: Study, values: Mapping[str, list[str]]) -> list[dict[str, str]]:
-    grid = here.config.settings.grid[study.name]
-    parts = {
-        kind: [_part(here, study, values, kind, i) for i in range(len(getattr(grid, kind)))]
-        for kind in ("include", "exclude")
-    }
-    points = []
-    for part in parts["include"]:
-        for combination in product(*(part.get(axis, values[axis]) for axis in values)):
-            axes = dict(zip(values, combination, strict=True))
-            if not any(_within(axes, excluded) for excluded in parts["exclude"]):
-                command = study.command(axes)
-                if is_meant(axes, command.restrict_to or {}):
-                    points.append(_applying(axes, command))
-    return points
+def _path(axes: AxisValues) -> str:
+    return "/".join(map(in_path, axes.values()))
 
 
 def in_path(value: str) -> str:
-    """An axis value as it stands in a cell's path: `log -v` as log-v, and - where the axis does not apply."""
+    """Return an axis value as a part of a path: `log -v` is log-v, and - if the axis does not apply."""
     return re.sub(" +-*", "-", value) or "-"
 
 
-def is_meant(axes: Mapping[str, str], only: Mapping[str, Sequence[str]]) -> bool:
-    """Whether something that is said of cells with some values of axes only is said of one with these; an
-    axis that does not apply to it does not keep it out."""
-    return all(not axes[axis] or axes[axis] in allowed for axis, allowed in only.items())
+def _points(
+    here: Environment, study: Study, values: Mapping[str, list[str]]
+) -> list[dict[str, str]]:
+    grid = here.config.settings.grid[study.name]
+    include, exclude = (
+        [_part(here, study, values, [kind, i], part) for i, part in enumerate(getattr(grid, kind))]
+        for kind in ("include", "exclude")
+    )
+    points = []
+    for part in include:
+        for combination in product(*(part.get(axis, values[axis]) for axis in values)):
+            axes = dict(zip(values, combination, strict=True))
+            if any(all(axes[a] in allowed for a, allowed in out.items()) for out in exclude):
+                continue
+            command = study.command(axes)
+            if is_within(axes, command.restrict_to or {}):
+                points.append(_applicable(axes, command))
+    return points
 
 
-def _applying(axes: Mapping[str, str], command: Command) -> dict[str, str]:
-    """The values, "" for the axes that do not apply."""
+def is_within(axes: AxisValues, part: Mapping[str, Sequence[str]]) -> bool:
+    """Return True if the values of a cell are those of a part. An axis that does not apply fits any part."""
+    return all(not axes[axis] or axes[axis] in allowed for axis, allowed in part.items())
+
+
+def _applicable(axes: AxisValues, command: Command) -> dict[str, str]:
+    """Return the values, "" for the axes that do not apply."""
     without = command.inapplicable_axes or []
     left = {axis: "" if axis in without else value for axis, value in axes.items()}
     return {axis: value if axis_of(axis).applies(left) else "" for axis, value in left.items()}
 
 
-def _within(axes: Mapping[str, str], part: Mapping[str, list[str]]) -> bool:
-    return all(axes[axis] in allowed for axis, allowed in part.items())
-
-
 def _part(
-    here: Here, study: Study, values: Mapping[str, list[str]], kind: str, index: int
+    here: Environment,
+    study: Study,
+    values: Mapping[str, list[str]],
+    place: list[Any],
+    configured: Mapping[str, str | list[str]],
 ) -> dict[str, list[str]]:
-    config, part = here.config, dict[str, list[str]]()
-    for axis, wanted in getattr(config.settings.grid[study.name], kind)[index].items():
-        keys = ["grid", study.name, kind, index, axis]
+    """Return the values of a part of the grid. Raise UserError for an axis or a value that does not exist."""
+    part: dict[str, list[str]] = {}
+    for axis, named in configured.items():
+        where = here.config.where(["grid", study.name, *place, axis])
+        key = f"`grid.{study.name}.{place[0]}[{place[1]}].{axis}`"
         if axis not in values:
             raise UserError(
-                f"{config.where(keys)}: `grid.{study.name}.{kind}[{index}].{axis}`: the study has no "
-                f"such axis; it has {', '.join(values)}"
+                f"{where}: {key}: the study has no such axis. It has {', '.join(values)}."
             )
-        named = [wanted] if isinstance(wanted, str) else list(wanted)
-        of = axis_of(axis)
-        part[axis] = of.wanted(named, values[axis], here)
+        names = [named] if isinstance(named, str) else list(named)
+        part[axis] = axis_of(axis).wanted(names, values[axis], here)
         for value in part[axis]:
             if value not in values[axis]:
                 new = f" (now `{GRID[value]}`)" if value in GRID else ""
+                source = axis_of(axis).defined_in(study.axes[axis], study)
                 raise UserError(
-                    f"{config.where(keys)}: `grid.{study.name}.{kind}[{index}].{axis}`: {value!r}{new} has "
-                    f"no definition; {of.defined_in(study.axes[axis], study)} has "
+                    f"{where}: {key}: {value!r}{new} has no definition; {source} has "
                     f"{', '.join(values[axis])}"
                 )
     return part
+
+
+def is_duplicate(path: str) -> bool:
+    """Return True for the path of a duplicate."""
+    return path.endswith(DUPLICATE)
+
+
+def duplicate_of(path: str) -> str:
+    """Return the path of an original's duplicate."""
+    return path + DUPLICATE
+
+
+def original_of(path: str) -> str:
+    """Return the path of a duplicate's original, or the original's own path."""
+    return path.removesuffix(DUPLICATE)
+
+
+def originals(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows whose `cell` is no duplicate."""
+    return [row for row in rows if not is_duplicate(row["cell"])]
+
+
+def variance_class(axes: AxisValues, variance_group: Sequence[str]) -> tuple[str, ...]:
+    """Return the values of a cell on the `variance_group`, "" for an axis that it lacks."""
+    return tuple(axes.get(axis, "") for axis in variance_group)
+
+
+def _chosen_duplicates(
+    cells: Mapping[str, AxisValues], variance_group: Sequence[str], per_class: int, seed: int
+) -> frozenset[str]:
+    """Return the paths of the cells with a duplicate: `per_class` of each class.
+
+    They have the smallest digests of seed and path, so a new cell replaces at most one of them.
+    """
+
+    def draw(path: str) -> bytes:
+        return hashlib.sha256(f"{seed}/{path}".encode()).digest()
+
+    classes: dict[tuple[str, ...], list[str]] = {}
+    for path, axes in cells.items():
+        classes.setdefault(variance_class(axes, variance_group), []).append(path)
+    return frozenset(
+        path for paths in classes.values() for path in sorted(paths, key=draw)[:per_class]
+    )
+
+
+def is_fixed_cost(axes: AxisValues) -> bool:
+    """Return True for the axis values of a cell on the empty repository."""
+    return axes.get(REPOSITORY_AXIS) == EMPTY
+
+
+def fixed_cost_points(
+    study: Study, cells: Iterable[AxisValues], caches: Sequence[str], why_skip: WhySkip
+) -> list[dict[str, str]]:
+    """Return the axis values of the cells that measure fixed cost: the commands on an empty repository.
+
+    Cells that differ only in the axes NOT_FIXED share one. A command that fails on an empty repository, or
+    that this machine cannot measure there, has none. `caches` are the values of the axis `cache`.
+    """
+    chosen: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    for axes in cells:
+        key = tuple((axis, value) for axis, value in axes.items() if axis not in NOT_FIXED)
+        has_cost = axes.get(REPOSITORY_AXIS) and study.command(axes).fixed_cost
+        if not has_cost or key in chosen:
+            continue
+        points = (
+            {**axes, REPOSITORY_AXIS: EMPTY, **packing, **form, **cache}
+            for packing in [{PACKING_AXIS: "nopack"} if axes.get(PACKING_AXIS) else {}]
+            for form in _choices(axes, FORMAT_AXIS, [axes.get(FORMAT_AXIS, ""), *EMPTY_FORMATS])
+            for cache in _choices(
+                axes, CACHE_AXIS, [*(c for c in WARMTH if c in caches), axes.get(CACHE_AXIS, "")]
+            )
+        )
+        if point := next((point for point in points if not why_skip(point)), None):
+            chosen[key] = point
+    return list(chosen.values())
+
+
+def _choices(axes: AxisValues, axis: str, values: list[str]) -> list[dict[str, str]]:
+    return [{axis: value} for value in dict.fromkeys(values)] if axes.get(axis) else [{}]

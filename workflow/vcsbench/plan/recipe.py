@@ -1,4 +1,4 @@
-"""Recipes: all that a cell's measurement depends on, as plain data. What changes one makes its cell stale."""
+"""Make recipes: everything that a cell's measurement depends on. The digest of a recipe decides staleness."""
 
 from __future__ import annotations
 
@@ -7,42 +7,52 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from vcsbench.axes import axis_of, with_files
-from vcsbench.axes.build import binaries_of
-from vcsbench.axes.here import Here
+from vcsbench import namespaces
+from vcsbench.axes.axis import Environment
+from vcsbench.axes.client_server import binaries_of
+from vcsbench.axes.table import axis_of, known_axes
 from vcsbench.config.study import Study
 from vcsbench.config.study_models import Command
 from vcsbench.errors import UserError
 from vcsbench.files import server_files_digest
 from vcsbench.modules import cell_code
-from vcsbench.plan.grid import Cell
-from vcsbench.plan.isolation import network_of, why_not_isolated
+from vcsbench.plan.grid import CellSpec
+from vcsbench.sources.base import is_private
 from vcsbench.storages.describe import lacks_journal
 from vcsbench.storages.place import resolve
 
-# What a command may say for the subjects that it reads and writes, and for how it is measured.
-COMMANDS_OWN = (
-    *(
-        "revisions",
-        "output_location",
-        "revisions_behind",
-        "store",
-        "program",
-        "needs",
-        "clones",
-        "measure_sync",
-    ),
+# Plain JSON: the measuring process gets it as an argument.
+Parts = Mapping[str, Any]
+Recipe = dict[str, Any]
+
+# Keys of a command that its subjects and its measurement use, if they are set.
+COMMAND_KEYS = (
+    "revisions",
+    "output_location",
+    "revisions_behind",
+    "store",
+    "program",
+    "needs",
+    "clones",
+    "measure_sync",
 )
-# As many timed runs as the cache state says.
+# The cache state then has the number of timed runs.
 AUTO = "auto"
+# A network namespace made by root, one in a user namespace, the machine's own network.
+OWN, USER, SHARED = "own", "user", "shared"
+# Keys of a recipe that do not change what a command does: its name, its caches, and its number of runs.
+NOT_COUNTED = ("study", "cell", "axes", "state", "runs", "clearing", "time_limit_s", "digest")
+
+_files_digest = cache(server_files_digest)
+_lacks_journal = cache(lacks_journal)
 
 
-def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any]:
-    """What a cell is: the entry of its command, and what each axis adds. Nothing in it takes long to know."""
+def parts_of(study: Study, axes: Mapping[str, str], here: Environment) -> Recipe:
+    """Return the parts of a recipe that are known at once: the command's, and those of each axis."""
     command = study.command(axes)
-    parts: dict[str, Any] = {
+    parts: Recipe = {
         "argv": command.argv,
         "stdin": command.stdin or "",
         "environment": command.environment or {},
@@ -50,31 +60,32 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Here) -> dict[str, Any
         "input": command.input or "",
         "output": command.output or "",
         "runs": command.runs or here.config.settings.runs,
-        **{key: own for key in COMMANDS_OWN if (own := getattr(command, key)) is not None},
+        **{k: value for k in COMMAND_KEYS if (value := getattr(command, k)) is not None},
     }
-    held = _held(study, command, axes, here)
+    defaults = _defaults(study, command, axes, here)
     for name in _axes(axes):
-        _merge(parts, axis_of(name).part(axes.get(name) or held.get(name, ""), here))
+        _merge(parts, axis_of(name).part(axes.get(name) or defaults.get(name, ""), here))
+    state = dict(parts["state"])
     for when, steps in (command.steps.model_dump() if command.steps else {}).items():
-        parts["state"] = {**parts["state"], when: [*parts["state"][when], *steps]}
-    more = parts["state"].pop("warmup_of_server", 0)
+        state[when] = [*state[when], *steps]
+    server_warmup = state.pop("warmup_of_server", 0)
     if parts["access"]["server"] or "remote" in parts:
-        parts["state"]["warmup"] += more
+        state["warmup"] += server_warmup
     if command.warmup is not None:
-        parts["state"] = {**parts["state"], "warmup": command.warmup, "discard": False}
-    usual = parts["state"].pop("runs", 1)
+        state |= {"warmup": command.warmup, "discard": False}
+    runs = state.pop("runs", 1)
     if parts["runs"] == AUTO:
-        parts["runs"] = usual
+        parts["runs"] = runs
     parts["server"] = parts["access"]["server"]
     parts["network"] = network_of(parts, here)
     if "remote" in parts:
-        # Of a server that somebody else runs nothing can be promised.
-        parts["state"] = {**parts["state"], "promises": _without_server(parts["state"]["promises"])}
-    return parts
+        # vcsbench cannot restart a server on another machine.
+        state["promises"] = _without_server(state["promises"])
+    return {**parts, "state": state}
 
 
-def why_not(axes: Mapping[str, str], parts: Mapping[str, Any], here: Here) -> str:
-    """Why a cell cannot be measured here; "" if it can."""
+def why_not(axes: Mapping[str, str], parts: Parts, here: Environment) -> str:
+    """Return why a cell cannot be measured here; "" if it can."""
     for name in _axes(axes):
         if "remote" in parts and axes.get(name) and axis_of(name).of_server:
             host = parts["remote"]["host"]
@@ -86,78 +97,138 @@ def why_not(axes: Mapping[str, str], parts: Mapping[str, Any], here: Here) -> st
     return why_not_isolated(parts, here)
 
 
-def recipe_of(cell: Cell, parts: Mapping[str, Any], here: Here) -> dict[str, Any]:
-    """The recipe of a cell: its parts, `{words}` not filled in, and digests of all that runs; `digest` is
-    over all of it."""
-    config, machine = here.config, here.machine
+def recipe_of(cell: CellSpec, parts: Parts, here: Environment) -> Recipe:
+    """Return the recipe of a cell: its parts, its `{words}` not filled in, digests of code, server files and
+    binaries, and the `digest` of all that."""
+    config = here.config
     recipe = {
         "study": cell.study,
         "cell": cell.path,
         "axes": cell.axes,
         **parts,
         "time_limit_s": config.settings.time_limit_s,
-        "clearing": machine.clearing(config.settings.clear_caches),
+        "clearing": here.machine.clearing(config.settings.clear_caches),
         "code": cell_code(parts),
         "server_files": _server_files(parts, here.root),
         "binaries": binaries_of(cell.axes, parts, here),
-        "targets": _targets(parts, here),
+        "targets": _target_folder(parts, here),
     }
-    text = json.dumps(recipe, sort_keys=True)
-    return recipe | {"digest": hashlib.sha256(text.encode()).hexdigest()[:16]}
+    return recipe | {"digest": _digest(recipe)}
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _axes(axes: Mapping[str, str]) -> Iterable[str]:
-    """The axes that have a say in a cell: those with a file, and its own."""
-    return dict.fromkeys([*with_files(), *axes])
+    """Return the axes that contribute to a cell: those in the table, and its own."""
+    return dict.fromkeys([*known_axes(), *axes])
 
 
-def _server_files(parts: Mapping[str, Any], root: Path) -> str:
+def _server_files(parts: Parts, root: Path) -> str:
     if not parts["servers"]:
         return ""
     return _files_digest(root / parts["servers"], tuple(parts["access"]["files"]))
 
 
-_files_digest = cache(server_files_digest)
-_lacks_journal = cache(lacks_journal)
-
-
-def _targets(parts: Mapping[str, Any], here: Here) -> str:
-    """The folder below which a command writes; "" for one that writes nothing."""
+def _target_folder(parts: Parts, here: Environment) -> str:
+    """Return the folder below which a command writes; "" if it writes nothing."""
     if not parts["output"]:
         return ""
     if "filesystem" in parts:
         return str(parts["filesystem"]["root"])
     storage = parts["storage"]["path"]
-    wanted = parts.get("output_location", here.config.settings.output_location)
-    if wanted == "auto":
-        wanted = "scratch" if _lacks_journal(storage) else "storage"
-    return str(resolve(here.config.settings.scratch if wanted == "scratch" else storage, here.root))
+    location = parts.get("output_location", here.config.settings.output_location)
+    if location == "auto":
+        location = "scratch" if _lacks_journal(storage) else "storage"
+    folder = here.config.settings.scratch if location == "scratch" else storage
+    return str(resolve(folder, here.root))
 
 
-def _held(study: Study, command: Command, axes: Mapping[str, str], here: Here) -> dict[str, str]:
-    """What is the same in all cells of a study, of a command or of a repository, where an axis does not say
-    it: the value of each such axis."""
+def _defaults(
+    study: Study, command: Command, axes: Mapping[str, str], here: Environment
+) -> dict[str, str]:
+    """Return the values of axes that the study lacks, by study, repository and command."""
     repository = here.repositories.get(axes.get("repo", ""), {})
     packing = {"packing": repository["packing"]} if "packing" in repository else {}
-    held = {**study.defaults, **packing, **(command.defaults or {})}
-    for name in held:
-        if name not in with_files():
+    defaults = {**study.defaults, **packing, **(command.defaults or {})}
+    for name in defaults:
+        if name not in known_axes():
             raise UserError(
-                f"config/studies/{study.name}.yaml: `defaults.{name}`: there is no such axis; there are "
-                f"{', '.join(with_files())}"
+                f"config/studies/{study.name}.yaml: `defaults.{name}`: there is no such axis. "
+                f"Use one of {', '.join(known_axes())}."
             )
-    return held
+    return defaults
 
 
-def _without_server(promises: Mapping[str, Any]) -> dict[str, Any]:
+def _without_server(promises: Parts) -> Recipe:
     return {
-        what: _without_server(promise) if what == "then" else promise
-        for what, promise in promises.items()
-        if what != "server"
+        key: _without_server(promise) if key == "then" else promise
+        for key, promise in promises.items()
+        if key != "server"
     }
 
 
-def _merge(parts: dict[str, Any], more: Mapping[str, Any]) -> None:
+def _merge(parts: Recipe, more: Parts) -> None:
     for key, value in more.items():
         both = isinstance(value, Mapping) and isinstance(parts.get(key), Mapping)
         parts[key] = {**parts[key], **value} if both else value
+
+
+def network_of(parts: Parts, here: Environment) -> str:
+    """Return the network of a cell's server; "" without a server of ours, and in a guest."""
+    if "within" in parts or not parts["access"]["server"]:
+        return ""
+    if namespaces.can_own_network():
+        return OWN
+    is_closed = is_private_cell(parts, here)
+    return USER if is_closed and namespaces.can_enter_user_namespace() else SHARED
+
+
+def why_not_isolated(parts: Parts, here: Environment) -> str:
+    """Return why a cell must not be measured: its server would show a private repository to all users."""
+    is_allowed = parts["network"] != SHARED or here.config.settings.shared_servers
+    if is_allowed or not is_private_cell(parts, here):
+        return ""
+    name = parts["repository"]["name"]
+    return (
+        f"{name} is not readable by all users of this machine, and its server would be: this user may have "
+        f"no network namespace; run as root, or set `shared_servers: true` if all users may read it"
+    )
+
+
+def is_private_cell(parts: Parts, here: Environment) -> bool:
+    """Return True if the repository of a cell is private (sources.privacy)."""
+    name = parts.get("repository", {}).get("name", "")
+    return is_private(here.repositories.get(name, {}))
+
+
+class CallCount(NamedTuple):
+    """The cell whose run counts the system calls of another one, and a digest of that run."""
+
+    path: str
+    digest: str
+
+
+def call_digest(recipe: Parts) -> str:
+    """Return a digest of the command of a cell, whatever its caches are."""
+    argv = f"{recipe['argv']} {recipe['stdin']}"
+    # An axis in the table has its effect in the recipe.
+    axes = {
+        axis: value
+        for axis, value in recipe["axes"].items()
+        if axis not in known_axes() or f"{{{axis}}}" in argv
+    }
+    return _digest(
+        {k: value for k, value in recipe.items() if k not in NOT_COUNTED} | {"axes": axes}
+    )
+
+
+def call_counts(recipes: Iterable[Parts]) -> dict[str, CallCount]:
+    """Return by cell path which cell counts its calls: the first one that runs the same command."""
+    first: dict[str, str] = {}
+    counts = {}
+    for recipe in recipes:
+        digest = call_digest(recipe)
+        counts[recipe["cell"]] = CallCount(first.setdefault(digest, recipe["cell"]), digest)
+    return counts

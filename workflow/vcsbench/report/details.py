@@ -12,7 +12,7 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.metrics import Metric, metric_in, metric_of, names
-from vcsbench.plan.twins import originals
+from vcsbench.plan.grid import originals
 from vcsbench.report.certificates import certificate
 from vcsbench.report.grids import Point
 from vcsbench.report.odd import rounds_of, typical

@@ -10,8 +10,8 @@ from statistics import mean, median
 
 from vcsbench import words
 from vcsbench.axes.cache import promises
-from vcsbench.evidence.flags import has_false_label
-from vcsbench.plan.twins import originals
+from vcsbench.evidence.flags import is_invalid
+from vcsbench.plan.grid import originals
 from vcsbench.report.records import Record, grouped_by
 from vcsbench.report.results import Results
 
@@ -76,7 +76,7 @@ Cells = dict[str, Rounds]
 def odd_numbers(results: Results) -> list[OddKind]:
     """What is odd about a study's measurements, in kinds."""
     timed = [row for row in originals(results.measurements) if row["elapsed_s"] is not None]
-    counted = [row for row in timed if not has_false_label(row["flags"])]
+    counted = [row for row in timed if not is_invalid(row["flags"])]
     of_cells = grouped_by(counted, lambda row: row["cell"])
     cells = {cell: rounds_of(rows) for cell, rows in of_cells.items()}
     axes = {cell: {a: rows[0][a] for a in results.study.axes} for cell, rows in of_cells.items()}

@@ -13,9 +13,9 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.advice.labels import PICTOGRAMS, axis_label, case_label, factor, seconds, value_label
-from vcsbench.evidence import samework
+from vcsbench.evidence import same_work
 from vcsbench.metrics import metric_in
-from vcsbench.plan.twins import originals
+from vcsbench.plan.grid import originals
 from vcsbench.report import answers, builds, quality, svg
 from vcsbench.report import setting as settings
 from vcsbench.report.answers import CardView, Overview, Pick
@@ -290,7 +290,7 @@ def _setup(results: Results, setting: Setting) -> Setup:
 
 def _quality(results: Results, setting: Setting) -> Quality:
     study, measurements = results.study, results.measurements
-    axes = samework.work_axes(study.axes)
+    axes = same_work.work_axes(study.axes)
     commands = distinct(filter(None, map(study.command_name, results.grid)))
     few, many = quality.split_flags(quality.flagged(measurements), len(measurements))
     return Quality(

@@ -8,7 +8,7 @@ from typing import Any
 
 from vcsbench import words
 from vcsbench.advice.cases import SMALL, outcome_of
-from vcsbench.evidence.samework import OTHER, UNKNOWN
+from vcsbench.evidence.same_work import OTHER, UNKNOWN
 from vcsbench.metrics import metric_in
 from vcsbench.report import colours
 from vcsbench.report.grids import Point

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from vcsbench.axes import axis_of
+from vcsbench.axes.table import axis_of
 from vcsbench.config.study_models import Command
-from vcsbench.evidence import samework
-from vcsbench.evidence.flags import FLAGS, Flag, has_false_label
+from vcsbench.evidence import same_work
+from vcsbench.evidence.flags import FLAGS, Flag, is_invalid
 from vcsbench.report.records import Record, distinct, grouped_by, values_of
 
 OTHER_HOSTS = """Numbers from different machines, the published ones among them, are shown side by
@@ -74,7 +74,7 @@ NEARLY_ALL = 0.8
 
 def split_flags(found: Sequence[Flagged], runs: int) -> tuple[list[Flagged], list[str]]:
     """Return the flags of some runs, and a sentence for each flag of nearly all runs."""
-    few = [one for one in found if one.runs <= NEARLY_ALL * runs or one.flag.false_label]
+    few = [one for one in found if one.runs <= NEARLY_ALL * runs or one.flag.is_invalid]
     many = [one for one in found if one not in few]
     return few, [
         f"{one.flag.sentence.strip().replace('`', '')} ({one.word}, {one.runs} of {runs} runs)"
@@ -91,7 +91,7 @@ def set_aside(measurements: Iterable[Record]) -> list[SetAside]:
     )
     found = [
         SetAside(
-            word, FLAGS[word].says, len(rounds), tuple(distinct(cell for _, cell, _ in rounds))
+            word, FLAGS[word].message, len(rounds), tuple(distinct(cell for _, cell, _ in rounds))
         )
         for word, rounds in grouped_by(again, lambda one: one[0]).items()
     ]
@@ -99,13 +99,13 @@ def set_aside(measurements: Iterable[Record]) -> list[SetAside]:
 
 
 def work_done(measurements: Iterable[Record], axes: Sequence[str]) -> list[Done]:
-    """What was done for each of the values of samework.work_axes, in the order of the measurements."""
-    counted = [row for row in measurements if not has_false_label(row["flags"])]
+    """What was done for each of the values of same_work.work_axes, in the order of the measurements."""
+    counted = [row for row in measurements if not is_invalid(row["flags"])]
     found = []
     for values, rows in grouped_by(counted, lambda row: values_of(row, axes)).items():
         runs = {number: row.get("work", "") for number, row in enumerate(rows)}
-        same = samework.alike(runs)
-        what = samework.told(runs[min(same)]) if same else ""
+        same = same_work.majority(runs)
+        what = same_work.figures_of(runs[min(same)]) if same else ""
         found.append(Done(values, what, len(same), len(runs) - len(same)))
     return found
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench import words
-from vcsbench.axes.values import resolved_tables
+from vcsbench.axes.table import resolved_tables
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.glossary import Glossary, load_glossary
 from vcsbench.config.study import Study

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vcsbench import words
-from vcsbench.evidence.samework import by_reason
+from vcsbench.evidence.same_work import by_reason
 from vcsbench.metrics import metric_in
 from vcsbench.report import colours
 from vcsbench.report.distances import distances, told_of

@@ -14,7 +14,7 @@ from typing import Any
 from vcsbench import words
 from vcsbench.config.study import Study
 from vcsbench.config.study_models import Command
-from vcsbench.plan.passes import block_name
+from vcsbench.plan.results import block_name
 from vcsbench.report.records import Record, distinct, grouped_by, values_of
 from vcsbench.report.subjects import Subjects, kinds_of
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vcsbench.evidence.flags import FALSE_LABEL
-from vcsbench.plan.twins import originals
+from vcsbench.evidence.flags import INVALID
+from vcsbench.plan.grid import originals
 from vcsbench.report.records import Record, grouped_by, values_of
 from vcsbench.statistics.contract import matches_cell
 
@@ -50,7 +50,7 @@ def wanted_rows(
         flags = {
             flag for name in names for run in runs.get(name, []) for flag in run["flags"].split()
         }
-        found.append(WantedRow(keys, names, skip, tuple(said), tuple(sorted(flags & FALSE_LABEL))))
+        found.append(WantedRow(keys, names, skip, tuple(said), tuple(sorted(flags & INVALID))))
     return found
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import ChangedError, UserError
-from vcsbench.evidence import hyperfine_export, judgement
+from vcsbench.evidence import judgement
 from vcsbench.external import printable
 from vcsbench.files import write_bytes, write_json
 from vcsbench.measure.cell import CellRound
@@ -115,7 +115,7 @@ def _cell_round(
     promises = recipe["state"]["promises"]
 
     def judge(export: Path, runs: list[dict[str, Any]]) -> None:
-        for run, timed in zip(runs, hyperfine_export.read(export), strict=True):
+        for run, timed in zip(runs, judgement.read_export(export), strict=True):
             run["certificate"] = judgement.with_times(run["certificate"], timed)
             expected = judgement.promised(promises, run["run"])
             run["flags"] = judgement.judge(

@@ -25,9 +25,9 @@ from typing import Any
 
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_bytes, write_json
-from vcsbench.plan import fresh
+from vcsbench.plan.order import Block, blocks_in, shares_of
 from vcsbench.plan.plan import Plan
-from vcsbench.plan.shares import Block, blocks_in, shares_of
+from vcsbench.plan.results import measured_recipe
 
 FOLDER = "results/cluster"
 JOBS = f"{FOLDER}/jobs.json"
@@ -66,7 +66,7 @@ class NodeWork:
 
     def is_measured(self, export: Path) -> bool:
         """Return True if an export is intact and was measured with the recipe of this work."""
-        measured = fresh.measured_as(export)
+        measured = measured_recipe(export)
         return measured is not None and (
             self.digests.get(f"{measured.study}/{measured.cell}") == measured.digest
         )

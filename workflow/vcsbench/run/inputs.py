@@ -9,10 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from vcsbench.axes import values
-from vcsbench.axes.config import AXIS as SERVER_CONFIG
-from vcsbench.axes.config import to_type
-from vcsbench.axes.here import Here
+from vcsbench.axes import table as axis_table
+from vcsbench.axes.axis import Environment
+from vcsbench.axes.client_server import SERVER_AXIS, server_settings
 from vcsbench.config.definitions import (
     check_metric,
     read_expectations,
@@ -68,25 +67,27 @@ def table_names(study: str, published: bool) -> list[str]:
     return [name for name, table in definition.tables.items() if table.get("published", True)]
 
 
-def table_definitions(wildcards: Wildcards, here: Here, published: bool) -> dict[str, Definition]:
+def table_definitions(
+    wildcards: Wildcards, here: Environment, published: bool
+) -> dict[str, Definition]:
     """Return the definitions of the tables of a study's measurements, or of its published numbers."""
     tables = _resolved_tables(wildcards, here)
     return {name: tables[name] for name in table_names(wildcards.study, published)}
 
 
-def comparing_tables(wildcards: Wildcards, here: Here, exact: bool) -> dict[str, Definition]:
+def comparing_tables(wildcards: Wildcards, here: Environment, exact: bool) -> dict[str, Definition]:
     """Return the definitions of the tables that compare counts (`exact`), or times."""
     tables = _resolved_tables(wildcards, here)
     return {n: t for n, t in tables.items() if "compare" in t and metric_in(t).exact == exact}
 
 
-def _resolved_tables(wildcards: Wildcards, here: Here) -> dict[str, Definition]:
+def _resolved_tables(wildcards: Wildcards, here: Environment) -> dict[str, Definition]:
     study = study_file(wildcards.study)
-    return values.resolved_tables(study, values.values_of(study, here))
+    return axis_table.resolved_tables(study, axis_table.values_of(study, here))
 
 
 def comparison_settings(
-    wildcards: Wildcards, here: Here, limits: Mapping[str, float]
+    wildcards: Wildcards, here: Environment, limits: Mapping[str, float]
 ) -> dict[str, Any]:
     """Return the fields of statistics.budget.ComparisonSettings."""
     return {
@@ -102,10 +103,10 @@ def axes(wildcards: Wildcards) -> list[str]:
     return list(study_file(wildcards.study).axes)
 
 
-def axis_order(wildcards: Wildcards, here: Here) -> dict[str, list[str]]:
+def axis_order(wildcards: Wildcards, here: Environment) -> dict[str, list[str]]:
     """Return each axis of a study with its values, in the order of all tables and pages."""
     study = study_file(wildcards.study)
-    return values.order_of(study, here, _published_values(wildcards.study))
+    return axis_table.order_of(study, here, _published_values(wildcards.study))
 
 
 @cache
@@ -151,16 +152,16 @@ def published_tables(study: str) -> list[str]:
     return [f"results/published/{study}"] if table_names(study, published=True) else []
 
 
-def repository_facts(wildcards: Wildcards, here: Here) -> list[str]:
+def repository_facts(wildcards: Wildcards, here: Environment) -> list[str]:
     """Return facts about the user's own repository that the study chose its values by."""
-    return values.found_out(study_file(wildcards.study), here)
+    return axis_table.findings_of(study_file(wildcards.study), here)
 
 
-def apply_commands(wildcards: Wildcards, here: Here) -> dict[str, dict[str, str]]:
+def apply_commands(wildcards: Wildcards, here: Environment) -> dict[str, dict[str, str]]:
     """Return what to type for each server configuration, if the study has an axis of them."""
-    if SERVER_CONFIG.name not in study_file(wildcards.study).axes:
+    if SERVER_AXIS not in study_file(wildcards.study).axes:
         return {}
-    return {SERVER_CONFIG.name: {name: to_type(here.root, name) for name in here.servers}}
+    return {SERVER_AXIS: {name: server_settings(here.root, name) for name in here.servers}}
 
 
 def non_choices(wildcards: Wildcards) -> dict[str, list[str]]:
@@ -207,7 +208,7 @@ def optional_input(path: str, measured: Collection[str]) -> Callable[[Any], list
 class Expectations:
     """The expectations in the user's files, and the saved baselines that results are compared with."""
 
-    def __init__(self, here: Here) -> None:
+    def __init__(self, here: Environment) -> None:
         """Read and check them. Raise a UserError with the file and the key."""
         self.here, self.config = here, here.config
         self.files = [str(here.root / path) for path in self.config.settings.expectations]
@@ -230,7 +231,7 @@ class Expectations:
     def _axis_values(self, study: str) -> dict[str, list[str] | None]:
         """Return each axis with its values, or None if all are allowed: a repository may have any name."""
         definition = study_file(study)
-        found = values.values_of(definition, self.here)
+        found = axis_table.values_of(definition, self.here)
         return {
             axis: None if given == "repositories" else found[axis]
             for axis, given in definition.axes.items()

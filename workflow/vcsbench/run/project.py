@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench import sources, subjects
-from vcsbench.axes.config import server_names
-from vcsbench.axes.filesystem import mounted_folders
-from vcsbench.axes.here import Here
+from vcsbench.axes.axis import Environment
+from vcsbench.axes.client_server import server_names
+from vcsbench.axes.subject_axes import mounted_folders
 from vcsbench.config.builds import read_builds
 from vcsbench.config.configuration import EMPTY, Config, load_config
 from vcsbench.config.renamed import WORK
@@ -26,8 +26,8 @@ from vcsbench.machine import Machine
 from vcsbench.measure import work
 from vcsbench.measure.steps import STEPS
 from vcsbench.modules import KINDS, is_kind
-from vcsbench.plan.passes import ALL, NOTHING, UNFAILED, decision_of
 from vcsbench.plan.plan import Plan
+from vcsbench.plan.results import ALL, NOTHING, UNFAILED, decision_of
 from vcsbench.run.cluster import Cluster
 from vcsbench.run.inputs import Expectations
 from vcsbench.run.provenance import store_command
@@ -280,7 +280,7 @@ def open_environment(
     files: Sequence[Path],
     deployed: bool = False,
     is_cluster: bool = False,
-) -> Here:
+) -> Environment:
     """Read and check the configuration, and return what it and this machine offer."""
     config = load_config(raw, root, files, is_cluster)
     for study in config.studies.values():
@@ -303,7 +303,7 @@ def open_environment(
     if EMPTY in definitions:
         raise UserError(f"{where}: repositories.{EMPTY}: this name is reserved. Use another name.")
     definitions = {**definitions, EMPTY: {"source": EMPTY}}
-    return Here(
+    return Environment(
         config=config,
         machine=Machine(deployed=deployed),
         repositories=definitions,

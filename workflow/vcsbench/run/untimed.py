@@ -19,7 +19,7 @@ from vcsbench.measure.counting import count
 from vcsbench.measure.identity import full_name
 from vcsbench.measure.isolation import begin
 from vcsbench.measure.lock import machine_lock
-from vcsbench.plan.counted import digest_of
+from vcsbench.plan.recipe import call_digest
 from vcsbench.run.job import exit_on_signals, watch_parents
 from vcsbench.storages.runfolder import run_folder
 
@@ -45,7 +45,7 @@ def count_calls(recipe: dict[str, Any]) -> dict[str, Any]:
     if calls["why_not"]:
         print(calls["why_not"], file=sys.stderr)
     cell = {key: recipe[key] for key in ("study", "cell", "axes")}
-    return {**cell, "digest": digest_of(recipe), **calls}
+    return {**cell, "digest": call_digest(recipe), **calls}
 
 
 def main(kind: str, output: str, *arguments: str) -> int:

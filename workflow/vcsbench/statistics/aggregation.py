@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vcsbench.evidence import counted, flags, samework
+from vcsbench.evidence import flags, run_columns, same_work
 from vcsbench.evidence.frames import grouped
 from vcsbench.metrics import COUNT, LOW, Metric, metric_of, names
-from vcsbench.plan import twins
+from vcsbench.plan import grid as grids
 from vcsbench.statistics.contract import STATISTIC, values_of
 
 MEDIAN, BEST, WORST = "median", "best", "worst"
@@ -96,7 +96,7 @@ def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
 
 
 def _reason_as_json(not_counted: Any, name: str) -> str:
-    reason = counted.why_not(not_counted, [name])
+    reason = run_columns.why_not_counted(not_counted, [name])
     return json.dumps({"counts": reason}) if reason else ""
 
 
@@ -104,7 +104,7 @@ def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
     """Return a row per cell, host and round, without duplicates and invalid runs.
 
     `frame` has measurements or published numbers; `axes` identify its cells. Columns: axes, host, round,
-    metrics and their parts, flags, not_counted (of the first run), fixed_share, and work (samework.several
+    metrics and their parts, flags, not_counted (of the first run), fixed_share, and work (same_work.several
     of all rounds of the cell).
     """
     if not is_measured(frame):
@@ -122,12 +122,12 @@ def duplicates_by_round(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFram
 def _is_duplicate(frame: pd.DataFrame) -> pd.Series:
     if "cell" not in frame:
         return pd.Series(False, index=frame.index)
-    return frame["cell"].map(twins.is_twin).astype(bool)
+    return frame["cell"].map(grids.is_duplicate).astype(bool)
 
 
 def valid_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the runs whose evidence agrees with their label, duplicates included, with metrics."""
-    return add_metrics(frame[~frame["flags"].map(flags.has_false_label).astype(bool)])
+    return add_metrics(frame[~frame["flags"].map(flags.is_invalid).astype(bool)])
 
 
 def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
@@ -139,10 +139,10 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     rounds["flags"] = groups["flags"].agg(" ".join)
     rounds["not_counted"] = groups["not_counted"].first()
     rounds[FIXED_SHARE] = groups[FIXED_SHARE].max()
-    rounds["work"] = groups["work"].agg(samework.several)
+    rounds["work"] = groups["work"].agg(same_work.several)
     rounds = rounds.reset_index()
     of_cells = grouped(rounds, [key for key in keys if key not in ("host", "round")])["work"]
-    return rounds.assign(work=of_cells.transform(samework.several))
+    return rounds.assign(work=of_cells.transform(same_work.several))
 
 
 def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:

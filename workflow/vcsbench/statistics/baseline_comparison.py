@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.errors import UserError
-from vcsbench.evidence import flags, samework
+from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.frames import grouped, in_order
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.metrics import DEFAULT, metric_of
@@ -90,7 +90,7 @@ def pair_cells(before: Snapshot, now: Snapshot, axes: Sequence[str]) -> list[Cel
         where = dict(zip(axes, key, strict=True))
         if not (key in saved and key in since):
             flag = SAME_RUNS if key in saved else NOT_SAVED
-            pairs.append(CellPair(where, flags=cell["flags"], withheld={flag: flags.says(flag)}))
+            pairs.append(CellPair(where, flags=cell["flags"], withheld={flag: flags.message(flag)}))
             continue
         sides = saved[key], since[key]
         path = "/".join(value or "-" for value in key)
@@ -101,7 +101,7 @@ def pair_cells(before: Snapshot, now: Snapshot, axes: Sequence[str]) -> list[Cel
                 logs=(sides[0]["logs"], sides[1]["logs"]),
                 medians=(sides[0][DEFAULT], sides[1][DEFAULT]),
                 flags=f"{sides[0]['flags']} {sides[1]['flags']}",
-                withheld=_withheld(settings, sides, samework.name_of(where, axes)),
+                withheld=_withheld(settings, sides, same_work.name_of(where, axes)),
                 hosts=_hosts(sides),
                 noise=noise,
             )
@@ -153,10 +153,10 @@ def _withheld(
     """Return the flags that exclude a pair of cells, with reasons."""
     withheld = {}
     if len(hosts := _hosts(sides)) > 1:
-        withheld[HOSTS] = f"{flags.says(HOSTS)} ({', '.join(hosts)})"
-    withheld |= {flag: flags.says(flag) for flag in baselines.differences(*settings)}
+        withheld[HOSTS] = f"{flags.message(HOSTS)} ({', '.join(hosts)})"
+    withheld |= {flag: flags.message(flag) for flag in baselines.differences(*settings)}
     works = {"saved": sides[0]["work"], baselines.NOW: sides[1]["work"]}
-    if refused := samework.refusal(command, works):
+    if refused := same_work.refusal(command, works):
         withheld[refused.flag] = refused.reason
     return withheld
 

@@ -14,9 +14,9 @@ import pandas as pd
 
 from vcsbench import words
 from vcsbench.config.configuration import EMPTY
-from vcsbench.evidence import counted, flags, samework
-from vcsbench.evidence.fixed_cost import DECIDING_SHARE
+from vcsbench.evidence import flags, run_columns, same_work
 from vcsbench.evidence.frames import grouped
+from vcsbench.evidence.measurements import DECIDING_SHARE
 from vcsbench.metrics import Metric, metric_of, name_in, names
 from vcsbench.statistics.aggregation import (
     FIXED_SHARE,
@@ -96,7 +96,7 @@ def context_of(
     study: str = "",
 ) -> EvaluationContext:
     """Return the context of verdicts on measurements; `grid` has the rows of its file."""
-    subject = samework.subject_axis(axes)
+    subject = same_work.subject_axis(axes)
     lowest = measured.groupby(subject)["scale"].min().dropna() if subject else pd.Series()
     sides = [column for column in ("client_version", "server_version") if column in measured]
     return EvaluationContext(
@@ -318,10 +318,10 @@ def _comparable(
     refused: dict[str, Reason] = {}
     for _, part in grouped(rows, keys):
         sides = part[compare["axis"]] if compare else [""] * len(part)
-        name = samework.name_of(dict(part.iloc[0]), keys)
-        refusal = samework.refusal(name, dict(zip(sides, part["work"], strict=True)))
+        name = same_work.name_of(dict(part.iloc[0]), keys)
+        refusal = same_work.refusal(name, dict(zip(sides, part["work"], strict=True)))
         # A single number only needs rounds of equal work.
-        if refusal and (compare or refusal.flag == samework.OTHER):
+        if refusal and (compare or refusal.flag == same_work.OTHER):
             reason = Reason(refusal.flag, {"reason": refusal.reason})
             refused.setdefault(reason.text, reason)
         else:
@@ -346,7 +346,9 @@ def _without_small(
 
 def _not_counted(rows: pd.DataFrame, metric: Metric) -> Reason | None:
     """Return the reason why measured rows lack a metric; None if unknown."""
-    reasons = (counted.why_not(why, metric.needs) for why in rows["not_counted"].unique())
+    reasons = (
+        run_columns.why_not_counted(why, metric.needs) for why in rows["not_counted"].unique()
+    )
     return next((Reason("not-counted", {"reason": why}) for why in reasons if why), None)
 
 
@@ -393,7 +395,7 @@ def _conditions(
     verdict: str, rows: pd.DataFrame, axes: Sequence[str], context: EvaluationContext
 ) -> Iterable[Reason]:
     """Yield conditions that differ from the published ones; a differing verdict names a test of each."""
-    axis, published = samework.subject_axis(axes), context.published
+    axis, published = same_work.subject_axis(axes), context.published
     differs, study = verdict == DIFFERS, context.study
     whole = published.scale or 0.0
     for subject in dict.fromkeys(rows[axis]) if axis else ():

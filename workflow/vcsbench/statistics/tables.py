@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vcsbench.evidence import buildlabels, counted, flags, samework
+from vcsbench.evidence import flags, run_columns, same_work
 from vcsbench.evidence.frames import grouped, in_order
 from vcsbench.metrics import COUNT, Metric, metric_in
 from vcsbench.statistics.aggregation import (
@@ -153,8 +153,8 @@ def _table(
         rounds = aggregation.rounds(MEAN if reduce == MEDIAN else reduce, metric)
         table = _comparisons(rounds, cells, compare, noise, keys, metric, limits)
         keys.remove(axis)
-        if axis == buildlabels.AXIS:
-            table = table.assign(flags=buildlabels.same_binaries(table, aggregation.frame, keys))
+        if axis == run_columns.BUILD_AXIS:
+            table = table.assign(flags=run_columns.same_binaries(table, aggregation.frame, keys))
         if measured and not table.empty:
             table = call_table(table, noise, metric, limits)
             table = call_counts(table, metric) if metric.exact else table
@@ -185,8 +185,8 @@ def _levels(
     rows = []
     for cell in cells.to_dict("records"):
         words, withheld = _hosts_differ(cell["hosts"])
-        refused = samework.refusal(samework.name_of(cell, keys), {"": cell["work"]})
-        if refused and refused.flag == samework.OTHER:
+        refused = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
+        if refused and refused.flag == same_work.OTHER:
             withheld = refused.reason
         withheld = withheld or _missing([cell[metric.name]], [cell["not_counted"]], metric)
         words += [*cell["flags"].split(), *([] if metric.once else low_n(cell["n"], limits))]
@@ -246,7 +246,9 @@ def _without_empty(table: pd.DataFrame) -> pd.DataFrame:
 def _missing(values: Sequence[float], not_counted: Sequence[str], metric: Metric) -> str:
     """Return the reason why one of a row's values is missing; "" if unknown."""
     pairs = zip(values, not_counted, strict=True)
-    reasons = [counted.why_not(why, metric.needs) for value, why in pairs if math.isnan(value)]
+    reasons = [
+        run_columns.why_not_counted(why, metric.needs) for value, why in pairs if math.isnan(value)
+    ]
     return next(filter(None, reasons), "")
 
 
@@ -267,8 +269,8 @@ def _facts(
     words, withheld = _hosts_differ(f"{pair['hosts_baseline']} {pair['hosts_candidate']}")
     words += [*own_flags(pair[f"flags_{side}"] for side in SIDES), *low_n(estimate.n, limits)]
     works = {pair[side]: pair[f"work_{side}"] for side in SIDES}
-    refused = samework.refusal(samework.name_of(pair, shared), works)
-    if refused and not any(map(samework.is_apart, works.values())):
+    refused = same_work.refusal(same_work.name_of(pair, shared), works)
+    if refused and not any(map(same_work.is_apart, works.values())):
         words.append(refused.flag)
         return {"n": estimate.n, "flags": flags.joined(words), "withheld": refused.reason}
     counts, reasons = (
@@ -288,12 +290,12 @@ def _facts(
 def _hosts_differ(hosts: str) -> tuple[list[str], str]:
     """Return the flag of a number of several hosts, and the reason to withhold it."""
     flag = "hosts-differ"
-    return ([flag], flags.says(flag)) if len(set(hosts.split())) > 1 else ([], "")
+    return ([flag], flags.message(flag)) if len(set(hosts.split())) > 1 else ([], "")
 
 
 def own_flags(sides: Iterable[str]) -> list[str]:
     """Return the flags of compared cells without flags of work, because the pair has its own."""
-    return [word for own in sides for word in own.split() if word not in samework.REFUSED]
+    return [word for own in sides for word in own.split() if word not in same_work.REFUSED]
 
 
 def low_n(n: int, limits: Limits) -> list[str]:

@@ -1,6 +1,6 @@
 """What a command did, read from what it printed or wrote: its fingerprint.
 
-Cells are compared only where these are equal (vcsbench.evidence.samework). A study's command says in its key
+Cells are compared only where these are equal (vcsbench.evidence.same_work). A study's command says in its key
 `work` which kind is its own: a file in here, which is found by its name.
 """
 

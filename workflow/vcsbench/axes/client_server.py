@@ -1,0 +1,396 @@
+"""Define the axes of client and server: build, access, server configuration, clients and options."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from vcsbench.axes.axis import Axis, Environment, Parts
+from vcsbench.config.builds import ON_PATH, Build
+from vcsbench.errors import UserError
+from vcsbench.files import server_file
+from vcsbench.machine import Machine
+from vcsbench.processes import closed
+from vcsbench.programs import (
+    MODULE,
+    PROGRAMS,
+    SUBVERSION,
+    Programs,
+    binaries,
+    path_of,
+    programs_in,
+)
+from vcsbench.storages import guest
+from vcsbench.storages.making import REFLINKS
+
+# Programs that make a conda environment (envs/setup/conda.sh).
+CONDA = ("micromamba", "mamba", "conda", "pixi")
+BUILD_AXIS = "build"
+NO_CONDA_HTTPD = "there is no httpd with mod_dav_svn in a conda environment"
+
+SERVERS = Path("config", "servers")
+SERVER_AXIS = "config"
+# The published server configurations, in the order of their speed.
+PUBLISHED = {"slow": 0, "medium": 1, "fast": 2}
+
+# `scheme` is that of URLs, `files` are those of config/servers/<config> in use, `server` is the kind of
+# server (a file in measure/servers), "" if the client reads the repository itself.
+ACCESS: dict[str, dict[str, Any]] = {
+    "http": {"scheme": "http", "files": ["httpd.conf", "client"], "server": "httpd"},
+    "svn": {"scheme": "svn", "files": ["svnserve.args", "client"], "server": "svnserve"},
+    "file": {"scheme": "file", "files": ["client"], "server": ""},
+    # svnadmin.
+    "": {"scheme": "", "files": ["svnadmin.args", "load.args"], "server": ""},
+}
+LOOPBACK = """Client and server run on one machine, over loopback, without https, authentication or
+path-based authorisation. svn+ssh, commit and blame are not measured."""
+
+# Each client has a process and a tree.
+MOST_CLIENTS = 256
+# Wire compression as published. Other values are svnserve's levels themselves.
+LEVELS = {"off": "0", "on": "1"}
+HIGHEST_LEVEL = 9
+LZ4 = """Wire compression: since Subversion 1.10 svnserve sends LZ4 at every level but 0 to new clients, so
+`on` (level 1) and all levels above it are equal. The published `on` was zlib."""
+PRISTINE_OPTIONS = {"stored": [], "none": ["--store-pristine=no"]}
+# The first version whose client has no pristines.
+NO_PRISTINES_SINCE = (1, 15)
+# Options of the client's configuration, section [working-copy].
+LOCKING_OPTIONS = {
+    "default": [],
+    "exclusive": ["--config-option", "config:working-copy:exclusive-locking=yes"],
+}
+# A delay as tc takes it.
+DELAY = re.compile(r"0|[1-9][0-9]*(us|ms)")
+# Set-up builds the library from the source.
+REFLINK_SOURCE = Path("workflow", "native", "svn_reflink.c")
+REFLINK_LIBRARY = Path(".tools", "lib", "svn_reflink.so")
+# The environment variable with the file that the library writes for each run.
+REFLINK_STATISTICS = "SVN_REFLINK_STATS"
+NO_CLONES = """Subversion's client does not clone files by itself: with `reflink: on` a preloaded
+library has it clone each working file that equals its pristine. It shows what such a client would gain."""
+
+
+def _build_part(value: str, env: Environment) -> dict[str, Any]:
+    build = _build(value, env)
+    return {"build": {"name": value, **build.spec()}, "environments": list(build.environments)}
+
+
+def _why_no_build(value: str, parts: Parts, env: Environment) -> str:
+    lacking = why_lacking(_build(value, env), env.machine, parts["argv"], parts["server"])
+    return lacking or next(filter(None, map(_why_lacks_need, parts.get("needs", []))), "")
+
+
+def check_builds(study: str, env: Environment) -> None:
+    """Raise UserError if a study with the axis `build` is measured without builds."""
+    if not env.builds:
+        raise UserError(
+            f"{env.config.where(['builds'])}: `builds` is missing, of which the study {study} has an axis. "
+            f"Name at least one build, such as `system: {{}}`."
+        )
+
+
+def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
+    """Return why a cell cannot be measured with a build, in a clause; "" if it can.
+
+    `argv` is the template of the cell's command, `server` the kind of its server.
+    """
+    if lacking := _why_not_makeable(build):
+        return lacking
+    if server == "httpd":
+        lacking = _why_no_httpd(build, machine)
+    elif server:
+        lacking = _why_no_program(build.server, machine, server)
+    for program in programs_in(argv):
+        side = build.client if program in SUBVERSION else ON_PATH.client
+        lacking = lacking or _why_no_program(side, machine, program)
+    prefix = build.server.prefix
+    if not lacking and server and prefix and (folder := closed(Path(prefix))):
+        return (
+            f"the servers run as nobody, who cannot enter {folder}; install the build where everybody can, "
+            f"or chmod o+x it"
+        )
+    return lacking
+
+
+def _why_not_makeable(build: Build) -> str:
+    for side in (build.client, build.server):
+        file = build.environments.get(os.path.basename(side.prefix))
+        if file and _is_to_be_made(side) and not any(map(shutil.which, CONDA)):
+            return f"there is no {', '.join(CONDA)} here to make the environment of {file}"
+    return ""
+
+
+def _why_lacks_need(need: str) -> str:
+    if path_of(need):
+        return ""
+    if need.startswith(MODULE):
+        return f"{need.removeprefix(MODULE)} is not installed in {sys.executable}"
+    return f"{need} is not installed (put it on the PATH; set-up installs what Debian has)"
+
+
+def _is_to_be_made(programs: Programs) -> bool:
+    return bool(programs.prefix) and not os.path.isdir(programs.prefix)
+
+
+def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
+    if _is_to_be_made(programs) or (programs.prefix and programs.find(name)):
+        return ""
+    if programs.prefix:
+        return f"{programs.prefix} has no {name} in {' or '.join(PROGRAMS)}"
+    if machine.has(name):
+        return ""
+    is_subversion = name.startswith("svn")
+    hint = "Debian: subversion; conda: subversion" if is_subversion else "put it on the PATH"
+    return f"{name} is not installed ({hint})"
+
+
+def _why_no_httpd(build: Build, machine: Machine) -> str:
+    programs = build.server
+    if not programs.prefix:
+        if machine.httpd:
+            return ""
+        if machine.deployed:
+            return NO_CONDA_HTTPD
+        return (
+            "there is no httpd with mod_dav_svn here (Debian: libapache2-mod-svn; conda has none)"
+        )
+    if build.has_made(programs):  # The reason is the same before the environment is made.
+        return NO_CONDA_HTTPD
+    if not programs.mod_dav_svn:
+        return f"{programs.prefix} has no mod_dav_svn.so in libexec, modules or lib/apache2/modules"
+    if not programs.httpd or not programs.httpd_modules:
+        return f"{programs.prefix} has a mod_dav_svn, but no httpd, nor has this machine (Debian: apache2)"
+    return ""
+
+
+def binaries_of(axes: Mapping[str, str], parts: Parts, env: Environment) -> dict[str, str]:
+    """Return digests of the client's and the server's programs and of their Subversion libraries.
+
+    A conda environment has none: its folder's name has a digest of its file, and Snakemake measures again
+    after it deploys one.
+    """
+    build, machine = _build(axes.get(BUILD_AXIS, ""), env), env.machine
+    clients = programs_in(parts["argv"]) if _has_digests(build.client, machine, build) else ()
+    clients = (*clients, *parts.get("needs", []))
+    kind = parts["server"] if _has_digests(build.server, machine, build) else ""
+    sides = (build.client, clients, build.server, kind)
+    if sides not in machine.digested:
+        machine.digested[sides] = binaries(*sides)
+    return machine.digested[sides]
+
+
+def _build(value: str, env: Environment) -> Build:
+    if value and value not in env.builds:
+        raise UserError(
+            f"{env.config.where(['builds'])}: `builds.{value}` is missing, which the grid measures; say "
+            f"where that build is, or leave {value} out of the grid; there are {', '.join(env.builds)}"
+        )
+    return env.builds[value] if value else ON_PATH
+
+
+def _has_digests(programs: Programs, machine: Machine, build: Build) -> bool:
+    return not build.has_made(programs) if programs.prefix else not machine.deployed
+
+
+def server_names(root: Path) -> list[str]:
+    """Return the server configurations: the published ones in their order, then all others by name."""
+    names = [path.name for path in (root / SERVERS).iterdir() if path.is_dir()]
+    return sorted(names, key=lambda name: (PUBLISHED.get(name, len(names)), name))
+
+
+def server_settings(root: Path, name: str) -> str:
+    """Return svnserve's arguments and httpd's directives of a server configuration, in a sentence."""
+    lines = {
+        server: [line for line in _lines(server_file(root / SERVERS / name, file)) if line]
+        for server, file in (("svnserve", "svnserve.args"), ("httpd", "httpd.conf"))
+    }
+    settings = {"svnserve": " ".join(lines["svnserve"]), "httpd": "; ".join(lines["httpd"])}
+    return ". ".join(f"{server} {text or 'as it is'}" for server, text in settings.items())
+
+
+def _lines(path: Path) -> list[str]:
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return [line.partition("#")[0].strip() for line in text.splitlines()]
+
+
+def _server_part(value: str, env: Environment) -> dict[str, Any]:
+    if value and value not in env.servers:
+        raise UserError(
+            f"{SERVERS / value}: there is no such server configuration; there are {', '.join(env.servers)}"
+        )
+    return {"servers": str(SERVERS / value) if value else ""}
+
+
+def _access_part(value: str, env: Environment) -> dict[str, Any]:
+    access, server = ACCESS[value], env.config.settings.server
+    if not server or not value:
+        return {"access": access}
+    return {"access": {**access, "server": ""}, "remote": server.model_dump()}
+
+
+def _why_no_access(value: str, parts: Parts, env: Environment) -> str:
+    server, scheme = parts.get("remote"), parts["access"]["scheme"]
+    if not server or server["url"].startswith(f"{scheme}://"):
+        return ""
+    return f"the server on {server['host']} is not reached over {scheme}"
+
+
+def _why_no_clients(value: str) -> str:
+    if value.isdigit() and 1 <= int(value) <= MOST_CLIENTS:
+        return ""
+    return f"is no number of clients; say one from 1 to {MOST_CLIENTS}"
+
+
+def _why_no_level(value: str) -> str:
+    if value in LEVELS or (value.isdigit() and int(value) <= HIGHEST_LEVEL):
+        return ""
+    return f"is no level; say {', '.join(LEVELS)} or a number from 0 to {HIGHEST_LEVEL}"
+
+
+def _compression_part(value: str, env: Environment) -> dict[str, Any]:
+    return {"server_options": ["--compression", LEVELS.get(value, value)]} if value else {}
+
+
+def _why_no_delay(value: str, parts: Parts, env: Environment) -> str:
+    if "delay" not in parts:
+        return ""
+    if "guest" not in parts.get("filesystem", {}):
+        return "a delay is added in a guest only: what lies before a server of yours is as it is"
+    return guest.why_no_delay(env.root)
+
+
+def _why_no_pristines(value: str, parts: Parts, env: Environment) -> str:
+    if value != "none":
+        return ""
+    version = client_version(Programs(**parts["build"]["client"]).find("svn"))
+    if version and tuple(map(int, version.split(".")[:2])) >= NO_PRISTINES_SINCE:
+        return ""
+    since = ".".join(map(str, NO_PRISTINES_SINCE))
+    return f"svn is {version or 'not there'}, and can do without pristines since {since}"
+
+
+@cache
+def client_version(program: str) -> str:
+    """Return the version that a client prints; "" if it prints none."""
+    if not program:
+        return ""
+    done = subprocess.run([program, "--version", "--quiet"], capture_output=True, text=True)
+    return done.stdout.strip() if re.match(r"[0-9]+\.[0-9]+", done.stdout) else ""
+
+
+def _locking_part(value: str, env: Environment) -> dict[str, Any]:
+    if not value:
+        return {}
+    return {"client_options": LOCKING_OPTIONS[value], "locking": value, "probe": "locks"}
+
+
+def reflink_library(root: Path) -> Path:
+    """Return the library of a checkout. All nodes of a cluster have the same path, because their tools are a
+    link."""
+    library = root / REFLINK_LIBRARY
+    return library.resolve() if (root / REFLINK_LIBRARY.parts[0]).is_symlink() else library
+
+
+def _reflink_part(value: str, env: Environment) -> dict[str, Any]:
+    if value != "on":
+        return {}
+    return {
+        "environment": {
+            "LD_PRELOAD": str(reflink_library(env.root)),
+            REFLINK_STATISTICS: "{run}/reflinks",
+        },
+        "reflink": hashlib.sha256((env.root / REFLINK_SOURCE).read_bytes()).hexdigest()[:16],
+    }
+
+
+def _why_no_reflink(value: str, parts: Parts, env: Environment) -> str:
+    if value != "on":
+        return ""
+    if parts.get("pristine_options"):
+        return "a working copy without pristines has nothing to clone"
+    made = parts.get("filesystem", {}).get("make")
+    if made and made not in REFLINKS:
+        return f"{made} has no reflinks"
+    if not (env.root / REFLINK_LIBRARY).exists():
+        return "the library that clones files was not built (set-up builds it where there is gcc)"
+    return ""
+
+
+AXES = (
+    Axis(
+        BUILD_AXIS,
+        words=lambda env: {"builds": list(env.builds)},
+        source="`builds`",
+        of_server=True,
+        part=_build_part,
+        why_not=_why_no_build,
+    ),
+    Axis(
+        SERVER_AXIS,
+        words=lambda env: {"servers": env.servers},
+        source=str(SERVERS),
+        of_server=True,
+        part=_server_part,
+    ),
+    Axis("ra", part=_access_part, why_not=_why_no_access, limits=lambda guests: [LOOPBACK]),
+    # One client runs without a launcher if the axis does not apply.
+    Axis(
+        "clients",
+        why_invalid=_why_no_clients,
+        part=lambda value, env: {"clients": int(value)} if value else {},
+    ),
+    # http compresses by other means, and over file nothing is sent.
+    Axis(
+        "wire_compression",
+        of_server=True,
+        why_invalid=_why_no_level,
+        applies=lambda axes: axes.get("ra") == "svn",
+        part=_compression_part,
+        limits=lambda guests: [LZ4],
+    ),
+    # A delay on loopback: NFS and svnserve have the same one.
+    Axis(
+        "network_delay",
+        why_invalid=lambda value: (
+            "" if DELAY.fullmatch(value) else "is no delay; say 0, or a time such as 100us or 1ms"
+        ),
+        applies=lambda axes: axes.get("filesystem") in guest.FOLDERS,
+        part=lambda value, env: {"delay": value} if value not in ("", "0") else {},
+        why_not=_why_no_delay,
+    ),
+    Axis(
+        "pristines",
+        why_invalid=lambda value: (
+            ""
+            if value in PRISTINE_OPTIONS
+            else f"is no way to keep pristines; say {' or '.join(PRISTINE_OPTIONS)}"
+        ),
+        part=lambda value, env: {"pristine_options": PRISTINE_OPTIONS[value]} if value else {},
+        why_not=_why_no_pristines,
+    ),
+    Axis(
+        "sqlite_locking",
+        why_invalid=lambda value: (
+            ""
+            if value in LOCKING_OPTIONS
+            else f"is no way of locking; say {' or '.join(LOCKING_OPTIONS)}"
+        ),
+        part=_locking_part,
+    ),
+    Axis(
+        "reflink",
+        why_invalid=lambda value: "" if value in ("on", "off") else "is neither on nor off",
+        part=_reflink_part,
+        why_not=_why_no_reflink,
+        limits=lambda guests: [NO_CLONES],
+    ),
+)

@@ -1,0 +1,389 @@
+"""Define the axes of what a command reads and writes: repository, format, packing, storage, file system."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from vcsbench import words
+from vcsbench.axes.axis import Axis, Environment, Parts
+from vcsbench.config.configuration import Config
+from vcsbench.errors import UserError
+from vcsbench.formats import (
+    AS_IS,
+    PACKABLE,
+    RELEASES,
+    Made,
+    made_of,
+    number_of,
+    upgraded,
+    written_with,
+)
+from vcsbench.storages import guest
+from vcsbench.storages.describe import lacks_journal
+from vcsbench.storages.making import MADE, REFLINKS, why_cannot_make
+from vcsbench.storages.mounts import mount_of
+from vcsbench.storages.place import resolve
+
+# Parts of a grid may name these: format and packing of the user's own repository, and its upgraded copy.
+CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"
+OFFERED_FORMATS = ("f6", "f7", "f8", "f6-today")
+UPGRADE = """Formats: a repository of f7, for example, is loaded in that format. f6-to-f8 was loaded in
+f6, upgraded in place, and then packed, if at all: `svnadmin upgrade` rewrites no revision, so old revisions
+keep the layout of f6. Only `svnadmin dump` and `svnadmin load` give them that of f8."""
+SETTINGS = """Settings: db/fsfs.conf of a loaded repository has the defaults of the release that introduced
+its format. f6-today has those that today's svnadmin uses for f6. Today's svnadmin loads all of them:
+improvements that are no settings are in each."""
+
+# Each `svnadmin create` makes shards of this size. Only full ones get packed.
+SHARD = 1000
+NOT_PACKED, PARTLY_PACKED, PACKED = "nopack", "partly", "pack"
+
+MAKE, GUEST = "make", "guest"
+# The storage itself; the file system that replaces an ext4 without a journal (storages.spread).
+STORAGE, INSTEAD = "storage", "ext4"
+# A folder named like a kind has to be of that kind.
+KINDS = {**{kind: (kind,) for kind in MADE}, "nfs": ("nfs", "nfs4")}
+LOOP = """A file system that vcsbench makes lies in an image on the storage, behind a loop device with direct
+I/O. Its journal, allocation and metadata are its own; its writes reach the storage's disk."""
+
+_lacks_journal = cache(lacks_journal)
+
+
+def _repository_part(value: str, env: Environment) -> dict[str, Any]:
+    if not value:
+        return {}
+    source = env.sources[value]
+    return {
+        "repository": {
+            "name": value,
+            "identity": source.identity(),
+            "source": source.kind,
+            "scale": source.scale(),
+            "description": source.describe(),
+            "head": env.head(value),
+        }
+    }
+
+
+def current_format(env: Environment) -> str:
+    """Return the format of the baseline: as-is for a local FSFS repository, or svnadmin's own format."""
+    return env.machine.newest_format if isinstance(env.stored, str) else AS_IS
+
+
+def _upgraded_formats(env: Environment) -> list[str]:
+    stored, newest = env.stored, env.machine.newest_format
+    if isinstance(stored, str) or stored.number >= number_of(newest):
+        return []
+    return [upgraded(AS_IS, newest)]
+
+
+def _is_makeable(form: str, env: Environment) -> bool:
+    return number_of(form) <= number_of(env.machine.newest_format)
+
+
+def _format_words(env: Environment) -> dict[str, list[str]]:
+    # Tables compare the others with the first.
+    offered = [form for form in OFFERED_FORMATS if _is_makeable(made_of(form).format, env)]
+    return {
+        "formats": list(dict.fromkeys([current_format(env), *_upgraded_formats(env), *offered]))
+    }
+
+
+def _wanted_formats(named: list[str], values: list[str], env: Environment) -> list[str]:
+    meanings = {CURRENT: [current_format(env)], UPGRADED: _upgraded_formats(env)}
+    return list(dict.fromkeys(value for name in named for value in meanings.get(name, [name])))
+
+
+def _why_no_format(value: str) -> str:
+    try:
+        made_of(value)
+    except ValueError:
+        return (
+            f"is no format; there are {', '.join(RELEASES)}, those upgraded in place, as f6-to-f8, those "
+            f"with the settings of today, as f6-today, and {AS_IS}"
+        )
+    return ""
+
+
+def _format_part(value: str, env: Environment) -> dict[str, Any]:
+    if not value:
+        return {}
+    if reason := _why_no_format(value):
+        raise UserError(f"format {value} {reason}")
+    made = made_of(value)
+    if not made.is_as_is:
+        settings = written_with(made)
+    else:
+        settings = {} if isinstance(env.stored, str) else dict(env.stored.settings)
+    return {"repository": {"format": value, "fsfs_settings": settings}}
+
+
+def _why_not_format(value: str, parts: Parts, env: Environment) -> str:
+    if not value:
+        return ""
+    made, newest = made_of(value), env.machine.newest_format
+    if made.is_as_is:
+        return _why_no_copy(made, env, parts.get("repository", {}).get("name", env.only))
+    if not _is_makeable(made.format, env):
+        return f"the svnadmin here makes formats up to {newest}"
+    return _why_not_upgraded(made, newest)
+
+
+def _why_not_upgraded(made: Made, newest: str) -> str:
+    if made.is_upgraded and made.format != newest:
+        return f"`svnadmin upgrade` goes to {newest} here, not to {made.format}"
+    return ""
+
+
+def _why_no_copy(made: Made, env: Environment, name: str) -> str:
+    """Return why there is no copy of a repository as it is; "" if there is one."""
+    stored, newest = env.stored, env.machine.newest_format
+    if name != env.only:
+        return f"{name} is no repository of yours to copy as it is"
+    if isinstance(stored, str):
+        return f"there is no local Subversion repository to copy as it is: {stored}"
+    if stored.number > number_of(newest):
+        return (
+            f"the svnadmin here reads formats up to {newest}, and {env.only} is of f{stored.number}"
+        )
+    if not made.is_upgraded:
+        return ""
+    if reason := _why_not_upgraded(made, newest):
+        return reason
+    return f"{env.only} is of {newest} already" * (f"f{stored.number}" == newest)
+
+
+def _format_findings(env: Environment) -> list[str]:
+    stored, value = env.stored, current_format(env)
+    if isinstance(stored, str):
+        return [f"The baseline is {value}, what `svnadmin create` makes here: {stored}."]
+    text = f"{env.only} is of format {stored.number}"
+    if stored.number >= 7 and not stored.is_logical:
+        text += ", with the layout of an older one that it was upgraded from in place"
+    return [
+        f"{text}: a copy of it by `svnadmin hotcopy` ({value}) is the baseline.",
+        *(
+            f"{form} is that, upgraded in place: its revisions keep the layout that they have."
+            for form in _upgraded_formats(env)
+        ),
+    ]
+
+
+def current_packing(env: Environment) -> str:
+    """Return the packing of the user's own repository; nopack if there is none."""
+    stored = env.stored
+    if isinstance(stored, str) or not stored.packed:
+        return NOT_PACKED
+    return PACKED if stored.packed == stored.full else PARTLY_PACKED
+
+
+def _packing_words(env: Environment) -> dict[str, list[str]]:
+    current = current_packing(env)
+    return {"packings": [current, *{NOT_PACKED, PACKED} - {current}]}
+
+
+def _wanted_packings(named: list[str], values: list[str], env: Environment) -> list[str]:
+    current = current_packing(env)
+    is_small = env.only and env.revisions(env.only) < SHARD
+    meanings = {CURRENT: current, IF_PACKABLE: current if is_small else PACKED}
+    return list(dict.fromkeys(meanings.get(name, name) for name in named))
+
+
+def _packing_part(value: str, env: Environment) -> dict[str, Any]:
+    return {"repository": {"packing": value, "packed": value != NOT_PACKED}} if value else {}
+
+
+def _why_not_packing(value: str, parts: Parts, env: Environment) -> str:
+    repository = parts.get("repository", {})
+    name = repository.get("name")
+    made = made_of(repository["format"]) if repository.get("format") else None
+    if made and made.is_as_is:
+        return _why_no_packed_copy(value, made, env)
+    if value == PARTLY_PACKED:
+        return "only a repository of your own as it is can be partly packed"
+    if value != PACKED or not name:
+        return ""
+    if made and not made.is_sharded:
+        return (
+            f"a repository that was made in {made.created} has no shards: there is nothing to pack"
+        )
+    if made and number_of(made.format) < PACKABLE:
+        return f"Subversion packs no repository of {made.format}"
+    revisions = env.revisions(name)
+    if revisions >= SHARD:
+        return ""
+    return (
+        f"{name} has {revisions} revisions, fewer than a shard of {SHARD}: there is nothing to pack"
+    )
+
+
+def _why_no_packed_copy(value: str, made: Made, env: Environment) -> str:
+    """Return why the user's own repository cannot be copied with a packing; "" if it can."""
+    stored, current = env.stored, current_packing(env)
+    if isinstance(stored, str) or value == current:
+        return ""  # The axis `format` has the reason.
+    if value != PACKED:
+        return f"{env.only} is {current}, and a copy keeps that: svnadmin cannot unpack"
+    number = number_of(made.format) if made.is_upgraded else stored.number
+    if not stored.shard:
+        return f"{env.only} has no shards: there is nothing to pack"
+    if number < PACKABLE:
+        return f"Subversion packs no repository of f{number}"
+    if not stored.full:
+        return f"{env.only} has no full shard of {stored.shard}: there is nothing to pack"
+    return ""
+
+
+def _packing_findings(env: Environment) -> list[str]:
+    stored, current = env.stored, current_packing(env)
+    if isinstance(stored, str):
+        return []
+    full = words.count_of(stored.full, "full shard")
+    return [f"It has {full}, {stored.packed} packed: {current} is the baseline."]
+
+
+def _storage_part(value: str, env: Environment) -> dict[str, Any]:
+    """Return the folder under test; `shelf` is the first storage with the same folder."""
+    settings = env.config.settings
+    name, folders = value or settings.storage, settings.storages
+    if name not in folders:
+        raise UserError(
+            f"{env.config.where(['storages'])}: `storages.{name}` is missing, on which the grid measures; "
+            f"name a folder, or leave {name} out of the grid; there are {', '.join(folders)}"
+        )
+    shelf = _first_storage(name, tuple(folders.items()), env.root)
+    return {"storage": {"name": name, "path": folders[name], "shelf": shelf}}
+
+
+@cache
+def _first_storage(name: str, folders: tuple[tuple[str, str], ...], root: Path) -> str:
+    paths = {storage: resolve(folder, root) for storage, folder in folders}
+    return next(storage for storage in paths if paths[storage] == paths[name])
+
+
+def _filesystem_words(env: Environment) -> dict[str, list[str]]:
+    names = list(env.config.settings.filesystems)
+    return {"filesystems": names, "storage and filesystems": [STORAGE, *names]}
+
+
+def _filesystem_part(value: str, env: Environment) -> dict[str, Any]:
+    """Return the folder of a file system, or the kind to make and the folder to make it in."""
+    if not value:
+        return {}
+    settings = env.config.settings
+    storage = str(resolve(settings.storages[settings.storage], env.root))
+    if value == STORAGE:
+        # Recently removed files would disturb an ext4 without a journal.
+        is_replaced = _lacks_journal(storage) and not why_cannot_make(INSTEAD)
+        return {"filesystem": _place(INSTEAD if is_replaced else "", storage)}
+    folder = settings.filesystems[value]
+    where = f"{env.config.where(['filesystems'])}: `filesystems.{value}`"
+    if folder == GUEST:
+        if value not in guest.FOLDERS:
+            raise UserError(
+                f"{where}: a guest has {' and '.join(guest.FOLDERS)}, and no {value}. Use one of these."
+            )
+        scratch = str(resolve(settings.scratch, env.root))
+        in_guest = {"guest": guest.KIND, "scratch": scratch}
+        return {
+            "filesystem": {"make": "", "root": guest.FOLDERS[value], **in_guest},
+            "within": GUEST,
+        }
+    if folder == MAKE:
+        return {"filesystem": _place(value, storage)}
+    root = resolve(folder, env.root)
+    if root.is_dir() and (reason := _other_kind(value, str(root))):
+        raise UserError(f"{where}: {reason}")
+    return {"filesystem": _place("", str(root))}
+
+
+def _place(make: str, root: str) -> dict[str, Any]:
+    return {"make": make, "root": root, "mounted": [] if make else _mounted(root)}
+
+
+def _why_not_filesystem(value: str, parts: Parts, env: Environment) -> str:
+    filesystem = parts.get("filesystem")
+    if not filesystem:
+        return ""
+    if "guest" in filesystem:
+        return guest.why_not(env.root) or ("ext4 has no reflinks" * bool(parts.get("clones")))
+    kind = filesystem["make"] or filesystem["mounted"][0]
+    if parts.get("clones") and kind not in REFLINKS:
+        return f"{kind} has no reflinks"
+    if filesystem["make"]:
+        return why_cannot_make(kind)
+    return "" if os.path.isdir(filesystem["root"]) else f"{filesystem['root']} is no folder"
+
+
+def mounted_folders(config: Config) -> list[str]:
+    """Return the configured folders on mounted file systems."""
+    return [
+        folder for folder in config.settings.filesystems.values() if folder not in (MAKE, GUEST)
+    ]
+
+
+@cache
+def _mounted(folder: str) -> list[str]:
+    """Return the kind of the file system of a folder, and its mount point."""
+    mount = mount_of(folder)
+    return [mount.filesystem, mount.point]
+
+
+@cache
+def _other_kind(name: str, folder: str) -> str:
+    kind, _ = _mounted(folder)
+    if kind in KINDS.get(name, (kind,)):
+        return ""
+    return f"{folder} is {kind}, not {name}; call it {kind}, or name a folder on {name}"
+
+
+AXES = (
+    Axis(
+        "repo",
+        words=lambda env: {"repositories": env.named_repositories},
+        source="`repositories`",
+        changes_work=True,
+        # The user's own repository replaces the ones that the grid names.
+        wanted=lambda named, values, env: (
+            named if env.config.settings.repository is None else values
+        ),
+        part=_repository_part,
+    ),
+    Axis(
+        "format",
+        words=_format_words,
+        of_server=True,
+        why_invalid=_why_no_format,
+        wanted=_wanted_formats,
+        part=_format_part,
+        why_not=_why_not_format,
+        findings=_format_findings,
+        limits=lambda guests: [UPGRADE, SETTINGS],
+    ),
+    Axis(
+        "packing",
+        words=_packing_words,
+        of_server=True,
+        wanted=_wanted_packings,
+        part=_packing_part,
+        why_not=_why_not_packing,
+        findings=_packing_findings,
+    ),
+    Axis(
+        "storage",
+        words=lambda env: {"storages": list(env.config.settings.storages)},
+        source="`storages`",
+        part=_storage_part,
+    ),
+    Axis(
+        "filesystem",
+        words=_filesystem_words,
+        source="`filesystems`",
+        part=_filesystem_part,
+        why_not=_why_not_filesystem,
+        limits=lambda guests: [LOOP],
+    ),
+)

@@ -1,0 +1,214 @@
+"""Compute the columns of a measurement from the context of its cell-round.
+
+They cover counts of reads and instructions, the clients' times, disk usage, system calls and binaries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from vcsbench.evidence import flags
+from vcsbench.files import read_json
+from vcsbench.storages.mounts import IN_MEMORY
+
+if TYPE_CHECKING:
+    from vcsbench.plan.recipe import CallCount
+
+Context = Mapping[str, Any]
+Columns = dict[str, Any]
+
+# By column: the part of the evidence that is summed over client and server, `client_<part>`.
+OF_SIDES = {
+    "device_bytes": "read_bytes",
+    "call_bytes": "rchar",
+    "read_calls": "syscr",
+    "instructions": "instructions",
+}
+# By column: the part of the evidence that the device counted, for all processes.
+OF_DEVICE = {"written_bytes": "device_write_bytes", "flushes": "device_flushes"}
+# Requests of this machine's NFS client.
+RPCS = "rpcs"
+COUNT_COLUMNS = (*OF_SIDES, *OF_DEVICE, RPCS)
+BEFORE = "the vcsbench that measured it did not count this"
+FORBIDDEN = "the kernel does not tell here what a server of another user has read"
+UNSEEN = "the kernel has no such counter of the storage's device"
+SHARED = "others used the processor's counters as well"
+
+# `tree_bytes` is the sum over all clients. `carried_s` lasts from the common start of the clients to the end
+# of the last one. `launching_s` is the rest of the elapsed time, `went_apart_s` the spread of the starts.
+CLIENT_COLUMNS = (
+    *("tree_bytes", "carried_s", "slowest_client_s", "fastest_client_s"),
+    *("launching_s", "went_apart_s", "cores"),
+)
+# Of a working copy: by df, and by the extents of its files.
+SPACE_COLUMNS = ("used_bytes", "exclusive_bytes", "shared_bytes")
+
+# System calls of client and server together.
+CALL_COLUMNS = (
+    *("opens_read_only", "opens_read_write", "seeks", "reads", "bytes_read", "writes"),
+    *("bytes_written", "stats", "renames", "all_calls"),
+)
+_CALLS = (
+    *("opens_read_only", "opens_read_write", "opens_failed", "seeks", "reads", "writes", "stats"),
+)
+_RENAMES = ("rename", "renameat", "renameat2")
+NOT_COUNTED = "the study does not count the system calls of this cell (its `trace_syscalls`)"
+OTHER_COMMAND = "its system calls were counted of something else than is measured now; run again"
+
+SIDES = ("client", "server")
+BUILD_AXIS = "build"
+
+
+def count_columns(evidence: Context, context: Context) -> Columns:
+    """Return COUNT_COLUMNS, None where a count is missing, and `not_counted`: the reasons by column as JSON,
+    or "" if none is missing."""
+    counts: Columns = {}
+    reasons: dict[str, str] = {}
+    for name, part in OF_SIDES.items():
+        reason = _why_no_count(part, evidence, context)
+        counts[name] = None if reason else sum(_by_side(part, evidence).values())
+        reasons |= {name: reason} if reason else {}
+    for name, part in OF_DEVICE.items():
+        counts[name] = evidence.get(part)
+        if counts[name] is None:
+            reasons[name] = _why_no_device_count(part, evidence, context)
+    counts[RPCS] = evidence.get(RPCS)
+    return {**counts, "not_counted": json.dumps(reasons, sort_keys=True) if reasons else ""}
+
+
+def why_not_counted(not_counted: Any, names: Iterable[str]) -> str:
+    """Return why a run lacks one of the named columns, by its `not_counted`; "" if unknown."""
+    reasons = json.loads(not_counted) if isinstance(not_counted, str) and not_counted else {}
+    return next((reasons[name] for name in names if name in reasons), "")
+
+
+def _by_side(part: str, evidence: Context) -> Columns:
+    sides = SIDES if evidence.get("server_kind") else ("client",)
+    return {side: evidence.get(f"{side}_{part}") for side in sides}
+
+
+def _why_no_count(part: str, evidence: Context, context: Context) -> str:
+    filesystem = context.get("storage", {}).get("filesystem")
+    if part == "read_bytes" and filesystem in IN_MEMORY:
+        return f"the storage is a {filesystem}, from which nothing is read as from a device"
+    if None not in _by_side(part, evidence).values():
+        return ""
+    if f"client_{part}" not in evidence:
+        return evidence.get("instructions_why_not") or BEFORE
+    return SHARED if part == "instructions" else FORBIDDEN
+
+
+def _why_no_device_count(part: str, evidence: Context, context: Context) -> str:
+    filesystem = context.get("storage", {}).get("filesystem")
+    if filesystem in IN_MEMORY:
+        return f"the storage is a {filesystem}: nothing is written to a device"
+    return UNSEEN if part in evidence else BEFORE
+
+
+def client_columns(elapsed_s: float, run: Context, context: Context) -> Columns:
+    """Return CLIENT_COLUMNS; `run` is the run's part of the context."""
+    launched = run.get("launched") or {}
+    clients = launched.get("clients") or []
+    work = run.get("work") or {}
+    durations = [client["ended_s"] - client["went_s"] for client in clients]
+    starts = [client["went_s"] for client in clients]
+    carried_s = launched.get("all_s", elapsed_s)
+    # A log has no files, and svnbench counts files without their bytes.
+    wrote_tree = {"files", "bytes"} <= work.keys()
+    return {
+        "tree_bytes": work["bytes"] * (len(clients) or 1) if wrote_tree else None,
+        "carried_s": carried_s,
+        "slowest_client_s": max(durations, default=None),
+        "fastest_client_s": min(durations, default=None),
+        "launching_s": round(elapsed_s - carried_s, 6) if clients else None,
+        "went_apart_s": round(max(starts) - min(starts), 6) if clients else None,
+        "cores": context["host"]["cores"],
+    }
+
+
+def space_columns(context: Context) -> Columns:
+    """Return SPACE_COLUMNS, None where the context lacks them."""
+    space = (context.get("working_copy") or {}).get("space") or {}
+    return {name: space.get(name) for name in SPACE_COLUMNS}
+
+
+def read_calls(paths: Iterable[str | Path], counted: Mapping[str, CallCount]) -> dict[str, Columns]:
+    """Return the counted system calls (measure.counting.count) by the path of each cell.
+
+    `counted` names the cell whose counts each cell uses. Counts of another command become a `why_not`.
+    """
+    by_path = {counts["cell"]: counts for counts in map(read_json, paths) if counts}
+    calls = {}
+    for cell, (path, digest) in counted.items():
+        counts = by_path.get(path, {})
+        is_same = counts.get("digest") in (None, digest)
+        calls[cell] = counts if is_same else {"why_not": OTHER_COMMAND}
+    return calls
+
+
+def call_columns(counts: Context | None, not_counted: str) -> Columns:
+    """Return CALL_COLUMNS for the counts of a cell; without counts, None each, and `not_counted` with the
+    reasons added."""
+    sides = [side for name in SIDES if (side := (counts or {}).get(name))]
+    if sides:
+        sums = [_with_sums(side) for side in sides]
+        return {name: sum(side[name] for side in sums) for name in CALL_COLUMNS}
+    counts = {"why_not": NOT_COUNTED} if counts is None else counts
+    reason = counts.get("why_not") or "nothing counted its system calls"
+    reasons = (json.loads(not_counted) if not_counted else {}) | dict.fromkeys(CALL_COLUMNS, reason)
+    return {**dict.fromkeys(CALL_COLUMNS), "not_counted": json.dumps(reasons, sort_keys=True)}
+
+
+def _with_sums(side: Context) -> dict[str, int]:
+    others = side.get("others", {})
+    renames = sum(others.get(name, 0) for name in _RENAMES)
+    total = sum(side.get(name, 0) for name in _CALLS) + sum(others.values())
+    return {**side, "renames": renames, "all_calls": total}
+
+
+def build_columns(context: Context) -> dict[str, str]:
+    """Return path and version of the client's and the server's program, and `binaries`, a digest of both with
+    their loaded Subversion libraries."""
+    build = context.get("build") or {}
+    columns: dict[str, str] = {}
+    for name in SIDES:
+        side = build.get(name) or {}
+        columns |= {name: side.get("program", ""), f"{name}_version": side.get("version", "")}
+    return {**columns, "binaries": build.get("digest", "")}
+
+
+def build_flags(context: Context) -> list[str]:
+    """Return the flags of a cell-round by the libraries that its client and its server had loaded."""
+    words = []
+    for name in SIDES:
+        side = (context.get("build") or {}).get(name) or {}
+        # Programs on the PATH have no places: vcsbench claims nothing about their libraries.
+        places = tuple(f"{place.rstrip('/')}/" for place in side.get("places") or ())
+        if places and side["libraries"] is None:
+            words.append("libraries-unknown")
+        elif places and not all(path.startswith(places) for path in side["libraries"]):
+            words.append("other-libraries")
+    return list(dict.fromkeys(words))
+
+
+def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str]) -> pd.Series:
+    """Return the flags of a table of builds, with `same-binaries` in rows whose sides ran the same.
+
+    `frame` has the measurements, `keys` are the axes that identify a row together with its two builds.
+    """
+    if "binaries" not in frame:
+        return table["flags"]
+    binaries = frame.groupby([*keys, BUILD_AXIS], dropna=False)["binaries"].agg(set).to_dict()
+
+    words = []
+    for row in table.to_dict("records"):
+        point = [row[axis] for axis in keys]
+        sides = (binaries.get((*point, row[s]), set()) - {""} for s in ("baseline", "candidate"))
+        is_same = bool(set.intersection(*sides))
+        words.append(flags.also(row["flags"], "same-binaries", is_same))
+    return pd.Series(words, index=table.index, dtype=object)

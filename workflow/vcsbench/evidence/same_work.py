@@ -1,0 +1,164 @@
+"""Check that cells did the same work before they are compared.
+
+The work of a run is JSON with figures and a digest (column `work`); equal text means equal work. The work of
+several runs has a line for each different one (`several`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from vcsbench.axes.table import axis_of
+from vcsbench.measure.work.kind import APART
+
+OTHER, UNKNOWN = REFUSED = "other-work", "work-unknown"
+# The order of figures in sentences; all others stand between these.
+FIRST = ("revisions", "paths", "changes", "nodes", "files", "directories", "symlinks", "lines")
+LAST = ("bytes_in_files", "bytes")
+NAMES = {"paths": "changed paths", "msg_lines": "lines of messages", "bytes_in_files": "bytes"}
+DIGEST = "digest"
+# Kinds of work whose timed run writes what the checked run wrote. Over every access, hyperfine's own output
+# and that of its hook differed by 90 to 93 bytes.
+PRINTING = ("log", "dump", "stdout")
+WRITTEN_TOLERANCE_BYTES = 1024
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The flag and the reason, a sentence without full stop, if cells cannot be compared."""
+
+    flag: str
+    reason: str
+
+
+def work_axes(axes: Iterable[str]) -> list[str]:
+    """Return the axes whose values may change the work of a command."""
+    return [axis for axis in axes if axis_of(axis).changes_work]
+
+
+def name_of(cell: Mapping[Any, Any], axes: Iterable[str]) -> str:
+    """Return a cell's value of the first axis that changes the work."""
+    return next((str(cell[axis]) for axis in work_axes(axes)), "")
+
+
+def subject_axis(axes: Iterable[str]) -> str:
+    """Return the axis of the command's input: the last one that changes the work, or ""."""
+    return next(reversed(work_axes(axes)), "")
+
+
+def several(works: Iterable[str]) -> str:
+    """Return the different works of several runs, sorted, a line each."""
+    return "\n".join(sorted({line for work in works for line in work.split("\n")}))
+
+
+def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
+    """Return why cells of a command cannot be compared; None if all did the same work.
+
+    `sides` has the work of each cell by its value of the compared axis.
+    """
+    prefix = f"{command}: " if command else ""
+    if different := _rounds_differ(sides) or _sides_differ(sides):
+        return Refusal(OTHER, prefix + different)
+    unknown = [name for name, work in sides.items() if "" in work.split("\n")]
+    if unknown:
+        return Refusal(UNKNOWN, f"{prefix}nothing tells what {' and '.join(unknown) or 'it'} did")
+    return None
+
+
+def _rounds_differ(sides: Mapping[str, str]) -> str:
+    for name, work in sides.items():
+        works = [line for line in work.split("\n") if line]
+        if len(works) > 1:
+            rounds = f"the rounds of {name}" if name else "the rounds"
+            return f"{rounds} did not all do the same: {difference(works[0], works[1])}"
+    return ""
+
+
+def _sides_differ(sides: Mapping[str, str]) -> str:
+    # A side with an unknown run has an empty line.
+    works = {name: work.strip() for name, work in sides.items() if work.strip()}
+    first = next(iter(works), "")
+    for name, work in works.items():
+        if work != works[first]:
+            return difference(works[first], work, (first, name))
+    return ""
+
+
+def difference(one: str, other: str, names: tuple[str, str] = ("", "")) -> str:
+    """Return the figures in which two works differ: `5,987 revisions against 5,000`."""
+    works: list[dict[str, int | str]] = [json.loads(one), json.loads(other)]
+    if any(APART in work for work in works):
+        return "one of them is there to be another work"
+    if works[0].keys() != works[1].keys():
+        return "what they did is told in different ways"
+    differences: list[str] = []
+    for figure in _figures(works[0]):
+        values = [f"{work[figure]:,}" for work in works]
+        if values[0] != values[1]:
+            label = names if not differences else ("", "")
+            first, second = (f" ({name})" if name else "" for name in label)
+            differences.append(f"{values[0]} {_label(figure)}{first} against {values[1]}{second}")
+    if differences:
+        return ", ".join(differences)
+    between = f"{names[0]} and {names[1]}: " if all(names) else ""
+    return f"{between}as many of all that is counted, but names or contents differ"
+
+
+def is_apart(work: str) -> bool:
+    """Return True for the work of a command that differs from the others by design."""
+    return f'"{APART}"' in work
+
+
+def figures_of(work: str) -> str:
+    """Return the figures of a work in words: `6,000 revisions, 19,012 changed paths`."""
+    values: dict[str, int | str] = json.loads(work)
+    return ", ".join(f"{values[figure]:,} {_label(figure)}" for figure in _figures(values))
+
+
+def _figures(work: Mapping[str, int | str]) -> list[str]:
+    return sorted(work.keys() - {DIGEST, APART}, key=_rank)
+
+
+def _label(figure: str) -> str:
+    return NAMES.get(figure, figure.replace("_", " "))
+
+
+def _rank(figure: str) -> tuple[int, str]:
+    if figure in FIRST:
+        return FIRST.index(figure) - len(FIRST), figure
+    return (1 + LAST.index(figure) if figure in LAST else 0), figure
+
+
+def has_other_output(run: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
+    """Return True if a timed run printed another number of bytes than the run whose output was checked.
+
+    `run` is the run's part of the context. svnbench prints nothing when it is timed.
+    """
+    work = context.get("work", {})
+    if work.get("kind") not in PRINTING or "captured_io" not in work:
+        return False
+    written = run.get("certificate", {}).get("client_wchar")
+    if written is None:
+        return False
+    return bool(abs(written - work["captured_io"]["wchar"]) > WRITTEN_TOLERANCE_BYTES)
+
+
+def by_reason(withheld: Iterable[tuple[str, Mapping[str, str]]]) -> dict[str, list[str]]:
+    """Return the withheld places (axis values) by their reason."""
+    places: dict[str, list[str]] = {}
+    for reason, keys in withheld:
+        places.setdefault(reason, []).append(" ".join(filter(None, keys.values())))
+    return places
+
+
+def majority(works: Mapping[Key, str]) -> set[Key]:
+    """Return the keys with the most frequent work; none if there is a tie or nothing is known."""
+    counts = Counter(work for work in works.values() if work and "\n" not in work).most_common(2)
+    if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]):
+        return set()
+    return {key for key, work in works.items() if work == counts[0][0]}

@@ -1,0 +1,140 @@
+"""Read results: which are up to date, and which sampling batches are decided.
+
+The first batch has the fewest rounds of each block; a decision file defines each later one. A decision has
+the total rounds of each block, so the last one that gave any is enough. One that gave none ends the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vcsbench.files import read_json
+
+FOLDER = "results/budget"
+# Values of the key `measure`.
+ALL, UNFAILED, NOTHING = "all", "unfailed", "nothing"
+
+
+def block_name(block: Sequence[str], axes: Mapping[str, Any]) -> str:
+    """Return the name of a cell's block, from the values on its axes: `log/ruby/cold`."""
+    return "/".join(str(axes.get(axis) or "-") for axis in block) or "all"
+
+
+def subject_digest(subjects: Sequence[Mapping[str, Any]]) -> str:
+    """Return a digest of the repositories of a block."""
+    texts = sorted({json.dumps(subject, sort_keys=True) for subject in subjects})
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def decision_of(study: str, number: int) -> str:
+    """Return the decision file of a batch; the first batch has none."""
+    return f"{FOLDER}/{study}/pass{number}.json"
+
+
+def set_up_s() -> float:
+    """Return the seconds of the set-up before this run, as the Makefile measured them."""
+    return float(os.environ.get("VCSBENCH_SETUP_SECONDS") or 0)
+
+
+class SamplingBatches:
+    """The decided batches of a study."""
+
+    def __init__(self, study: str, root: Path, least: int, blocks: Mapping[str, str]) -> None:
+        """`blocks` has the digest of its repositories by block. Each block has at least `least` rounds.
+
+        A decision on other repositories does not count.
+        """
+        self.study, self.root, self.least, self.blocks = study, root, least, blocks
+        self._rounds = {1: dict.fromkeys(blocks, least)}
+        self.last = 1
+        names = (path.name for path in (root / FOLDER / study).glob("pass*.json"))
+        matches = (re.fullmatch(r"pass(\d+)\.json", name) for name in names)
+        for number in sorted((int(match[1]) for match in matches if match), reverse=True):
+            if self._take(number):
+                break
+
+    def _take(self, number: int) -> bool:
+        decision = read_json(self.root / decision_of(self.study, number))
+        if not decision.get("gives"):
+            return False
+        self.last = number
+        rounds, digests = decision["rounds"], decision["of"]
+        self._rounds[number] = {
+            block: max(self.least, rounds[block]) if digests.get(block) == digest else self.least
+            for block, digest in self.blocks.items()
+        }
+        return True
+
+    @property
+    def next(self) -> int:
+        """Return the number of the batch after the last decided one."""
+        return self.last + 1
+
+    def take(self) -> bool:
+        """Read the decision on the next batch. Return True if it gives any rounds."""
+        return self._take(self.next)
+
+    def rounds(self, number: int | None = None) -> dict[str, int]:
+        """Return the total rounds of each block after a batch; by default after the last decided one."""
+        return self._rounds.get(number or self.last, self._rounds[self.last])
+
+
+class MeasuredRecipe(NamedTuple):
+    """The study, the cell and the digest of the recipe of a result."""
+
+    study: str
+    cell: str
+    digest: str
+
+
+DigestOf = Callable[[str, str], str]
+
+
+def only_up_to_date(exports: Sequence[str], digest_of: DigestOf) -> list[str]:
+    """Return the exports that are up to date."""
+    return [path for path in exports if is_up_to_date(path, digest_of)]
+
+
+def is_up_to_date(export: str, digest_of: DigestOf) -> bool:
+    """Return True if an export exists and was measured with the present recipe.
+
+    `digest_of` returns the digest of a cell's recipe, by study and path.
+    """
+    measured = recorded_recipe(os.path.abspath(export))
+    return measured is not None and measured.digest == digest_of(measured.study, measured.cell)
+
+
+@cache
+def recorded_recipe(export: str) -> MeasuredRecipe | None:
+    """Return the recipe of an export by its context, without a check of the export's content.
+
+    A run looks at thousands of results before it starts. Each is written atomically, so the check can wait.
+    """
+    measured = _read(f"{export.removesuffix('.json')}.context.json")
+    return measured[0] if measured and os.path.exists(export) else None
+
+
+def measured_recipe(export: str | Path) -> MeasuredRecipe | None:
+    """Return the recipe of an export; None if the export or its context is missing or damaged."""
+    measured = _read(f"{str(export).removesuffix('.json')}.context.json")
+    try:
+        digest = hashlib.sha256(Path(export).read_bytes()).hexdigest()
+    except OSError:
+        return None
+    return measured[0] if measured and measured[1] == digest else None
+
+
+def _read(context: str) -> tuple[MeasuredRecipe, str] | None:
+    try:
+        content = json.loads(Path(context).read_bytes())
+        measured = MeasuredRecipe(content["study"], content["cell"], content["recipe_digest"])
+        return measured, str(content["export_sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
