@@ -47,7 +47,7 @@ def test_one_of_minutes_and_rounds_is_needed_and_rounds_go_first(tmp_path: Path)
 
 
 def test_minutes_are_shared_or_each_studys_own(tmp_path: Path) -> None:
-    both = ["fsfs-san-2014", "fsfs-ssd-2014"]
+    both = ["fsfs-san-2014", "server-prototype-2010"]
     own = configured(tmp_path, studies=both)
     assert (own.minutes, [own.minutes_of(name) for name in both]) == (20, [15, 5])
     shared = configured(tmp_path, studies=both, minutes=8)

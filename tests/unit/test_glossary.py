@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from vcsbench.config.glossary import load_glossary
+from vcsbench.config.definitions import load_glossary
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
 

@@ -99,7 +99,7 @@ def test_snakefile_is_a_short_table_of_contents() -> None:
 
 def test_modules_of_the_rules_import_no_heavy_library() -> None:
     program = (
-        "import sys; import vcsbench.run.project, vcsbench.run.inputs, vcsbench.config.mix;"
+        "import sys; import vcsbench.run.project, vcsbench.run.inputs, vcsbench.config.configuration;"
         "print(*sorted({'pandas', 'numpy', 'scipy', 'jinja2'} & {*sys.modules}))"
     )
     done = subprocess.run(

@@ -11,7 +11,7 @@ WORKFLOW = Path(str(workflow.current_basedir)).parent
 sys.path.insert(0, str(WORKFLOW))
 os.environ.update(PYTHONPATH=str(WORKFLOW))
 
-from vcsbench.config.mix import entries_of
+from vcsbench.config.configuration import workload_of
 from vcsbench.errors import UserError
 from vcsbench.modules import code_digest, script_code
 from vcsbench.run import inputs

@@ -1,5 +1,5 @@
 # Reports: a self-contained page for each study, and an index of the pages in the folder.
-from vcsbench.config import glossary
+from vcsbench.config.definitions import GLOSSARY
 
 # An edit of a template makes the pages again.
 TEMPLATES = sorted(
@@ -13,7 +13,7 @@ rule report:
     input:
         study="config/studies/{study}.yaml",
         definitions=inputs.FINDINGS,
-        words=str(glossary.FILE),
+        words=str(GLOSSARY),
         grid="results/grid/{study}.csv",
         measurements="results/measurements/{study}.csv",
         failures="results/failures/{study}.csv",

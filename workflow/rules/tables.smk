@@ -144,6 +144,6 @@ rule advice:
         title=lambda wildcards: study_of(wildcards).title,
         questions=lambda wildcards: study_of(wildcards).questions,
         typed=lambda wildcards: inputs.apply_commands(wildcards, PROJECT.here),
-        mix=lambda wildcards: entries_of(PLAN.config.settings.workload, study_of(wildcards)),
+        mix=lambda wildcards: workload_of(PLAN.config.settings.workload, study_of(wildcards)),
     script:
         "../scripts/advice.py"

@@ -1,4 +1,4 @@
-"""The builds that the configuration names: where the binaries of each are, client and server apart."""
+"""Find the binaries of the configured builds, those of the client and of the server."""
 
 from __future__ import annotations
 
@@ -22,38 +22,39 @@ ENVIRONMENTS = Path("results", "builds")
 
 @dataclass(frozen=True)
 class Build:
-    """One value of the axis. `environments` are the conda environments that it takes, by the name of
-    the folder that each is made in."""
+    """One value of the axis `build`. `environments` has its conda environment files by folder name."""
 
     client: Programs = field(default_factory=Programs)
     server: Programs = field(default_factory=Programs)
     environments: Mapping[str, str] = field(default_factory=dict)
 
     def has_made(self, programs: Programs) -> bool:
-        """Whether a side's programs are in one of the conda environments."""
+        """Return True if the programs are in one of the conda environments."""
         return os.path.basename(programs.prefix) in self.environments
 
     def spec(self) -> dict[str, dict[str, str]]:
-        """The build as a cell's spec has it: how to find the programs of each side."""
+        """Return the places of the programs of each side, as a recipe has them."""
         return {"client": self.client._asdict(), "server": self.server._asdict()}
 
 
-# What a cell without the axis is measured with.
+# The build of cells without the axis.
 ON_PATH = Build()
 
 
 def read_builds(definitions: Mapping[str, Any], root: Path, where: Where) -> dict[str, Build]:
-    """The builds that the configuration defines, by name.
+    """Return the configured builds, by name.
 
-    `where` tells the file that a path of keys comes from. Raises a UserError where a build is not there.
+    `where` returns the file of a path of keys. Raises UserError if a build does not exist.
     """
     reader = _Reader(definitions, root, where)
     return {name: reader.build(name) for name in definitions}
 
 
 def environment_record(name: str, root: Path) -> str:
-    """The record of a conda environment, relative to the workflow's folder. One whose environment is gone
-    is removed, so that the rule that makes both runs again."""
+    """Return the record file of a conda environment, relative to the workflow's folder.
+
+    Remove the record if the environment is missing, so that the rule makes both again.
+    """
     record = ENVIRONMENTS / f"{name}.sha256"
     if (root / record).exists() and not (root / ENVIRONMENTS / name).is_dir():
         (root / record).unlink()
@@ -68,38 +69,38 @@ class _Reader:
 
     def build(self, name: str) -> Build:
         definition = self.definitions[name] or {}
-        apart = [side for side in SIDES if side in definition]
-        alone = [key for key in definition if key not in SIDES]
-        if apart and alone:
+        sided = [side for side in SIDES if side in definition]
+        unsided = [key for key in definition if key not in SIDES]
+        if sided and unsided:
             raise self._error(
                 ["builds", name],
-                f"has `{apart[0]}` and `{alone[0]}`: where client and server differ, the places "
+                f"has `{sided[0]}` and `{unsided[0]}`: where client and server differ, the places "
                 f"belong below `client` and `server`",
             )
-        if not apart:
+        if not sided:
             programs, environments = self._place(["builds", name], definition)
             return Build(programs, programs, environments)
         sides, environments = {}, {}
-        for side in apart:
+        for side in sided:
             sides[side], made = self._side(["builds", name, side], definition[side])
             environments |= made
         return Build(**sides, environments=environments)
 
-    def _side(self, keys: list[Any], wanted: Any) -> tuple[Programs, dict[str, str]]:
-        """A side of a build: a place of its own, or the name of a build that has one."""
-        if not isinstance(wanted, str):
-            return self._place(keys, wanted)
-        if wanted not in self.definitions:
+    def _side(self, keys: list[Any], side: Any) -> tuple[Programs, dict[str, str]]:
+        """Return the programs of a side: its own place, or the name of a build with one place."""
+        if not isinstance(side, str):
+            return self._place(keys, side)
+        if side not in self.definitions:
             raise self._error(
-                keys, f"{wanted!r} is not defined; `builds` has {', '.join(self.definitions)}"
+                keys, f"{side!r} is not defined; `builds` has {', '.join(self.definitions)}"
             )
-        definition = self.definitions[wanted] or {}
-        if any(side in definition for side in SIDES):
+        definition = self.definitions[side] or {}
+        if any(name in definition for name in SIDES):
             raise self._error(
                 keys,
-                f"{wanted!r} has a client and a server of its own; name a place, or a build of one",
+                f"{side!r} has a client and a server of its own; name a place, or a build of one",
             )
-        return self._place(["builds", wanted], definition)
+        return self._place(["builds", side], definition)
 
     def _place(
         self, keys: list[Any], definition: Mapping[str, Any]
@@ -152,7 +153,7 @@ class _Reader:
             raise self._error(
                 keys, f"{file}: has no `dependencies`, as a conda environment's file has"
             )
-        # Another content is another build, in another folder: so the folder's name tells what is in it.
+        # Another content is another build in another folder, so the folder's name has a digest.
         stem = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)
         name = f"{stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
         return Programs(str(self.root / ENVIRONMENTS / name)), {name: str(file)}

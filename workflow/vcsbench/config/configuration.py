@@ -1,7 +1,8 @@
-"""The configuration: read, checked, and joined with the studies that it names."""
+"""Check the configuration, and load the studies that it names."""
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -9,28 +10,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vcsbench.config.mix import check_mix
-from vcsbench.config.models import Settings, StudySets
+from vcsbench.config.models import Settings, StudySets, WorkloadPart
 from vcsbench.config.renamed import RENAMED
 from vcsbench.config.study import Study, load_study
 from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
-# The repository on which fixed cost is measured. A configuration cannot use its name.
+# The repository for fixed cost. A configuration cannot use its name.
 EMPTY = "empty"
-# Of `studies`: the published ones that have a grid.
-ALL = "all"
-# Of `minutes`: each study that is not named.
-DEFAULT = "default"
+# In `studies`: the published ones that have a grid. In `minutes`: each study that is not named.
+ALL, DEFAULT = "all", "default"
+STUDIES = Path("config", "studies")
+
+Workload = Mapping[str, float] | Sequence[WorkloadPart]
 
 
 @dataclass(frozen=True)
 class Config:
-    """The checked configuration.
-
-    `root` is the folder of the Snakefile; `settings` are the keys, with defaults.
-    """
+    """The checked configuration: the folder of the Snakefile, the files that were read, the settings with
+    defaults, and the studies by name."""
 
     root: Path
     files: tuple[Path, ...]
@@ -39,13 +38,13 @@ class Config:
 
     @property
     def minutes(self) -> float | None:
-        """How long a run may take; None where its rounds are fixed."""
+        """Return the time limit of a run in minutes; None if its rounds are fixed."""
         each = [self.minutes_of(study) for study in self.studies]
         return None if self.settings.rounds else sum(minutes or 0.0 for minutes in each)
 
     @property
     def limits(self) -> dict[str, Any]:
-        """From where on something is concluded (compare.decisions.Limits), as plain data."""
+        """Return the limits of conclusions (statistics.contract.Limits)."""
         return {
             "min_effect_pct": self.settings.min_effect_pct,
             "min_effect_pct_if_noisy": self.settings.min_effect_pct_if_noisy,
@@ -61,20 +60,20 @@ class Config:
     def repositories(self) -> dict[str, dict[str, Any]]:
         """Return the definitions of the repositories, with the keys that are set."""
         return {
-            name: one.model_dump(exclude_unset=True)
-            for name, one in self.settings.repositories.items()
+            name: repository.model_dump(exclude_unset=True)
+            for name, repository in self.settings.repositories.items()
         }
 
     @property
     def builds(self) -> dict[str, dict[str, Any]]:
         """Return the definitions of the builds, with the keys that are set."""
         return {
-            name: one.model_dump(exclude_unset=True) if one else {}
-            for name, one in self.settings.builds.items()
+            name: build.model_dump(exclude_unset=True) if build else {}
+            for name, build in self.settings.builds.items()
         }
 
     def minutes_of(self, study: str) -> float | None:
-        """What a study has of that: its own minutes, or an even share of the run's."""
+        """Return the minutes of a study: its own, or an even share of the run's; None if rounds are fixed."""
         minutes = self.settings.minutes
         if self.settings.rounds or minutes is None:
             return None
@@ -84,24 +83,24 @@ class Config:
 
     @property
     def least_rounds(self) -> int:
-        """The rounds that each cell gets of a run that has minutes: with fewer nothing is concluded."""
+        """Return the rounds of each cell in a run with a time limit. Fewer allow no conclusion."""
         return int(self.thresholds["min_rounds"])
 
     def where(self, keys: Sequence[Any]) -> str:
-        """The file that a path of keys comes from, for messages."""
+        """Return the file of a path of keys, for messages."""
         return where(self.files, keys)
 
 
 def load_config(
     raw: Mapping[str, Any], root: Path, files: Sequence[Path], elsewhere: bool = False
 ) -> Config:
-    """Check the merged configuration `raw`, which was read from `files` in this order. Where jobs run
-    `elsewhere`, on a cluster, its minutes are the fewest rounds that there can be.
+    """Check the merged configuration `raw`, which was read from `files` in this order.
 
-    Raises a UserError that names the file and the key.
+    If jobs run `elsewhere`, on a cluster, cells have the fewest rounds instead of a time limit. Raises
+    UserError with the file and the key.
     """
     settings = validate(dict(raw), Settings, lambda keys: where(files, keys))
-    studies = _studies(settings, root / "config" / "studies")
+    studies = _studies(settings, root / STUDIES)
     config = Config(root, tuple(files), settings, studies)
     _check_storage(config)
     _check_paths(config)
@@ -109,26 +108,23 @@ def load_config(
     if elsewhere and settings.rounds is None:
         config = replace(config, settings=settings.with_rounds(config.least_rounds))
     _check_studies(config)
-    check_mix(
-        config.settings.workload,
-        root,
-        config.where(["workload"]) if config.settings.workload else "",
-    )
+    if settings.workload:
+        check_workload(settings.workload, root, config.where(["workload"]))
     return config
 
 
 def _studies(settings: Settings, folder: Path) -> dict[str, Study]:
-    """Return the studies to run, by name."""
     named = settings.studies
     if isinstance(named, StudySets):
         named = named.default if settings.repository is None else named.repository
-    every = named == [ALL]
-    found = {n: load_study(folder / f"{n}.yaml") for n in (settings.grid if every else named)}
-    return {name: study for name, study in found.items() if study.published or not every}
+    is_all = named == [ALL]
+    names = settings.grid if is_all else named
+    studies = {name: load_study(folder / f"{name}.yaml") for name in names}
+    return {name: study for name, study in studies.items() if study.published or not is_all}
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Two configurations as Snakemake merges them: mappings key by key, all else replaced."""
+    """Merge two configurations like Snakemake: mappings key by key, everything else replaced."""
     merged = dict(base)
     for key, value in over.items():
         both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
@@ -137,7 +133,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def where(files: Sequence[Path], keys: Sequence[Any]) -> str:
-    """The last of the files in which the path of keys stands; `--config` where it is in none."""
+    """Return the last file that has a path of keys; `--config` if none has it."""
     if not keys:
         return str(files[0])
     return next((str(file) for file in reversed(files) if _has(read_yaml(file), keys)), "--config")
@@ -153,11 +149,11 @@ def _has(content: Any, keys: Sequence[Any]) -> bool:
 
 
 def _check_storage(config: Config) -> None:
-    if config.settings.storage not in config.settings.storages:
-        known = ", ".join(config.settings.storages)
+    settings = config.settings
+    if settings.storage not in settings.storages:
         raise UserError(
-            f"{config.where(['storage'])}: `storage`: {config.settings.storage!r} is not defined; "
-            f"`storages` has {known}"
+            f"{config.where(['storage'])}: `storage`: {settings.storage!r} is not defined; "
+            f"`storages` has {', '.join(settings.storages)}"
         )
 
 
@@ -167,12 +163,12 @@ def _check_paths(config: Config) -> None:
     folders |= {("storages", name): folder for name, folder in config.settings.storages.items()}
     for keys, folder in folders.items():
         path = os.path.realpath(config.root / folder)
-        if why := _why_no_path(path):
+        if reason := _why_no_path(path):
             raise UserError(
-                f"{config.where(keys)}: `{'.'.join(keys)}`: {path!a} {why}. Use another folder."
+                f"{config.where(keys)}: `{'.'.join(keys)}`: {path!a} {reason}. Use another folder."
             )
-    if why := _why_no_path(tempfile.gettempdir()):
-        raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {why}. Use another folder.")
+    if reason := _why_no_path(tempfile.gettempdir()):
+        raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {reason}. Use another folder.")
 
 
 def _why_no_path(path: str) -> str:
@@ -186,19 +182,19 @@ def _why_no_path(path: str) -> str:
 
 
 def _check_length(config: Config) -> None:
-    if config.settings.minutes is None and config.settings.rounds is None:
+    minutes, rounds = config.settings.minutes, config.settings.rounds
+    if minutes is None and rounds is None:
         raise UserError(
             f"{config.where([])}: neither `minutes` nor `rounds` is there; say how long to measure "
             f"(`minutes: 15`), or how often (`rounds: 5`)"
         )
-    minutes = config.settings.minutes
     for name in minutes if isinstance(minutes, Mapping) else ():
         if new := RENAMED["StudySets"].get(name):
             raise UserError(
                 f"{config.where(['minutes'])}: `minutes.{name}` is not a key here. "
                 f"It is now `{new}`: rename it."
             )
-    if config.settings.rounds is not None or not isinstance(minutes, Mapping) or DEFAULT in minutes:
+    if rounds is not None or not isinstance(minutes, Mapping) or DEFAULT in minutes:
         return
     for name in config.studies:
         if name not in minutes:
@@ -220,7 +216,56 @@ def _check_studies(config: Config) -> None:
                 f"{config.where(['grid'])}: `grid.{name}` is missing; say which cells to measure"
             )
     for name in config.settings.grid:
-        if not (config.root / "config" / "studies" / f"{name}.yaml").exists():
+        if not (config.root / STUDIES / f"{name}.yaml").exists():
             raise UserError(
-                f"{config.where(['grid', name])}: `grid.{name}`: there is no config/studies/{name}.yaml"
+                f"{config.where(['grid', name])}: `grid.{name}`: there is no {STUDIES}/{name}.yaml"
+            )
+
+
+def workload_of(workload: Workload | None, study: Study) -> list[dict[str, Any]]:
+    """Return the parts of a workload: `name`, `weight` in per cent, and `where`, the axes of its cells.
+
+    Return [] without a workload, or if the study lacks an axis of it.
+    """
+    parts = _parts(workload, study.command_axis) if workload else []
+    has_axes = all(set(part["where"]) <= set(study.axes) for part in parts)
+    if not isinstance(workload, Mapping) and not has_axes:
+        return []
+    return [{"name": " ".join(part["where"].values()), **part} for part in parts]
+
+
+def _parts(workload: Workload, axis: str) -> list[dict[str, Any]]:
+    """Return weight and cells of each part; `axis` is that of a workload with command names only."""
+    if isinstance(workload, Mapping):
+        return [{"weight": float(weight), "where": {axis: n}} for n, weight in workload.items()]
+    return [{"weight": part.weight, "where": dict(part.where)} for part in workload]
+
+
+def check_workload(workload: Workload, root: Path, where: str) -> None:
+    """Raise UserError if the weights are not 100 per cent, or no study has a named axis or command.
+
+    `where` is the file of the workload.
+    """
+    parts = _parts(workload, "command")
+    total = math.fsum(part["weight"] for part in parts)
+    if not math.isclose(total, 100.0, abs_tol=0.01):
+        raise UserError(
+            f"{where}: `workload`: the weights are {total:g} in all; make them 100 (per cent)"
+        )
+    if len({frozenset(part["where"]) for part in parts}) > 1:
+        raise UserError(f"{where}: `workload`: say of each part the same axes in `where`")
+    if len({frozenset(part["where"].items()) for part in parts}) < len(parts):
+        raise UserError(f"{where}: `workload`: two parts are about the same cells; make them one")
+    studies = [load_study(path) for path in sorted((root / STUDIES).glob("*.yaml"))]
+    axes = sorted({axis for study in studies for axis in study.axes})
+    commands = sorted({name for study in studies for name in study.commands})
+    for axis, value in (item for part in parts for item in part["where"].items()):
+        if axis not in axes:
+            raise UserError(
+                f"{where}: `workload`: no study has an axis {axis}; they have {', '.join(axes)}"
+            )
+        if axis == "command" and value not in commands:
+            raise UserError(
+                f"{where}: `workload`: no study measures the command {value}; they measure "
+                f"{', '.join(commands)}"
             )

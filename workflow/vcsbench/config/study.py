@@ -1,4 +1,4 @@
-"""A study: one published benchmark, as a file in config/studies."""
+"""Read a study: one published benchmark, a file in config/studies."""
 
 from __future__ import annotations
 
@@ -14,15 +14,9 @@ from vcsbench.errors import UserError
 
 @dataclass(frozen=True)
 class Study:
-    """One file of config/studies, as it stands there.
+    """One file of config/studies; config.study_models.StudyFile documents its keys.
 
-    `authors`, `date` and `url` are those of what was published, as far as they are known.
-    `axes` maps each axis, in the order of a cell's path, to its values or to a word that stands for what
-    the configuration names (axes.values resolves it). `commands` is empty for a study that has published
-    numbers only. `defaults` has values of axes that the study does not have. Cells of a round that agree on
-    the axes of `block` run next to each other; cells that agree on `variance_group` scatter alike. A reader
-    cannot choose the values of `scenario_axes`; `questions`, by axis, are the reader's decisions. The
-    `featured_tables` come first on the study's page.
+    `axes` has the values of each axis, in the order of a cell's path, or a word that axes.table resolves.
     """
 
     name: str
@@ -46,7 +40,7 @@ class Study:
 
     @property
     def numbers(self) -> dict[str, dict[str, str]]:
-        """The files of its published numbers, each with what holds of all of its rows."""
+        """Return the files of its published numbers, each with the axis values of all of its rows."""
         given = self.published.numbers if self.published else []
         if isinstance(given, dict):
             return given
@@ -54,35 +48,35 @@ class Study:
 
     @property
     def findings(self) -> list[str]:
-        """The names under which its findings stand."""
+        """Return the names of its findings in findings.yaml."""
         return list((self.published.findings if self.published else None) or [self.name])
 
     @property
     def cost_class(self) -> list[str]:
-        """Cells that agree on these axes take about as long."""
+        """Return the axes that determine how long a cell takes."""
         return list(dict.fromkeys([*self.variance_group, *self.block]))
 
     def axes_of(self, word: str) -> list[str]:
-        """The axes that take their values from what a word stands for: `repositories`, `servers`."""
+        """Return the axes with the values of a word: `repositories`, `servers`."""
         return [axis for axis, given in self.axes.items() if given == word]
 
     def axes_named(self) -> list[str]:
-        """The axes that take their values from what any word stands for."""
+        """Return the axes with the values of any word."""
         return [axis for axis, given in self.axes.items() if isinstance(given, str)]
 
     @property
     def command_axis(self) -> str:
-        """The axis that takes `commands`, or else the axis `command`, which the study may not have."""
+        """Return the axis with the word `commands`, otherwise `command`, which the study may lack."""
         return [*self.axes_of("commands"), "command"][0]
 
     def command_name(self, axes: Mapping[str, str]) -> str:
-        """Which of `commands` a cell times: its value of their axis; the only one where the study has none.
-        "" for a study without any."""
+        """Return the name of a cell's command: its value of the command axis, or the first command without
+        such an axis; "" for a study without commands."""
         axis = self.command_axis
         return axes.get(axis, "") if axis in self.axes else next(iter(self.commands), "")
 
     def command(self, axes: Mapping[str, str]) -> Command:
-        """The entry of `commands` that a cell times; a UserError where there is none."""
+        """Return the command of a cell. Raise UserError if the study lacks it."""
         name = self.command_name(axes)
         if name not in self.commands:
             raise UserError(
@@ -93,7 +87,7 @@ class Study:
 
 
 def load_study(path: str | Path) -> Study:
-    """Read and check a study's file; a UserError names the file and the key."""
+    """Read and check a study's file. Raise UserError with the file and the key."""
     path = Path(path)
     raw = read_yaml(path)
     checked = validate(raw, StudyFile, lambda _keys: str(path))
@@ -115,7 +109,7 @@ def load_study(path: str | Path) -> Study:
 
 
 def _check_tables(path: Path, study: StudyFile) -> None:
-    """Each table has either a metric or a comparison."""
+    """Raise UserError for a table without a metric and comparison, or with both."""
     for name, table in study.tables.items():
         if (table.metric is None) == (table.compare is None):
             raise UserError(
@@ -124,7 +118,7 @@ def _check_tables(path: Path, study: StudyFile) -> None:
 
 
 def _check_questions(path: Path, raw: Mapping[str, Any]) -> None:
-    """Questions name values of their axis, where the study lists them."""
+    """Raise UserError for a question with an unknown value of its axis."""
     for axis, question in raw.get("questions", {}).items():
         known = raw["axes"][axis]
         known = list(raw.get("commands", {})) if known == "commands" else known
@@ -143,7 +137,7 @@ def _check_questions(path: Path, raw: Mapping[str, Any]) -> None:
 
 
 def _axes_named(raw: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """Each key of a study's file that names axes of its own, with those."""
+    """Yield each key that names axes of the study, with these axes."""
     for key in ("block", "variance_group", "scenario_axes", "questions", "trace_syscalls"):
         yield key, list(raw.get(key, []))
     yield "machine_limits", [raw["machine_limits"]] if "machine_limits" in raw else []

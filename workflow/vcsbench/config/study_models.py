@@ -299,7 +299,7 @@ class StudyFile(Model):
     )
     scenario_axes: UniqueTexts = key(
         [],
-        "The axes that the reader cannot choose: what is run, on what, by which access. Advice is given "
+        "The axes that the reader cannot choose: command, repository, access. Advice is given "
         "for each of their values, in this order, and chooses among the values of all other axes.",
     )
     questions: Annotated[dict[str, Question], Field(min_length=1)] = key(

@@ -13,7 +13,7 @@ from typing import Any
 from vcsbench import words
 from vcsbench.axes.table import resolved_tables
 from vcsbench.config.configuration import EMPTY
-from vcsbench.config.glossary import Glossary, load_glossary
+from vcsbench.config.definitions import Glossary, load_glossary
 from vcsbench.config.study import Study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError

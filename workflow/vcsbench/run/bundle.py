@@ -25,7 +25,7 @@ from typing import Any, TypedDict
 import yaml
 
 from vcsbench import __version__
-from vcsbench.config import glossary
+from vcsbench.config.definitions import GLOSSARY
 from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
@@ -122,7 +122,7 @@ def _files(study: str, root: Path) -> Iterator[Path]:
         )
     definition = Path("config/studies") / f"{study}.yaml"
     numbers = (Path("config/published") / name for name in load_study(root / definition).numbers)
-    yield from (page, definition, FINDINGS, glossary.FILE, *numbers)
+    yield from (page, definition, FINDINGS, GLOSSARY, *numbers)
     found: list[Path] = []
     for folder in sorted((root / "results").iterdir()):
         if folder.name in SHARED:
