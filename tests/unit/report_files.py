@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from unit.synthetic import SyntheticStudy, make_study
-from vcsbench.advice.advise import StudyResults, StudyTerms, advise
-from vcsbench.advice.questions import questions_of
+from vcsbench.advice.advise import AdviceSettings, advise, questions_of
+from vcsbench.advice.cards import ADVICE, Advice
 from vcsbench.config.definitions import read_findings
 from vcsbench.config.study import Study, load_study
 from vcsbench.evidence.frames import write_frame
@@ -89,14 +88,17 @@ def derive(
     )
     verdicts = findings.evaluate_findings(defined, axes, published, frame, basis)
     write_frame(verdicts, folder / "findings" / f"{study.name}.csv")
-    advice = advise(terms_of(study, frame), StudyResults(frame, tables, grid, failed))
-    text = json.dumps(advice if len(frame) else {})
-    (folder / "advice" / f"{study.name}.json").write_text(text)
+    advice = (
+        advise(settings_of(study, frame), frame, tables, grid, failed) if len(frame) else Advice()
+    )
+    (folder / "advice" / f"{study.name}.json").write_bytes(ADVICE.dump_json(advice))
 
 
-def terms_of(study: Study, frame: Any) -> StudyTerms:
+def settings_of(study: Study, frame: Any) -> AdviceSettings:
     order = _values(study, frame)
-    return StudyTerms(order, study.scenario_axes, study.block, questions_of(study.questions, {}))
+    return AdviceSettings(
+        order, study.scenario_axes, study.block, questions_of(study.questions, {})
+    )
 
 
 def collected_failures(collected: Any) -> list[dict[str, Any]]:

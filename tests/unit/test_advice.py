@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from typing import Any
 
 import pytest
 
-from vcsbench.advice import decide as rule
-from vcsbench.advice.cards import Answer, Card, Question, card_data, card_from, card_of, markdown_of
-from vcsbench.advice.cases import BETTER, SMALL, Case, cases_of, missing_values, outcome_of
-from vcsbench.advice.labels import case_label, factor, factors, seconds, value_label
+from vcsbench.advice import decision as rule
+from vcsbench.advice.cards import (
+    ADVICE,
+    Advice,
+    Card,
+    Question,
+    card_of,
+    case_label,
+    factor,
+    factors,
+    find_rule,
+    markdown_of,
+    seconds,
+    value_label,
+)
+from vcsbench.advice.decision import BETTER, SMALL, Case, cases_of, missing_values, outcome_of
 
 AXES = ["command", "ra", "format", "packing", "cache"]
 DEFINITION = {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}
@@ -52,17 +63,15 @@ def test_answer_with_gains_and_a_small_loss_names_both() -> None:
     assert (answer.short, answer.value) == ("f7", "f7")
 
 
-@pytest.mark.parametrize(("loss", "kind"), [(1.09, rule.VALUE), (1.11, rule.DEPENDS)])
+@pytest.mark.parametrize(
+    ("loss", "effect", "kind"),
+    [(1.09, 10, rule.VALUE), (1.11, 10, rule.DEPENDS), (1.14, 15, rule.VALUE)],
+)
 def test_decide_with_losses_on_both_sides_depends_above_the_smallest_effect(
-    loss: float, kind: str
+    loss: float, effect: float, kind: str
 ) -> None:
     found = cases(row(2.0), row(1 / loss, cache="hot-os"))
-    assert rule.decide(found, "f6", 10).kind == kind
-
-
-def test_decide_with_a_larger_smallest_effect_does_not_depend() -> None:
-    found = cases(row(2.0), row(1 / 1.14, cache="hot-os"))
-    assert rule.decide(found, "f6", 15).kind == rule.VALUE
+    assert rule.decide(found, "f6", effect).kind == kind
 
 
 def test_decide_that_depends_returns_the_simplest_rule() -> None:
@@ -73,9 +82,9 @@ def test_decide_that_depends_returns_the_simplest_rule() -> None:
         )
         for command, ra, cache in grid
     ]
-    decision = rule.decide(cases(*rows), "f6", 10)
-    assert decision.kind == rule.DEPENDS
-    assert decision.rule == {"f7": ["cold log"], "f6": ["hot log", "export"]}
+    made = card(*rows)
+    assert made.answer.kind == rule.DEPENDS
+    assert find_rule(made.cases, made) == {"f7": ["cold log"], "f6": ["hot log", "export"]}
 
 
 def test_answer_that_depends_names_the_value_to_choose_and_its_largest_loss() -> None:
@@ -215,9 +224,10 @@ def test_missing_values_have_their_main_reason_and_their_number() -> None:
 
 def test_card_survives_json_and_markdown_has_its_answer() -> None:
     made = card(row(2.0), row(0.97, "no difference shown", cache="hot-os"))
-    data = json.loads(json.dumps(card_data(made)))
-    assert json.loads(json.dumps(card_data(card_from(data)))) == data
-    assert isinstance(made.answer, Answer) and "**f7**" in markdown_of("A study", [made])
+    advice = Advice([made], less_work=["less"])
+    again = ADVICE.validate_json(ADVICE.dump_json(advice))
+    assert ADVICE.dump_json(again) == ADVICE.dump_json(advice)
+    assert again.cards[0].answer == made.answer and "**f7**" in markdown_of("A study", [made])
 
 
 @pytest.mark.parametrize(

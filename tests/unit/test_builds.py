@@ -26,7 +26,6 @@ from vcsbench.machine import Machine
 from vcsbench.measure.meters import libraries
 from vcsbench.measure.server import Server
 from vcsbench.programs import Programs, check_unchanged, digest
-from vcsbench.report import builds
 
 DEFAULT = Path(__file__).parents[2] / "config" / "servers" / "default"
 LOG = "{svn} log {url}"
@@ -326,28 +325,3 @@ def test_a_study_may_name_its_builds_itself() -> None:
     values = values_of(named, here)
     assert values == {"build": ["trunk", "prototype"]}
     assert resolved_tables(named, values) == named.tables
-
-
-def test_the_report_tells_what_ran_under_each_name() -> None:
-    def one(name: str, digest: str, **side: Any) -> dict[str, Any]:
-        build = {**context(**side)["build"], "name": name, "digest": digest}
-        return {"build": build, "axes": {"command": "log", "build": name}}
-
-    contexts = [
-        one("trunk", "2", program="/t/svn", libraries=["/t/lib/libsvn_fs-1.so"]),
-        one("again", "1"),
-        one("system", "1"),
-        one("system", "1"),
-        {"build": {"name": "", "client": {}}},
-        {},
-    ]
-    order = ["system", "again", "trunk"]
-    found = [(r.build, r.program, r.libraries) for r in builds.ran(contexts, order)]
-    assert found == [
-        ("system", "/x/bin/svn", "none seen"),
-        ("again", "/x/bin/svn", "none seen"),
-        ("trunk", "/t/svn", "/t/lib"),
-    ]
-    assert builds.same(contexts, order) == [
-        "again ran the same binaries as system (A/A): what the two differ by is noise."
-    ]

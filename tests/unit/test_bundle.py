@@ -350,8 +350,7 @@ def test_page_command_pasted_into_a_shell_runs_nothing_of_a_cell_name(tmp_path: 
     cells = ["x$(touch A)", "x'$(touch B)'", "x`touch C`", "x\ntouch D\n", 'x"; touch E; "']
     cells.append("x$(shell touch F)")
     node = (
-        "const commands = { explain: 'show', measure: 'run-cell' };\n"
-        "const known = { own: '$(touch G)', study: 's', commands };\n"
+        "const known = { of: { own: '$(touch G)', study: 's' } };\n"
         f"const runsOf = () => [{{ round: 1 }}];\n{functions}\n"
         f"console.log(commandsOf({json.dumps(cells)}).map(([, line]) => line).join('\\n'));"
     )

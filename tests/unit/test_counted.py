@@ -15,7 +15,8 @@ import pytest
 from unit.html_tree import grids, parse, rows
 from unit.report_files import default_study
 from unit.synthetic import make_study
-from vcsbench.advice.situations import less_work
+from vcsbench.advice.advise import less_work
+from vcsbench.advice.cards import Advice
 from vcsbench.evidence import run_columns
 from vcsbench.evidence.measurements import collect, measurements, read_grid
 from vcsbench.report.page import build_page
@@ -257,7 +258,7 @@ def test_the_page_has_tables_of_counts_and_says_why_one_is_not_there(tmp_path: P
         grid=read_grid(tmp_path / "results" / "grid" / "fsfs-san-2014.csv")[1],
         measurements=records(measured),
         tables={name: records(table(measured, tables[name])) for name in tables},
-        advice={"less_work": less},
+        advice=Advice(less_work=less),
     )
     tree = parse(build_page(results))
     levels = grids(tree, "device-read", "Measured")[0]

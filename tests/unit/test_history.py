@@ -7,7 +7,7 @@ from typing import Any
 
 from unit.synthetic import FACTORS, SyntheticStudy
 from unit.test_baselines import AXES, STUDY, edit, here, measure
-from vcsbench.report.page import history_rows
+from vcsbench.report.page import history_table
 from vcsbench.statistics import baseline_comparison, baselines
 from vcsbench.statistics.baseline_comparison import history
 from vcsbench.statistics.contract import DEFAULT_LIMITS
@@ -76,7 +76,7 @@ def test_history_saved_current_runs_are_no_time(here: Path) -> None:
     save("today", now)
     found = told(now, "today")
     assert [time["name"] for time in found["times"]] == ["today"]
-    assert found["points"] == [] and history_rows(found) == []
+    assert found["points"] == [] and history_table(found) is None
 
 
 def test_history_unreadable_baseline_is_reported(here: Path) -> None:
@@ -91,6 +91,8 @@ def test_history_unreadable_baseline_is_reported(here: Path) -> None:
 def test_history_rows_with_a_slower_run_count_its_calls(here: Path) -> None:
     save("old", measure(here, "a", **QUIET))
     found = told(measure(here, "b", **QUIET, seed=2, factors=SLOWER), "old")
-    before, now = history_rows(found)
-    assert before["before"] == "" and now["before"] == "old"
-    assert now["calls"].startswith("4 slower") and "workstation" in now["host"]
+    table = history_table(found)
+    assert table
+    (_, _, _, nothing, _, _), (_, _, host, before, calls, _) = table.rows
+    assert (nothing, before) == ("", "old")
+    assert calls.startswith("4 slower") and "workstation" in host  # type: ignore[union-attr]

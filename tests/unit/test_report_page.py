@@ -1,4 +1,4 @@
-"""The page of a study: its data, its parts, and what the reader's picks show."""
+"""The page of a study, the index of pages, and the results that they are made from."""
 
 from __future__ import annotations
 
@@ -13,25 +13,40 @@ from typing import Any
 import pytest
 
 from unit.html_tree import Element, parse
-from unit.report_files import default_grid, make_files, results_of
+from unit.report_files import (
+    DEFINITIONS,
+    default_grid,
+    default_study,
+    make_files,
+    order_of,
+    results_of,
+)
 from unit.synthetic import AXES
-from vcsbench.report import svg
-from vcsbench.report.findings import findings_of
-from vcsbench.report.page import Page, build_page, page_of
-from vcsbench.report.results import Results
+from vcsbench.advice.cards import Advice
+from vcsbench.errors import UserError
+from vcsbench.report import charts
+from vcsbench.report.answers import CardView, finding_views
+from vcsbench.report.details import details
+from vcsbench.report.page import (
+    Page,
+    StudyFindings,
+    build_index,
+    build_page,
+    page_of,
+    read_entries,
+)
+from vcsbench.report.results import Results, read_records, read_results
 
-
-def skip(axes: dict[str, str]) -> str:
-    return default_grid(axes) or ("no httpd" if axes["ra"] == "http" else "")
+STUDY = default_study()
+SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold"], "packing": ["pack"]}
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """f7 takes half of f6, packed 0.8, svn 0.8 of http; http exports failed once."""
+    """f7 takes half of f6, packed 0.8, svn 0.8 of http; one round of an export failed."""
     failed = [("export/svn/ruby/f6/nopack/slow/cold", 2)]
-    return results_of(
-        make_files(tmp_path_factory.mktemp("page"), skip=default_grid, twins=1, failed=failed)
-    )
+    folder = tmp_path_factory.mktemp("page")
+    return results_of(make_files(folder, skip=default_grid, twins=1, failed=failed))
 
 
 @pytest.fixture(scope="module")
@@ -44,25 +59,37 @@ def tree(results: Results) -> Element:
     return parse(build_page(results))
 
 
-def test_page_of_the_same_results_is_the_same(results: Results) -> None:
-    assert build_page(results) == build_page(results)
+def unpacked(text: str) -> dict[str, Any]:
+    return dict(json.loads(gzip.decompress(base64.b64decode(text))))
 
 
-def test_page_asks_for_nothing_from_outside(results: Results) -> None:
+def card_on(page: Page, axis: str) -> CardView:
+    return next(view for view in page.cards if view.card.question.axis == axis)
+
+
+def test_page_of_the_same_results_is_the_same_and_requests_nothing(results: Results) -> None:
     text = build_page(results)
-    assert "default-src 'none'" in text
+    assert text == build_page(results) and "default-src 'none'" in text
     assert not re.findall(r"""(?:src|href)=["']?https?:""", text)
 
 
+def test_page_has_the_packed_details(results: Results, page: Page, tree: Element) -> None:
+    assert unpacked(tree.by_id("details").text) == json.loads(
+        json.dumps(details(results, page.tables))
+    )
+    without = parse(build_page(replace(results, measurements=[], contexts=[])))
+    assert all(element.attributes.get("id") != "details" for element in without)
+
+
 def test_cards_have_the_known_values_and_factors(page: Page) -> None:
-    found = {view.card.question.axis: view.answer for view in page.cards}
-    assert found["format"].value == "f7" and "2.0x faster, never slower" in found["format"].effect
-    assert found["packing"].short == "yes" and found["ra"].value == "svn"
+    assert card_on(page, "format").answer.value == "f7"
+    assert "2.0x faster, never slower" in card_on(page, "format").answer.effect
+    assert card_on(page, "packing").answer.short == "yes"
+    assert card_on(page, "ra").answer.value == "svn"
 
 
-def test_cards_text_chart_and_times_have_the_same_ratio(page: Page) -> None:
-    view = next(view for view in page.cards if view.card.question.axis == "format")
-    for row in (row for row in view.rows if row.outcome == "candidate"):
+def test_text_chart_and_times_of_a_card_have_the_same_ratio(page: Page) -> None:
+    for row in (row for row in card_on(page, "format").rows if row.style == "candidate"):
         shown = float(re.search(r"([\d.]+)x", row.text).group(1))  # type: ignore[union-attr]
         before, after = (float(t.split()[0]) for t in row.times.split(" → "))
         assert before / after == pytest.approx(shown, rel=0.06)
@@ -70,162 +97,235 @@ def test_cards_text_chart_and_times_have_the_same_ratio(page: Page) -> None:
 
 
 def test_findings_have_a_picture_and_reversed_ones_come_first(results: Results) -> None:
-    rows = [
-        {**row, "published": 0.5, "measured": 2.0, "low": 1.8, "high": 2.2, "verdict": "differs"}
-        if row["id"] == "hot-log-packing-penalty"
-        else row
-        for row in results.findings
-    ]
-    found = findings_of(rows, results.definitions, results.study.tables, [])
-    assert found[0].id == "hot-log-packing-penalty"
-    assert found[0].news == "Reversed: packed was 2.0x slower, and is now 2.0x faster."
-    assert all("<svg" in one.picture for one in found if one.measured)
-    assert [one.rank for one in found] == sorted(one.rank for one in found)
+    change = {"published": 0.5, "measured": 2.0, "low": 1.8, "high": 2.2, "verdict": "differs"}
+    name = "hot-log-packing-penalty"
+    rows = [{**row, **(change if row["id"] == name else {})} for row in results.findings]
+    views = finding_views(rows, results.definitions, STUDY.tables, [])
+    assert views[0].id == name
+    assert views[0].news == "Reversed: packed was 2.0x slower, and is now 2.0x faster."
+    assert all("<svg" in view.picture for view in views if view.measured)
+    assert [view.rank for view in views] == sorted(view.rank for view in views)
+    wide = [{**results.findings[0], **change, "low": 0.9}]
+    assert finding_views(wide, results.definitions, STUDY.tables, [])[0].news == ""
 
 
-def test_finding_that_does_not_exclude_1_is_not_reversed(results: Results) -> None:
-    row = results.findings[0] | {"published": 0.5, "measured": 1.1, "low": 0.9, "high": 1.4}
-    (found,) = findings_of([row], results.definitions, results.study.tables, [])
-    assert found.news == ""
-
-
-def test_picks_have_the_axes_of_a_reader_and_their_labels(page: Page) -> None:
-    picks = {pick.axis: pick for pick in page.picks}
-    assert list(picks) == ["ra", "format", "packing", "config"]
-    assert ("nopack", "not packed") in picks["packing"].values
+def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(
+    results: Results, page: Page
+) -> None:
+    assert [pick.axis for pick in page.picks] == ["ra", "format", "packing", "config"]
+    assert ("nopack", "not packed") in page.picks[2].values
     assert {pick.preset for pick in page.picks} == {""}
+    own = page_of(replace(results, own_repository="/srv/repo"))
+    assert [pick.preset for pick in own.picks] == ["", "f6", "nopack", "slow"]
 
 
-def test_picks_of_a_repository_of_ones_own_are_preset(results: Results) -> None:
-    own = page_of(replace(results, own="/srv/repo"))
-    assert {pick.axis: pick.preset for pick in own.picks} == {
-        "ra": "",
-        "format": "f6",
-        "packing": "nopack",
-        "config": "slow",
-    }
+def test_my_case_is_the_first_part_of_the_page_and_visible(tree: Element) -> None:
+    first = next(child for child in tree.by_id("main").children if isinstance(child, Element))
+    assert first.attributes["id"] == "case" and "hidden" not in first.attributes
 
 
-def answer(page: Page, axis: str, **picks: str) -> list[str]:
-    data = json.loads(gzip.decompress(base64.b64decode(page.answers)))
-    card = data["cards"][f"card-{axis}"]
-    found: list[str] = card["answers"][
-        card["by"]["|".join(picks.get(a, "") for a in data["picks"])]
-    ]
-    return found
-
-
-def test_answers_by_picks_equal_the_rule_on_the_fitting_cases(page: Page) -> None:
-    view = next(view for view in page.cards if view.card.question.axis == "packing")
-    for picks in ({}, {"ra": "http"}, {"ra": "svn", "format": "f6", "packing": "nopack"}):
-        expected = view.card.answer_for(picks) if picks else view.answer
-        assert answer(page, "packing", **picks) == [
-            expected.kind,
-            expected.short,
-            expected.sentence,
-            expected.value,
-        ]
+@pytest.mark.parametrize(
+    "picks", [{}, {"ra": "http"}, {"ra": "svn", "format": "f6", "packing": "nopack"}]
+)
+def test_packed_answers_equal_the_rule_on_the_fitting_cases(
+    page: Page, picks: dict[str, str]
+) -> None:
+    view, data = card_on(page, "packing"), unpacked(page.packed_answers)
+    card = data["cards"][view.anchor]
+    number = card["by"]["|".join(picks.get(axis, "") for axis in data["picks"])]
+    expected = view.card.answer_for(picks)
+    texts = [expected.kind, expected.short, expected.sentence, expected.value]
+    assert card["answers"][number] == texts
 
 
 def test_overview_has_a_square_per_question_command_and_cache(page: Page) -> None:
-    assert page.overview
-    assert len(page.overview.columns) == 3
+    assert page.overview and len(page.overview.columns) == 3
     square = next(s for q, c, s in page.overview.rows if (q, c) == ("Format?", "log"))[0]
     assert square.style == "candidate" and square.text == "f7 2.0x"
 
 
 def test_situations_have_the_best_combination_and_its_gain(page: Page) -> None:
-    row = next(r for r in page.situations if r.where == _where("log", "svn", "cold"))
+    where = {"command": "log", "ra": "svn", "repo": "ruby", "cache": "cold"}
+    row = next(row for row in page.situations if row.where == where)
     assert row.label == "cold log over svn" and row.best.startswith("f7, packed")
     assert row.gain == "2.5x"
 
 
-def _where(command: str, ra: str, cache: str) -> dict[str, str]:
-    return {"command": command, "ra": ra, "repo": "ruby", "cache": cache}
-
-
 def test_header_has_two_lines_with_the_sizes_of_the_run(page: Page) -> None:
-    assert len(page.header) == 2
-    assert "6 000 revisions" in page.header[0].replace("\u202f", " ")
-    assert "72 combinations" in page.header[1] and "Subversion 1.14.2" in page.header[1]
+    first, second = (line.replace("\u202f", " ") for line in page.header)
+    assert "6 000 revisions" in first
+    assert "72 combinations" in second and "Subversion 1.14.2" in second
 
 
-def test_tables_have_a_key_for_each_mark_that_they_show(page: Page) -> None:
+def test_tables_have_a_key_for_each_mark(page: Page) -> None:
     for table in page.tables:
-        marks = {
-            m for pair in table.pairs if pair.measured for p in pair.measured.points for m in p.mark
-        }
-        assert marks <= {sign for sign, _ in table.key}
-        assert "·" in {sign for sign, _ in table.key}
+        grids = [pair.measured for pair in table.pairs if pair.measured]
+        marks = {mark for grid in grids for point in grid.points for mark in point.mark}
+        assert marks | {"·"} <= {sign for sign, _ in table.key}
 
 
-def test_flags_of_nearly_all_runs_are_one_sentence(results: Results) -> None:
-    runs = [
-        {**run, "flags": "outlier-10" if n else "outlier-20"}
-        for n, run in enumerate(results.measurements)
-    ]
-    found = page_of(replace(results, measurements=runs)).quality
-    assert len(found.sentences) == 1 and "outlier-10" in found.sentences[0]
-    assert [one.word for one in found.flagged] == ["outlier-20"]
+def test_flags_of_nearly_all_runs_are_a_sentence(results: Results) -> None:
+    flags = ["outlier-20", *["outlier-10"] * (len(results.measurements) - 1)]
+    runs = [{**r, "flags": flag} for r, flag in zip(results.measurements, flags, strict=True)]
+    found = page_of(replace(results, measurements=runs))
+    assert any("outlier-10" in text for text in found.remarks)
+    (table,) = (table for table in found.quality if table.title == "Flags")
+    assert [row[0] for row in table.rows] == ["outlier-20"]
 
 
-def test_row_with_mostly_fixed_cost_is_hatched_and_without_colour(results: Results) -> None:
+def test_number_with_mostly_fixed_cost_is_hatched_and_without_colour(results: Results) -> None:
     small = [{**row, "fixed_share": 0.7} for row in results.tables["f6-vs-f7"]]
     changed = replace(results, tables={**results.tables, "f6-vs-f7": small})
     table = next(t for t in page_of(changed).tables if t.name == "f6-vs-f7")
     points = [p for pair in table.pairs if pair.measured for p in pair.measured.points]
     assert all(p.is_small and p.colour == "same" for p in points if p.value is not None)
-    assert "s" in {sign for sign, _ in table.key}
 
 
 def test_page_with_nothing_measured_has_all_sections(results: Results) -> None:
-    nothing: dict[str, Any] = {
-        name: [] for name in ("measurements", "contexts", "noise", "failures")
-    }
-    empty = parse(build_page(replace(results, **nothing, advice={}, tables={}, account={})))
+    names = ("measurements", "contexts", "noise", "failures")
+    nothing: dict[str, Any] = {name: [] for name in names}
+    empty = replace(results, **nothing, advice=Advice(), tables={}, account={})
+    tree = parse(build_page(empty))
     for name in ("answer", "findings", "situations", "tables", "setup", "quality"):
-        assert empty.by_id(name).tag == "section"
+        assert tree.by_id(name).tag == "section"
 
 
-def test_page_escapes_what_comes_from_results(results: Results) -> None:
+def test_page_escapes_texts_of_results(results: Results) -> None:
     evil = "<script>alert(1)</script>"
     failures = [{**results.failures[0], "reason": evil}]
-    notes = [{**results.findings[0], "statement": evil, "why": evil}]
-    text = build_page(replace(results, failures=failures, findings=notes))
-    assert evil not in text
+    findings = [{**results.findings[0], "statement": evil, "why": evil}]
+    contexts = [{**context, "host": {"name": evil}} for context in results.contexts]
+    changed = replace(results, failures=failures, findings=findings, contexts=contexts)
+    assert evil not in build_page(replace(changed, repository_notes=[evil]))
 
 
-def test_failures_and_skips_are_named_with_their_reason(tree: Element) -> None:
+def test_failures_have_their_reason(tree: Element) -> None:
     assert "svnserve did not answer within 10 s" in tree.by_id("quality").text
 
 
-def test_axis_of_a_picture_holds_all_values_and_cuts_at_the_widest() -> None:
-    axis = svg.Axis.over([0.5, 2.0, 500.0, float("nan"), 0.0])
+def test_axis_of_a_picture_holds_all_values_and_cuts_at_the_largest_factor() -> None:
+    axis = charts.LogAxis.over([0.5, 2.0, 500.0, float("nan"), 0.0])
     assert axis.low < 0.5 and axis.high < 40
-    assert svg.MARGIN <= axis.x(0.5) < axis.x(1) < axis.x(2) < axis.x(900) <= svg.WIDTH
+    assert charts.MARGIN <= axis.x(0.5) < axis.x(1) < axis.x(2) < axis.x(900) <= charts.WIDTH
 
 
-def test_line_plot_breaks_where_a_value_is_missing() -> None:
-    drawing = svg.line_plot([[1.0, None, 2.0, 3.0]], ["a", "b", "c", "d"], "x")
+def test_line_plot_breaks_at_a_missing_value() -> None:
+    drawing = charts.line_plot([[1.0, None, 2.0, 3.0]], ["a", "b", "c", "d"], "x")
     (path,) = re.findall(r'<path class="line c0" d="([^"]*)"', drawing)
     assert path.count("M") == 2 and path.count("L") == 1
 
 
-@pytest.mark.slow
-def test_page_of_2500_cell_rounds_is_below_3_megabytes(tmp_path: Path) -> None:
-    assert len(build_page(results_of(make_files(tmp_path, rounds=18))).encode()) < 3_000_000
-
-
-def test_cells_of_the_empty_repository_are_in_no_table_and_give_the_fixed_cost(
-    tmp_path: Path,
-) -> None:
+def test_cells_of_the_empty_repository_give_the_fixed_cost_only(tmp_path: Path) -> None:
     made = make_files(tmp_path, axes={**AXES, "repo": ["ruby", "empty"]}, skip=default_grid)
     row = "log,http,empty,f6,nopack,slow,cold"
-    header = f"cell,{','.join(AXES)},run,elapsed_s"
     (made.results / "fixed-cost").mkdir()
     rows = "\n".join(f"a,{row},{n},{0.01 * n}" for n in (1, 2, 3))
-    (made.results / "fixed-cost" / f"{made.name}.csv").write_text(f"{header}\n{rows}\n")
-    found = page_of(results_of(made))
-    assert found.facts["cells"] == 72 and [t for _, t in found.quality.fixed_cost] == ["0.020 s"]
-    measured = [pair.measured for table in found.tables for pair in table.pairs if pair.measured]
+    path = made.results / "fixed-cost" / f"{made.name}.csv"
+    path.write_text(f"cell,{','.join(AXES)},run,elapsed_s\n{rows}\n")
+    page = page_of(results_of(made))
+    (table,) = (table for table in page.quality if table.title == "Fixed cost")
+    assert page.facts["cells"] == "72" and [time for _, time in table.rows] == ["0.020 s"]
+    measured = [pair.measured for table in page.tables for pair in table.pairs if pair.measured]
     assert {point.keys["repo"] for grid in measured for point in grid.points} == {"ruby"}
+
+
+def reported(day: int, failures: int = 0, study: Any = STUDY, **changes: Any) -> Results:
+    cell = {"cell": "log/svn", **dict.fromkeys(study.axes, ""), "command": "log", "skip": ""}
+    keys = ("id", "expected", "published", "measured", "low", "high")
+    rows = [
+        {**dict.fromkeys(keys, ""), "statement": "It is.", "verdict": verdict}
+        for verdict in ("differs", "", "differs")
+    ]
+    lost = [{"cell": "log/svn", "round": 2.0 + n, "reason": "it broke"} for n in range(failures)]
+    results = Results(
+        study=study,
+        order=order_of(study, {}),
+        grid=[cell, {**cell, "cell": "log/http", "skip": "no httpd"}],
+        measurements=[{"cell": "log/svn", "round": 1.0, "elapsed_s": None, "flags": ""}],
+        failures=lost,
+        findings=rows,
+        contexts=[{"host": {"name": "<b>here"}, "started_at": f"2026-11-{day:02}T07:00:00Z"}],
+    )
+    return replace(results, **changes)
+
+
+def test_index_lists_reports_newest_first_and_skips_other_pages(tmp_path: Path) -> None:
+    other = default_study("fsfs-ssd-2014")
+    pages = {"a": reported(20, failures=3), "b": reported(21, study=other)}
+    pages["c"] = Results(STUDY, order_of(STUDY, {}))
+    for name, results in pages.items():
+        (tmp_path / f"{name}.html").write_text(build_page(results))
+    (tmp_path / "notes.html").write_text("<html><head><title>no report</title></head></html>")
+    (tmp_path / "index.html").write_text("an older index")
+    entries = read_entries(tmp_path)
+    assert [(entry.file, entry.when) for entry in entries] == [
+        ("b.html", "21 November 2026"),
+        ("a.html", "20 November 2026"),
+        ("c.html", ""),
+    ]
+    cells = parse(build_index(entries)).all("tbody")[0].all("tr")[1].all("td")
+    assert [cell.text for cell in cells[1:]] == [
+        "20 November 2026",
+        "<b>here",
+        "2 differ, 1 not measured",
+        "1 of 21 cannot be measured",
+        "3",
+    ]
+    assert "no report" in parse(build_index([])).text
+
+
+def test_index_has_the_verdicts_of_all_studies(tmp_path: Path) -> None:
+    row = {"statement": "It is fast.", "expected": ">= 2", "published": 3, "measured": 2.5}
+    row |= {"low": 2.1, "high": 2.9, "unit": "times", "over": "least of 8 cells", "why": ""}
+    verdicts = {"one": "reproduced", "two": "differs", "three": "differs"}
+    rows = [{**row, "id": name, "verdict": verdict} for name, verdict in verdicts.items()]
+    (tmp_path / "a.html").write_text(build_page(reported(20, findings=rows)))
+    known = [{"id": name, "statement": f"{name}."} for name in (*verdicts, "four")]
+    other = StudyFindings("never-2001", "Never", [{"id": "x", "statement": "It was not."}])
+    studies = [StudyFindings("fsfs-san-2014", "Formats", known), other]
+    tree = parse(build_index(read_entries(tmp_path), studies))
+    assert "of 5 published findings 1 reproduced, 2 differ, 2 not measured" in tree.text
+    assert "a.html#finding-two" in [link.attributes["href"] for link in tree.all("a")]
+    assert "make report STUDY=never-2001" in tree.text
+    expected, published, measured = tree.all("tbody")[1].all("tr")[0].all("td")[-3:]
+    assert (expected.text, published.text) == (">= 2", "3.00")
+    assert measured.text.startswith("2.50") and measured.text.endswith("2.10 to 2.90")
+
+
+def test_read_records_converts_numbers_and_keeps_axis_values(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("repo,value,ratio,n,flags\n007,1.5,,5,\nNA,,inf,,short\n")
+    assert read_records(path) == [
+        {"repo": "007", "value": 1.5, "ratio": None, "n": 5.0, "flags": ""},
+        {"repo": "NA", "value": None, "ratio": None, "n": None, "flags": "short"},
+    ]
+    assert read_records(tmp_path / "none.csv") == []
+
+
+@pytest.mark.parametrize("content", [b"value\nmany\n", b"value\n\xff\xfe\n"])
+def test_read_records_of_a_damaged_file_names_it(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"table\.csv: "):
+        read_records(path)
+
+
+def test_read_results_has_the_contexts_of_the_measurements_in_order(tmp_path: Path) -> None:
+    made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=2)
+    stale = made.results / "cells" / made.name / "log/gone/round1.context.json"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("{}")
+    contexts = read_results(STUDY, made.results, DEFINITIONS, {}).contexts
+    assert [(c["cell"], c["round"]) for c in contexts] == [
+        (cell, number) for number in (1, 2) for cell in made.cells
+    ]
+    made.context(made.cells[0], 1).write_text('{"cell": ')
+    with pytest.raises(UserError, match=r"round1\.context\.json: "):
+        read_results(STUDY, made.results, DEFINITIONS, {})
+
+
+def test_read_results_without_files_is_empty(tmp_path: Path) -> None:
+    results = read_results(STUDY, tmp_path, DEFINITIONS, {})
+    assert not (results.grid or results.measurements or results.contexts or results.texts)
+    assert results.tables.keys() == STUDY.tables.keys()
+    assert "cold-packed-f7-log" in results.definitions

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from unit.synthetic import SAME_WORK, make_study
-from vcsbench.advice.advise import StudyResults, StudyTerms, advise
+from vcsbench.advice.advise import AdviceSettings, advise
+from vcsbench.advice.cards import Situation
 from vcsbench.evidence import same_work
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
-from vcsbench.report import quality
+from vcsbench.report.page import work_done
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 
@@ -164,25 +165,25 @@ def test_a_finding_on_a_level_needs_rounds_that_agree(tmp_path: Path) -> None:
         assert ("did not all do the same" in row["why"]) == (verdict == "not measured")
 
 
-def advice_of(frame: Any, cache: str) -> dict[str, Any]:
-    terms = StudyTerms(AXES, ["command", "repo", "cache"], ["command", "cache", "ra"])
-    items = advise(terms, StudyResults(frame))["situations"]
-    return next(item for item in items if item["where"]["cache"] == cache)
+def advice_of(frame: Any, cache: str) -> Situation:
+    settings = AdviceSettings(AXES, ["command", "repo", "cache"], ["command", "cache", "ra"])
+    situations = advise(settings, frame).situations
+    return next(one for one in situations if one.where["cache"] == cache)
 
 
 def test_advice_compares_only_what_did_what_most_did(tmp_path: Path) -> None:
     item = advice_of(frame_of(tmp_path, cold_f7_is_short), "cold")
     reason = "5,000 revisions against 6,000"
-    assert item["other_work"] == [{"axes": {"format": "f7"}, "reason": reason}]
+    assert item.other_work == [({"format": "f7"}, reason)]
     # f7 was the fastest by far: it is neither recommended nor compared.
-    assert item["best"].get("format") != "f7"
-    assert "f7" not in [one.get("format") for one in item["equal"]]
+    assert item.best.get("format") != "f7"
+    assert "f7" not in [one.get("format") for one in item.equal]
 
 
 def test_advice_does_not_choose_who_is_right(tmp_path: Path) -> None:
     works = {"f6": SAME_WORK, "f7": SHORT, "f8": {**SAME_WORK, "revisions": 1}}
     item = advice_of(frame_of(tmp_path, lambda axes, number: works[axes["format"]]), "cold")
-    assert not item["best"] and len(item["other_work"]) == 3
+    assert not item.best and len(item.other_work) == 3
 
 
 @pytest.mark.parametrize(
@@ -229,10 +230,10 @@ def test_the_report_says_what_each_command_did(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, cold_f7_is_short)
     axes = same_work.work_axes(frame.columns)
     assert axes == ["command", "repo"]
-    done = quality.work_done(frame.to_dict("records"), axes)
-    assert done == [quality.Done(("log", "ruby"), "6,000 revisions", 25, 5)]
-    unknown = quality.work_done(frame.drop(columns="work").to_dict("records"), axes)
-    assert unknown == [quality.Done(("log", "ruby"), "", 0, 30)]
+    done = work_done(frame.to_dict("records"), axes)
+    assert done == [("log", "ruby", "6,000 revisions", "25", "5")]
+    unknown = work_done(frame.drop(columns="work").to_dict("records"), axes)
+    assert unknown == [("log", "ruby", "unknown", "0", "30")]
     assert same_work.figures_of(text(paths=9, revisions=1234, digest="a")) == (
         "1,234 revisions, 9 changed paths"
     )

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from unit.report_files import default_study
 from vcsbench.cgroup import Memory
 from vcsbench.machine import Machine
-from vcsbench.report.setting import summarise
+from vcsbench.report.setup_section import output_locations
 from vcsbench.storages import describe, mounts
 from vcsbench.storages.describe import lacks_journal, why_never_cold
 from vcsbench.storages.mounts import Mount, mount_of
@@ -117,4 +116,4 @@ def test_a_folder_has_one_name_however_it_is_configured(tmp_path: Path, configur
     assert place.storage == folder
     # So what is written there is known to be written to the storage itself.
     context = {"storage": {"name": "disk", "path": str(place.path)}, "targets": str(folder)}
-    assert list(summarise([context], default_study()).targets) == [f"{folder}, the storage itself"]
+    assert output_locations([context]) == [f"{folder}, the storage itself"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from unit.test_advice import card, row
-from vcsbench.advice.cards import Question, card_data
+from vcsbench.advice.cards import ADVICE, Advice, Question
 from vcsbench.report.terminal import COLUMNS, StudySummary, command_of, lines, read_summaries
 
 COUNTS = {"comparisons": 82, "different": 40, "alike": 32}
@@ -24,7 +24,7 @@ ACCOUNT: dict[str, Any] = {
 
 
 def summary(*cards: Any, **changes: Any) -> StudySummary:
-    made = {"advice": {"cards": [card_data(one) for one in cards]}, "account": ACCOUNT}
+    made = {"advice": Advice(cards), "account": ACCOUNT}
     return StudySummary("fsfs", **{**made, **changes})
 
 
@@ -58,9 +58,9 @@ def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason()
 
 def test_lines_of_an_aggregate_have_one_per_candidate() -> None:
     question = Question("format", "Build?", aggregate=True)
-    made = card(row(2.0), question=question)
-    data = {**card_data(made), "lines": ["b against a: faster", "c: not measured in 8 cells."]}
-    found = lines([summary(advice={"cards": [data]})])
+    texts = ["b against a: faster", "c: not measured in 8 cells."]
+    made = replace(card(row(2.0), question=question), lines=texts)
+    found = lines([summary(made)])
     assert found[0].endswith("b against a: faster") and "c: not measured" in found[1]
 
 
@@ -81,6 +81,6 @@ def test_command_of_a_run_quotes_what_a_shell_would_split() -> None:
 
 def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path: Path) -> None:
     (tmp_path / "advice").mkdir()
-    (tmp_path / "advice" / "one.json").write_text(json.dumps({"cards": [card_data(packing())]}))
+    (tmp_path / "advice" / "one.json").write_bytes(ADVICE.dump_json(Advice([packing()])))
     (found,) = read_summaries(tmp_path)
     assert found.study == "one" and lines([found])[0].startswith("Format?")

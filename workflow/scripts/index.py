@@ -1,15 +1,15 @@
-"""Write the index of the reports that lie in its folder."""
+"""Write the index of the reports in its folder."""
 
 from pathlib import Path
 from typing import Any
 
 from vcsbench.files import write_text
-from vcsbench.report.index import Studied, build_index, read_entries
+from vcsbench.report.page import StudyFindings, build_index, read_entries
 from vcsbench.run.job import job_log
 
 snakemake: Any
 
 with job_log(snakemake.log[0]):
     index = Path(snakemake.output[0])
-    studies = [Studied(*one) for one in snakemake.params.studies]
+    studies = [StudyFindings(*study) for study in snakemake.params.studies]
     write_text(index, build_index(read_entries(index.parent), studies))

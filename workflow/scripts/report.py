@@ -1,4 +1,4 @@
-"""Write the report of a study from all that there is of it below results/."""
+"""Write the report of a study from its results."""
 
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,8 @@ snakemake: Any
 with job_log(snakemake.log[0]):
     study = load_study(snakemake.input.study)
     definitions = Path(snakemake.input.definitions)
-    params = snakemake.params
     names = ("order", "expectations", "baselines", "own", "found")
-    made_with = {name: params[name] for name in names}
+    made_with = {name: snakemake.params[name] for name in names}
     write_json(snakemake.output.made_with, made_with)
     results = read_results(study, Path("results"), definitions, **made_with)
     write_text(snakemake.output.page, build_page(results))

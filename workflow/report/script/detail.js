@@ -10,14 +10,15 @@ function quoted(text) {
 }
 
 function commandsOf(cells) {
-  const given = `${known.own && `REPO=${quoted(known.own)} `}STUDY=${quoted(known.study)}`;
+  const { own, study } = known.of;
+  const given = `${own && `REPO=${quoted(own)} `}STUDY=${quoted(study)}`;
   const files = cells.flatMap((cell) => [...new Set(runsOf(cell, "round").map(({ round }) => round))]
-    .map((round) => `results/cells/${known.study}/${cell}/round${round}.json`));
+    .map((round) => `results/cells/${study}/${cell}/round${round}.json`));
   // make expands dollar signs in ARGS, and its shell splits the words.
   const forced = `--forcerun ${files.map(quoted).join(" ")}`.replaceAll("$", "$$$$");
   const lines = cells.flatMap((cell) => [
-    ["Show the recipe:", `make ${known.commands.explain} CELL=${quoted(cell)} ${given}`],
-    ["Run it once:", `make ${known.commands.measure} CELL=${quoted(cell)} ${given}`],
+    ["Show the recipe:", `make show CELL=${quoted(cell)} ${given}`],
+    ["Run it once:", `make measure CELL=${quoted(cell)} ${given}`],
   ]);
   return [...lines, ["Measure again:", `make report ${given} ARGS=${quoted(forced)}`]];
 }
@@ -104,7 +105,7 @@ function timeAndCounts(sides) {
   const cells = sides.map(({ cell }) => known.cells[cell]);
   const rows = ["Elapsed", "Client CPU", "Server CPU", "Waiting"]
     .map((part, n) => [part, ...cells.map((cell) => written(cell.spent[n], "s"))]);
-  known.counted.forEach(([title, unit], n) => {
+  Object.entries(known.counted).forEach(([title, unit], n) => {
     if (cells.some((cell) => cell.counted[n] !== null)) rows.push([title, ...cells.map((cell) => written(cell.counted[n], unit))]);
   });
   return tableOf(["", ...sides.map(({ name }) => name)], rows,

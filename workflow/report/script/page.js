@@ -43,7 +43,6 @@ function makeCase() {
     event.preventDefault();
     select(Object.fromEntries([...mine.elements].filter(({ name }) => name).map(({ name }) => [name, ""])));
   });
-  mine.hidden = false;
   const presets = [...mine.elements].filter(({ dataset }) => dataset.preset);
   if (!state().given.size && presets.length) {
     const given = new URLSearchParams(presets.map(({ name, dataset }) => [name, dataset.preset]));

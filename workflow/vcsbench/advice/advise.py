@@ -1,111 +1,300 @@
-"""All advice on a study: the cards, the best choice in each situation, and what needs less work."""
+"""All advice on a study: the cards, the best choice in each situation, and the choices with less work."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from vcsbench.advice.aggregate import Rounds, with_aggregate
-from vcsbench.advice.cards import Card, Question, card_data, card_of
-from vcsbench.advice.cases import Row, Table, cases_of, missing_values
-from vcsbench.advice.situations import less_work, situations
+from vcsbench.advice.cards import (
+    Advice,
+    Answer,
+    Card,
+    Question,
+    Situation,
+    card_of,
+    factor,
+    factors,
+)
+from vcsbench.advice.decision import (
+    BETTER,
+    DEPENDS,
+    EQUAL,
+    UNDECIDED,
+    VALUE,
+    WORSE,
+    Cell,
+    Pair,
+    Row,
+    Table,
+    Where,
+    cases_of,
+    missing_values,
+)
+from vcsbench.evidence import same_work
+from vcsbench.evidence.measurements import DECIDING_SHARE
 from vcsbench.metrics import DEFAULT, metric_in, metric_of
-from vcsbench.statistics.aggregation import MEAN, by_round
-from vcsbench.statistics.contract import DEFAULT_LIMITS, Limits
-from vcsbench.statistics.noise import noise_of
+from vcsbench.statistics.aggregation import MEAN, by_round, pair_rows
+from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN, Limits, is_difference
+from vcsbench.statistics.intervals import Estimate, ratio, ratio_interval
+from vcsbench.statistics.multiple_testing import calls_of
+from vcsbench.statistics.noise import Noise, noise_of
 from vcsbench.statistics.tables import make_table
+from vcsbench.statistics.variance import Variance, sum_variances
+from vcsbench.words import is_number
+
+NOT_ESTIMATED = Estimate(math.nan, math.nan, math.nan, 0)
 
 
 @dataclass(frozen=True)
-class StudyTerms:
+class AdviceSettings:
     """A study as advice needs it: axes with their values in order, the axes that a reader cannot choose,
-    those of a block, the questions, and the workload (weight, name and where of each part)."""
+    the axes of a block, the questions, and the workload (weight, name and where of each part)."""
 
     order: Mapping[str, Sequence[str]]
     scenario_axes: Sequence[str]
     block: Sequence[str]
     questions: Sequence[Question] = ()
-    workload: Sequence[Mapping[str, Any]] = ()
+    workload: Sequence[Row] = ()
     limits: Limits = DEFAULT_LIMITS
 
 
-@dataclass(frozen=True)
-class StudyResults:
-    """The measurements, the tables that compare, the grid and the failures of a study."""
-
-    frame: pd.DataFrame
-    tables: Sequence[Table] = ()
-    grid: Sequence[Row] = field(default_factory=list)
-    failures: Sequence[Row] = field(default_factory=list)
-
-
-def advise(terms: StudyTerms, results: StudyResults) -> dict[str, Any]:
-    """Return the advice as plain data: `cards`, `situations`, `less_work`, `min_effect_pct`."""
-    axes = list(terms.order)
-    rounds = by_round(results.frame, axes, MEAN)
-    noise = noise_of(results.frame, axes, terms.block, metric_of(DEFAULT), rounds)
-    of_rounds = Rounds(rounds, axes, terms.block, noise)
-    timed = [table for table in results.tables if not metric_in(table[0]).exact]
-    counted = [table for table in results.tables if metric_in(table[0]).exact]
-    cards = [_card(q, terms, results, timed, of_rounds) for q in terms.questions]
-    by_situation = situations(rounds, axes, terms.scenario_axes, noise, terms.limits)
-    effect = terms.limits.min_effect_pct
-    return {
-        "cards": [card_data(card) for card in cards],
-        "situations": [_finite(asdict(one)) for one in by_situation],
-        "less_work": less_work(counted, effect),
-        "min_effect_pct": effect,
-    }
+def questions_of(questions: Mapping[str, Row], commands: Mapping[str, Row]) -> list[Question]:
+    """Return the questions of a study by axis; `commands` has a command for values without an action."""
+    made = []
+    for axis, question in questions.items():
+        actions = {"": question.get("how_to_measure", {}), **question.get("actions", {})}
+        typed = {value: {"command": text} for value, text in commands.get(axis, {}).items()}
+        texts = {
+            value: {key: action.get(key) or "" for key in ("command", "note")}
+            for value, action in {**typed, **actions}.items()
+        }
+        restrict_to, yes = list(question.get("values", ())), question.get("yes_value", "")
+        aggregate = bool(question.get("aggregate"))
+        made.append(Question(axis, question["question"], restrict_to, yes, texts, aggregate))
+    return made
 
 
-def _card(
-    question: Question,
-    terms: StudyTerms,
-    results: StudyResults,
-    tables: Sequence[Table],
-    rounds: Rounds,
-) -> Card:
-    axes, axis = list(terms.order), question.axis
-    of_axis = [t for t in tables if (t[0].get("compare") or {}).get("axis") == axis]
-    of_axis = of_axis or _made_table(axis, terms, results.frame)
-    baselines = [str(definition["compare"]["baseline"]) for definition, _ in of_axis]
-    cases = cases_of(axis, of_axis, axes, question.values, geometric_means(rounds.frame, axes))
-    missing = missing_values(axis, cases, results.grid, results.failures)
-    effect = terms.limits.min_effect_pct
-    reference = baselines[0] if baselines else ""
-    card = card_of(question, reference, axes, cases, effect, terms.workload, missing)
-    return with_aggregate(card, rounds) if question.aggregate else card
+def advise(
+    settings: AdviceSettings,
+    frame: pd.DataFrame,
+    tables: Sequence[Table] = (),
+    grid: Sequence[Row] = (),
+    failures: Sequence[Row] = (),
+) -> Advice:
+    """Return the advice on measurements; `tables` compare, `grid` and `failures` are rows of their files."""
+    axes, limits = list(settings.order), settings.limits
+    rounds = by_round(frame, axes, MEAN)
+    noise = noise_of(frame, axes, settings.block, metric_of(DEFAULT), rounds)
+    times = geometric_means(rounds, axes)
+    cards = []
+    for question in settings.questions:
+        axis = question.axis
+        compared = [t for t in tables if (t[0].get("compare") or {}).get("axis") == axis]
+        compared = [t for t in compared if not metric_in(t[0]).exact]
+        compared = compared or _made_table(axis, settings, frame)
+        reference = str(compared[0][0]["compare"]["baseline"]) if compared else ""
+        cases = cases_of(axis, compared, axes, question.values, times)
+        missing = missing_values(axis, cases, grid, failures)
+        effect = limits.min_effect_pct
+        card = card_of(question, reference, axes, cases, effect, settings.workload, missing)
+        if question.aggregate:
+            card = _with_aggregate(card, rounds, settings, noise)
+        cards.append(card)
+    scenario_axes = [axis for axis in settings.scenario_axes if axis in axes]
+    parts = rounds.groupby(scenario_axes, sort=False) if scenario_axes else [((), rounds)]
+    situations = [
+        _situation(dict(zip(scenario_axes, map(str, keys), strict=True)), rows, axes, noise, limits)
+        for keys, rows in parts
+    ]
+    return Advice(
+        cards, situations, less_work(tables, limits.min_effect_pct), limits.min_effect_pct
+    )
 
 
-def _made_table(axis: str, terms: StudyTerms, frame: pd.DataFrame) -> list[Table]:
+def _made_table(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -> list[Table]:
     """Compare an axis that no table of the study compares: its first value with the others."""
-    present = set(frame[axis])
-    first, *others = [value for value in terms.order[axis] if value in present] or [""]
+    present = {*frame[axis]}
+    first, *others = [value for value in settings.order[axis] if value in present] or [""]
     if not others:
         return []
     definition = {"compare": {"axis": axis, "baseline": first, "candidates": others}}
-    order = {name: list(values) for name, values in terms.order.items()}
-    made = make_table(frame, axis, definition, order, terms.block, terms.limits)
+    order = {name: list(values) for name, values in settings.order.items()}
+    made = make_table(frame, axis, definition, order, settings.block, settings.limits)
     return [(definition, made.to_dict("records"))]
 
 
-def geometric_means(rounds: pd.DataFrame, axes: Sequence[str]) -> dict[tuple[str, ...], float]:
-    """Return the geometric mean of each cell's rounds in seconds, by the cell's axis values."""
-    logs: dict[tuple[str, ...], list[float]] = {}
+def geometric_means(rounds: pd.DataFrame, axes: Sequence[str]) -> dict[Cell, float]:
+    """Return the geometric mean of each cell's rounds in seconds."""
+    logs: dict[Cell, list[float]] = {}
     for row in rounds.to_dict("records"):
         if row[DEFAULT] > 0:
-            cell = tuple(str(row[axis]) for axis in axes)
-            logs.setdefault(cell, []).append(math.log(row[DEFAULT]))
+            logs.setdefault(tuple(str(row[a]) for a in axes), []).append(math.log(row[DEFAULT]))
     return {cell: math.exp(math.fsum(of) / len(of)) for cell, of in logs.items()}
 
 
-def _finite(data: dict[str, Any]) -> dict[str, Any]:
-    """Replace NaN by None, which JSON can hold."""
-    return {
-        name: None if isinstance(value, float) and math.isnan(value) else value
-        for name, value in data.items()
-    }
+def _with_aggregate(
+    card: Card, rounds: pd.DataFrame, settings: AdviceSettings, noise: Noise
+) -> Card:
+    """Return the card of a choice that holds for all cells at once, as a build does: a line per candidate."""
+    pairs: dict[str, list[tuple[Where, Pair]]] = {}
+    for case in card.cases:
+        for pair in case.pairs:
+            pairs.setdefault(pair.candidate, []).append((case.where, pair))
+    lines, answers = [], []
+    for candidate, members in pairs.items():
+        outcomes = [pair.outcome for _, pair in members]
+        sides = members[0][1].baseline, candidate
+        wheres = [where for where, _ in members]
+        mean = geometric_mean(wheres, sides, rounds, settings, noise, card.question.axis)
+        counts = {kind: outcomes.count(kind) for kind in (BETTER, WORSE, EQUAL)}
+        better, worse, equal = counts.values()
+        undecided = len(outcomes) - better - worse - equal
+        effect = f"{_mean_text(mean)}faster in {better}, slower in {worse}, equal in {equal}"
+        effect += f" of {len(outcomes)} cases" + (f", {undecided} undecided" if undecided else "")
+        lines.append(f"{candidate} against {sides[0]}: {effect}.")
+        kind, short = _kind_of(better, worse, equal)
+        value = candidate if kind == VALUE else ""
+        answers.append(Answer(kind, value, short, f"{candidate} {effect}.", effect))
+    for lost in card.missing:
+        lines.append(f"{lost.value}: not measured in {lost.cells} cells. {lost.reason}.")
+    return replace(card, lines=lines, answer=answers[0] if len(answers) == 1 else card.answer)
+
+
+def _kind_of(better: int, worse: int, equal: int) -> tuple[str, str]:
+    if better and worse:
+        return DEPENDS, "depends"
+    if better or worse:
+        return (VALUE, "faster") if better else (DEPENDS, "slower")
+    return (EQUAL, "no difference") if equal else (UNDECIDED, "undecided")
+
+
+def _mean_text(mean: Estimate) -> str:
+    """Return the mean factor with its 95 % interval: `5 % faster on average (factor 1.02 to 1.09), `."""
+    if not math.isfinite(mean.value):
+        return ""
+    direction, size = "faster" if mean.value >= 1 else "slower", max(mean.value, 1 / mean.value)
+    interval = f"(factor {mean.low:.2f} to {mean.high:.2f})"
+    return f"{factor(size)} {direction} on average {interval}, "
+
+
+def geometric_mean(
+    wheres: Sequence[Where],
+    sides: tuple[str, str],
+    rounds: pd.DataFrame,
+    settings: AdviceSettings,
+    noise: Noise,
+    axis: str,
+) -> Estimate:
+    """Return the geometric mean of the ratios baseline / candidate (`sides`), with its interval.
+
+    Within a block, whose cells share their rounds, each round is averaged first. Errors of blocks add up.
+    """
+    if not wheres or rounds["host"].nunique() != 1:
+        return NOT_ESTIMATED
+    others = [name for name in settings.order if name != axis]
+    included = {tuple(where.get(name, "") for name in others) for where in wheres}
+    blocks: dict[Cell, dict[Cell, dict[int, float]]] = {}
+    for row in pair_rows(rounds, axis, sides, [*others, "host", "round"]).to_dict("records"):
+        key = tuple(str(row[name]) for name in others)
+        if key in included:
+            block = blocks.setdefault(tuple(row[name] for name in settings.block), {})
+            log = math.log(row[f"{DEFAULT}_baseline"] / row[f"{DEFAULT}_candidate"])
+            block.setdefault(key, {})[row["round"]] = log
+    place, estimates = list(settings.order).index(axis), []
+    for cells in blocks.values():
+        shared = sorted(set.intersection(*(set(logs) for logs in cells.values())))
+        means = [math.fsum(logs[n] for logs in cells.values()) / len(cells) for n in shared]
+        both = [tuple((*k[:place], s, *k[place:]) for s in reversed(sides)) for k in cells]
+        estimates.append(noise.with_error(ratio_interval(means, len(cells)), both))  # type: ignore[arg-type]
+    if not estimates or any(one.n < 2 for one in estimates):
+        return NOT_ESTIMATED
+    whole = math.fsum(one.pairs for one in estimates)
+    log = math.fsum(one.pairs * math.log(one.value) for one in estimates) / whole
+    variances = [
+        Variance(one.error**2, one.degrees).scaled((one.pairs / whole) ** 2) for one in estimates
+    ]
+    error = sum_variances(variances)
+    degrees = error.degrees if error.variance else 1.0
+    return ratio(log, math.sqrt(error.variance), degrees, min(one.n for one in estimates), whole)
+
+
+def _situation(
+    where: Where, rows: pd.DataFrame, axes: Sequence[str], noise: Noise, limits: Limits
+) -> Situation:
+    """Return the best choice of a situation. Comparisons with it are corrected as one family."""
+    choosing = [axis for axis in axes if axis not in where and rows[axis].nunique() > 1]
+    logs: dict[Cell, dict[int, float]] = {}
+    cells: dict[Cell, Cell] = {}
+    works: dict[Cell, str] = {}
+    for row in rows.to_dict("records"):
+        if not same_work.is_apart(row["work"]):
+            choice = tuple(str(row[axis]) for axis in choosing)
+            logs.setdefault(choice, {})[row["round"]] = math.log(row[DEFAULT])
+            cells[choice] = tuple(str(row[axis]) for axis in axes)
+            works[choice] = row["work"]
+
+    def named(choice: Cell) -> dict[str, str]:
+        return {axis: value for axis, value in zip(choosing, choice, strict=True) if value}
+
+    same = same_work.majority(works)
+    other = [
+        (named(choice), _difference(choice, works, same)) for choice in logs if choice not in same
+    ]
+    most = max((len(of) for of in logs.values()), default=0)
+    whole = {choice: of for choice, of in logs.items() if choice in same and len(of) == most}
+    hosts = sorted({*rows["host"]})
+    if len(hosts) > 1:
+        return Situation(
+            where, why_not=f"measured on several machines ({', '.join(hosts)})", other_work=other
+        )
+    if most < limits.min_rounds:
+        why_not = f"only {most} of at least {limits.min_rounds} rounds measured"
+        return Situation(where, why_not=why_not, other_work=other)
+    if len(whole) < 2:
+        return Situation(where, why_not="one choice only", other_work=other)
+    means = {choice: math.fsum(of.values()) / len(of) for choice, of in whole.items()}
+    best, *others = sorted(means, key=lambda choice: (means[choice], choice))
+    ratios = []
+    for choice in others:
+        shared = [whole[choice][n] - log for n, log in whole[best].items() if n in whole[choice]]
+        ratios.append(noise.with_error(ratio_interval(shared), [(cells[best], cells[choice])]))
+    words = metric_of(DEFAULT).words
+    calls = calls_of(ratios, noise.has_duplicates, words[:2], limits)
+    equal = [named(o) for o, call in zip(others, calls, strict=True) if call != words.better]
+    gain = ratios[-1].value if calls[-1] == words.better else None
+    time = math.exp(means[best])
+    return Situation(where, named(best), time, gain, equal, "", other)
+
+
+def _difference(choice: Cell, works: Mapping[Cell, str], same: set[Cell]) -> str:
+    """Return how the work of a choice differs from most choices."""
+    if refusal := same_work.refusal("", {"": works[choice]}):
+        return refusal.reason
+    known = [works[c] for c in same or works if not same_work.refusal("", {"": works[c]})]
+    return same_work.difference(works[choice], next(w for w in known if w != works[choice]))
+
+
+def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
+    """Return a sentence per table of an exact metric and candidate that needs less or more work."""
+    sentences, least = [], 1 + min_effect_pct / 100
+    for definition, rows in tables:
+        metric, baseline = metric_in(definition), definition["compare"]["baseline"]
+        candidates = dict.fromkeys(str(row["candidate"]) for row in rows if metric.exact)
+        for candidate in candidates:
+            known = [r["ratio"] for r in rows if str(r["candidate"]) == candidate and _is_known(r)]
+            less, more = [r for r in known if r >= least], [1 / r for r in known if 1 / r >= least]
+            for who, other, ratios in ((candidate, baseline, less), (baseline, candidate, more)):
+                if ratios:
+                    size = f"{metric.fewer.format(factors(ratios))} than {other}"
+                    sentences.append(f"{who} {size} in {len(ratios)} of {len(known)} cases.")
+    return sentences
+
+
+def _is_known(row: Row) -> bool:
+    call, share = row.get("call") or "", row.get("fixed_share")
+    if is_number(share) and share > DECIDING_SHARE:
+        return False
+    return is_number(row.get("ratio")) and (call == NOT_SHOWN or is_difference(call))

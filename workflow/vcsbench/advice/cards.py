@@ -1,39 +1,143 @@
-"""The cards: one answer per question of a study, with its effect, its cases and the command to apply it."""
+"""Cards: one answer per question of a study, with its effect, its cases and the command to apply it.
+
+The first part has the labels of axes, values, cases and factors that the page and the terminal print.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
-from vcsbench.advice import decide as rule
-from vcsbench.advice.cases import Case, Missing, Pair
-from vcsbench.advice.decide import Decision
-from vcsbench.advice.labels import (
+from pydantic import TypeAdapter
+
+from vcsbench.advice.decision import (
+    DEPENDS,
+    EQUAL,
+    NOT_MEASURED,
+    SAME,
+    UNDECIDED,
+    Case,
+    Decision,
+    Missing,
+    Pair,
+    Row,
     Where,
-    axis_label,
-    case_label,
-    factor,
-    factors,
-    group_label,
-    seconds,
-    value_label,
+    decide,
+    smallest_regret,
+    worst_regrets,
 )
 from vcsbench.words import enumeration
 
-SHORT = {"packing": "Pack?", "config": "Settings?", "format": "Format?", "build": "Build?"}
-# The default of a study that names no smallest effect.
-MIN_EFFECT_PCT = 10.0
+AXES = {
+    "ra": "access",
+    "repo": "repository",
+    "config": "settings",
+    "filesystem": "file system",
+    "strategy": "method",
+    "sqlite_locking": "SQLite locking",
+    "wire_compression": "compression",
+    "network_delay": "network delay",
+}
+VALUES = {
+    "packing": {"pack": "packed", "nopack": "not packed"},
+    "config": {
+        "slow": "default settings",
+        "default": "default settings",
+        "medium": "256 MB cache",
+        "fast": "tuned settings",
+        "tuned": "tuned settings",
+        "cache-256": "256 MB cache",
+        "cache-1024": "1024 MB cache",
+        "revprops": "revision property cache",
+        "block-read": "block read",
+        "no-compression": "no compression",
+        "forking": "forking server",
+        "threaded": "1024 MB cache",
+    },
+    "cache": {
+        "cold": "cold",
+        "hot": "caches warm",
+        "hot-os": "OS cache warm",
+        "hot-svn": "server cache warm",
+    },
+    "reflink": {"on": "reflinks on", "off": "reflinks off"},
+    "pristines": {"stored": "pristines stored", "none": "no pristines"},
+    "wire_compression": {"on": "compression on", "off": "compression off"},
+}
+# A circle is a cache: empty, half full (the OS cache), full (the server's cache, too).
+PICTOGRAMS = {"cold": "○", "hot": "●", "hot-os": "◐", "hot-svn": "●"}
+QUESTIONS = {"packing": "Pack?", "config": "Settings?", "format": "Format?", "build": "Build?"}
+# Below this factor a percentage reads better.
+_PERCENT_BELOW = 1.195
 # A sentence of a card has at most this many words.
-MOST_WORDS = 25
+MAX_WORDS = 25
+
+
+def axis_label(axis: str) -> str:
+    """Return the name of an axis: `access` for `ra`."""
+    return AXES.get(axis, axis.replace("_", " "))
+
+
+def value_label(axis: str, value: str) -> str:
+    """Return the name of an axis value: `not packed` for `nopack`, `f6 upgraded to f8` for `f6-to-f8`."""
+    if axis == "format" and "-to-" in value:
+        return value.replace("-to-", " upgraded to ")
+    if value in ("on", "off") and value not in VALUES.get(axis, {}):
+        return f"{axis_label(axis)} {value}"
+    return VALUES.get(axis, {}).get(value, value)
+
+
+def case_label(where: Where, shown: Sequence[str]) -> str:
+    """Return the name of a case: `cold log over http`, `export over svn, OS cache warm (f7, packed)`.
+
+    `shown` are the axes that distinguish the cases of a question, in the study's order.
+    """
+    command, cache, ra = (where.get(axis, "") for axis in ("command", "cache", "ra"))
+    head = [f"{'cold ' if cache == 'cold' else ''}{command}".strip()]
+    if ra and "ra" in shown:
+        head[0] = f"{head[0]} over {ra}".strip()
+    if cache and cache != "cold":
+        head.append(value_label("cache", cache))
+    rest = [a for a in shown if a not in ("command", "cache", "ra") and where.get(a)]
+    others = ", ".join(value_label(axis, where[axis]) for axis in rest)
+    text = ", ".join(filter(None, head))
+    return f"{text} ({others})" if text and others else text or others or "all cases"
+
+
+def group_label(where: Where) -> str:
+    """Return the short name of cases with the same command and temperature: `cold log`, `hot export`."""
+    cache = where.get("cache", "")
+    temperature = "" if not cache else "cold " if cache == "cold" else "hot "
+    return f"{temperature}{where.get('command', '')}".strip()
+
+
+def factor(ratio: float) -> str:
+    """Return a factor of at least 1 as text: `8 %`, `2.9x`, `12x`."""
+    if ratio < _PERCENT_BELOW:
+        return f"{100 * (ratio - 1):.0f} %"
+    return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
+
+
+def factors(ratios: Sequence[float]) -> str:
+    """Return the smallest and the largest factor: `2.4x to 6.9x`, or a single one if both read the same."""
+    ends = [factor(min(ratios)), factor(max(ratios))]
+    if ends[0] == ends[1]:
+        return ends[0]
+    return f"{ends[0].removesuffix(' %') if ends[1].endswith('%') else ends[0]} to {ends[1]}"
+
+
+def seconds(value: float) -> str:
+    """Return a time: `0.47 s`, `12.3 s`, `0.031 s`."""
+    return f"{value:.{3 if value < 0.0995 else 2 if value < 9.95 else 1}f} s"
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question of a study: its axis, its text, and what the study's file says about the values.
+    """A question of a study: its axis, its text, and the study's settings for the values.
 
-    `yes_value` makes the answer yes or no, `actions` has the command and the note of a value, `measure`
-    the same for a question that this run cannot answer, `aggregate` asks for one answer over all cells.
+    `yes_value` makes the answer yes or no, `actions` has the command and the note of a value ("" for a
+    question that this run cannot answer), `aggregate` requests one answer over all cells.
     """
 
     axis: str
@@ -41,21 +145,19 @@ class Question:
     values: Sequence[str] = ()
     yes_value: str = ""
     actions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    measure: Mapping[str, str] = field(default_factory=dict)
     aggregate: bool = False
-    vs_baseline: bool = False
 
     @property
     def short(self) -> str:
         """Return the question in one or two words."""
         if self.values:
             return f"{'/'.join(self.values)}?"
-        return SHORT.get(self.axis, f"{axis_label(self.axis).capitalize()}?")
+        return QUESTIONS.get(self.axis, f"{axis_label(self.axis).capitalize()}?")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer: its kind (decide.py), one or two words, a sentence, and a short effect for the terminal.
+    """An answer: its kind (decision.py), one or two words, a sentence, and a short effect for the terminal.
 
     `value` is the value to choose, "" without a decision.
     """
@@ -71,29 +173,65 @@ class Answer:
 class Card:
     """A question with its answer over all cases.
 
-    `reference` is the value that stays if nothing is changed, `told` the axes that distinguish the cases,
-    `weights` the workload's share of each case, `lines` one sentence per candidate of an aggregate.
+    `reference` is the value that stays if nothing is changed, `shown` are the axes that distinguish the
+    cases, `weights` the workload's share of each case, `lines` have a sentence per candidate of an aggregate.
     """
 
     question: Question
     reference: str
-    told: Sequence[str]
+    shown: Sequence[str]
     cases: Sequence[Case]
     answer: Answer
-    min_effect_pct: float = MIN_EFFECT_PCT
+    min_effect_pct: float
     weights: Sequence[float] = ()
     missing: Sequence[Missing] = ()
     lines: Sequence[str] = ()
     notes: Sequence[str] = ()
 
     def answer_for(self, picks: Where) -> Answer:
-        """Return the answer over the cases that fit `picks`, which may include the reader's own value."""
+        """Return the answer over the cases that fit `picks`, which may include the reader's current value."""
         chosen = [i for i, case in enumerate(self.cases) if fits(case.where, picks)]
-        weights = [self.weights[i] for i in chosen] if self.weights else []
         cases = [self.cases[i] for i in chosen]
-        have = picks.get(self.question.axis, "")
-        decision = rule.decide(cases, self.reference, self.min_effect_pct, weights)
-        return answer_of(self.question, decision, cases, self, have)
+        weights = [self.weights[i] for i in chosen] if self.weights else []
+        decision = decide(cases, self.reference, self.min_effect_pct, weights)
+        return _answer(self, decision, cases, picks.get(self.question.axis, ""))
+
+    def action(self, value: str) -> Mapping[str, str]:
+        """Return the command and the note for a value; {} without either."""
+        action = self.question.actions.get(value, {})
+        return action if any(action.values()) else {}
+
+
+@dataclass(frozen=True)
+class Situation:
+    """The choices of cells that share the axes a reader cannot choose.
+
+    `best` has the values of the best choice by axis, `seconds` its geometric mean, `gain` its factor over
+    the slowest choice, `equal` the choices that are not called slower than it. `why_not` is the reason for
+    no answer, `other_work` maps choices that did other work to the reason.
+    """
+
+    where: Where
+    best: Where = field(default_factory=dict)
+    seconds: float | None = None
+    gain: float | None = None
+    equal: Sequence[Where] = ()
+    why_not: str = ""
+    other_work: Sequence[tuple[Where, str]] = ()
+
+
+@dataclass(frozen=True)
+class Advice:
+    """All advice on a study."""
+
+    cards: Sequence[Card] = ()
+    situations: Sequence[Situation] = ()
+    less_work: Sequence[str] = ()
+    min_effect_pct: float = 10.0
+
+
+# Writes advice as JSON (`dump_json`) and reads it again (`validate_json`).
+ADVICE = TypeAdapter(Advice)
 
 
 def fits(where: Where, picks: Where) -> bool:
@@ -106,130 +244,91 @@ def card_of(
     reference: str,
     axes: Sequence[str],
     cases: Sequence[Case],
-    min_effect_pct: float = MIN_EFFECT_PCT,
-    workload: Sequence[Mapping[str, Any]] = (),
+    min_effect_pct: float,
+    workload: Sequence[Row] = (),
     missing: Sequence[Missing] = (),
 ) -> Card:
     """Return the card of a question; `axes` are the study's, `workload` has weight, name and where."""
-    told = [a for a in axes if len({case.where.get(a, "") for case in cases}) > 1]
-    weights, notes = weights_of(cases, workload)
-    decision = rule.decide(cases, reference, min_effect_pct, weights)
-    unanswered = Answer(decision.kind, "", "", "", "")
-    card = Card(
-        question, reference, told, cases, unanswered, min_effect_pct, weights, missing, notes=notes
-    )
-    answer = answer_of(question, decision, cases, card)
-    return Card(**{**vars(card), "answer": answer})
+    shown = [a for a in axes if len({case.where.get(a, "") for case in cases}) > 1]
+    weights, notes = _weights(cases, workload)
+    unanswered = Answer("", "", "", "", "")
+    settings = (unanswered, min_effect_pct, weights, missing)
+    card = Card(question, reference, shown, cases, *settings, notes=notes)
+    return replace(card, answer=card.answer_for({}))
 
 
-def weights_of(
-    cases: Sequence[Case], workload: Sequence[Mapping[str, Any]]
-) -> tuple[list[float], list[str]]:
+def _weights(cases: Sequence[Case], workload: Sequence[Row]) -> tuple[list[float], list[str]]:
     """Return each case's weight, and a note for each part of the workload without a case."""
-    if not workload:
-        return [], []
     weights, notes = [0.0] * len(cases), []
     for part in workload:
-        where = part["where"]
-        matching = [i for i, c in enumerate(cases) if where.items() <= c.where.items()]
+        matching = [i for i, c in enumerate(cases) if part["where"].items() <= c.where.items()]
         for i in matching:
             weights[i] += part["weight"] / len(matching)
         if not any(cases[i].is_decided for i in matching):
-            notes.append(
-                f"Your workload's {part['name']} ({part['weight']:g} %) has no result here."
-            )
-    return weights, notes
+            share = f"{part['name']} ({part['weight']:g} %)"
+            notes.append(f"Your workload's {share} has no result here.")
+    return (weights if workload else []), notes
 
 
-def answer_of(
-    question: Question, decision: Decision, cases: Sequence[Case], card: Card, have: str = ""
-) -> Answer:
-    """Return the words of a decision; `have` is the value that the reader has now."""
-    axis = question.axis
-    if decision.kind == rule.NOT_MEASURED:
-        text = "No case of this question was measured."
-        return Answer(decision.kind, "", "not measured", text, "not measured")
-    if decision.kind == rule.UNDECIDED:
-        text = _undecided(cases)
-        return Answer(decision.kind, "", "undecided", f"{text}.".capitalize(), text)
-    if decision.kind == rule.EQUAL:
+def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str) -> Answer:
+    """Return the words of a decision; `current` is the value that the reader has now."""
+    kind, axis = decision.kind, card.question.axis
+    if kind == NOT_MEASURED:
+        return Answer(kind, "", kind, "No case of this question was measured.", kind)
+    if kind == UNDECIDED:
+        reasons = [pair.outcome for case in cases for pair in case.pairs[:1]]
+        most = max({*reasons}, key=reasons.count)
+        text = f"{most} in {reasons.count(most)} of {len(cases)} cases"
+        return Answer(kind, "", kind, f"{text}.".capitalize(), text)
+    if kind == EQUAL:
         of = f" in {decision.decided} of {decision.cases} cases" if len(cases) > 1 else ""
-        none = f"no difference of {card.min_effect_pct:g} %"
-        return Answer(decision.kind, decision.value, "either", f"{none.capitalize()}{of}.", none)
+        text = f"no difference of {card.min_effect_pct:g} %"
+        return Answer(kind, decision.value, "either", f"{text}{of}.".capitalize(), text)
     label = value_label(axis, decision.value)
-    reference = have if have and have != decision.value else card.reference
-    effect = Effect.of(decision.value, cases, reference, card.reference)
-    if decision.kind == rule.DEPENDS:
-        one = (
-            f"{label} if you must choose one: {effect.losses()}, up to {factor(effect.most)} faster"
+    against = current if current and current != decision.value else card.reference
+    effect = Effect.of(decision.value, cases, against, card.reference)
+    if kind == DEPENDS:
+        single = (
+            f"{label} if you must choose one: {effect.losses}, up to {factor(effect.most)} faster"
         )
-        parts = _rule_text(axis, decision, one)
-        sentence = f"Choose {parts}; {one}." if parts else f"Choose {one}."
-        return Answer(decision.kind, decision.value, "depends", sentence, parts or one)
+        rule = _rule_text(axis, decision.value, find_rule(cases, card), single)
+        sentence = f"Choose {rule}; {single}." if rule else f"Choose {single}."
+        return Answer(kind, decision.value, kind, sentence, rule or single)
     short = label
-    if question.yes_value:
-        short = "yes" if decision.value == question.yes_value else "no"
-    terminal = ", ".join(filter(None, [effect.wins(), effect.losses()]))
-    if have and (text := _for_reader(axis, decision.value, cases, have)):
-        return Answer(decision.kind, decision.value, short, text, terminal)
-    sentence = f"Choose {label}: {terminal}"
-    if card.weights:
-        sentence = f"For your workload choose {label}: {terminal}"
-    if len(cases) > 1:
-        undecided = f", {n} undecided" if (n := decision.cases - decision.decided) else ""
-        sentence += f" (faster in {len(effect.gains)} of {len(cases)} cases{undecided})"
-    return Answer(decision.kind, decision.value, short, f"{sentence}.", terminal)
+    if card.question.yes_value:
+        short = "yes" if decision.value == card.question.yes_value else "no"
+    text = ", ".join(filter(None, [effect.wins, effect.losses]))
+    sentence = _for_reader(axis, decision.value, cases, current) if current else ""
+    if not sentence:
+        sentence = f"{'For your workload choose' if card.weights else 'Choose'} {label}: {text}"
+        if len(cases) > 1:
+            undecided = f", {n} undecided" if (n := decision.cases - decision.decided) else ""
+            sentence += f" (faster in {len(effect.gains)} of {len(cases)} cases{undecided})"
+        sentence += "."
+    return Answer(kind, decision.value, short, sentence, text)
 
 
-def _rule_text(axis: str, decision: Decision, rest: str) -> str:
-    """Return the rule in one line, in the shortest form that leaves the sentence readable; "" for none."""
-    parts = {v: f"{value_label(axis, v)} {_joined(of)}" for v, of in decision.rule.items()}
-    others = [text for value, text in parts.items() if value != decision.value]
-    otherwise = f"{', '.join(others)}, otherwise {value_label(axis, decision.value)}"
-    for text in (", ".join(parts.values()), otherwise):
-        if decision.rule and len(f"Choose {text} {rest}".split()) <= MOST_WORDS:
-            return text
-    return ""
+def _for_reader(axis: str, value: str, cases: Sequence[Case], current: str) -> str:
+    """Return the gain of a reader who has a value: `packed is 2.4x faster for you, 0.47 s → 0.20 s`.
 
-
-def _joined(names: Sequence[str]) -> str:
-    """Return `for cold logs and exports`, `over http and svn`."""
-    before = "over " if all(name.startswith("over ") for name in names) else ""
-    bare = [name.removeprefix(before) for name in names]
-    return f"{before or 'for '}{enumeration(bare)}"
-
-
-def _undecided(cases: Sequence[Case]) -> str:
-    """Return why no case is decided: `too noisy in 3 of 4 cases`."""
-    reasons = [pair.outcome for case in cases for pair in case.pairs[:1]]
-    most = max(set(reasons), key=reasons.count)
-    return f"{most} in {reasons.count(most)} of {len(cases)} cases"
-
-
-def _for_reader(axis: str, value: str, cases: Sequence[Case], have: str) -> str:
-    """Return the gain of a reader who has one value: `packed is 2.4x faster for you, 0.47 s → 0.20 s`."""
-    if have == value:
+    "" if the picks fit several cases.
+    """
+    if current == value:
         return f"You have {value_label(axis, value)}: keep it."
-    parts = []
-    for case in cases:
-        for pair in case.pairs:
-            if {pair.baseline, pair.candidate} == {have, value} and pair.is_decided:
-                times = case.pair_times(pair)
-                both = {} if not times else {pair.baseline: times[0], pair.candidate: times[1]}
-                parts.append((case, _change(pair, value), both))
-    if len(parts) != 1:
+    sides = {current, value}
+    pairs = [(c, p) for c in cases for p in c.pairs if {p.baseline, p.candidate} == sides]
+    pairs = [(case, pair) for case, pair in pairs if pair.is_decided]
+    if len(pairs) != 1:
         return ""
-    case, text, times_of = parts[0]
-    change = f", {seconds(times_of[have])} → {seconds(times_of[value])}" if times_of else ""
-    name = case_label(case.where, ["command", "cache", "ra"])
-    return f"{value_label(axis, value).capitalize()} is {text} for you{change} ({name})."
-
-
-def _change(pair: Pair, value: str) -> str:
-    if pair.outcome == "equal":
-        return "no different"
+    case, pair = pairs[0]
     ratio = pair.ratio if pair.candidate == value else 1 / pair.ratio
-    return f"{factor(ratio)} faster" if ratio > 1 else f"{factor(1 / ratio)} slower"
+    change = f"{factor(ratio)} faster" if ratio > 1 else f"{factor(1 / ratio)} slower"
+    change = "no different" if pair.outcome == EQUAL else change
+    times = case.pair_times(pair) or ()
+    ordered = times if pair.candidate == value else times[::-1]
+    arrow = f", {' → '.join(map(seconds, ordered))}" if times else ""
+    name = case_label(case.where, ["command", "cache", "ra"])
+    return f"{value_label(axis, value).capitalize()} is {change} for you{arrow} ({name})."
 
 
 @dataclass(frozen=True)
@@ -240,7 +339,7 @@ class Effect:
     """
 
     gains: Sequence[tuple[Case, float]]
-    regrets: Sequence[tuple[Case, float]]
+    regrets: Sequence[float]
 
     @classmethod
     def of(cls, value: str, cases: Sequence[Case], against: str, reference: str) -> Effect:
@@ -252,10 +351,10 @@ class Effect:
                 continue
             others = [cost for other, cost in costs.items() if other != value]
             other = costs.get(against) if against != value else max(others, default=None)
-            if other and other > costs[value] * (1 + 1e-9):
+            if other and other > costs[value] * (1 + SAME):
                 gains.append((case, other / costs[value]))
-            if costs[value] > 1 + 1e-9:
-                regrets.append((case, costs[value]))
+            if costs[value] > 1 + SAME:
+                regrets.append(costs[value])
         return cls(gains, regrets)
 
     @property
@@ -263,22 +362,97 @@ class Effect:
         """Return the largest gain."""
         return max((gain for _, gain in self.gains), default=1.0)
 
+    @property
     def wins(self) -> str:
         """Return `cold log 2.4x to 6.9x faster` if most gains are in one group, or `up to 2.9x faster`."""
         if not self.gains:
             return ""
-        most, _ = max(self.gains, key=lambda gain: gain[1])
-        group = group_label(most.where)
+        group = group_label(max(self.gains, key=lambda gain: gain[1])[0].where)
         gains = [gain for case, gain in self.gains if group_label(case.where) == group]
         if group and 2 * len(gains) >= len(self.gains):
             return f"{group} {factors(gains)} faster"
         return f"up to {factor(self.most)} faster"
 
+    @property
     def losses(self) -> str:
         """Return `never slower` or `at most 8 % slower`."""
-        if not self.regrets:
-            return "never slower"
-        return f"at most {factor(max(regret for _, regret in self.regrets))} slower"
+        return f"at most {factor(max(self.regrets))} slower" if self.regrets else "never slower"
+
+
+_WARM = {"cold": "cold", "hot": "hot", "hot-os": "OS-warm", "hot-svn": "server-warm"}
+Grouping = Callable[[Where], str]
+
+
+def find_rule(cases: Sequence[Case], card: Card) -> dict[str, list[str]]:
+    """Return the groups of cases in which to choose each value: `{"f7": ["cold log"], "f6": ["export"]}`.
+
+    The simplest grouping wins in which each group has a value that loses at most the smallest effect worth
+    noting; otherwise the grouping with the smallest worst regret.
+    """
+    decided, limit = [case for case in cases if case.is_decided], 1 + card.min_effect_pct / 100
+    rules = []
+    for grouping in _groupings(decided):
+        groups: dict[str, list[Case]] = {}
+        for case in decided:
+            groups.setdefault(grouping(case.where), []).append(case)
+        chosen: dict[str, list[str]] = {}
+        worst = 1.0
+        for name, members in groups.items():
+            regrets = worst_regrets(members, card.reference)
+            best = smallest_regret(regrets, members, card.reference)
+            chosen.setdefault(best, []).append(name)
+            worst = max(worst, regrets[best])
+        if len(chosen) > 1:
+            rules.append((max(0.0, worst - limit - SAME), chosen))
+    return _without_temperature(min(rules, key=lambda rule: rule[0])[1]) if rules else {}
+
+
+def _groupings(cases: Sequence[Case]) -> list[Grouping]:
+    """Return ways to group cases, the simplest first."""
+    axes = dict.fromkeys(axis for case in cases for axis in case.where)
+    by_axis = [partial(_axis_group, axis) for axis in axes if axis not in ("command", "cache")]
+    return [
+        lambda where: where.get("command", ""),
+        lambda where: group_label({**where, "command": ""}),
+        *by_axis,
+        group_label,
+        lambda where: f"{_WARM.get(where.get('cache', ''), '')} {where.get('command', '')}".strip(),
+        *(partial(_label_and_group, group) for group in by_axis),
+    ]
+
+
+def _axis_group(axis: str, where: Where) -> str:
+    value = where.get(axis, "")
+    return f"over {value}" if axis == "ra" and value else value_label(axis, value)
+
+
+def _label_and_group(group: Grouping, where: Where) -> str:
+    return f"{group_label(where)} {group(where)}".strip()
+
+
+def _without_temperature(rule: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Join `cold export` and `hot export` of the same value to `export`."""
+    merged = {}
+    for value, names in rule.items():
+        commands = [name.partition(" ")[2] for name in names]
+        both = {c for c in commands if {f"cold {c}", f"hot {c}"} <= {*names}}
+        pairs = zip(names, commands, strict=True)
+        merged[value] = list(dict.fromkeys(c if c in both else name for name, c in pairs))
+    return merged
+
+
+def _rule_text(axis: str, value: str, rule: Mapping[str, Sequence[str]], rest: str) -> str:
+    """Return the rule in one line, in the shortest form that leaves the sentence readable; "" for none."""
+    parts = {}
+    for choice, names in rule.items():
+        before = "over " if all(name.startswith("over ") for name in names) else ""
+        groups = enumeration([name.removeprefix(before) for name in names])
+        parts[choice] = f"{value_label(axis, choice)} {before or 'for '}{groups}"
+    others = ", ".join(text for choice, text in parts.items() if choice != value)
+    for text in (", ".join(parts.values()), f"{others}, otherwise {value_label(axis, value)}"):
+        if rule and len(f"Choose {text} {rest}".split()) <= MAX_WORDS:
+            return text
+    return ""
 
 
 def markdown_of(title: str, cards: Iterable[Card]) -> str:
@@ -287,33 +461,15 @@ def markdown_of(title: str, cards: Iterable[Card]) -> str:
     for card in cards:
         blocks += [f"## {card.question.text}", f"**{card.answer.short}**: {card.answer.sentence}"]
         blocks += [f"- {line}" for line in (*card.lines, *card.notes)]
-        if action := action_of(card, card.answer.value):
-            blocks.append(f"`{action['command']}` {action['note']}".strip())
+        if action := card.action(card.answer.value):
+            command = f"`{action['command']}` " if action["command"] else ""
+            blocks.append(f"{command}{action['note']}".strip())
     return "\n\n".join(blocks) + "\n"
 
 
-def action_of(card: Card, value: str) -> dict[str, str]:
-    """Return the command and the note for a value; {} if there is nothing to do or to type."""
-    found = card.question.actions.get(value) or (card.question.measure if not value else {})
-    command, note = (str(found.get(key) or "") for key in ("command", "note"))
-    return {"command": command, "note": note} if command or note else {}
-
-
-def card_data(card: Card) -> dict[str, Any]:
-    """Return a card as plain data for JSON."""
-    return asdict(card)
-
-
-def card_from(data: Mapping[str, Any]) -> Card:
-    """Return a card from card_data()."""
-    cases = [
-        Case(case["where"], tuple(Pair(**pair) for pair in case["pairs"]), case["times"])
-        for case in data["cases"]
-    ]
-    parts = {
-        "question": Question(**data["question"]),
-        "answer": Answer(**data["answer"]),
-        "cases": cases,
-        "missing": [Missing(**one) for one in data["missing"]],
-    }
-    return Card(**{**data, **parts})
+def pair_text(axis: str, pair: Pair) -> str:
+    """Return `packed 2.4x faster`, `equal`, `too noisy`."""
+    if pair.outcome == EQUAL or not pair.is_decided:
+        return pair.outcome
+    won = pair.candidate if pair.ratio >= 1 else pair.baseline
+    return f"{value_label(axis, won)} {factor(max(pair.ratio, 1 / pair.ratio))} faster"

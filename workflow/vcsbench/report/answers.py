@@ -1,39 +1,53 @@
-"""The cards of a page: each question's answers for all choices of the reader, and its forest plot."""
+"""The answers of a page: cards with forest plots, "My case", the overview, situations and findings."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
-from vcsbench.advice import decide as rule
-from vcsbench.advice.cards import Answer, Card, Effect, action_of, card_from, fits
-from vcsbench.advice.cases import BETTER, EQUAL, SMALL, WORSE, Case, Pair
-from vcsbench.advice.labels import (
+from vcsbench import words
+from vcsbench.advice import decision as rule
+from vcsbench.advice.cards import (
     PICTOGRAMS,
+    Answer,
+    Card,
+    Effect,
     axis_label,
     case_label,
     factor,
     factors,
+    fits,
+    pair_text,
     seconds,
     value_label,
 )
-from vcsbench.report import svg
-from vcsbench.report.records import grouped_by
-from vcsbench.report.results import Results
+from vcsbench.advice.decision import BETTER, EQUAL, SMALL, WORSE, Case, Pair, Row, Where, decide
+from vcsbench.metrics import metric_in
+from vcsbench.report import charts
+from vcsbench.report.grids import TableSection
+from vcsbench.report.results import Results, Rows, grouped_by, varying
+from vcsbench.statistics.baselines import table_name
+from vcsbench.statistics.contract import (
+    DIFFERS,
+    INCONCLUSIVE,
+    NOT_MEASURED,
+    REPRODUCED,
+    TOO_SMALL,
+    values_of,
+)
 
-# The axes of "My case" are the study's others than these, which a reader does not have but does.
+# Axes of the study that are no part of "My case": a reader does not have them, but does them.
 NOT_PICKED = ("cache", "clients", "build")
-# The page offers fewer choices rather than hold more answers than this.
-MOST_ANSWERS = 6000
-OUTCOMES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small"}
+# The page offers fewer picks if it would hold more answers.
+MAX_ANSWERS = 6000
+STYLES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small"}
 
 
 @dataclass(frozen=True)
 class Pick:
-    """An axis of "My case": its values with their labels, and the preset one."""
+    """An axis of "My case": its values with their labels, and the preset value."""
 
     axis: str
     label: str
@@ -45,17 +59,20 @@ class Pick:
 class ForestRow:
     """A case in a forest plot: `where` for the filter, the drawing, the factor and the times as text."""
 
-    where: Mapping[str, str]
+    where: Where
     label: str
     drawing: str
     text: str
     times: str
-    outcome: str
+    style: str
 
 
 @dataclass(frozen=True)
 class CardView:
-    """A card as the page shows it; `left` and `right` name the sides of its forest plot."""
+    """A card as the page shows it; `left` and `right` name the sides of its forest plot.
+
+    `actions` have the value, its label, and the command and note to apply it.
+    """
 
     card: Card
     anchor: str
@@ -63,7 +80,7 @@ class CardView:
     axis_drawing: str
     left: str
     right: str
-    actions: Sequence[tuple[str, str, Mapping[str, str]]]
+    actions: Sequence[tuple[str, str, Where]]
     lines: Sequence[str]
 
     @property
@@ -74,7 +91,7 @@ class CardView:
 
 @dataclass(frozen=True)
 class Square:
-    """One square of the overview: a text, a colour, and a title."""
+    """A square of the overview."""
 
     text: str
     style: str
@@ -89,158 +106,324 @@ class Overview:
     rows: Sequence[tuple[str, str, Sequence[Square]]]
 
 
-def cards_of(results: Results) -> list[CardView]:
+@dataclass(frozen=True)
+class SituationRow:
+    """A line of the table of situations, as text; `where` is for the filter."""
+
+    where: Where
+    label: str
+    best: str
+    time: str
+    gain: str
+    equal: str
+    note: str
+
+
+def card_views(cards: Sequence[Card]) -> list[CardView]:
     """Return the cards of a study's advice, decided ones first."""
-    cards = [card_from(data) for data in results.advice.get("cards", [])]
     ranks = (rule.VALUE, rule.DEPENDS, rule.EQUAL, rule.UNDECIDED, rule.NOT_MEASURED)
-    cards.sort(key=lambda card: ranks.index(card.answer.kind))
-    return [_view(card) for card in cards]
+    return [_card_view(card) for card in sorted(cards, key=lambda c: ranks.index(c.answer.kind))]
 
 
-def _view(card: Card) -> CardView:
-    pairs = [(case, pair) for case in card.cases for pair in case.pairs]
-    ends = [v for _, p in pairs for v in (p.ratio, p.low, p.high)]
-    axis = svg.Axis.over(ends)
-    candidates = list(dict.fromkeys(pair.candidate for _, pair in pairs))
-    baselines = list(dict.fromkeys(pair.baseline for _, pair in pairs))
+def _card_view(card: Card) -> CardView:
     name = card.question.axis
+    pairs = [(case, pair) for case in card.cases for pair in case.pairs]
     pairs.sort(key=lambda one: (not one[1].is_decided, -abs(math.log(one[1].ratio))))
-    rows = [_row(card, case, pair, axis, len(candidates) > 1) for case, pair in pairs]
-    values = dict.fromkeys(value for case in card.cases for value in case.times)
+    axis = charts.LogAxis.over(v for _, p in pairs for v in (p.ratio, p.low, p.high))
+    sides = [[(p.baseline, p.candidate)[n] for c in card.cases for p in c.pairs] for n in (0, 1)]
+    left, right = (" or ".join(value_label(name, v) for v in dict.fromkeys(s)) for s in sides)
     actions = [
         (value, value_label(name, value) if value else "To find out", action)
-        for value in ("", *values)
-        if (action := action_of(card, value))
+        for value in dict.fromkeys(["", *(value for case in card.cases for value in case.times)])
+        if (action := card.action(value))
     ]
     lines = [*card.lines, *card.notes]
     if not card.question.aggregate:
-        lines += [
-            f"{value_label(name, m.value)}: {m.cells} cells not measured: {m.reason}."
-            for m in card.missing
-        ]
-    right = " or ".join(value_label(name, c) for c in candidates)
-    left = " or ".join(value_label(name, b) for b in baselines)
-    return CardView(card, f"card-{name}", rows, svg.forest_axis(axis), left, right, actions, lines)
+        for lost in card.missing:
+            value = value_label(name, lost.value)
+            lines.append(f"{value}: {lost.cells} cells not measured: {lost.reason}.")
+    has_several = len({*sides[1]}) > 1
+    rows = [_forest_row(card, case, pair, axis, has_several) for case, pair in pairs]
+    drawing = charts.forest_axis(axis)
+    return CardView(card, f"card-{name}", rows, drawing, left, right, actions, lines)
 
 
-def _row(card: Card, case: Case, pair: Pair, axis: svg.Axis, several: bool) -> ForestRow:
-    label, name = case_label(case.where, card.told), card.question.axis
-    if several:
+def _forest_row(
+    card: Card, case: Case, pair: Pair, axis: charts.LogAxis, has_several: bool
+) -> ForestRow:
+    name, label = card.question.axis, case_label(case.where, card.shown)
+    if has_several:
         label = f"{value_label(name, pair.candidate)}: {label}"
-    style = OUTCOMES.get(pair.outcome, "")
-    text = pair_text(name, pair)
-    times = case.pair_times(pair)
-    said = f"{seconds(times[0])} → {seconds(times[1])}" if times else ""
-    band = 1 + card.min_effect_pct / 100
-    drawing = svg.forest_row(
-        axis, pair.ratio, pair.low, pair.high, style or "undecided", band, f"{label}: {text}"
-    )
-    where = {axis_: value for axis_, value in case.where.items() if value}
-    return ForestRow(where, label, drawing, text, said, style)
-
-
-def pair_text(axis: str, pair: Pair) -> str:
-    """Return `packed 2.4x faster`, `equal`, `too noisy`."""
-    if pair.outcome == EQUAL:
-        return "equal"
-    if not pair.is_decided:
-        return pair.outcome
-    won = pair.candidate if pair.ratio >= 1 else pair.baseline
-    return f"{value_label(axis, won)} {factor(max(pair.ratio, 1 / pair.ratio))} faster"
+    style, text = STYLES.get(pair.outcome, "undecided"), pair_text(name, pair)
+    band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
+    drawing = charts.forest_row(axis, pair.ratio, pair.low, pair.high, style, band, title)
+    times = " → ".join(map(seconds, case.pair_times(pair) or ()))
+    where = {axis: value for axis, value in case.where.items() if value}
+    return ForestRow(where, label, drawing, text, times, style)
 
 
 def picks_of(results: Results, cards: Sequence[CardView]) -> list[Pick]:
-    """Return the axes of "My case" with several values; preset for a repository of the reader's own."""
-    study = results.study
+    """Return the axes of "My case" with several values, preset for a repository of the reader's own."""
+    study, picks, answers = results.study, [], 1
     left_out = {*NOT_PICKED, study.command_axis, *study.axes_of("repositories")}
-    found, answers = [], 1
-    for axis, known in results.order.items():
+    for axis, known in results.order.items() if cards else ():
         present = {row.get(axis) for row in results.grid if not row.get("skip")}
         values = [value for value in known if value in present]
-        if axis in left_out or len(values) < 2 or not cards:
+        if axis in left_out or len(values) < 2:
             continue
         answers *= len(values) + 1
-        if answers > MOST_ANSWERS:
+        if answers > MAX_ANSWERS:
             break
-        preset = values[0] if results.own and axis != "ra" else ""
+        preset = values[0] if results.own_repository and axis != "ra" else ""
         labels = [(value, value_label(axis, value)) for value in values]
-        found.append(Pick(axis, axis_label(axis), labels, preset))
-    return found
+        picks.append(Pick(axis, axis_label(axis), labels, preset))
+    return picks
 
 
-def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[str, Any]:
-    """Return for each card its different answers, and which of them holds for which picks.
+def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[str, Row]:
+    """Return for each card its different answers, and the number of the answer for each choice of picks.
 
-    Picks are joined by `|` in the order of the picker, "" for any value.
+    A choice is its values in the order of the picker, joined by `|`, "" for any value.
     """
-    found = {}
+    by_card: dict[str, Row] = {}
     for view in cards:
         if view.card.question.aggregate:
             continue
+        axis = view.card.question.axis
         answers: dict[Answer, int] = {}
-        known: dict[Any, Answer] = {}
-        by = {}
+        known: dict[tuple[str, ...], Answer] = {}
+        numbers = {}
         for values in product(*(["", *(v for v, _ in pick.values)] for pick in picks)):
             chosen = {p.axis: v for p, v in zip(picks, values, strict=True) if v}
-            have = chosen.get(view.card.question.axis, "")
-            others = {a: v for a, v in chosen.items() if a != view.card.question.axis}
-            key = (have, *_places(view.card, others))
+            others = {a: v for a, v in chosen.items() if a != axis}
+            fitting = (str(n) for n, c in enumerate(view.card.cases) if fits(c.where, others))
+            # Equal cases have an equal answer, and the rule runs once.
+            key = (chosen.get(axis, ""), *fitting)
             if key not in known:
                 known[key] = view.card.answer_for(chosen) if chosen else view.answer
-            by["|".join(values)] = answers.setdefault(known[key], len(answers))
-        found[view.anchor] = {
-            "by": by,
-            "answers": [[a.kind, a.short, a.sentence, a.value] for a in answers],
-        }
-    return found
-
-
-def _places(card: Card, picks: Mapping[str, str]) -> Iterator[int]:
-    return (place for place, case in enumerate(card.cases) if fits(case.where, picks))
+            numbers["|".join(values)] = answers.setdefault(known[key], len(answers))
+        texts = [[a.kind, a.short, a.sentence, a.value] for a in answers]
+        by_card[view.anchor] = {"by": numbers, "answers": texts}
+    return by_card
 
 
 def overview_of(cards: Sequence[CardView], order: Mapping[str, Sequence[str]]) -> Overview | None:
     """Return the overview of all questions: command by cache; None without any card that has both."""
-    usable = [v for v in cards if not v.card.question.aggregate and v.card.cases]
-    where = [case.where for view in usable for case in view.card.cases]
-    commands = _present(where, "command", order)
-    caches = _present(where, "cache", order)
+    usable = [v.card for v in cards if not v.card.question.aggregate]
+    wheres = [case.where for card in usable for case in card.cases]
+    commands, caches = (
+        [value for value in order.get(axis, ()) if value in {where.get(axis) for where in wheres}]
+        for axis in ("command", "cache")
+    )
     if not (commands and caches):
         return None
     rows = []
-    for view in usable:
-        groups = grouped_by(
-            view.card.cases, lambda c: (c.where.get("command", ""), c.where.get("cache", ""))
-        )
+    for card in usable:
+        groups = grouped_by(card.cases, lambda c: (c.where.get("command"), c.where.get("cache")))
         for command in commands:
-            squares = [_square(view.card, groups.get((command, cache), [])) for cache in caches]
+            squares = [_square(card, groups.get((command, cache), [])) for cache in caches]
             if any(square.style != "none" for square in squares):
-                rows.append((view.card.question.short, command, squares))
+                rows.append((card.question.short, command, squares))
     columns = [(PICTOGRAMS.get(cache, ""), value_label("cache", cache)) for cache in caches]
     return Overview(columns, rows)
-
-
-def _present(
-    where: Sequence[Mapping[str, str]], axis: str, order: Mapping[str, Sequence[str]]
-) -> list[str]:
-    present = {one.get(axis, "") for one in where} - {""}
-    return [value for value in order.get(axis, ()) if value in present]
 
 
 def _square(card: Card, cases: Sequence[Case]) -> Square:
     if not cases:
         return Square("", "none", "not measured")
-    decision = rule.decide(cases, card.reference, card.min_effect_pct)
-    name = card.question.axis
-    if decision.kind in (rule.EQUAL, rule.UNDECIDED):
-        return Square(
-            decision.kind, decision.kind, f"{decision.decided} of {decision.cases} cases decided"
-        )
-    label = value_label(name, decision.value)
-    style = "reference" if decision.value == card.reference else "candidate"
+    decision = decide(cases, card.reference, card.min_effect_pct)
+    decided = f"{decision.decided} of {decision.cases} cases decided"
+    if decision.kind in (EQUAL, rule.UNDECIDED):
+        return Square(decision.kind, decision.kind, decided)
     effect = Effect.of(decision.value, cases, card.reference, card.reference)
     gains = [gain for _, gain in effect.gains]
+    label = value_label(card.question.axis, decision.value)
     text = f"{label} {factors(gains)}" if gains else label
     if decision.kind == rule.DEPENDS:
-        return Square(f"depends, {text}", "depends", f"in {decision.decided} cases")
+        return Square(f"depends, {text}", "depends", decided)
+    style = "reference" if decision.value == card.reference else "candidate"
     return Square(text, style, f"faster in {len(gains)} of {len(cases)} cases")
+
+
+def situation_rows(results: Results) -> list[SituationRow]:
+    """Return the best choice in each situation, as text."""
+    situations = results.advice.situations
+    shown = varying([situation.where for situation in situations], results.order)
+    rows = []
+    for one in situations:
+        notes = [f"{one.why_not}."] if one.why_not else []
+        notes += [f"Not compared: {_choice(axes)} ({reason})." for axes, reason in one.other_work]
+        row = SituationRow(
+            {axis: value for axis, value in one.where.items() if value},
+            case_label(one.where, shown),
+            _choice(one.best),
+            seconds(one.seconds) if one.seconds else "",
+            factor(one.gain) if one.gain else "",
+            "; ".join(map(_choice, one.equal)),
+            " ".join(notes),
+        )
+        rows.append(row)
+    return rows
+
+
+def _choice(axes: Where) -> str:
+    return ", ".join(value_label(axis, value) for axis, value in axes.items())
+
+
+@dataclass(frozen=True)
+class FindingView:
+    """A finding or an expectation as the page shows it.
+
+    `news` names what changed since it was published, `picture` is SVG, `of` has the unit and the reduction,
+    `anchor` is the row of its table.
+    """
+
+    id: str
+    statement: str
+    verdict: str
+    expected: str
+    published: str
+    measured: str
+    interval: str
+    of: str
+    why: str
+    table: str
+    anchor: str
+    news: str
+    picture: str
+
+    @property
+    def rank(self) -> int:
+        """Return the place on the page: reversed, differing, inconclusive, reproduced, the rest."""
+        order = [DIFFERS, TOO_SMALL, INCONCLUSIVE, REPRODUCED]
+        return 0 if self.news else [*order, self.verdict].index(self.verdict) + 1
+
+
+def finding_views(
+    rows: Rows,
+    definitions: Mapping[str, Row],
+    tables: Mapping[str, Row],
+    sections: Sequence[TableSection],
+) -> list[FindingView]:
+    """Return the findings of a file, news first.
+
+    `definitions` maps an id to its check, `tables` a name to its definition; `sections` are the page's.
+    """
+    sections_by_name = {section.name: section for section in sections}
+    views = []
+    for row in rows:
+        definition = definitions.get(row["id"], {})
+        table, where = table_of(definition, tables)
+        section = sections_by_name.get(table)
+        low, high = _number(row.get("low")), _number(row.get("high"))
+        interval = (low, high) if low is not None and high is not None else None
+        # A scale without a test is in the section's text.
+        reasons = [r for r in (row.get("why") or "").split("; ") if r]
+        reasons = [r for r in reasons if "(to test: " in r or not r.startswith("scale: ")]
+        view = FindingView(
+            id=row["id"],
+            statement=row["statement"],
+            verdict=row["verdict"] or NOT_MEASURED,
+            expected=_written(row["expected"]),
+            published=_written(row["published"]),
+            measured=_written(row["measured"]),
+            interval=" to ".join(map(_written, interval)) if interval else "",
+            of="; ".join(filter(None, [row.get("unit", ""), row.get("over", "")])),
+            why="; ".join(reasons),
+            table=table,
+            anchor=_anchor(where, section) if section else "",
+            news=_news(row, definition, interval),
+            picture=_picture(row, definition, interval),
+        )
+        views.append(view)
+    return sorted(views, key=lambda view: view.rank)
+
+
+def _news(row: Row, definition: Row, interval: tuple[float, float] | None) -> str:
+    """Return a sentence if the direction of a comparison reversed since it was published."""
+    compare, published = definition.get("compare") or {}, _number(row.get("published"))
+    if "candidate" not in compare or not published or not interval or not all(interval):
+        return ""
+    low, high = interval
+    was_faster = published > 1
+    if not (high < 1 if was_faster else low > 1):
+        return ""
+    first, second = ("faster", "slower") if was_faster else ("slower", "faster")
+    was, now = (factor(max(v, 1 / v)) for v in (published, float(row["measured"])))
+    label = value_label(compare["axis"], compare["candidate"])
+    return f"Reversed: {label} was {was} {first}, and is now {now} {second}."
+
+
+def _picture(row: Row, definition: Row, interval: tuple[float, float] | None) -> str:
+    expect = definition.get("expect") or {}
+    expected = _number(expect.get("at_least")), _number(expect.get("at_most"))
+    published, measured = _number(row.get("published")), _number(row.get("measured"))
+    label = f"expected {_written(row['expected'])}, measured {_written(row['measured'])}"
+    return charts.finding_picture(expected, published, measured, interval, label)
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _written(value: object) -> str:
+    number = _number(value)
+    if number is None:
+        return "" if value is None else str(value)
+    # Two decimals keep ratios below one another.
+    return words.fixed(number, 2) if 0.1 <= abs(number) < 10 else words.significant(number)
+
+
+def _anchor(where: Row, section: TableSection) -> str:
+    """Return the anchor of the first measured row of a finding; without any, the table's."""
+    for pair in section.pairs:
+        for row in pair.measured.rows if pair.measured else ():
+            for point in row.points:
+                if point and point.value is not None and _concerns(point.keys, where):
+                    return f"{section.anchor}-{row.slug}"
+    return section.anchor
+
+
+def _concerns(keys: Where, where: Row) -> bool:
+    return all(keys[axis] in values_of(v) for axis, v in where.items() if axis in keys)
+
+
+def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:
+    """Return the table of a finding's comparison, otherwise of its metric, and the finding's axis values.
+
+    The table may have the sides exchanged. Its name is "" if no table fits.
+    """
+    where, wanted = dict(definition.get("where") or {}), definition.get("compare") or {}
+    if "to" in wanted:
+        name = table_name(wanted["to"])
+        return (name if name in tables else ""), where
+    metric, sides = metric_in(definition), [wanted.get("baseline"), wanted.get("candidate")]
+    for name, table in tables.items():
+        compare = table.get("compare") or {}
+        if not compare or compare["axis"] != wanted.get("axis") or metric_in(table) is not metric:
+            continue
+        for baseline, candidate in (sides, sides[::-1]):
+            if compare["baseline"] == baseline and candidate in compare["candidates"]:
+                return name, {**where, "candidate": candidate}
+    if wanted:
+        where[wanted["axis"]] = sides
+    levels = [
+        name
+        for name, table in tables.items()
+        if not table.get("compare")
+        and (metric_in(table) is metric or metric.name in table.get("each", ()))
+    ]
+    shared = [
+        name
+        for name in levels
+        if all(
+            {*values_of(values)} & {*values_of(where[axis])}
+            for axis, values in tables[name].get("where", {}).items()
+            if axis in where
+        )
+    ]
+    return next(iter([*shared, *levels]), ""), where

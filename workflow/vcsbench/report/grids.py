@@ -1,33 +1,82 @@
-"""Grids: the points of a table laid out in rows and columns, as the published tables were."""
+"""The tables of a page: numbers laid out as in the published study, measured next to published."""
 
 from __future__ import annotations
 
+import base64
+import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, product
-from typing import Any
 
 from vcsbench import words
-from vcsbench.advice.labels import axis_label
-from vcsbench.metrics import COUNT
-from vcsbench.report.records import (
-    Item,
-    Record,
-    distinct,
+from vcsbench.advice.cards import axis_label
+from vcsbench.advice.decision import SMALL, Row, outcome_of
+from vcsbench.config.study import Study
+from vcsbench.evidence.flags import INVALID
+from vcsbench.evidence.same_work import OTHER, UNKNOWN, by_reason
+from vcsbench.metrics import COUNT, metric_in
+from vcsbench.plan.grid import originals
+from vcsbench.report.results import (
+    Results,
+    Rows,
     grouped_by,
     name_of,
-    values_of,
+    unique,
+    values_in,
     varying,
 )
+from vcsbench.statistics.contract import (
+    NOT_SHOWN,
+    TOO_NOISY,
+    TOO_SMALL,
+    is_difference,
+    is_exact,
+    keys_of,
+    matches_cell,
+)
+
+# Marks of a number for its flags, in order. Deviations are hidden until the reader asks for them.
+MARKS = {"same-binaries": "=", "low-n": "?"}
+DEVIATIONS = {"outlier-20": "‡", "outlier-10": "†"}
+# Marks of a comparison without a difference, before the marks of its flags.
+CALL_MARKS = {NOT_SHOWN: "≈", TOO_NOISY: "~", TOO_SMALL: "s"}
+KEY = {
+    "≈": "equal: the difference is below the smallest effect worth noting",
+    "~": "undecided: too noisy",
+    "s": "mostly start-up, decides nothing (hatched)",
+    "=": "the same binaries under two names (A/A test)",
+    "?": "too few rounds for an interval",
+}
+ABSENT = {
+    "skipped": ("n/a", "cannot be measured here"),
+    "failed": ("failed", "no round has a result"),
+    "withheld": ("left out", "invalid runs or other work: point at it for the reason"),
+}
+# The factors at which the next colour begins: 10 % shows, and 10 times does not drown it.
+COLOUR_STEPS = (1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
+
+
+@dataclass(frozen=True)
+class PlainTable:
+    """A table of texts; a list of texts is folded. Columns from `numbers_from` are aligned right."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str | Sequence[str]]]
+    numbers_from: int = 99
+    note: str = ""
+    is_folded: bool = False
 
 
 @dataclass(frozen=True)
 class Point:
-    """One place of a grid. `keys` are its axis values; `value` is None where there is no number and
-    `text` stands instead.
+    """A place of a grid. `keys` are its axis values; without a number, `value` is None and `text` explains.
 
     `kind` is `measured` or `published`; without a number `skipped`, `failed`, `withheld` (measured,
-    but no run counts) or `unpublished`.
+    but no run counts) or `unpublished`. `reason` explains why a number is withheld, `deviation` marks runs
+    far from their cell's median, `bar` is a share of the grid's largest number in per cent, `cells` has
+    the cells that it was measured in (baseline first), `row` is its row of the table.
     """
 
     keys: Mapping[str, str]
@@ -35,265 +84,618 @@ class Point:
     value: float | None = None
     text: str = ""
     title: str = ""
-    reason: str = ""  # why a number is withheld
+    reason: str = ""
     mark: str = ""
-    deviation: str = ""  # the mark of runs far from their cell's median
-    is_small: bool = False  # mostly fixed cost
+    deviation: str = ""
+    is_small: bool = False
     colour: str = ""
-    bar: float | None = None  # per cent of the cell's width
-    # What it is measured from: of a comparison the baseline's, the candidate's.
+    bar: float | None = None
     cells: tuple[str, ...] = ()
-    row: Record | None = None  # the measured row of the table that it stands for
+    row: Row | None = None
 
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading over `span` columns, a value of `axis`; `first` where a new block of columns begins."""
+    """A heading of an axis value over `span` columns; `first` if a block of columns begins there."""
 
     text: str
-    span: int = 1
-    first: bool = False
-    axis: str = ""
+    span: int
+    first: bool
+    axis: str
 
 
 @dataclass(frozen=True)
 class Label:
-    """One axis value in a row's header; `repeated` where the row above has the same."""
+    """An axis value in a row's header; `repeated` if the row above has the same."""
 
     text: str
     repeated: bool
-    width: int  # characters of the widest label of this axis in the grid
-    axis: str = ""
+    axis: str
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row's header, and its points with None where the grid has no cell. `name` has the values of
-    the axes that it and its grid stand for, `of` those of its own, by axis."""
+class GridRow:
+    """A row: labels, points (None if the grid has no cell), its anchor's end, its axis values."""
 
-    labels: list[Label]
-    points: list[Point | None]
-    name: tuple[str, ...] = ()
-    of: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def slug(self) -> str:
-        """The end of its anchor's name."""
-        return words.slug(" ".join(self.name))
+    labels: Sequence[Label]
+    points: Sequence[Point | None]
+    slug: str
+    of: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Group:
-    """The rows that share the value of the first row axis, which is `axis`."""
+    """The rows that share the value of the first row axis, `axis`."""
 
     title: str
-    rows: list[Row]
-    axis: str = ""
+    rows: Sequence[GridRow]
+    axis: str
 
 
 @dataclass(frozen=True)
 class Grid:
-    """One grid: `keys` are the values of the axes that are in neither rows nor columns, `of` the same by
-    axis, `across` those of each column."""
+    """A grid. `starts` marks the columns at which a block begins, `constant` has the row axes with one value.
+
+    `of` has the values of the axes in neither rows nor columns, `across` the axis values of each column.
+    """
 
     title: str
-    keys: tuple[str, ...]
-    headings: list[list[Heading]]
-    starts: list[bool]  # whether a new block of columns begins at each column
-    groups: list[Group]
-    constant: list[tuple[str, str]]  # the row axes that have one value, with it
+    headings: Sequence[Sequence[Heading]]
+    starts: Sequence[bool]
+    groups: Sequence[Group]
+    constant: Sequence[tuple[str, str]]
     of: Mapping[str, str] = field(default_factory=dict)
     across: Sequence[Mapping[str, str]] = ()
 
     @property
     def wide(self) -> bool:
-        """Whether there are too many columns to put another grid beside it."""
+        """Return True if there are too many columns to put another grid next to it."""
         return len(self.starts) > 5
 
     @property
-    def rows(self) -> list[Row]:
-        """The rows of all groups."""
+    def rows(self) -> list[GridRow]:
+        """Return the rows of all groups."""
         return [row for group in self.groups for row in group.rows]
 
     @property
     def points(self) -> list[Point]:
-        """All points of the grid."""
+        """Return all points of the grid."""
         return [point for row in self.rows for point in row.points if point]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which axes go down, across, and into grids of their own; and the order of their values."""
+    """The axes in rows, in columns, and the rest, which has a grid per value; the order of their values.
+
+    `compared` is the axis of the values of `candidate`.
+    """
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     rest: tuple[str, ...]
     order: Mapping[str, Sequence[str]]
-    compared: str = ""  # the axis that `candidate` is of
+    compared: str = ""
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Return the axes that identify a number."""
+        return (*self.rest, *self.rows, *self.columns)
 
     def axis_of(self, key: str) -> str:
-        """The axis that a key's values are of."""
+        """Return the axis of a key's values."""
         return self.compared if key == "candidate" else key
 
-    def sort_key(self, axes: Sequence[str]) -> Callable[[tuple[str, ...]], list[tuple[int, str]]]:
-        """A key that sorts tuples of the axes' values in the study's order, others last, numbers by size."""
+    def ordered(self, points: Iterable[Point], axes: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return the values of axes among points in the study's order, others last, numbers by size."""
         ranks = [{value: i for i, value in enumerate(["", *self.order.get(a, ())])} for a in axes]
-        return lambda values: [
-            (rank.get(value, len(rank)), value.zfill(9) if value.isdigit() else value)
-            for rank, value in zip(ranks, values, strict=True)
-        ]
 
-    def sheets(
-        self, items: Iterable[Item], keys: Callable[[Item], Record]
-    ) -> Iterator[tuple[str, tuple[str, ...], list[Item]]]:
-        """Items, of which `keys` gives the axis values, by those of the remaining axes in the study's order:
-        what they are called, the values, the items. The name leaves out a single candidate, which the
-        table's has."""
-        parts = grouped_by(items, lambda item: values_of(keys(item), self.rest))
-        only = len(self.order.get("candidate", ())) == 1
-        said = [axis for axis in self.rest if axis != "candidate" or not only]
-        for values in sorted(parts, key=self.sort_key(self.rest)):
-            yield name_of(keys(parts[values][0]), said), values, parts[values]
+        def rank(values: tuple[str, ...]) -> list[tuple[int, str]]:
+            pairs = zip(ranks, values, strict=True)
+            return [(r.get(v, len(r)), v.zfill(9) if v.isdigit() else v) for r, v in pairs]
 
-    def told(self, points: Iterable[Point]) -> str:
-        """What its rows and its columns are, of the axes that have several values among the points."""
-        found, said = [point.keys for point in points], []
-        for name, axes in (("Rows", self.rows), ("columns", self.columns)):
-            named = [
-                axis_label(self.compared if axis == "candidate" else axis)
-                for axis in varying(found, axes)
-            ]
-            said += [f"{name}: {words.enumeration(named)}"] if named else []
-        return "; ".join(said).capitalize() + "." if said else ""
+        return sorted({values_in(point.keys, axes) for point in points}, key=rank)
+
+    def caption(self, points: Iterable[Point]) -> str:
+        """Return the axes of the rows and columns that have several values among the points."""
+        keys, parts = [point.keys for point in points], []
+        for name, axes in (("rows", self.rows), ("columns", self.columns)):
+            named = [axis_label(self.axis_of(axis)) for axis in varying(keys, axes)]
+            parts += [f"{name}: {words.enumeration(named)}"] if named else []
+        return f"{'; '.join(parts).capitalize()}." if parts else ""
 
 
-def layout_of(definition: Mapping[str, Any], order: Mapping[str, Sequence[str]]) -> Layout:
-    """The layout of a study's table; `order` has the study's axes and their values in order."""
-    compare = definition.get("compare")
-    keys = [axis for axis in order if not compare or axis != compare["axis"]]
-    keys += definition.get("by", [])
+def layout_of(definition: Row, order: Mapping[str, Sequence[str]]) -> Layout:
+    """Return the layout of a study's table; `order` has the study's axes and their values in order."""
+    compare, order = definition.get("compare") or {}, dict(order)
+    keys = [axis for axis in order if axis != compare.get("axis")] + definition.get("by", [])
     if "each" in definition:
         keys.append(COUNT)
-        order = {**order, COUNT: definition["each"]}
-    order = dict(order)
+        order[COUNT] = definition["each"]
     if compare:
         keys.append("candidate")
         order["candidate"] = compare["candidates"]
     rows, columns = tuple(definition["rows"]), tuple(definition["columns"])
     rest = tuple(key for key in keys if key not in rows and key not in columns)
-    return Layout(rows, columns, rest, order, compare["axis"] if compare else "")
+    return Layout(rows, columns, rest, order, compare.get("axis", ""))
 
 
 def make_grids(points: Iterable[Point], layout: Layout) -> list[Grid]:
-    """Lay points out: one grid per combination of the remaining axes, in the study's order."""
-    sheets = layout.sheets(points, lambda point: point.keys)
-    return [_grid(title, keys, found, layout) for title, keys, found in sheets]
+    """Return a grid per combination of the remaining axes, in the study's order."""
+    points = list(points)
+    sheets = grouped_by(points, lambda point: values_in(point.keys, layout.rest))
+    return [_grid(sheets[keys], layout) for keys in layout.ordered(points, layout.rest)]
 
 
-def _grid(title: str, keys: tuple[str, ...], points: list[Point], layout: Layout) -> Grid:
-    names, columns = (
-        sorted({values_of(point.keys, axes) for point in points}, key=layout.sort_key(axes))
-        for axes in (layout.rows, layout.columns)
-    )
-    places = {values_of(p.keys, layout.rows + layout.columns): p for p in points}
+def _grid(points: Sequence[Point], layout: Layout) -> Grid:
+    names, columns = (layout.ordered(points, axes) for axes in (layout.rows, layout.columns))
+    places = {values_in(p.keys, layout.rows + layout.columns): p for p in points}
+    rest = values_in(points[0].keys, layout.rest)
     several = [i for i, values in enumerate(zip(*names, strict=True)) if len({*values}) > 1]
-    constant = [
-        (axis, names[0][i])
-        for i, axis in enumerate(layout.rows)
-        if i not in several and names[0][i]
-    ]
-    grouping = several[:1] if len(several) > 1 else []
-    inner = several[len(grouping) :]
-    widths = {i: max(len(name[i]) for name in names) for i in inner}
+    grouping, inner = (several[:1], several[1:]) if len(several) > 1 else ([], several)
     groups = []
-    for group, members in groupby(names, lambda name: "".join(name[i] for i in grouping)):
-        rows: list[Row] = []
+    for title, members in groupby(names, lambda name: "".join(name[i] for i in grouping)):
+        rows: list[GridRow] = []
         above: tuple[str, ...] = ()
         for name in members:
-            labels = [
-                Label(
-                    name[i],
-                    i != inner[-1] and above[: i + 1] == name[: i + 1],
-                    widths[i],
-                    layout.axis_of(layout.rows[i]),
-                )
-                for i in inner
-            ]
+            labels = []
+            for i in inner:
+                repeated = i != inner[-1] and above[: i + 1] == name[: i + 1]
+                labels.append(Label(name[i], repeated, layout.axis_of(layout.rows[i])))
+            slug = words.slug(" ".join(rest + name))
             of = dict(zip(layout.rows, name, strict=True))
-            rows.append(Row(labels, [places.get(name + c) for c in columns], keys + name, of))
+            rows.append(GridRow(labels, [places.get(name + c) for c in columns], slug, of))
             above = name
-        grouped = "".join(layout.axis_of(layout.rows[i]) for i in grouping)
-        groups.append(Group(group, rows, grouped))
-    of = dict(zip(layout.rest, keys, strict=True))
-    axes = [layout.axis_of(axis) for axis in layout.columns]
-    across = [dict(zip(layout.columns, column, strict=True)) for column in columns]
-    return Grid(title, keys, *_headings(columns, axes), groups, constant, of, across)
+        groups.append(Group(title, rows, "".join(layout.axis_of(layout.rows[i]) for i in grouping)))
+    # A single candidate is in the table's name already.
+    has_one = len(layout.order.get("candidate", ())) == 1
+    titles = [axis for axis in layout.rest if axis != "candidate" or not has_one]
+    first = names[0]
+    constant = [(a, first[i]) for i, a in enumerate(layout.rows) if i not in several and first[i]]
+    return Grid(
+        name_of(points[0].keys, titles),
+        *_headings(columns, [layout.axis_of(axis) for axis in layout.columns]),
+        groups,
+        constant,
+        dict(zip(layout.rest, rest, strict=True)),
+        [dict(zip(layout.columns, column, strict=True)) for column in columns],
+    )
 
 
 def _headings(
     columns: Sequence[tuple[str, ...]], axes: Sequence[str]
 ) -> tuple[list[list[Heading]], list[bool]]:
-    """The rows of headings, equal neighbours joined, and where blocks of the first axis begin."""
+    """Return the rows of headings, equal neighbours joined, and the starts of blocks of the first axis."""
     starts = [
         i == 0 or (len(column) > 1 and column[0] != columns[i - 1][0])
         for i, column in enumerate(columns)
     ]
     levels = []
     for depth in range(1, len(columns[0]) + 1):
-        paths = [column[:depth] for column in columns]
-        spans = grouped_by(range(len(paths)), paths.__getitem__)
-        axis = axes[depth - 1] if axes else ""
-        levels.append(
-            [Heading(path[-1], len(at), starts[at[0]], axis) for path, at in spans.items()]
-        )
+        spans = grouped_by(range(len(columns)), lambda n: columns[n][:depth])  # noqa: B023
+        axis = axes[depth - 1]
+        level = [Heading(path[-1], len(at), starts[at[0]], axis) for path, at in spans.items()]
+        levels.append(level)
     return levels, starts
 
 
 def matching(
-    published: Grid, measured: Grid, layout: Layout, own: Sequence[str] = ()
+    published: Sequence[Point],
+    measured: Sequence[Point],
+    layout: Layout,
+    repositories: Sequence[str],
 ) -> list[Point]:
-    """The published points in the same rows and columns as a measured grid's, with a blank one where nothing
-    was published. Of an axis in `own`, the values of which are the user's names, those of the same name or,
-    without any, all.
+    """Return the published points in the places of the measured ones, blank if nothing was published.
+
+    `repositories` are axes with names of the user's: if no name is shared, all published names are shown.
     """
-    named = (*layout.rest, *layout.rows, *layout.columns)
-    places = {values_of(point.keys, named): point for point in published.points}
+    places = {values_in(point.keys, layout.axes): point for point in published}
     foreign: dict[str, list[str]] = {}
-    for axis in own:
-        theirs, ours = (
-            distinct(point.keys.get(axis, "") for point in grid.points)
-            for grid in (published, measured)
-        )
+    for axis in repositories:
+        theirs, ours = (unique(p.keys.get(axis, "") for p in s) for s in (published, measured))
         if not {*theirs} & {*ours}:
             foreign[axis] = theirs
-    wanted: dict[tuple[str, ...], dict[str, str]] = {}
-    for point in measured.points:
+    keys_by_place: dict[tuple[str, ...], dict[str, str]] = {}
+    for point in measured:
         for values in product(*(foreign.get(axis, [value]) for axis, value in point.keys.items())):
             keys = dict(zip(point.keys, values, strict=True))
-            wanted[values_of(keys, named)] = keys
+            keys_by_place[values_in(keys, layout.axes)] = keys
     return [
         places.get(place, Point(keys, "unpublished", text="·", title="not published"))
-        for place, keys in wanted.items()
+        for place, keys in keys_by_place.items()
     ]
 
 
-def with_numbers(grid: Grid, unit: str) -> Grid:
-    """The grid with its values as text, a column's all to the same number of decimals, and with a
-    bar as long as the value is against the grid's largest."""
-    largest = max((p.value for p in grid.points if p.value is not None), default=0.0)
-    places = [
-        words.decimals((point and point.value for point in column), unit)
-        for column in zip(*(row.points for row in grid.rows), strict=True)
+def with_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[Point]:
+    """Return the points with text and a bar. The numbers of a column have the same decimals."""
+    made = []
+    for sheet in grouped_by(points, lambda point: values_in(point.keys, layout.rest)).values():
+        largest = max((p.value for p in sheet if p.value is not None), default=0.0)
+        columns = grouped_by(sheet, lambda point: values_in(point.keys, layout.columns))
+        for column in columns.values():
+            places = words.decimals((point.value for point in column), unit)
+            for point in column:
+                if point.value is not None:
+                    bar = round(100 * point.value / largest, 1) if largest > 0 else 0.0
+                    point = replace(point, text=words.fixed(point.value, places), bar=bar)
+                made.append(point)
+    return made
+
+
+# From the rows of a table to points
+
+
+def has_interval(row: Row) -> bool:
+    """Return True if a row is a measured comparison over rounds. It is shown by its ratio."""
+    return words.is_number(row.get("ratio")) and words.is_number(row.get("low"))
+
+
+def percent(ratio: float) -> str:
+    """Return a ratio as a deviation in per cent with its sign: `+7.2`, `+118`."""
+    deviation = 100 * (ratio - 1)
+    return words.percentage(deviation, 0 if abs(deviation) >= 9.95 else 1)
+
+
+def colour_of(deviation: float, gain: int) -> str:
+    """Return the style of a deviation in per cent: `x3` if the baseline is better, `y3` if the candidate is.
+
+    `gain` is the metric's: 1 if a ratio above 1 is good for the candidate. "" for about the same.
+    """
+    ratio = 1 + deviation / 100
+    size = math.exp(abs(math.log(ratio))) if ratio > 0 else math.inf
+    step = bisect_right(COLOUR_STEPS, size + 1e-9)
+    return f"{'y' if (ratio > 1) == (gain > 0) else 'x'}{step}" if step else ""
+
+
+def measured_points(definition: Row, rows: Rows, expected: Sequence[ExpectedRow]) -> list[Point]:
+    """Return a point for each row of a measured table and for each expected row that it lacks."""
+    names = list(expected[0].keys) if expected else []
+    # A table with `by` has several rows of a cell.
+    measured = grouped_by(rows, lambda row: tuple(row[name] for name in names or keys_of(row)))
+    points = []
+    for one in expected:
+        for row in measured.pop(tuple(one.keys.values()), [None]):
+            if row is not None and words.is_number(row["value"]):
+                point = _numbered(definition, row, one.failures)
+                points.append(replace(point, cells=one.cells))
+            else:
+                points.append(_absent(replace(one, keys=keys_of(row) if row else one.keys), row))
+    for row in (row for others in measured.values() for row in others):
+        if words.is_number(row["value"]):
+            points.append(_numbered(definition, row))
+        else:
+            points.append(_absent(ExpectedRow(keys_of(row), (), "", (), ()), row))
+    return points
+
+
+def _numbered(definition: Row, row: Row, failures: Sequence[str] = ()) -> Point:
+    """Return the point of a measured row that has a value; `failures` has a reason per failed round."""
+    flags, compares = row["flags"].split(), bool(definition.get("compare"))
+    notes = [] if compares else [words.with_unit(row["value"], metric_in(definition).unit)]
+    notes += [*_interval_notes(row), *failures]
+    if flags:
+        notes.append(f"flagged {words.enumeration(flags)}")
+    mark = "" if is_exact(row) else CALL_MARKS.get(row.get("call", ""), "")
+    is_small = compares and outcome_of(row) == SMALL
+    if is_small:
+        mark = CALL_MARKS[TOO_SMALL]
+        notes.append("mostly start-up")
+    differs = is_difference(row.get("call", "")) and not is_small
+    return replace(
+        _point(definition, row, "measured", differs),
+        mark=mark + "".join(sign for flag, sign in MARKS.items() if flag in flags),
+        deviation=next((sign for flag, sign in DEVIATIONS.items() if flag in flags), ""),
+        is_small=is_small,
+        title="; ".join(notes),
+        row=row,
+    )
+
+
+def _point(definition: Row, row: Row, kind: str, differs: bool) -> Point:
+    """Return a point with a number; only differences have a colour."""
+    if not definition.get("compare"):
+        return Point(keys_of(row), kind, row["value"])
+    value = 100 * (row["ratio"] - 1) if has_interval(row) else float(row["value"])
+    colour = colour_of(value, metric_in(definition).gain) if differs else "same"
+    return Point(keys_of(row), kind, value, text=words.percentage(value), colour=colour)
+
+
+def _absent(expected: ExpectedRow, row: Row | None) -> Point:
+    """Return a point without a number, with the reason in its title."""
+    if expected.skip:
+        title = f"not measured: {expected.skip}"
+        return Point(expected.keys, "skipped", text=ABSENT["skipped"][0], title=title)
+    if expected.failures and row is None and not expected.flags:
+        return Point(expected.keys, "failed", text="failed", title="; ".join(expected.failures))
+    flags = row["flags"].split() if row is not None else expected.flags
+    why = f"flagged {words.enumeration(flags)}" if flags else "no run of it counts"
+    point = Point(expected.keys, "withheld", text="left out", title=f"{why}; see Flags")
+    if row is None or not row.get("withheld"):
+        return point
+    texts = {UNKNOWN: "unknown", OTHER: "other work"}
+    text = next((texts[flag] for flag in flags if flag in texts), point.text)
+    return replace(point, text=text, title=row["withheld"], reason=row["withheld"])
+
+
+def _interval_notes(row: Row) -> list[str]:
+    """Return a comparison's number, interval and rounds, its call, and the smallest detectable effect."""
+    n = [f"n = {row['n']:.0f}"] if words.is_number(row["n"]) else []
+    if not has_interval(row):
+        return [", ".join(["no interval", *n])] if words.is_number(row["ratio"]) else n
+    if is_exact(row):
+        return [f"{percent(row['ratio'])} %, exact: all rounds count the same", *n, row["call"]]
+    interval = f"95 % interval {percent(row['low'])} to {percent(row['high'])} %"
+    text = ", ".join([f"{percent(row['ratio'])} %", interval, *n])
+    if not row.get("call"):
+        return [text]
+    sizes = {"within": "differs at most by", "detectable": "detectable from"}
+    known = {name: text for name, text in sizes.items() if words.is_number(row.get(name))}
+    return [text, row["call"], *(f"{t} {percent(row[name])} %" for name, t in known.items())]
+
+
+@dataclass(frozen=True)
+class ExpectedRow:
+    """A row that the grid requires of a table: its cells, and why it may be absent.
+
+    `flags` are flags of invalid runs of its cells.
+    """
+
+    keys: Mapping[str, str]
+    cells: tuple[str, ...]
+    skip: str
+    failures: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+def expected_rows(
+    definition: Row, axes: Sequence[str], grid: Rows, failures: Rows, measurements: Rows
+) -> list[ExpectedRow]:
+    """Return the rows that the cells of a grid make in a study's table, in the grid's order.
+
+    `grid` has the columns cell, the axes, skip; `failures` cell, round, reason; `measurements` cell, flags.
+    """
+    failed = grouped_by(failures, lambda failure: failure["cell"])
+    runs = grouped_by(measurements, lambda run: run["cell"])
+    where = definition.get("where", {})
+    selected = [cell for cell in originals(grid) if matches_cell(cell, where)]
+    expected = []
+    for keys, cells in _rows_of_grid(definition.get("compare") or {}, axes, selected):
+        names = tuple(cell["cell"] for cell in cells)
+        skip = next((cell["skip"] for cell in cells if cell["skip"]), "")
+        lost = [failure for name in names for failure in failed.get(name, [])]
+        reasons = tuple(f"round {failure['round']:.0f}: {failure['reason']}" for failure in lost)
+        flags = {f for name in names for run in runs.get(name, []) for f in run["flags"].split()}
+        expected.append(ExpectedRow(keys, names, skip, reasons, tuple(sorted(flags & INVALID))))
+    return expected
+
+
+def _rows_of_grid(
+    compare: Row, axes: Sequence[str], grid: Rows
+) -> Iterator[tuple[dict[str, str], list[Row]]]:
+    compared = compare.get("axis", "")
+    if compared not in axes:  # Each cell by itself, or against its saved baseline.
+        candidate = {"candidate": compare["candidates"][0]} if compare else {}
+        for cell in grid:
+            yield {axis: cell[axis] for axis in axes} | candidate, [cell]
+        return
+    by_axes = {values_in(cell, axes): cell for cell in grid}
+    for cell in grid:
+        partner = by_axes.get(values_in({**cell, compared: compare["baseline"]}, axes))
+        if partner and cell[compared] in compare["candidates"]:
+            keys = {axis: cell[axis] for axis in axes if axis != compared}
+            yield keys | {"candidate": cell[compared]}, [partner, cell]
+
+
+# From the points to the sections of the page
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file of the study: its path next to the page, and its content as a data URL."""
+
+    path: str
+    data: str
+    name: str
+
+
+def download(path: str, kind: str, content: bytes, name: str) -> Download:
+    """Return the file at a path below the results, of a MIME type, with its content under another name."""
+    data = base64.b64encode(content).decode()
+    return Download(f"../results/{path}", f"data:{kind};base64,{data}", name)
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """A measured grid and the published one in the same layout; either may be missing."""
+
+    title: str
+    measured: Grid | None
+    published: Grid | None
+
+
+@dataclass(frozen=True)
+class Legend:
+    """The colours of a table from one end to the other: style and the deviation at which each begins."""
+
+    left: str
+    swatches: Sequence[tuple[str, str]]
+    right: str
+
+
+@dataclass(frozen=True)
+class TableSection:
+    """A table of the study.
+
+    `legend` exists if the table compares `baseline` with other values of the axis `compared`. `whole` is the
+    published table if the pairs show a part of it, `reduced` the measured numbers reduced as the published
+    ones. `withheld` maps reasons to the places without a number, `not_measured` explains a table without any
+    number, `axes` identify a number.
+    """
+
+    name: str
+    anchor: str
+    reading: str
+    legend: Legend | None
+    pairs: Sequence[SideBySide]
+    whole: Sequence[Grid]
+    reduced: Sequence[Grid]
+    not_measured: str
+    nothing_published: str
+    withheld: Mapping[str, Sequence[str]]
+    download: Download | None
+    notes: Sequence[str]
+    axes: tuple[str, ...]
+    compared: str
+    baseline: str
+    key: Sequence[tuple[str, str]]
+
+    @property
+    def compares(self) -> bool:
+        """Return True if its values are deviations in per cent."""
+        return self.legend is not None
+
+
+def table_sections(results: Results, distances: Mapping[str, Sequence[str]]) -> list[TableSection]:
+    """Return a section per table, featured ones first.
+
+    With a grid, tables without any cell of it are left out. `distances` has sentences by command.
+    """
+    tables = unique([*results.study.featured_tables, *results.study.tables])
+    sections = [_section(results, name, distances) for name in tables]
+    measured = [s for s in sections if s.not_measured or any(pair.measured for pair in s.pairs)]
+    return measured if results.grid else sections
+
+
+def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]) -> TableSection:
+    study, definition = results.study, results.study.tables[name]
+    layout, rows = layout_of(definition, results.order), results.tables.get(name, [])
+    metric, compare = metric_in(definition), definition.get("compare") or {}
+    expected = expected_rows(
+        definition, list(study.axes), results.grid, results.failures, results.measurements
+    )
+    points = measured_points(definition, rows, expected)
+    published = [
+        _point(definition, row, "published", True)
+        for row in results.published.get(name, [])
+        if words.is_number(row["value"])
     ]
 
-    def written(point: Point | None, digits: int) -> Point | None:
-        if point is None or point.value is None:
-            return point
-        bar = 100 * point.value / largest if largest > 0 else 0.0
-        return replace(point, text=words.fixed(point.value, digits), bar=round(bar, 1))
+    def grids_of(points: Sequence[Point]) -> list[Grid]:
+        return make_grids(points if compare else with_numbers(points, layout, metric.unit), layout)
 
-    def filled(row: Row) -> Row:
-        return replace(row, points=list(map(written, row.points, places)))
+    # An exact metric without a counter has the same reason in all places.
+    reasons = {point.reason for point in points if point.kind != "skipped"}
+    missing = reasons.pop() if len(reasons) == 1 and metric.exact else ""
+    pairs = _pairs([] if missing else points, published, grids_of, layout, study)
+    shown = sum(p.kind == "published" for x in pairs if x.published for p in x.published.points)
+    plain = [{**row, "ratio": None} for row in rows if compare and has_interval(row)]
+    reduced = [
+        _point(definition, r, "measured", False) for r in plain if words.is_number(r["value"])
+    ]
+    commands = {study.command_name(row) for row in rows}
+    return TableSection(
+        name=name,
+        anchor=f"table-{words.slug(name)}",
+        reading=_reading(definition, bool(reduced), layout.caption(points or published)),
+        legend=_legend(definition),
+        pairs=pairs,
+        whole=grids_of(published) if shown < len(published) else [],
+        reduced=grids_of(reduced),
+        withheld=by_reason((p.reason, p.keys) for p in points if p.reason and not missing),
+        not_measured=missing,
+        nothing_published="" if published else _nothing_published(results, name),
+        download=csv_download(results, f"tables/{study.name}/{name}.csv"),
+        notes=[
+            *results.notes.get(name, ()),
+            *(text for command, of in distances.items() if command in commands for text in of),
+        ],
+        axes=layout.axes,
+        compared=layout.compared,
+        baseline=compare.get("baseline", ""),
+        key=_key(points, bool(compare)),
+    )
 
-    groups = [replace(group, rows=list(map(filled, group.rows))) for group in grid.groups]
-    return replace(grid, groups=groups)
+
+def _pairs(
+    measured: Sequence[Point],
+    published: Sequence[Point],
+    grids_of: Callable[[Sequence[Point]], list[Grid]],
+    layout: Layout,
+    study: Study,
+) -> list[SideBySide]:
+    if not measured:
+        return [SideBySide(grid.title, None, grid) for grid in grids_of(published)]
+    theirs = grouped_by(published, lambda point: values_in(point.keys, layout.rest))
+    pairs = []
+    for grid in grids_of(measured):
+        same = theirs.get(tuple(grid.of.values()), [])
+        near = matching(same, grid.points, layout, study.axes_of("repositories")) if same else []
+        shown = any(point.kind == "published" for point in near)
+        pairs.append(SideBySide(grid.title, grid, grids_of(near)[0] if shown else None))
+    return pairs
+
+
+def _reading(definition: Row, is_reduced: bool, caption: str) -> str:
+    """Return the meaning of a table's numbers in a sentence or two."""
+    metric, reduction = metric_in(definition), definition.get("reduce", "median")
+    if not definition.get("compare"):
+        text = f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
+        return f"{metric.reading if reduction == 'median' else text} {caption}".strip()
+    x, y = sides(definition)
+    above = "above" if metric.gain > 0 else "below"
+    ratio = f"{metric.quantity} {x} ÷ {metric.quantity} {y}"
+    text = f"100 {words.TIMES} ({ratio} {words.MINUS} 1), in per cent: "
+    text += f"{above} 0, {y} {metric.words.is_better}."
+    if is_reduced:
+        names = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
+        text += " Measured: the geometric mean of the rounds' ratios, with its 95 % interval."
+        text += f" Published: the ratio of {names[reduction]}."
+    return f"{text} {caption}".strip()
+
+
+def sides(definition: Row) -> tuple[str, str]:
+    """Return the sides that a table compares: the baseline and its candidates."""
+    return definition["compare"]["baseline"], " or ".join(definition["compare"]["candidates"])
+
+
+def _legend(definition: Row) -> Legend | None:
+    if not definition.get("compare"):
+        return None
+    metric = metric_in(definition)
+    left, right = (f"{side} {metric.words[0]}" for side in sides(definition))
+    steps = [*(1 / f for f in reversed(COLOUR_STEPS)), *COLOUR_STEPS]
+    deviations = [100 * (step - 1) for step in steps]
+    swatches = [(colour_of(d, metric.gain), words.percentage(d)) for d in deviations]
+    swatches.insert(len(COLOUR_STEPS), ("", ""))
+    return Legend(left, swatches[:: metric.gain], right)
+
+
+def _key(points: Sequence[Point], compares: bool) -> list[tuple[str, str]]:
+    """Return the key of a table: each mark and each sign that its points show, with its meaning."""
+    marks = {mark for point in points for mark in point.mark}
+    kinds = {point.kind for point in points}
+    key = [(mark, meaning) for mark, meaning in KEY.items() if mark in marks]
+    bar = ("▁", "a bar as long as the number, against the largest of the table")
+    key.append(("grey", "no difference is called") if compares else bar)
+    key.append(("·", "not in the grid, or not published"))
+    key += [text for kind, text in ABSENT.items() if kind in kinds]
+    if any(point.deviation for point in points):
+        key.append(("† ‡", "a run is over 10 or 20 % from its cell's median (shown on request)"))
+    return key
+
+
+def _nothing_published(results: Results, name: str) -> str:
+    if name in results.notes:
+        return "A saved baseline has no published numbers."
+    if not results.study.published:
+        return ""
+    if results.study.tables[name].get("published") is False:
+        return "The study published nothing for this table."
+    return "The published table does not exist yet. Run: make published-tables"
+
+
+def csv_download(results: Results, path: str) -> Download | None:
+    """Return the CSV file of a table as a link next to the page, and as data inside it."""
+    if path not in results.texts:
+        return None
+    name = path.partition("/")[2].replace("/", "-")
+    return download(path, "text/csv;charset=utf-8", results.texts[path].encode(), name)

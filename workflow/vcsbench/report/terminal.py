@@ -1,12 +1,13 @@
-"""Print the results of a run in the terminal: python -m vcsbench.report.terminal
+"""The results of a run in the terminal, and the account of its time: python -m vcsbench.report.terminal
 
-One line per question with its answer and effect, then what was answered, what was skipped or failed, and the
-next command. No line has more than 80 columns.
+One line per question with its answer and effect, then the answered comparisons, skipped or failed cells, and
+the next command. No line has more than 80 columns.
 """
 
 from __future__ import annotations
 
 import csv
+import math
 import os
 import shlex
 import sys
@@ -15,15 +16,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from vcsbench.advice.cards import Card, card_from
-from vcsbench.advice.decide import NOT_MEASURED
+from vcsbench import words
+from vcsbench.advice.cards import ADVICE, Advice, Card
+from vcsbench.advice.decision import NOT_MEASURED, Row
 from vcsbench.external import printable
 from vcsbench.files import read_json
-from vcsbench.report.budget import next_step
-from vcsbench.statistics.contract import DIFFERS, INCONCLUSIVE, REPRODUCED, TOO_SMALL
-from vcsbench.words import count_of
+from vcsbench.statistics.contract import (
+    ALL_DECIDED,
+    DIFFERS,
+    INCONCLUSIVE,
+    REPRODUCED,
+    TIME_IS_UP,
+    TOO_SMALL,
+    UNREACHABLE,
+)
 
 COLUMNS = 80
 # Widths of the question and the answer.
@@ -34,62 +41,121 @@ _VERDICTS = {
     INCONCLUSIVE: "inconclusive",
     TOO_SMALL: TOO_SMALL,
 }
+_ENDED = {
+    ALL_DECIDED: "The run ended because all comparisons are answered.",
+    TIME_IS_UP: "The run ended because its {minutes} were over.",
+    UNREACHABLE: "The run ended because more rounds cannot answer the rest.",
+}
 
 
 @dataclass(frozen=True)
 class StudySummary:
-    """A study's advice and account (JSON), the verdicts of its findings, its grid and its failures."""
+    """A study's advice, time account, verdicts of its findings, grid and failures."""
 
     study: str
-    advice: Mapping[str, Any] = field(default_factory=dict)
-    account: Mapping[str, Any] = field(default_factory=dict)
+    advice: Advice = field(default_factory=Advice)
+    account: Row = field(default_factory=dict)
     verdicts: Sequence[str] = ()
-    grid: Sequence[Mapping[str, str]] = ()
-    failures: Sequence[Mapping[str, str]] = ()
+    grid: Sequence[Row] = ()
+    failures: Sequence[Row] = ()
+
+
+def answered(account: Row) -> tuple[int, int, int]:
+    """Return how many comparisons differ, how many show no difference, and how many there are."""
+    counts = account.get("tables", {}).values()
+    different, equal, all_ = (
+        sum(n[key] for n in counts) for key in ("different", "alike", "comparisons")
+    )
+    return different, equal, all_
+
+
+def next_step(account: Row) -> tuple[int, str] | None:
+    """Return the minutes of the shortest longer run that answers most of the rest, and its effect.
+
+    "Most" is three quarters of the comparisons that more rounds can answer.
+    """
+    outlook = [(m["seconds"], sum(m["left"].values())) for m in account.get("outlook", [])]
+    if not outlook:
+        return None
+    now, last = outlook[0][1], outlook[-1][1]
+    seconds, left = next(m for m in outlook if 4 * (m[1] - last) <= now - last)
+    if not seconds or left >= now:
+        return None
+    total = sum(account["spent_s"].values()) + account["around_s"] + seconds
+    minutes = math.ceil(account["studies"] * total / 60)
+    which = f"{now - left} of {now}" if left else f"all {now}"
+    return minutes, f"{words.duration(seconds)} more decide {which} undecided comparisons"
+
+
+def budget_sentences(account: Row) -> Iterator[str]:
+    """Yield sentences on a run's time: the answered comparisons, the noise, the end, the next step."""
+    different, equal, all_ = answered(account)
+    if not all_:
+        yield "No comparison was measured."
+        return
+    effect, done = f"{account['min_effect_pct']:g} %", different + equal
+    yield (
+        f"{done} of {words.count_of(all_, 'comparison')} are answered: {different} differ, "
+        f"{equal} show no difference of {effect}. {all_ - done} are undecided."
+    )
+    if noisy := account.get("noisy"):
+        yield f"Runs scatter by {noisy['scatter_pct']:.0f} % here, so only differences of {effect} count."
+    if duplicates := account.get("twins_sd"):
+        percent = f"{100 * math.expm1(duplicates):.1f} %"
+        yield f"Duplicates differ by {percent} beyond their scatter. Every error includes that."
+    if account["minutes"] is None:
+        yield "All cells were measured in the configured number of rounds."
+    elif account["why"] in _ENDED:
+        yield _ENDED[account["why"]].format(minutes=words.duration(60 * account["minutes"]))
+    if step := next_step(account):
+        yield f"{step[1]} (MINUTES={step[0]})."
+    if never := sum(account["outlook"][-1]["left"].values()) if account.get("outlook") else 0:
+        yield f"No number of rounds decides {never} of them."
 
 
 def lines(studies: Sequence[StudySummary], command: str = "make report") -> list[str]:
     """Return the lines; `command` continues the run if more minutes are added."""
-    found = []
+    printed = []
     for study in studies:
-        if len(studies) > 1:
-            found.append(study.study)
-        for first, second, text in _rows(study, command):
-            found += _wrapped(first, second, text)
-    return found
+        printed += [study.study] if len(studies) > 1 else []
+        for question, answer, text in _rows(study, command):
+            printed += _wrapped(question, answer, text)
+    return printed
 
 
-def _wrapped(first: str, second: str, text: str) -> list[str]:
-    head = f"{first:<{_QUESTION - 1}} "
-    if second:
-        head += f"{second:<{_ANSWER}}" if len(second) < _ANSWER else f"{second}  "
-    indent = " " * (_QUESTION + (_ANSWER if second else 0))
-    wrapped = textwrap.wrap(
-        printable(text),
-        COLUMNS,
-        initial_indent=head,
-        subsequent_indent=indent,
-        break_on_hyphens=False,
-    )
-    return [line.rstrip() for line in wrapped or [head]]
+def _wrapped(question: str, answer: str, text: str) -> list[str]:
+    head = f"{question:<{_QUESTION - 1}} "
+    if answer:
+        head += f"{answer:<{_ANSWER}}" if len(answer) < _ANSWER else f"{answer}  "
+    indent = " " * (_QUESTION + (_ANSWER if answer else 0))
+    wrap = textwrap.TextWrapper(COLUMNS, head, indent, break_on_hyphens=False).wrap
+    return [line.rstrip() for line in wrap(printable(text)) or [head]]
 
 
 def _rows(study: StudySummary, command: str) -> Iterator[tuple[str, str, str]]:
     """Yield a study's lines as question, answer and effect; the last lines have no answer."""
-    cards = [card_from(data) for data in study.advice.get("cards", [])]
-    for card in cards:
-        if card.answer.kind != NOT_MEASURED or card.lines:
-            yield from _of_card(card)
-    missing = [c.question.short for c in cards if c.answer.kind == NOT_MEASURED and not c.lines]
+    missing = []
+    for card in study.advice.cards:
+        if card.answer.kind == NOT_MEASURED and not card.lines:
+            missing.append(card.question.short)
+        else:
+            yield from _card_rows(card)
     if missing:
         yield "Unmeasured", "", ", ".join(missing)
     yield "Answered", "", "; ".join(_counts(study))
-    yield from _unmeasured(study)
+    skipped = [row["skip"] for row in study.grid if row.get("skip")]
+    failed = {row["cell"]: row["reason"] for row in study.failures}
+    for name, reasons in (("Skipped", skipped), ("Failed", list(failed.values()))):
+        if reasons:
+            reason, number = Counter(reasons).most_common(1)[0]
+            of = f" ({number} of them)" if number < len(reasons) else ""
+            yield name, "", f"{words.count_of(len(reasons), 'cell')}{of}: {reason}"
     if step := next_step(study.account):
-        yield "Next", "", f"{command} MINUTES={step.minutes}: {step.text}"
+        yield "Next", "", f"{command} MINUTES={step[0]}: {step[1]}"
 
 
-def _of_card(card: Card) -> Iterator[tuple[str, str, str]]:
+def _card_rows(card: Card) -> Iterator[tuple[str, str, str]]:
+    """Yield a line per candidate of an aggregate, otherwise the answer and the notes."""
     if card.question.aggregate and card.lines:
         for number, line in enumerate(card.lines):
             yield (card.question.short if not number else ""), "", line
@@ -100,25 +166,12 @@ def _of_card(card: Card) -> Iterator[tuple[str, str, str]]:
 
 
 def _counts(study: StudySummary) -> Iterator[str]:
-    tables = study.account.get("tables", {}).values()
-    whole = sum(one["comparisons"] for one in tables)
-    answered = sum(one["different"] + one["alike"] for one in tables)
-    yield f"{answered} of {count_of(whole, 'comparison')}" if whole else "nothing was compared"
+    different, equal, all_ = answered(study.account)
+    whole = words.count_of(all_, "comparison")
+    yield f"{different + equal} of {whole}" if all_ else "no comparison was measured"
     counts = Counter(study.verdicts)
-    verdicts = [f"{counts[v]} {text}" for v, text in _VERDICTS.items() if counts[v]]
-    if verdicts:
+    if verdicts := [f"{counts[v]} {text}" for v, text in _VERDICTS.items() if counts[v]]:
         yield f"findings: {', '.join(verdicts)} of {len(study.verdicts)}"
-
-
-def _unmeasured(study: StudySummary) -> Iterator[tuple[str, str, str]]:
-    """Yield a line for the skipped and one for the failed cells, with the number and the main reason."""
-    skipped = [row["skip"] for row in study.grid if row.get("skip")]
-    failed = {row["cell"]: row["reason"] for row in study.failures}
-    for name, reasons in (("Skipped", skipped), ("Failed", list(failed.values()))):
-        if reasons:
-            reason, number = Counter(reasons).most_common(1)[0]
-            of = f" ({number} of them)" if number < len(reasons) else ""
-            yield name, "", f"{count_of(len(reasons), 'cell')}{of}: {reason}"
 
 
 def command_of(environment: Mapping[str, str]) -> str:
@@ -130,27 +183,26 @@ def command_of(environment: Mapping[str, str]) -> str:
 
 def read_summaries(results: Path) -> list[StudySummary]:
     """Return a summary of each study with advice below the folder `results`."""
-    found = []
+    summaries = []
     for path in sorted((results / "advice").glob("*.json")):
-        study = path.stem
-        account = results / "budget" / f"{study}.json"
+        account = results / "budget" / path.name
         findings, grid, failures = (
-            _rows_of(results / name / f"{study}.csv") for name in ("findings", "grid", "failures")
+            _csv_rows(results / name / f"{path.stem}.csv")
+            for name in ("findings", "grid", "failures")
         )
-        found.append(
-            StudySummary(
-                study,
-                read_json(path),
-                read_json(account) if account.exists() else {},
-                [row["verdict"] for row in findings],
-                grid,
-                failures,
-            )
+        summary = StudySummary(
+            path.stem,
+            ADVICE.validate_json(path.read_bytes()),
+            read_json(account) if account.exists() else {},
+            [row["verdict"] for row in findings],
+            grid,
+            failures,
         )
-    return found
+        summaries.append(summary)
+    return summaries
 
 
-def _rows_of(path: Path) -> list[dict[str, str]]:
+def _csv_rows(path: Path) -> list[dict[str, str]]:
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:

@@ -31,10 +31,9 @@ from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.files import read_json, write_bytes
 from vcsbench.modules import PACKAGE
-from vcsbench.report.citation import SHORT
-from vcsbench.report.index import build_index, read_entries
-from vcsbench.report.page import build_page
+from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
+from vcsbench.report.setup_section import SHORT_COMMIT
 from vcsbench.run.provenance import provenance
 from vcsbench.sources import archives
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
@@ -439,7 +438,7 @@ def _version(facts: Mapping[str, Any]) -> str:
     """Return the version and commit in a provenance, as far as they are known."""
     if not facts:
         return "an unknown vcsbench"
-    commit = one_line(facts["commit"], SHORT + 8)[:SHORT] if facts["commit"] else ""
+    commit = one_line(facts["commit"], SHORT_COMMIT + 8)[:SHORT_COMMIT] if facts["commit"] else ""
     commit = f", commit {commit}" if commit else ", unknown commit"
     changes = " with changes" if facts["changed"] else ""
     return f"vcsbench {one_line(facts['vcsbench'], 40)}{commit}{changes}"

@@ -1,0 +1,229 @@
+"""The cases of a question, and the decision rule: recommend the value with the smallest worst regret.
+
+The regret of a value in a case is its time divided by the best time there. With a workload the rule takes
+the smallest weighted mean of the logarithms of the regrets. A value that a case lacks, or that is too noisy
+there, counts as the reference, which stays if the user changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from vcsbench.evidence.measurements import DECIDING_SHARE
+from vcsbench.metrics import DEFAULT, metric_of, name_in
+from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY, TOO_SMALL
+from vcsbench.words import is_number
+
+# A row of a table or a file, and the definition of a table, finding or question in a study's file.
+Row = Mapping[Any, Any]
+# A table of a study: its definition and its rows.
+Table = tuple[Row, Sequence[Row]]
+Where = Mapping[str, str]
+# The values of all axes of a cell, in the study's order.
+Cell = tuple[str, ...]
+
+# Outcomes of a comparison for its candidate, then reasons for no decision.
+BETTER, WORSE, EQUAL = "better", "worse", "equal"
+NOISY, SMALL, FEW = "too noisy", "mostly start-up", "too few rounds"
+# Kinds of a decision. The kind for equal values is EQUAL.
+VALUE, DEPENDS, UNDECIDED, NOT_MEASURED = "value", "depends", "undecided", "not measured"
+# Regrets that differ by less are the same.
+SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One comparison: `ratio` = time of the baseline / time of the candidate, with its 95 % interval."""
+
+    baseline: str
+    candidate: str
+    ratio: float
+    low: float
+    high: float
+    rounds: int
+    outcome: str
+
+    @property
+    def is_decided(self) -> bool:
+        """Return True if the comparison has a result."""
+        return self.outcome in (BETTER, WORSE, EQUAL)
+
+
+@dataclass(frozen=True)
+class Case:
+    """All comparisons between cells that differ in the axis of the question only.
+
+    `where` has the values of the other axes, `times` the geometric mean in seconds of each value's rounds.
+    """
+
+    where: Where
+    pairs: tuple[Pair, ...]
+    times: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def costs(self) -> dict[str, float]:
+        """Return the time of each value as a multiple of the best one, from the decided pairs.
+
+        Values without a decided path to the first pair's baseline are missing. Equal values cost the same.
+        """
+        decided = [pair for pair in self.pairs if pair.is_decided]
+        logs = {decided[0].baseline: 0.0} if decided else {}
+        for _ in decided:
+            for pair in decided:
+                step = 0.0 if pair.outcome == EQUAL else math.log(pair.ratio)
+                if pair.baseline in logs:
+                    logs.setdefault(pair.candidate, logs[pair.baseline] - step)
+                elif pair.candidate in logs:
+                    logs[pair.baseline] = logs[pair.candidate] + step
+        least = min(logs.values(), default=0.0)
+        return {value: math.exp(log - least) for value, log in logs.items()}
+
+    @property
+    def is_decided(self) -> bool:
+        """Return True if the case counts for a recommendation."""
+        return bool(self.costs)
+
+    def pair_times(self, pair: Pair) -> tuple[float, float] | None:
+        """Return the seconds of the baseline and the candidate, with exactly the pair's ratio."""
+        if not (candidate := self.times.get(pair.candidate)):
+            return None
+        return candidate * pair.ratio, candidate
+
+    def regret(self, value: str, reference: str) -> float:
+        """Return the time of a value divided by the best time of the case, at least 1."""
+        return self.costs.get(value, self.costs.get(reference, 1.0))
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A value that the grid has and no comparison shows: why, and how many cells."""
+
+    value: str
+    reason: str
+    cells: int
+
+
+def cases_of(
+    axis: str,
+    tables: Iterable[Table],
+    axes: Sequence[str],
+    values: Sequence[str] = (),
+    times: Mapping[Cell, float] | None = None,
+) -> list[Case]:
+    """Return the cases of an axis from the tables that compare its elapsed time.
+
+    `axes` are the study's in order, `values` restrict what is compared (all if empty), `times` has the
+    geometric mean of each cell.
+    """
+    pairs_of: dict[Cell, dict[tuple[str, str], Pair]] = {}
+    others = [name for name in axes if name != axis]
+    for definition, rows in tables:
+        compare = definition.get("compare") or {}
+        is_plain = name_in(definition) == DEFAULT and not {"by", "reduce"} & definition.keys()
+        for row in rows if compare.get("axis") == axis and is_plain else ():
+            pair = _pair(row)
+            if pair and not (values and {pair.baseline, pair.candidate} - {*values}):
+                key = tuple(str(row.get(name) or "") for name in others)
+                pairs_of.setdefault(key, {}).setdefault((pair.baseline, pair.candidate), pair)
+    place, cases = list(axes).index(axis), []
+    for key, pairs in pairs_of.items():
+        sides = dict.fromkeys(side for both in pairs for side in both)
+        known = {side: (times or {}).get((*key[:place], side, *key[place:])) for side in sides}
+        seconds = {side: value for side, value in known.items() if value}
+        cases.append(Case(dict(zip(others, key, strict=True)), tuple(pairs.values()), seconds))
+    return cases
+
+
+def _pair(row: Row) -> Pair | None:
+    """Return the comparison of a table's row; None without a ratio."""
+    if not is_number(row.get("ratio")) or row.get("withheld"):
+        return None
+    low, high, rounds = (
+        value if is_number(value := row.get(n)) else 0.0 for n in ("low", "high", "n")
+    )
+    sides = str(row["baseline"]), str(row["candidate"])
+    return Pair(*sides, float(row["ratio"]), low, high, int(rounds), outcome_of(row))
+
+
+def outcome_of(row: Row) -> str:
+    """Return the outcome of a table's row for its candidate."""
+    words, share = metric_of(DEFAULT).words, row.get("fixed_share")
+    if row.get("call") == TOO_SMALL or (is_number(share) and share > DECIDING_SHARE):
+        return SMALL
+    known = {words.better: BETTER, words.worse: WORSE, NOT_SHOWN: EQUAL, TOO_NOISY: NOISY}
+    return known.get(row.get("call") or "", FEW)
+
+
+def missing_values(
+    axis: str, cases: Sequence[Case], grid: Sequence[Row], failures: Sequence[Row]
+) -> list[Missing]:
+    """Return the values of an axis without any comparison, with the most frequent reason.
+
+    `grid` has a row per cell (cell, axes, skip), `failures` one per failed round (cell, reason).
+    """
+    compared = {side for c in cases for p in c.pairs for side in (p.baseline, p.candidate)}
+    failed = {row["cell"]: str(row["reason"]) for row in failures}
+    reasons: dict[str, Counter[str]] = {}
+    for row in grid:
+        value = str(row.get(axis) or "")
+        reason = str(row.get("skip") or "") or failed.get(row["cell"], "")
+        if value and value not in compared and reason:
+            reasons.setdefault(value, Counter())[reason] += 1
+    return [Missing(value, of.most_common(1)[0][0], of.total()) for value, of in reasons.items()]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The result of the rule: `value` is the one to choose, even if the answer depends on the case.
+
+    `worst` has the largest regret of each value, `decided` is the number of cases with a result.
+    """
+
+    kind: str
+    value: str = ""
+    worst: Mapping[str, float] = field(default_factory=dict)
+    decided: int = 0
+    cases: int = 0
+
+
+def decide(
+    cases: Sequence[Case], reference: str, min_effect_pct: float, weights: Sequence[float] = ()
+) -> Decision:
+    """Apply the rule to cases; `weights` are the workload's, one per case."""
+    if not cases:
+        return Decision(NOT_MEASURED)
+    decided = [case for case in cases if case.is_decided]
+    if not decided:
+        return Decision(UNDECIDED, cases=len(cases))
+    worst = worst_regrets(decided, reference)
+    best = smallest_regret(worst, decided, reference)
+    kind = VALUE if worst[best] <= 1 + min_effect_pct / 100 + SAME else DEPENDS
+    if all(regret <= 1 + SAME for regret in worst.values()):
+        kind, best = EQUAL, reference if reference in worst else next(iter(worst))
+    elif any(weights):
+        pairs = [(c, w) for c, w in zip(cases, weights, strict=True) if c.is_decided]
+        kind, best = VALUE, min(worst, key=lambda value: _mean_log(value, pairs, reference))
+    return Decision(kind, best, worst, len(decided), len(cases))
+
+
+def worst_regrets(cases: Sequence[Case], reference: str) -> dict[str, float]:
+    """Return the largest regret of each value that the cases compare, in order of appearance."""
+    values = dict.fromkeys(value for case in cases for value in case.costs)
+    return {value: max(case.regret(value, reference) for case in cases) for value in values}
+
+
+def smallest_regret(worst: Mapping[str, float], cases: Sequence[Case], reference: str) -> str:
+    """Return the value with the smallest worst regret; of equal values the one with the smallest mean."""
+    even = [(case, 1.0) for case in cases]
+    return min(worst, key=lambda value: (round(worst[value], 6), _mean_log(value, even, reference)))
+
+
+def _mean_log(value: str, pairs: Sequence[tuple[Case, float]], reference: str) -> float:
+    total = math.fsum(weight for _, weight in pairs) or 1.0
+    logs = (weight * math.log(case.regret(value, reference)) for case, weight in pairs)
+    return math.fsum(logs) / total

@@ -1,0 +1,133 @@
+"""Small pictures as inline SVG: rows of forest plots, findings, and lines over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH, HEIGHT, MARGIN = 190, 18, 8
+# The largest factor that an axis shows. Longer whiskers are cut at its end.
+MAX_FACTOR = 30.0
+_TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
+
+
+@dataclass(frozen=True)
+class LogAxis:
+    """A logarithmic axis from `low` to `high`, drawn over WIDTH."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def over(cls, values: Iterable[float]) -> LogAxis:
+        """Return an axis around 1 that holds all values, up to MAX_FACTOR."""
+        known = [v for v in values if v and math.isfinite(v) and v > 0]
+        low = min([1 / 1.3, *(max(v, 1 / MAX_FACTOR) for v in known)])
+        return cls(low / 1.08, max([1.3, *(min(v, MAX_FACTOR) for v in known)]) * 1.08)
+
+    def x(self, value: float) -> float:
+        """Return the place of a value. A value outside is at the end."""
+        inside = min(max(value, self.low), self.high)
+        share = math.log(inside / self.low) / math.log(self.high / self.low)
+        return round(MARGIN + (WIDTH - 2 * MARGIN) * share, 1)
+
+
+def _svg(parts: Iterable[str], label: str, style: str, width: int, height: int) -> str:
+    named = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    return f'<svg class="{style}" {size} {named}>{"".join(parts)}</svg>'
+
+
+def _plot(parts: Iterable[str], label: str) -> str:
+    return _svg(parts, label, "plot", WIDTH, HEIGHT)
+
+
+def _rect(x1: float, x2: float, style: str) -> str:
+    width = round(max(x2 - x1, 1), 1)
+    return f'<rect class="{style}" x="{x1}" y="1" width="{width}" height="{HEIGHT - 2}"/>'
+
+
+def _whisker(x1: float, x2: float, style: str = "") -> str:
+    return f'<path class="whisker {style}" d="M{x1} {HEIGHT // 2}H{x2}"/>'
+
+
+def _dot(x: float, style: str = "") -> str:
+    return f'<circle class="dot {style}" cx="{x}" cy="{HEIGHT // 2}" r="4"/>'
+
+
+def forest_row(
+    axis: LogAxis, ratio: float, low: float, high: float, style: str, band: float, label: str
+) -> str:
+    """Return a case: a dot at the ratio, a whisker, and the band of no difference around 1."""
+    parts = [_rect(axis.x(1 / band), axis.x(band), "band"), _rect(axis.x(1), axis.x(1), "one")]
+    if 0 < low < high:
+        parts.append(_whisker(axis.x(low), axis.x(high), style))
+    return _plot([*parts, _dot(axis.x(ratio), style)], label)
+
+
+def forest_axis(axis: LogAxis) -> str:
+    """Return the ticks under a forest plot."""
+    is_wide = math.log(axis.high / axis.low) > math.log(40)
+    parts = []
+    for tick in (0.05, 0.2, 1, 5, 20) if is_wide else _TICKS:
+        if axis.low <= tick <= axis.high:
+            text = f"{tick:g}x" if tick >= 1 else f"1/{1 / tick:g}"
+            parts.append(f'<text x="{axis.x(tick)}" y="13" text-anchor="middle">{text}</text>')
+    return _plot(parts, "")
+
+
+def finding_picture(
+    expected: tuple[float | None, float | None],
+    published: float | None,
+    measured: float | None,
+    interval: tuple[float, float] | None,
+    label: str,
+) -> str:
+    """Return a finding: a band for the expected range, a hollow dot for the published value, a solid dot
+    with a whisker for the measured value. "" if no value is above 0."""
+    low, high = expected
+    values = [v for v in (low, high, published, measured, *(interval or ())) if v and v > 0]
+    if not values:
+        return ""
+    axis = LogAxis(min(values) / 1.25, max(values) * 1.25)
+    left = axis.x(low) if low and low > 0 else MARGIN / 2
+    right = axis.x(high) if high and high > 0 else WIDTH - MARGIN / 2
+    parts = [_rect(left, right, "band")]
+    if axis.low < 1 < axis.high:
+        parts.append(_rect(axis.x(1), axis.x(1), "one"))
+    if interval and interval[0] > 0:
+        parts.append(_whisker(axis.x(interval[0]), axis.x(interval[1])))
+    dots = [(measured, ""), (published, "hollow")]
+    return _plot([*parts, *(_dot(axis.x(v), style) for v, style in dots if v and v > 0)], label)
+
+
+def line_plot(series: Sequence[Sequence[float | None]], names: Sequence[str], label: str) -> str:
+    """Return lines over the same points, on a logarithmic axis. A missing point breaks its line."""
+    width, height, left, bottom = 520, 170, 54, 24
+    known = [v for line in series for v in line if v and v > 0]
+    if not known:
+        return ""
+    low, high = min(known) / 1.1, max(known) * 1.1
+
+    def x(place: int) -> float:
+        return round(left + (width - left - 20) * (place + 0.5) / max(len(names), 1), 1)
+
+    def y(value: float) -> float:
+        share = math.log(value / low) / math.log(high / low)
+        return round(8 + (height - bottom - 8) * (1 - share), 1)
+
+    texts: list[tuple[float, float, str, str]]
+    texts = [(left - 6, y(v) + 4, "end", f"{v:.3g}") for v in (min(known), max(known))]
+    step = max(1, math.ceil(len(names) / 6))
+    texts += [(x(n), height - 6, "middle", escape(names[n])) for n in range(0, len(names), step)]
+    parts = [f'<text x="{a}" y="{b}" text-anchor="{c}">{text}</text>' for a, b, c, text in texts]
+    for number, line in enumerate(series):
+        style, drawn = f"line c{number % 4}", ""
+        for place, value in enumerate(line):
+            if value and value > 0:
+                drawn += f"{'L' if drawn and line[place - 1] else 'M'}{x(place)} {y(value)}"
+                parts.append(f'<circle class="{style}" cx="{x(place)}" cy="{y(value)}" r="2.5"/>')
+        parts.append(f'<path class="{style}" d="{drawn}"/>' if drawn else "")
+    return _svg(parts, label, "lines", width, height)
