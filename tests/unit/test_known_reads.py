@@ -67,6 +67,6 @@ def test_a_certificate_says_why_it_has_no_instructions(tmp_path: Path) -> None:
 def test_a_server_that_may_not_be_asked_about_has_no_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert processes.tells_io(os.getpid())
+    assert processes.can_read_io(os.getpid())
     monkeypatch.setattr(processes, "read", lambda path: "")
-    assert not processes.tells_io(os.getpid())
+    assert not processes.can_read_io(os.getpid())

@@ -109,8 +109,7 @@ def test_code_digest_damaged_cache_is_ignored(
         cache = tmp_path / "cache.json"
         cache.write_text(content)
         monkeypatch.setattr(modules, "CACHE", cache)
-        monkeypatch.setattr(modules, "_state", {"read": False, "changed": False})
-        modules._digests.clear()
+        modules._known_digests.cache_clear()
         assert digests() == before
         assert cache.read_text().count(":") > 50
 

@@ -79,7 +79,11 @@ def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "snakemake", *(arguments or BY_SLURM), *given]
     out = (project.path / "said").open("w")
     return subprocess.Popen(
-        processes.tied(command), cwd=project.path, stdout=out, stderr=subprocess.STDOUT, text=True
+        processes.with_pdeathsig(command),
+        cwd=project.path,
+        stdout=out,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
 
 

@@ -162,7 +162,7 @@ def test_a_signal_ends_it_in_time(tiny: Project, number: int, moment: str) -> No
 
     assert run.returncode not in (0, None)
     assert servers_of(tiny) == []
-    assert "the run was ended" in run.said() and "Traceback" not in run.said(), run.said()
+    assert "the run has ended" in run.said() and "Traceback" not in run.said(), run.said()
     if (number, moment) in ((signal.SIGINT, "cell"), (signal.SIGTERM, "load")):
         shutil.rmtree(tiny.path / "fakes")
         finishes(tiny)

@@ -1,4 +1,4 @@
-"""What the user did wrong, in one sentence."""
+"""Errors with a message for the user."""
 
 import re
 
@@ -19,7 +19,7 @@ def printable(text: str | bytes) -> str:
 
 
 class UserError(Exception):
-    """A mistake that the user can mend: the message names the file, the key and the remedy.
+    """A mistake that the user can fix. The message names the file, the key and the remedy.
 
     Parts of it come from files of others: control characters are escaped, and its length is limited.
     """
@@ -30,4 +30,4 @@ class UserError(Exception):
 
 
 class ChangedError(UserError):
-    """A subject of a measurement is not as it was made. It is not looked at again."""
+    """A subject of a measurement has changed."""

@@ -1,4 +1,4 @@
-"""What this machine can measure. Looked up anew at each start, so it has to be quick."""
+"""The programs and rights of this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from vcsbench.formats import NEWEST, RELEASES
 
-# Where httpd and its modules are; the first that exists counts. Debian's first, then Fedora's and BSD's.
+# Paths of httpd and of its modules on Debian, Fedora and BSD.
 HTTPD = ("/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/local/sbin/httpd")
 HTTPD_MODULES = (
     "/usr/lib/apache2/modules",
@@ -23,40 +23,42 @@ DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
 class Machine:
-    """The programs and rights found here. `programs` come from the PATH, or from an environment that
-    Snakemake deploys (`deployed`), which has Subversion and hyperfine but no httpd."""
+    """The programs and rights that are found here.
+
+    Programs are on the PATH, or in an environment that Snakemake deploys (`deployed`), without httpd.
+    """
 
     def __init__(self, deployed: bool = False) -> None:
         self.deployed = deployed
-        # By client's and server's programs: a digest of all files is the same for hundreds of cells.
+        # Digests by the programs of client and server, which hundreds of cells share.
         self.digested: dict[tuple[Any, ...], dict[str, str]] = {}
 
     @cached_property
     def httpd(self) -> str:
-        """The path of httpd, or "" where there is none with mod_dav_svn."""
+        """Return the path of an httpd with mod_dav_svn, or ""."""
         if self.deployed or not self.httpd_modules:
             return ""
         return next((path for path in HTTPD if os.access(path, os.X_OK)), "")
 
     @cached_property
     def httpd_modules(self) -> str:
-        """The folder with mod_dav_svn.so, or ""."""
+        """Return the folder with mod_dav_svn.so, or ""."""
         return next((d for d in HTTPD_MODULES if Path(d, "mod_dav_svn.so").exists()), "")
 
     @cache  # noqa: B019 - there is one of it
     def has(self, program: str) -> bool:
-        """Whether a program can be run."""
+        """Return True if a program can be run."""
         return self.deployed or shutil.which(program) is not None
 
     @cached_property
     def newest_format(self) -> str:
-        """The newest format that svnadmin makes here, which it upgrades to."""
-        release = "" if self.deployed else said_by("svnadmin", "--version", "-q")
+        """Return the newest format that svnadmin makes and upgrades to."""
+        release = "" if self.deployed else output_of("svnadmin", "--version", "-q")
         made = [fmt for fmt, since in RELEASES.items() if _numbers(since) <= _numbers(release)]
         return made[-1] if made else NEWEST
 
     def clearing(self, wanted: str) -> str:
-        """How caches get cold here: `drop-caches`, `evict`, or "" where neither is possible."""
+        """Return how caches become cold: `drop-caches`, `evict`, or "" if neither is possible."""
         if wanted in ("auto", "drop-caches") and can_drop_caches():
             return "drop-caches"
         if wanted in ("auto", "evict") and self.has("vmtouch"):
@@ -64,8 +66,8 @@ class Machine:
         return ""
 
 
-def said_by(*argv: str) -> str:
-    """What a program prints; "" where it cannot be run, or fails."""
+def output_of(*argv: str) -> str:
+    """Return the output of a program; "" if it cannot be run, or fails."""
     try:
         return subprocess.check_output(argv, stderr=subprocess.DEVNULL, text=True).strip()
     except (OSError, subprocess.CalledProcessError):
@@ -78,7 +80,7 @@ def _numbers(release: str) -> list[int]:
 
 @cache
 def can_drop_caches() -> bool:
-    """Whether this process may empty the kernel's caches (root may, but not in every container)."""
+    """Return True if this process may empty the kernel's caches: root may, but not in every container."""
     try:
         os.close(os.open(DROP_CACHES, os.O_WRONLY))
     except OSError:

@@ -1,8 +1,7 @@
-"""Find the files of vcsbench that run with a module, and compute a digest of their code.
+"""Find the modules that run with a file, and compute a digest of their code.
 
 Snakemake does not see an edit of an imported module. So rules have this digest as a param, and recipes
-contain it. The digest covers the syntax tree without comments and docstrings: a corrected comment makes no
-result stale.
+contain it. It covers the syntax tree without comments and docstrings.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parent
-# The digest of each file's code, by the digest of its bytes. To parse 100 files takes 0.3 s, which a
-# cell-round has to spend before it measures; to look them up takes 5 ms.
+# Digests of syntax trees, by the digest of a file's bytes. To parse 100 files takes 0.3 s before each
+# measurement, to look them up 5 ms.
 CACHE = PACKAGE.parent.parent / ".vcsbench" / "code-digests.json"
-# What runs for every cell; and what runs for some, by the key of the recipe that names it.
+# The module that measures every cell; and the folders of modules of which a recipe names one, by its key.
 ENTRY = "run.cell"
 KINDS = {
     "work": "measure.work",
@@ -33,40 +32,41 @@ KINDS = {
     "store": "subjects.tree.stores",
     "program": "strategies",
 }
-# An import statement of ours: how far it is indented, the module, and the names in it, if any.
+# An import statement: the module and the names, or the module alone.
 _IMPORT = re.compile(
-    r"^( *)(?:from (vcsbench[\w.]*) import (\([^)]*\)|[^\n(#]*)|import (vcsbench[\w.]*))",
+    r"^ *(?:from (vcsbench[\w.]*) import (\([^)]*\)|[^\n(#]*)|import (vcsbench[\w.]*))",
     re.MULTILINE,
 )
 _NAME = re.compile(r"(\w+)(?: as \w+)?")
-# What only a type checker reads.
-_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULTILINE)
+_TYPE_CHECKING = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULTILINE)
 
 
 def closure(*files: str | Path, all_named: bool = False) -> list[Path]:
-    """The files of vcsbench that run with some Python files, in the order of their paths; with each what
-    lies beside it under its name in another language, which it reads. `all_named`: all files of a folder too
-    of which some are imported by names that the data has (axes, metrics, kinds)."""
-    return [Path(file) for file in _closure(tuple(map(os.path.realpath, files)), all_named)]
+    """Return the files of the package that run with Python files, in order.
+
+    A module comes with the files of its name in other languages (.sh, .conf), which it reads. `all_named`:
+    also all modules of folders from which some are imported by name.
+    """
+    return [Path(file) for file in _closure(map(os.path.realpath, files), all_named)]
 
 
 def file_of(module: str) -> Path:
-    """The file of a module, by its name below vcsbench: `measure.work.log`. It need not exist."""
+    """Return the file of a module by its name in the package (`measure.work.log`). It need not exist."""
     return Path(_file_of(module))
 
 
 def is_kind(folder: str, name: str) -> bool:
-    """Whether a folder of kinds (one of KINDS) has one of this name."""
+    """Return True if a folder of KINDS has a module of this name."""
     return name.isidentifier() and file_of(f"{folder}.{name}").exists()
 
 
 def imports(file: Path) -> list[Path]:
-    """The files that a file imports itself, with the packages that they lie in."""
+    """Return the files that a file imports, with the packages that they are in."""
     return [Path(path) for path in _imports(str(file))]
 
 
 def cell_code(recipe: Mapping[str, Any]) -> str:
-    """A digest of the modules that run for a cell, and of no others; `recipe` has the keys of KINDS."""
+    """Return a digest of the modules that run for a cell. The recipe has the keys of KINDS."""
     named = (f"{folder}.{recipe[key]}" for key, folder in KINDS.items() if recipe.get(key))
     return _digest_of((ENTRY, *named))
 
@@ -78,42 +78,38 @@ def script_code(script: str | Path) -> str:
 
 @cache
 def _digest_of(names: tuple[str, ...]) -> str:
-    return code_digest(_closure(tuple(map(_file_of, names)), all_named=False))
+    return code_digest(_closure(map(_file_of, names), all_named=False))
 
 
 def code_digest(files: Iterable[str]) -> str:
-    """Return a digest of the code in some files, and of the content of those that are not Python."""
-    total = hashlib.sha256()
+    """Return a digest of the code in files, and of the content of those that are not Python."""
+    total, known = hashlib.sha256(), _known_digests()
+    before = len(known)
     for file in files:
-        name = os.path.relpath(file, PACKAGE)
-        total.update(f"{name}\0{_syntax_digest(file)}\0".encode())
-    _save_digests()
+        key = hashlib.sha256(content := _bytes(file)).hexdigest()
+        if file.endswith(".py") and key not in known:
+            known[key] = syntax_digest(content)
+        total.update(f"{os.path.relpath(file, PACKAGE)}\0{known.get(key, key)}\0".encode())
+    if len(known) > before:
+        # Without the cache, the next process computes them again.
+        with suppress(OSError):
+            CACHE.parent.mkdir(exist_ok=True)
+            new = CACHE.with_name(f"{CACHE.name}.{os.getpid()}")
+            new.write_text(json.dumps(known))
+            new.replace(CACHE)
     return total.hexdigest()[:16]
 
 
-# Known digests; and whether some of them are not in the cache's file yet.
-_digests: dict[str, str] = {}
-_state = {"read": False, "changed": False}
-
-
-def _syntax_digest(file: str) -> str:
-    content = _bytes(file)
-    key = hashlib.sha256(content).hexdigest()
-    if not file.endswith(".py"):
-        return key
-    if not _state["read"]:
-        _state["read"] = True
-        with suppress(OSError, ValueError, TypeError, AttributeError):
-            known = json.loads(CACHE.read_bytes())
-            _digests.update({str(k): v for k, v in known.items() if isinstance(v, str)})
-    if key not in _digests:
-        _digests[key] = syntax_digest(content)
-        _state["changed"] = True
-    return _digests[key]
+@cache
+def _known_digests() -> dict[str, str]:
+    with suppress(OSError, ValueError, AttributeError):
+        known = json.loads(CACHE.read_bytes())
+        return {str(k): v for k, v in known.items() if isinstance(v, str)}
+    return {}
 
 
 def syntax_digest(source: bytes) -> str:
-    """Return a digest of Python code that comments, docstrings and layout have no part in."""
+    """Return a digest of Python code that does not depend on comments, docstrings and layout."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if (
@@ -124,20 +120,8 @@ def syntax_digest(source: bytes) -> str:
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 
-def _save_digests() -> None:
-    if _state["changed"]:
-        _state["changed"] = False
-        # Without the cache the next process computes them again.
-        with suppress(OSError):
-            CACHE.parent.mkdir(exist_ok=True)
-            new = CACHE.with_name(f"{CACHE.name}.{os.getpid()}")
-            new.write_text(json.dumps(_digests))
-            new.replace(CACHE)
-
-
-# Below here paths are strings: this runs for every cell-round, where those of pathlib take longer than the
-# reading of the files.
-def _closure(files: tuple[str, ...], all_named: bool) -> list[str]:
+# Paths are strings from here on: for each cell-round, those of pathlib take longer than all reading.
+def _closure(files: Iterable[str], all_named: bool) -> list[str]:
     found: set[str] = set()
     waiting = list(files)
     while waiting:
@@ -145,13 +129,13 @@ def _closure(files: tuple[str, ...], all_named: bool) -> list[str]:
         if file not in found:
             found.add(file)
             waiting += _imports(file)
-            waiting += _named(file) if all_named else ()
-    ours = [file for file in found if file.startswith(f"{PACKAGE}/")]
-    return sorted((path for file in ours for path in _with_companions(file)), key=_parts)
-
-
-def _parts(file: str) -> list[str]:
-    return file.split("/")
+            waiting += _siblings(file) if all_named else ()
+    ours = {
+        stem + suffix
+        for stem in (file.removesuffix(".py") for file in found)
+        for suffix in (".py", ".sh", ".conf")
+    }
+    return sorted(ours & _package_files(), key=lambda file: file.split("/"))
 
 
 @cache
@@ -162,38 +146,28 @@ def _bytes(file: str) -> bytes:
 
 @cache
 def _imports(file: str) -> frozenset[str]:
-    text = _TYPES.sub("", _bytes(file).decode())
-    return frozenset(path for module in _imported(text) for path in _with_packages(module))
-
-
-def _imported(text: str) -> Iterator[str]:
-    """What may be modules, by their names below vcsbench."""
-    for _, base, names, alone in _IMPORT.findall(text):
+    text = _TYPE_CHECKING.sub("", _bytes(file).decode())
+    modules = set()
+    for base, names, alone in _IMPORT.findall(text):
         module = (base or alone).removeprefix("vcsbench").lstrip(".")
-        yield module
-        for name in _NAME.findall(names):
-            yield f"{module}.{name}".lstrip(".")
+        modules |= {module, *(f"{module}.{name}".lstrip(".") for name in _NAME.findall(names))}
+    return frozenset(path for module in modules for path in _with_packages(module))
 
 
 @cache
-def _named(file: str) -> tuple[str, ...]:
-    """The files beside one that imports some of them by name."""
+def _siblings(file: str) -> tuple[str, ...]:
+    """Return the modules in the folder of a module that imports some of them by name."""
+    if b"import_module(" not in _bytes(file):
+        return ()
     folder = os.path.dirname(file)
-    beside = [f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".py")]
-    return tuple(beside) if b"import_module(" in _bytes(file) else ()
-
-
-@cache
-def _with_companions(file: str) -> tuple[str, ...]:
-    stem = file.removesuffix(".py")
-    return tuple(stem + suffix for suffix in (".py", ".sh", ".conf") if stem + suffix in _present())
+    return tuple(f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".py"))
 
 
 @cache
 def _with_packages(module: str) -> tuple[str, ...]:
-    """The file of a module and those of the packages that it lies in; none where there is no such module."""
+    """Return the file of a module and those of its packages; () if there is no such module."""
     file = _file_of(module)
-    if file not in _present():
+    if file not in _package_files():
         return ()
     return (*_with_packages(module.rpartition(".")[0]), file) if module else (file,)
 
@@ -201,10 +175,9 @@ def _with_packages(module: str) -> tuple[str, ...]:
 def _file_of(module: str) -> str:
     base = "/".join([str(PACKAGE), *filter(None, module.split("."))])
     package = f"{base}/__init__.py"
-    return package if package in _present() else f"{base}.py"
+    return package if package in _package_files() else f"{base}.py"
 
 
 @cache
-def _present() -> frozenset[str]:
-    """The files of the package."""
+def _package_files() -> frozenset[str]:
     return frozenset(f"{folder}/{name}" for folder, _, names in os.walk(PACKAGE) for name in names)

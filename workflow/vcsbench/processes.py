@@ -1,4 +1,4 @@
-"""Processes that end when the process that started them ends, and what the kernel knows of them."""
+"""Start processes that end with their parent, end them, and read what the kernel reports about them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.kernelfile import read, words
 
-# Servers need no rights: started by root, they run as this user, in a group of their own. Other daemons run
-# as nobody too, and may read no process and no file of another group. 65520 to 65533 are ids that neither
-# Debian nor systemd gives to anybody.
+# Servers that root starts run as this user, in a group of their own, so that no other daemon
+# of this user can read their files. Neither Debian nor systemd assigns the ids 65520 to 65533.
 UNPRIVILEGED = "nobody"
 SERVER_GROUP = 65531
 GRACE_S = 3.0
@@ -48,17 +47,17 @@ def _has_group(gid: int) -> bool:
     return not rows or any(first <= gid < first + count for first, _, count in rows)
 
 
-def tied(argv: list[str], signal: str = "KILL", unprivileged: bool = False) -> list[str]:
-    """The command line that runs `argv` so that the kernel sends it `signal` when its parent dies."""
+def with_pdeathsig(argv: list[str], signal: str = "KILL", unprivileged: bool = False) -> list[str]:
+    """Return a command line with which the kernel sends `signal` to the process when its parent dies."""
     ids = server_ids() if unprivileged else None
     as_user = ["--reuid", str(ids[0]), "--regid", str(ids[1]), "--clear-groups"] if ids else []
     return ["setpriv", "--pdeathsig", signal, *as_user, "--", *argv]
 
 
 def grant(path: Path | int, mode: int) -> None:
-    """Set the mode of a file or folder of ours, without its group's rights if the servers are the user's own.
+    """Set the mode of a file or folder, and its group to that of root's servers.
 
-    The group becomes the servers'. The umask of the process does not matter. `path` may be a descriptor.
+    Servers of other users run as these users, so the group gets no rights then. `path` may be a descriptor.
     """
     ids = server_ids()
     if ids:
@@ -67,15 +66,11 @@ def grant(path: Path | int, mode: int) -> None:
 
 
 def closed(path: Path) -> Path | None:
-    """Return the first folder, of a path and those above it, that the user of root's servers cannot enter.
-
-    Return None if the user can enter all of them. Servers of other users run as these users.
-    """
-    ids = server_ids()
-    folders = (path, *path.parents) if ids else ()
-    return next(
-        (f for f in folders if f.exists() and not _can_enter(f.stat(), *ids or (0, 0))), None
-    )
+    """Return the first folder, of a path and its parents, that root's servers cannot enter, or None."""
+    if not (ids := server_ids()):
+        return None
+    folders = (folder for folder in (path, *path.parents) if folder.exists())
+    return next((folder for folder in folders if not _can_enter(folder.stat(), *ids)), None)
 
 
 def _can_enter(folder: os.stat_result, uid: int, gid: int) -> bool:
@@ -85,9 +80,10 @@ def _can_enter(folder: os.stat_result, uid: int, gid: int) -> bool:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a server: its descendants with SIGKILL, for they hold nothing that outlives them, then it with
-    SIGTERM, or with SIGKILL when that does not help in time. (httpd waits ever longer before it looks again
-    whether its children have ended: let them have ended before it looks.)"""
+    """End a server with SIGTERM, and with SIGKILL if that takes too long.
+
+    Its descendants get SIGKILL first: httpd checks ever more rarely whether its children have ended.
+    """
     if process.poll() is not None:
         return
     with contextlib.ExitStack() as stack:
@@ -104,7 +100,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
         for descendant in descendants:
             select.select([descendant], [], [], GRACE_S)
         process.terminate()
-        # Not wait(GRACE_S), which looks at ever longer intervals: up to twice as long as it takes.
+        # wait(GRACE_S) polls at growing intervals, and takes up to twice as long.
         if not select.select([own], [], [], GRACE_S)[0]:
             process.kill()
         process.wait()
@@ -120,52 +116,47 @@ def ended_by(code: int) -> str:
 
 
 def send(pids: Iterable[int], signal: int) -> None:
-    """Send a signal to those of the processes that are still there."""
+    """Send a signal to processes. Those that have ended are ignored."""
     for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, signal)
 
 
 def ancestors(count: int = sys.maxsize) -> list[int]:
-    """The pids of up to `count` ancestors, nearest first, without init."""
+    """Return up to `count` ancestors of this process, nearest first, without init."""
     found: list[int] = []
     pid = os.getpid()
-    while len(found) < count and (pid := parent(pid)) > 1:
+    while len(found) < count and (pid := int(_stat(pid)[1])) > 1:
         found.append(pid)
     return found
 
 
-def everybody() -> list[int]:
-    """All processes that there are, and that this one may see."""
+def all_pids() -> list[int]:
+    """Return all processes that this one may see."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def parent(pid: int) -> int:
-    """The process that started one, or took it over; 0 when it has ended."""
-    return int(_stat(pid)[1])
-
-
 def family(pid: int) -> list[int]:
-    """A process and all its descendants."""
+    """Return a process and all its descendants."""
     found = [pid]
     for parent in found:
         with contextlib.suppress(OSError):
-            # The kernel lists what each thread has started.
+            # The kernel has a list of children for each thread.
             for thread in os.listdir(f"/proc/{parent}/task"):
                 found.extend(map(int, read(f"/proc/{parent}/task/{thread}/children").split()))
     return found
 
 
 def listeners(pid: int, port: int) -> list[int]:
-    """Those that listen on a TCP port, of a process and all its descendants."""
-    held = {member: _sockets(member) for member in family(pid)}
-    if not any(held.values()):
-        return []  # the table of all connections takes milliseconds to read
+    """Return those of a process and its descendants that listen on a TCP port."""
+    sockets_of = {member: _sockets(member) for member in family(pid)}
+    if not any(sockets_of.values()):
+        return []  # to read the table of all connections takes milliseconds
     rows = [line.split() for line in read("/proc/net/tcp").splitlines()[1:]]
     # The local address ends with the port in hexadecimal, 0A is LISTEN, the tenth field is the inode.
     inodes = {row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"}
-    wanted = {f"socket:[{inode}]" for inode in inodes}
-    return [member for member, sockets in held.items() if wanted & sockets]
+    listening = {f"socket:[{inode}]" for inode in inodes}
+    return [member for member, sockets in sockets_of.items() if listening & sockets]
 
 
 def _sockets(pid: int) -> set[str]:
@@ -178,9 +169,11 @@ def _sockets(pid: int) -> set[str]:
 
 
 class Usage(NamedTuple):
-    """What processes, and children that they have waited for, have used: CPU seconds; bytes that went
-    through their reads and writes (`rchar`, `wchar`), and to and from devices (`read_bytes`,
-    `write_bytes`; written ones when they became dirty); how often they called for a read (`syscr`)."""
+    """Resources that processes and their ended children have used.
+
+    CPU seconds; bytes of reads and writes (`rchar`, `wchar`), and of devices (`read_bytes`, `write_bytes`,
+    counted when pages become dirty); number of read calls (`syscr`).
+    """
 
     cpu_s: float = 0.0
     rchar: int = 0
@@ -194,87 +187,85 @@ class Usage(NamedTuple):
 
 
 def usage(pids: Sequence[int]) -> Usage:
-    """What these processes have used so far."""
+    """Return the resources that processes have used so far."""
     return Usage(sum(_cpu_s(pid) for pid in pids), **io_counts(pids))
 
 
 def _cpu_s(pid: int) -> float:
-    """User and system time of a process, to the nanosecond, and of its ended children, in ticks."""
+    """Return the CPU time of a process, to the nanosecond, and of its ended children, in ticks."""
     try:
-        # The clock id of another process: clock_getcpuclockid(3).
-        own = time.clock_gettime((~pid << 3) | 2)
+        # The clock id of another process, as in clock_getcpuclockid(3).
+        used_s = time.clock_gettime((~pid << 3) | 2)
     except OSError:
         return 0.0
     cutime, cstime = _stat(pid)[13:15]
-    return own + (int(cutime) + int(cstime)) / os.sysconf("SC_CLK_TCK")
+    return used_s + (int(cutime) + int(cstime)) / os.sysconf("SC_CLK_TCK")
 
 
 def ended_children(pids: Sequence[int]) -> int:
-    """A number that grows whenever a child of these processes has ended: the faults of ended children."""
+    """Return a number that grows whenever a child of these processes ends: the faults of ended children."""
     return sum(int(_stat(pid)[8]) for pid in pids)
 
 
 def start_ticks(pid: int) -> int:
-    """When a process started, in ticks since boot; 0 when it has ended."""
+    """Return the start of a process in ticks since boot; 0 if it has ended."""
     return int(_stat(pid)[19])
 
 
 def started_at(pid: int) -> float:
-    """When a process started, in seconds since the epoch."""
-    ticks = start_ticks(pid)
+    """Return the start of a process in seconds since the epoch."""
     uptime_s = float(read("/proc/uptime").split()[0])
-    return time.time() - uptime_s + ticks / os.sysconf("SC_CLK_TCK")
+    return time.time() - uptime_s + start_ticks(pid) / os.sysconf("SC_CLK_TCK")
 
 
 def command_line(pid: int) -> list[str]:
-    """The argv of a process as the kernel has it; [] when it has ended, and for a thread of the kernel's."""
+    """Return the argv of a process; [] if it has ended, and for a kernel thread."""
     return words(f"/proc/{pid}/cmdline")
 
 
 def environment(pid: int) -> list[str]:
-    """The environment that a process was started with, as NAME=VALUE; [] where it may not be read."""
+    """Return the initial environment of a process as NAME=VALUE; [] if it cannot be read."""
     return words(f"/proc/{pid}/environ")
 
 
 def maps(pid: int) -> str:
-    """What a process has mapped, as /proc/PID/maps has it; "" when it has ended."""
+    """Return /proc/PID/maps; "" if the process has ended."""
     return read(f"/proc/{pid}/maps")
 
 
 def io_counts(pids: Sequence[int]) -> dict[str, int]:
-    """What processes, and children that they have waited for, have read and written: the fields of Usage but
-    for the time."""
+    """Return the fields of Usage, except CPU time."""
     files = [read(f"/proc/{pid}/io").splitlines() for pid in pids]
     values = [dict(line.split(": ") for line in lines) for lines in files]
     return {key: sum(int(of.get(key, 0)) for of in values) for key in Usage._fields[1:]}
 
 
-def tells_io(pid: int) -> bool:
-    """Whether this process may know what another one has read and written."""
+def can_read_io(pid: int) -> bool:
+    """Return True if this process may read the I/O counts of another one."""
     return bool(read(f"/proc/{pid}/io"))
 
 
 def peak_memory_bytes(pid: int) -> int:
-    """The highest resident memory of a process and its descendants so far, summed."""
+    """Return the sum of the peak resident memory of a process and its descendants."""
     return sum(map(own_peak_bytes, family(pid)))
 
 
 def own_peak_bytes(pid: int) -> int:
-    """The highest resident memory of a process so far; 0 when it has ended."""
+    """Return the peak resident memory of a process; 0 if it has ended."""
     lines = read(f"/proc/{pid}/status").splitlines()
     return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
 
 
 def _stat(pid: int) -> list[str]:
-    # The fields after the command, whose name may hold anything: state is 0, ppid 1, starttime 19. All are 0
-    # when it has ended.
+    # The fields after the command, which may contain anything: state is 0, ppid 1, starttime 19. All are 0 if
+    # the process has ended.
     return read(f"/proc/{pid}/stat").rpartition(") ")[2].split() or ["0"] * 50
 
 
 def signal_of(code: int | None) -> str:
     """Return the name of the signal that ended a process; "" for another exit code.
 
-    `code` is subprocess's, or 128 and the number of the signal, as a shell has it; None is any signal.
+    `code` is a return code of subprocess or of a shell (128 + signal); None is any signal.
     """
     if code is None:
         return "a signal"

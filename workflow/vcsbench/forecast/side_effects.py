@@ -58,7 +58,7 @@ def running_services() -> list[str]:
     """Describe the servers of others that run on this machine, a line per program."""
     found: Counter[str] = Counter()
     ours = {*strangers.servers(())}
-    for pid in processes.everybody():
+    for pid in processes.all_pids():
         argv = processes.command_line(pid)
         # Some programs append their state to their name: `postgres: checkpointer`.
         name = os.path.basename(argv[0]).partition(":")[0] if argv else ""

@@ -216,7 +216,7 @@ class Witness:
             "server_cpu_s": used.cpu_s,
             "server_peak_memory_bytes": processes.peak_memory_bytes(after.pid),
             # In a container, root may not ask about a server that has become another user.
-            **_io("server", used if processes.tells_io(after.pid) else None),
+            **_io("server", used if processes.can_read_io(after.pid) else None),
         }
 
 

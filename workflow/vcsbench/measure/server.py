@@ -110,7 +110,7 @@ class Server:
         log = self._open_output()
         self.process = subprocess.Popen(
             # SIGTERM: on it, httpd ends its children as well.
-            processes.tied(
+            processes.with_pdeathsig(
                 [*self.programs.as_words(), *self.argv], signal="TERM", unprivileged=True
             ),
             stdin=subprocess.DEVNULL,

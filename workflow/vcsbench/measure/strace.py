@@ -112,7 +112,7 @@ class Counting(threading.Thread):
         long."""
         strace = [program(), *OPTIONS, "-o", f"/dev/fd/{self.to}", *arguments]
         command = ["taskset", "--cpu-list", str(cpu), *strace]
-        process = subprocess.Popen(processes.tied(command), pass_fds=[self.to], **how)
+        process = subprocess.Popen(processes.with_pdeathsig(command), pass_fds=[self.to], **how)
         os.close(self.to)
         self.start()
         return process

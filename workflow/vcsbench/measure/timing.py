@@ -65,7 +65,7 @@ class Hyperfine:
         began, self.hooks.took_s = time.monotonic(), 0.0
         with self.log.open("wb") as output:
             process = subprocess.Popen(
-                processes.tied(self.command),
+                processes.with_pdeathsig(self.command),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environment,

@@ -170,7 +170,7 @@ def _run(folder: Path, work: NodeWork, targets: list[str]) -> None:
     environment[BLOCKS] = "\n".join(work.blocks)
     # Standard error is the log of the job.
     subprocess.run(
-        processes.tied(command, "TERM"),
+        processes.with_pdeathsig(command, "TERM"),
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,

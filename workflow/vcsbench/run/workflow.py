@@ -343,4 +343,4 @@ def run_processes(root: Path) -> list[int]:
 
 
 def _other_processes() -> set[int]:
-    return {*processes.everybody()} - {os.getpid(), *processes.ancestors()}
+    return {*processes.all_pids()} - {os.getpid(), *processes.ancestors()}

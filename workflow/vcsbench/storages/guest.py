@@ -18,7 +18,7 @@ from vcsbench import cgroup
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.kernelfile import read
-from vcsbench.processes import last_lines, tied
+from vcsbench.processes import last_lines, with_pdeathsig
 
 # Set-up's; envs/unpack_nfs_guest.sh makes it.
 TOOLS = Path(".tools", "nfs-guest")
@@ -166,7 +166,11 @@ def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> No
     ]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            tied(argv), stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0
+            with_pdeathsig(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            process_group=0,
         )
     try:
         with suppress(subprocess.TimeoutExpired):  # the caller looks at its results

@@ -19,7 +19,7 @@ def servers(own: Collection[int]) -> list[str]:
     for those with a pid in `own`. Processes whose environment cannot be read are known by their command line.
     """
     found = []
-    for pid in set(processes.everybody()).difference(own):
+    for pid in set(processes.all_pids()).difference(own):
         words = processes.command_line(pid)
         # A kernel thread has no command line.
         if words and (_is_marked(pid) or _serves_a_place(words)):

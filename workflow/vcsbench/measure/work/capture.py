@@ -73,7 +73,7 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     with log.open("wb") as errors, open(stdin or os.devnull, "rb") as given:
         return subprocess.Popen(
-            processes.tied(list(argv)),
+            processes.with_pdeathsig(list(argv)),
             stdin=given,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -1,0 +1,85 @@
+"""The commands that work outside of a run: plan, doctor, show, measure, clean."""
+
+from __future__ import annotations
+
+import re
+
+from project import Project, needs
+
+pytestmark = needs("svn", "svnserve", "hyperfine")
+
+STUDY = "fsfs-san-2014"
+CELL = "log/svn/ruby/f7/nopack/fast/hot-svn"
+SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
+PART = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow", "cache": "hot-os"}
+GRID = {
+    STUDY: {"include": [{**PART, "ra": ["svn", "file"]}, {**PART, "ra": "file", "packing": "pack"}]}
+}
+
+
+def seconds(report: str) -> dict[str, float]:
+    """Return the forecast of a plan by stage."""
+    text = report.partition("\nDuration")[2]
+    found = re.findall(r"^  (\S.*?) +(\d+) (s|min)\b", text, re.MULTILINE)
+    return {stage: int(number) * {"s": 1, "min": 60}[unit] for stage, number, unit in found}
+
+
+def test_plan_before_and_after_a_run_forecasts_what_is_missing(project: Project) -> None:
+    project.configure(repositories=SMALL, rounds=1, copies=1, grid=GRID)
+    done = project.tool("plan")
+    assert done.returncode == 0, done.stdout
+    assert "4 cells in 1 round, 1 skipped" in done.stdout
+    assert "skipped, 1: ruby has 23 revisions, fewer than a shard" in done.stdout
+    assert "svnserve listens on a free port of 127.0.0.1" in done.stdout
+    assert "Clears no caches." in done.stdout
+    assert "fewer than 5 rounds (`thresholds.min_rounds`) decide nothing" in done.stdout
+    assert seconds(done.stdout)["measuring"] > 0
+    made = [*(project.path / "storage").iterdir(), *(project.path / "scratch").iterdir()]
+    assert not made and not (project.path / "results").exists()
+
+    assert project.measure(STUDY).returncode == 0
+    before = project.exports()
+    done = project.tool("plan")
+    assert "0 cell-rounds to measure" in done.stdout
+    stages = seconds(done.stdout)
+    assert stages["measuring"] == stages["loading"] == stages["copying"] == 0
+    project.configure(repositories=SMALL, rounds=60, copies=1, grid=GRID)
+    # Two cells, 59 rounds, from half a second each.
+    assert 20 < seconds(project.tool("plan").stdout)["measuring"] < 600
+    assert project.exports() == before
+
+
+def test_plan_and_doctor_with_bad_configuration_print_one_sentence(project: Project) -> None:
+    project.configure(repositories=SMALL, rounds="many")
+    for action, expected in (("plan", 1), ("doctor", 2)):
+        done = project.tool(action)
+        assert done.returncode == expected
+        assert "`rounds`" in done.stdout and done.stdout.count("\n") == 1
+
+
+def test_show_measure_and_clean(project: Project) -> None:
+    project.configure(repositories=SMALL, rounds=1, copies=1)
+    unprepared = project.tool("show", CELL)
+    assert unprepared.returncode == 1 and "are not prepared" in unprepared.stdout
+    assert project.snakemake("results/repositories/disk.json").returncode == 0
+
+    shown = project.tool("show", CELL)
+    assert shown.returncode == 0, shown.stdout
+    assert "svn --non-interactive" in shown.stdout and "log -v --limit 50000" in shown.stdout
+    assert "--threads" in shown.stdout and re.search(r"^warm-up +2 runs$", shown.stdout, re.M)
+
+    measured = project.tool("measure", f"{STUDY}/{CELL}")
+    assert measured.returncode == 0, measured.stdout
+    assert measured.stdout.startswith("run 1: 0.") and "server_pid" in measured.stdout
+    assert project.exports() == {}
+
+    unknown = project.tool("measure", CELL.replace("ruby", "rubby"))
+    assert unknown.returncode == 1 and f"Similar cells: {CELL}" in unknown.stdout
+
+    precious = project.path / "storage" / "precious"
+    precious.write_text("mine")
+    cleaned = project.tool("clean")
+    assert cleaned.returncode == 0 and "removed" in cleaned.stdout
+    assert [path.name for path in (project.path / "storage").iterdir()] == ["precious"]
+    assert not list((project.path / "scratch").iterdir())
+    assert not (project.path / "results").exists()
