@@ -143,6 +143,23 @@ def test_run_progress_line_follows_the_stages(log: Path) -> None:
     assert run.line() == "making tables and report: 1 of 2"
 
 
+def test_run_progress_after_a_decision_counts_the_added_cell_rounds() -> None:
+    run = RunProgress()
+    run.expect({"cell": 2, "decide": 1, "tables": 1, "total": 4})
+    assert [measure(run, number, 0.0) for number in (1, 2)][1] == "measured 2 cell-rounds in 1 s"
+    run.start(3, Job("decide", {"study": "s", "number": "2"}, "", 2.0))
+    run.end(3, False, 3.0)
+    run.expect_more(4)
+    assert run.total["cell"] == 2
+
+    run.expect_more(4 + 3 + 1)
+    assert (run.total["cell"], run.total["decide"]) == (5, 2)
+    assert measure(run, 4, 4.0) == ""
+    assert run.line() == "measuring: 3 of 5 cell-rounds"
+    run.expect_more(8)
+    assert [measure(run, number, 5.0) for number in (5, 6)][1] == "measured 5 cell-rounds in 6 s"
+
+
 def test_run_progress_waiting_for_machine_names_the_holder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

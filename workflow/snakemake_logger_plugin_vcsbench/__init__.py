@@ -88,6 +88,12 @@ class RunProgress:
         """Set the number of all jobs by rule, finished ones included."""
         self.total = Counter({rule: number for rule, number in jobs.items() if rule != "total"})
 
+    def expect_more(self, total: int) -> None:
+        """Add the cell-rounds of a decision, and the next decision; `total` is the number of all jobs."""
+        added = total - self.total.total()
+        if added > 0 and self.ended[DECIDING]:
+            self.total.update({MEASURING: added - 1, DECIDING: 1})
+
     def start(self, number: int, job: Job) -> None:
         """Add a job that starts."""
         self.running[number] = job
@@ -189,6 +195,9 @@ class Console:
             elif event == "job_error":
                 self._print(self.progress.end(getattr(record, "jobid", 0), True, now))
                 self._print(describe_failure(record))
+            elif event == "progress":
+                # Snakemake counts jobs by rule only once, before checkpoints add some.
+                self.progress.expect_more(getattr(record, "total", 0))
             elif record.levelno >= WARNING or str(record.msg).startswith(SHOWN):
                 self._print(message(record))
             self._show(now)
