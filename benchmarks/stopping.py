@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from vcsbench.evidence.spent import OfBlock, Spent
+from vcsbench.evidence.time_breakdown import BlockTime, TimeBreakdown
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import budget
 from vcsbench.statistics.budget import ComparisonSettings, comparisons_of
@@ -51,7 +51,9 @@ def by_minutes(measured: LogTable, pairs: Pairs) -> LogTable:
     left = ROUND_S * MORE_ROUNDS * len(rounds)
     while True:
         table = table_of(so_far(measured, rounds), pairs)
-        spent = Spent(blocks={name: OfBlock(n, ROUND_S * n, 0.0) for name, n in rounds.items()})
+        spent = TimeBreakdown(
+            blocks={name: BlockTime(n, ROUND_S * n, 0.0) for name, n in rounds.items()}
+        )
         more = budget.allocate_rounds(comparisons_of([table], TERMS), spent, left).rounds
         left -= ROUND_S * more.total()
         most = measured.logs.shape[1]

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from unit.test_findings import AXES, finding, measured
-from vcsbench.evidence.spent import OfBlock, Spent
+from vcsbench.evidence.time_breakdown import BlockTime, TimeBreakdown
 from vcsbench.statistics.budget import (
     Allocation,
     Comparison,
@@ -128,18 +128,18 @@ def test_undecided_over_time_counts_by_table() -> None:
 def test_allocate_rounds_without_rounds_has_reason(
     wants: list[float], left: float, why: str
 ) -> None:
-    spent = Spent(blocks={"a": OfBlock(rounds=ROUNDS, seconds=50, waiting_s=0)})
+    spent = TimeBreakdown(blocks={"a": BlockTime(rounds=ROUNDS, seconds=50, waiting_s=0)})
     found = allocate_rounds([one("a", want) for want in wants], spent, left)
     assert (found.rounds, found.why) == ({}, why)
 
 
 def test_allocate_rounds_batch_takes_half_of_time() -> None:
-    spent = Spent(blocks={"a": OfBlock(rounds=ROUNDS, seconds=50, waiting_s=0)})
+    spent = TimeBreakdown(blocks={"a": BlockTime(rounds=ROUNDS, seconds=50, waiting_s=0)})
     assert allocate_rounds([one("a", 100)], spent, 600).rounds == {"a": 30}
     assert allocate_rounds([one("a", 100)], spent, 70).rounds == {
         "a": 6
     }  # no pass is shorter than a minute
-    slow = Spent(blocks={"a": OfBlock(rounds=ROUNDS, seconds=2000, waiting_s=0)})
+    slow = TimeBreakdown(blocks={"a": BlockTime(rounds=ROUNDS, seconds=2000, waiting_s=0)})
     assert allocate_rounds([one("a", 100)], slow, 600).rounds == {
         "a": 1
     }  # but a round that takes more than half
@@ -155,7 +155,7 @@ def test_allocate_rounds_noisy_machine_needs_fewer(scatter: float, wide: float, 
     compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
     limits = Limits(min_effect_pct=10, min_effect_pct_if_noisy=wide).on_machine(scatter)
     terms = ComparisonSettings({"t": {"compare": compare}}, {}, ["command"], limits)
-    spent = Spent(blocks={"log": OfBlock(rounds=5, seconds=5, waiting_s=0)})
+    spent = TimeBreakdown(blocks={"log": BlockTime(rounds=5, seconds=5, waiting_s=0)})
     narrow = math.log1p(pct / 100) / (
         t_quantile(60, 1 - ALPHA) + t_quantile(60, 1 - 2 * EQUIVALENCE_ALPHA)
     )
@@ -174,9 +174,9 @@ def test_allocate_rounds_findings_direct_but_do_not_extend() -> None:
     terms = ComparisonSettings(
         {"t": {"compare": compare}}, {}, ["command"], Limits(min_effect_pct=10)
     )
-    blocks = {name: OfBlock(rounds=5, seconds=50, waiting_s=0) for name in ("log", "export")}
+    blocks = {name: BlockTime(rounds=5, seconds=50, waiting_s=0) for name in ("log", "export")}
     extra = [one("export", 9, "")] * 4
-    table, spent = pd.DataFrame(rows), Spent(blocks=blocks)
+    table, spent = pd.DataFrame(rows), TimeBreakdown(blocks=blocks)
     open_ones = comparisons_of([table], terms)
     assert allocate_rounds(open_ones, spent, 70, extra).rounds["export"] >= 5
     precise = comparisons_of([table.assign(error=0.001)], terms)

@@ -5,7 +5,7 @@ from typing import Any
 
 from vcsbench.evidence.frames import read_frame
 from vcsbench.evidence.measurements import read_measurements
-from vcsbench.evidence.spent import spent
+from vcsbench.evidence.time_breakdown import time_breakdown
 from vcsbench.files import read_json, write_json
 from vcsbench.run.job import job_log
 from vcsbench.statistics import budget
@@ -24,7 +24,7 @@ def main() -> None:
     folder = Path(snakemake.input.tables)
     tables = [read_frame(folder / f"{name}.csv", NUMBERS) for name in params.tables]
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
-    costs = spent(frame, terms.block, params.prepared)
+    costs = time_breakdown(frame, terms.block, params.prepared)
     scatter = run_scatter(frame, terms.block)
     told = comparisons_of(tables, terms.on_machine(scatter))
     found = budget.budget_report(told, costs, cell_rounds, terms.limits, scatter)

@@ -4,7 +4,7 @@ import io
 from typing import Any
 
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
-from vcsbench.evidence.spent import spent
+from vcsbench.evidence.time_breakdown import time_breakdown
 from vcsbench.files import write_json
 from vcsbench.plan.results import set_up_s
 from vcsbench.run.job import job_log
@@ -29,7 +29,7 @@ def main() -> None:
     frame = read_measurements(text)
     settings = ComparisonSettings.of(params.terms)
     settings = settings.on_machine(run_scatter(frame, settings.block))
-    costs = spent(frame, settings.block, given.prepared)
+    costs = time_breakdown(frame, settings.block, given.prepared)
     left = remaining_s(60 * params.minutes, costs, len(given.exports), set_up_s())
     comparisons = comparisons_of(settings.make_tables(frame), settings)
     extra = rounds_needed_by_findings(params.findings, frame, settings, params.by)

@@ -1,1 +1,1 @@
-"""Define what each value of an axis changes in the cells of a grid."""
+"""Define the axes of grids, and the effect of each value on a cell."""

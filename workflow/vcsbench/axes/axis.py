@@ -17,6 +17,8 @@ from vcsbench.urls import without_password
 if TYPE_CHECKING:
     from vcsbench.sources.base import Source, Stored
 
+# The contribution of a value to a recipe: plain data for the measuring process, which gets recipes as JSON.
+Part = dict[str, Any]
 # The parts of a recipe, by the axes so far.
 Parts = Mapping[str, Any]
 
@@ -89,7 +91,7 @@ def _always(axes: Mapping[str, str]) -> bool:
     return True
 
 
-def _no_part(value: str, env: Environment) -> dict[str, Any]:
+def _no_part(value: str, env: Environment) -> Part:
     return {}
 
 
@@ -128,7 +130,7 @@ class Axis:
     why_invalid: Callable[[str], str] = _is_valid
     wanted: Callable[[list[str], list[str], Environment], list[str]] = _all_named
     applies: Callable[[Mapping[str, str]], bool] = _always
-    part: Callable[[str, Environment], dict[str, Any]] = _no_part
+    part: Callable[[str, Environment], Part] = _no_part
     why_not: Callable[[str, Parts, Environment], str] = _can_measure
     findings: Callable[[Environment], list[str]] = _no_sentences
     limits: Callable[[Sequence[str]], list[str]] = _no_limits

@@ -1,4 +1,4 @@
-"""Define the axis `cache`: the steps before a run, and what they promise about its caches.
+"""Define the axis `cache`: the steps before a run, and their promises about its caches.
 
 The evidence of a run is compared with the promises, never with the name of the state.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vcsbench.axes.axis import Axis, Environment, Parts
+from vcsbench.axes.axis import Axis, Environment, Part, Parts
 from vcsbench.errors import UserError
 from vcsbench.storages.describe import why_never_cold
 from vcsbench.storages.mounts import IN_MEMORY
@@ -28,7 +28,7 @@ _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-cli
 # `warmup_of_server`: more of them if there is a server. `discard`: one more run does not count if no such run
 # has read the copy lately (measure/discarded.py). `runs`: the timed ones if the configuration has `auto`.
 # `promises`: `os` is cold or hot; `server` is new (it has served nothing) or kept (it has served the runs
-# before); `then` has those of all runs but the first, if they differ.
+# before); `then` has the promises of later runs, if they differ.
 # Written pages of an earlier run are flushed before each run (sync), because they would disturb it.
 STATES: dict[str, dict[str, Any]] = {
     # The discarded run warms the caches below the guest.
@@ -94,7 +94,7 @@ STATES: dict[str, dict[str, Any]] = {
 }
 
 
-def _part(value: str, env: Environment) -> dict[str, Any]:
+def _part(value: str, env: Environment) -> Part:
     if value not in STATES:
         known = ", ".join(filter(None, STATES))
         raise UserError(f"cache: there is no state {value!r}; there are {known}")
@@ -128,7 +128,7 @@ def steps_of(state: Mapping[str, Any]) -> list[str]:
     return [step for when in STEPS for step in state.get(when, [])]
 
 
-def promises(context: Mapping[str, Any]) -> dict[str, Any]:
+def promises(context: Mapping[str, Any]) -> Part:
     """Return the promises of a cell-round. Older contexts lack them and have the name of the state."""
     if "promises" in context:
         return dict(context["promises"])

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vcsbench.axes.axis import Axis, Environment, Parts
+from vcsbench.axes.axis import Axis, Environment, Part, Parts
 from vcsbench.config.builds import ON_PATH, Build
 from vcsbench.errors import UserError
 from vcsbench.files import server_file
@@ -41,7 +41,7 @@ SERVER_AXIS = "config"
 # The published server configurations, in the order of their speed.
 PUBLISHED = {"slow": 0, "medium": 1, "fast": 2}
 
-# `scheme` is that of URLs, `files` are those of config/servers/<config> in use, `server` is the kind of
+# `scheme` begins URLs, `files` are the used files of config/servers/<config>, `server` is the kind of
 # server (a file in measure/servers), "" if the client reads the repository itself.
 ACCESS: dict[str, dict[str, Any]] = {
     "http": {"scheme": "http", "files": ["httpd.conf", "client"], "server": "httpd"},
@@ -79,7 +79,7 @@ NO_CLONES = """Subversion's client does not clone files by itself: with `reflink
 library has it clone each working file that equals its pristine. It shows what such a client would gain."""
 
 
-def _build_part(value: str, env: Environment) -> dict[str, Any]:
+def _build_part(value: str, env: Environment) -> Part:
     build = _build(value, env)
     return {"build": {"name": value, **build.spec()}, "environments": list(build.environments)}
 
@@ -222,7 +222,7 @@ def _lines(path: Path) -> list[str]:
     return [line.partition("#")[0].strip() for line in text.splitlines()]
 
 
-def _server_part(value: str, env: Environment) -> dict[str, Any]:
+def _server_part(value: str, env: Environment) -> Part:
     if value and value not in env.servers:
         raise UserError(
             f"{SERVERS / value}: there is no such server configuration; there are {', '.join(env.servers)}"
@@ -230,7 +230,7 @@ def _server_part(value: str, env: Environment) -> dict[str, Any]:
     return {"servers": str(SERVERS / value) if value else ""}
 
 
-def _access_part(value: str, env: Environment) -> dict[str, Any]:
+def _access_part(value: str, env: Environment) -> Part:
     access, server = ACCESS[value], env.config.settings.server
     if not server or not value:
         return {"access": access}
@@ -256,7 +256,7 @@ def _why_no_level(value: str) -> str:
     return f"is no level; say {', '.join(LEVELS)} or a number from 0 to {HIGHEST_LEVEL}"
 
 
-def _compression_part(value: str, env: Environment) -> dict[str, Any]:
+def _compression_part(value: str, env: Environment) -> Part:
     return {"server_options": ["--compression", LEVELS.get(value, value)]} if value else {}
 
 
@@ -287,7 +287,7 @@ def client_version(program: str) -> str:
     return done.stdout.strip() if re.match(r"[0-9]+\.[0-9]+", done.stdout) else ""
 
 
-def _locking_part(value: str, env: Environment) -> dict[str, Any]:
+def _locking_part(value: str, env: Environment) -> Part:
     if not value:
         return {}
     return {"client_options": LOCKING_OPTIONS[value], "locking": value, "probe": "locks"}
@@ -300,7 +300,7 @@ def reflink_library(root: Path) -> Path:
     return library.resolve() if (root / REFLINK_LIBRARY.parts[0]).is_symlink() else library
 
 
-def _reflink_part(value: str, env: Environment) -> dict[str, Any]:
+def _reflink_part(value: str, env: Environment) -> Part:
     if value != "on":
         return {}
     return {

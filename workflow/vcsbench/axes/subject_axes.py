@@ -1,14 +1,13 @@
-"""Define the axes of what a command reads and writes: repository, format, packing, storage, file system."""
+"""Define the axes of a command's input and output: repository, format, packing, storage, file system."""
 
 from __future__ import annotations
 
 import os
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from vcsbench import words
-from vcsbench.axes.axis import Axis, Environment, Parts
+from vcsbench.axes.axis import Axis, Environment, Part, Parts
 from vcsbench.config.configuration import Config
 from vcsbench.errors import UserError
 from vcsbench.formats import (
@@ -52,7 +51,7 @@ I/O. Its journal, allocation and metadata are its own; its writes reach the stor
 _lacks_journal = cache(lacks_journal)
 
 
-def _repository_part(value: str, env: Environment) -> dict[str, Any]:
+def _repository_part(value: str, env: Environment) -> Part:
     if not value:
         return {}
     source = env.sources[value]
@@ -108,7 +107,7 @@ def _why_no_format(value: str) -> str:
     return ""
 
 
-def _format_part(value: str, env: Environment) -> dict[str, Any]:
+def _format_part(value: str, env: Environment) -> Part:
     if not value:
         return {}
     if reason := _why_no_format(value):
@@ -139,7 +138,7 @@ def _why_not_upgraded(made: Made, newest: str) -> str:
 
 
 def _why_no_copy(made: Made, env: Environment, name: str) -> str:
-    """Return why there is no copy of a repository as it is; "" if there is one."""
+    """Return why a repository cannot be copied as it is; "" if it can."""
     stored, newest = env.stored, env.machine.newest_format
     if name != env.only:
         return f"{name} is no repository of yours to copy as it is"
@@ -192,7 +191,7 @@ def _wanted_packings(named: list[str], values: list[str], env: Environment) -> l
     return list(dict.fromkeys(meanings.get(name, name) for name in named))
 
 
-def _packing_part(value: str, env: Environment) -> dict[str, Any]:
+def _packing_part(value: str, env: Environment) -> Part:
     return {"repository": {"packing": value, "packed": value != NOT_PACKED}} if value else {}
 
 
@@ -245,7 +244,7 @@ def _packing_findings(env: Environment) -> list[str]:
     return [f"It has {full}, {stored.packed} packed: {current} is the baseline."]
 
 
-def _storage_part(value: str, env: Environment) -> dict[str, Any]:
+def _storage_part(value: str, env: Environment) -> Part:
     """Return the folder under test; `shelf` is the first storage with the same folder."""
     settings = env.config.settings
     name, folders = value or settings.storage, settings.storages
@@ -269,7 +268,7 @@ def _filesystem_words(env: Environment) -> dict[str, list[str]]:
     return {"filesystems": names, "storage and filesystems": [STORAGE, *names]}
 
 
-def _filesystem_part(value: str, env: Environment) -> dict[str, Any]:
+def _filesystem_part(value: str, env: Environment) -> Part:
     """Return the folder of a file system, or the kind to make and the folder to make it in."""
     if not value:
         return {}
@@ -300,7 +299,7 @@ def _filesystem_part(value: str, env: Environment) -> dict[str, Any]:
     return {"filesystem": _place("", str(root))}
 
 
-def _place(make: str, root: str) -> dict[str, Any]:
+def _place(make: str, root: str) -> Part:
     return {"make": make, "root": root, "mounted": [] if make else _mounted(root)}
 
 

@@ -15,7 +15,7 @@ from vcsbench.errors import UserError
 AXES: dict[str, Axis] = {
     axis.name: axis
     for axis in (
-        # The study's file has what a command adds to a recipe.
+        # The study's file has the effect of a command on a recipe.
         Axis("command", changes_work=True),
         Axis("strategy"),
         cache.AXIS,

@@ -1,1 +1,1 @@
-"""The configuration, studies, findings and expectations as files: read, checked, documented."""
+"""Read, check and document the configuration, studies, findings and expectations."""

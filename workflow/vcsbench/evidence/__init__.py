@@ -1,1 +1,1 @@
-"""Exports and contexts read into measurements, and judged."""
+"""Read exports and contexts into measurements, and judge each run."""

@@ -1,4 +1,4 @@
-"""List the flags of runs and of table rows, each with what was seen and a remedy."""
+"""List the flags of runs and of table rows, each with a message and a remedy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Flag(NamedTuple):
-    """A flag: a sentence about what was seen, one about what to do, and whether the run is invalid.
+    """A flag: its message, a remedy, and whether the run is invalid.
 
     An invalid run contradicts the label of its cell. It leaves the tables and stays in the measurements.
     """
@@ -249,7 +249,7 @@ INVALID = frozenset(word for word, flag in FLAGS.items() if flag.is_invalid)
 
 
 def message(word: str) -> str:
-    """Return what was seen, without a full stop."""
+    """Return the message of a flag without a full stop."""
     return FLAGS[word].message.rstrip(".")
 
 

@@ -1,4 +1,4 @@
-"""Frames as CSV files: axis values stay text, whatever they look like."""
+"""Read and write frames as CSV files. Axis values stay text, even if they look like numbers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from vcsbench.files import write_text
 
 
 def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.DataFrame:
-    """A CSV file with every column as text but the `numbers` that it has, as floats (NaN if empty).
+    """Return a CSV file: the columns `numbers` as floats (NaN if empty), all others as text.
 
-    Raises a UserError where the file is missing, is no CSV, or a number is none.
+    Raises UserError if the file is missing, is no CSV, or has text in a column of numbers.
     """
     try:
-        # A repository may be called `NA` or `007`: nothing is guessed.
+        # A repository may have the name `NA` or `007`.
         frame = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file") from None
@@ -38,14 +38,14 @@ def _as_numbers(column: pd.Series, path: str | Path | TextIO) -> pd.Series:
 
 
 def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
-    """Write a CSV file, sealed: UTF-8, LF, numbers unrounded, nothing for a missing value."""
+    """Write a CSV file: UTF-8, LF, numbers unrounded, an empty field for a missing value."""
     write_text(path, frame.to_csv(index=False, lineterminator="\n"))
 
 
 def in_order(
     frame: pd.DataFrame, order: Mapping[str, Sequence[str]], by: Iterable[str]
 ) -> pd.DataFrame:
-    """The rows sorted by columns with an order of values: empty ones first, unknown ones last."""
+    """Sort rows by columns with an order of values: empty values first, unknown ones last."""
     ranks = pd.DataFrame(index=frame.index)
     for name in by:
         known = {value: rank for rank, value in enumerate(["", *order[name]])}
@@ -56,6 +56,5 @@ def in_order(
 
 
 def grouped(frame: pd.DataFrame, keys: Iterable[str]) -> Any:
-    """The rows that agree on some columns, in the order of the first ones; all of them where there are no
-    such columns."""
+    """Group rows by columns, in the order of their first rows; one group without columns."""
     return frame.groupby(list(keys) or np.zeros(len(frame)), sort=False, dropna=False)

@@ -164,7 +164,7 @@ def judge(
 ) -> list[str]:
     """Return the flags of a run by its evidence.
 
-    `elapsed_s` is hyperfine's time, `promises` are those of the run's cache state (promised).
+    `elapsed_s` is hyperfine's time, `promises` come from the run's cache state (promised).
     """
     if any(evidence.get(name) is None for name in NEEDED):
         return ["uncertified"]
@@ -234,7 +234,7 @@ def _hot(evidence: Evidence, limits: Thresholds) -> Flags:
 
 
 def _disk_reads(evidence: Evidence, limits: Thresholds) -> int:
-    """Return the bytes that a hot run read from disks, this machine's and that of its NFS server.
+    """Return the bytes that a hot run read from disks, of this machine and of its NFS server.
 
     The kernel counts what a client reads from a network file system like reads of a device. A client reads
     its own files again there whenever it takes a lock, and the server has them in memory.

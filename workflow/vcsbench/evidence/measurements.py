@@ -101,8 +101,8 @@ def collect(
 
     `rounds` is the expected number of rounds, of all cells or by cell. A cell-round that the grid does not
     skip and that has no export is a failure, with the reason from its log `<logs>/<cell>/round<n>.log`.
-    `thresholds` judge the evidence again; other flags of a context stay. `counted_calls` are those of
-    read_calls, or None if the study counts none. Raises UserError for an export of unknown schema.
+    `thresholds` judge the evidence again; other flags of a context stay. `counted_calls` come from
+    read_calls; None if the study counts none. Raises UserError for an export of unknown schema.
     """
     collected = Collected(list(axes), {**THRESHOLDS, **thresholds}, counted_calls)
     by_round = {_round_of(Path(path), len(axes)): Path(path) for path in exports}
@@ -271,7 +271,7 @@ def _failure_in(log: Path) -> str:
 
 
 def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:
-    """Return the flags of each run, with those that depend on the median of its cell's valid runs."""
+    """Return the flags of each run. Some depend on the median of its cell's valid runs."""
     is_valid = frame["flags"].map(flags.INVALID.isdisjoint)
     elapsed = frame["elapsed_s"].where(is_valid)
     median = elapsed.groupby([frame["cell"], frame["host"]]).transform("median")
@@ -296,7 +296,7 @@ def _work_flags(frame: pd.DataFrame, axes: Sequence[str]) -> dict[str, Any]:
 
 
 def split_fixed_cost(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the rows of cells on repositories, and those on the empty repository."""
+    """Return the rows of cells on repositories, and the rows on the empty repository."""
     if REPOSITORY_AXIS not in frame:
         return frame, frame.iloc[:0]
     frame = frame.copy()  # One block: appending columns to a fragmented frame is slow.

@@ -183,7 +183,7 @@ def build_columns(context: Context) -> dict[str, str]:
 
 
 def build_flags(context: Context) -> list[str]:
-    """Return the flags of a cell-round by the libraries that its client and its server had loaded."""
+    """Return the flags of a cell-round by the loaded libraries of client and server."""
     words = []
     for name in SIDES:
         side = (context.get("build") or {}).get(name) or {}

@@ -22,7 +22,7 @@ from vcsbench.errors import UserError
 DUPLICATE = "~2"
 
 REPOSITORY_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS = "repo", "cache", "format", "packing"
-# Fixed cost does not depend on how a repository is stored and on what is in memory.
+# Fixed cost does not depend on the storage of a repository and on the contents of memory.
 NOT_FIXED = frozenset(
     [
         *(REPOSITORY_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS),
@@ -108,7 +108,7 @@ def _points(
 
 
 def is_within(axes: AxisValues, part: Mapping[str, Sequence[str]]) -> bool:
-    """Return True if the values of a cell are those of a part. An axis that does not apply fits any part."""
+    """Return True if the values of a cell belong to a part. An axis that does not apply fits any part."""
     return all(not axes[axis] or axes[axis] in allowed for axis, allowed in part.items())
 
 

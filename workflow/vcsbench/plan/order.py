@@ -64,10 +64,10 @@ def _cells_of_round(blocks: Blocks, number: int, seed: int) -> Iterator[CellSpec
 
 
 def _shuffled(blocks: Blocks, shuffler: random.Random) -> list[tuple[str, ...]]:
-    """Return the blocks in random order, those of one cache state next to each other.
+    """Return the blocks in random order, blocks of one cache state next to each other.
 
-    A cold run empties what the next hot one has to read before it is timed. The order is a circle that
-    begins anywhere, so that each block is in each position equally often.
+    A cold run empties the caches that the next hot run has to fill before it is timed. The order is a circle
+    that begins anywhere, so that each block is in each position equally often.
     """
     by_cache: dict[str, list[tuple[str, ...]]] = {}
     for key in sorted(blocks):

@@ -115,7 +115,7 @@ class Plan:
         return block_name(self.config.studies[cell.study].block, cell.axes)
 
     def rounds_of(self, cell: CellSpec, after: int | None = None) -> int:
-        """Return the number of rounds of a cell: the fixed one, or that of its block after a batch."""
+        """Return the number of rounds of a cell: the fixed one, or its block's after a batch."""
         if is_fixed_cost(cell.axes):
             return 1
         if not self.passes:

@@ -42,7 +42,7 @@ COMMAND_KEYS = (
 AUTO = "auto"
 # A network namespace made by root, one in a user namespace, the machine's own network.
 OWN, USER, SHARED = "own", "user", "shared"
-# Keys of a recipe that do not change what a command does: its name, its caches, and its number of runs.
+# Keys of a recipe without an effect on the system calls of a command.
 NOT_COUNTED = ("study", "cell", "axes", "state", "runs", "clearing", "time_limit_s", "digest")
 
 _files_digest = cache(server_files_digest)
@@ -50,7 +50,7 @@ _lacks_journal = cache(lacks_journal)
 
 
 def parts_of(study: Study, axes: Mapping[str, str], here: Environment) -> Recipe:
-    """Return the parts of a recipe that are known at once: the command's, and those of each axis."""
+    """Return the parts of a recipe that are known at once: from the command, and from each axis."""
     command = study.command(axes)
     parts: Recipe = {
         "argv": command.argv,

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vcsbench.evidence.spent import Spent
+from vcsbench.evidence.time_breakdown import TimeBreakdown
 from vcsbench.metrics import metric_of
 from vcsbench.plan.results import block_name
 from vcsbench.statistics.contract import (
@@ -279,7 +279,9 @@ def _groups(comparisons: Iterable[Comparison], round_s: Mapping[str, float]) -> 
     return groups
 
 
-def remaining_s(seconds: float, spent: Spent, cell_rounds: int, setup_s: float = 0.0) -> float:
+def remaining_s(
+    seconds: float, spent: TimeBreakdown, cell_rounds: int, setup_s: float = 0.0
+) -> float:
     """Return the seconds of a budget that are left to measure; `setup_s` is the time before this run."""
     return seconds - setup_s - spent.total_s - AROUND_S - AROUND_PER_CELL_ROUND_S * cell_rounds
 
@@ -294,7 +296,7 @@ class Allocation:
 
 def allocate_rounds(
     comparisons: Sequence[Comparison],
-    spent: Spent,
+    spent: TimeBreakdown,
     seconds: float,
     extra: Sequence[Comparison] = (),
 ) -> Allocation:
@@ -317,7 +319,7 @@ def stop_reason(comparisons: Sequence[Comparison]) -> str:
 
 def budget_report(
     comparisons: Sequence[Comparison],
-    spent: Spent,
+    spent: TimeBreakdown,
     cell_rounds: int,
     limits: Limits,
     scatter: float,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from vcsbench.evidence.spent import PAUSE_S, spent
+from vcsbench.evidence.time_breakdown import PAUSE_S, time_breakdown
 from vcsbench.files import write_json
 
 BEGAN = datetime(2026, 11, 22, 4, 0, 0)
@@ -32,7 +32,7 @@ def frame(*rounds: tuple[float, str, int, float, float]) -> pd.DataFrame:
 
 
 def test_cell_rounds_and_what_lies_between_them_are_counted() -> None:
-    found = spent(
+    found = time_breakdown(
         frame((0, "log", 1, 10, 0), (10.5, "dump", 1, 4, 0), (15, "log", 2, 12, 0)), ["command"], []
     )
     assert found.measuring_s == 26 and found.waiting_s == pytest.approx(1.0)
@@ -42,21 +42,21 @@ def test_cell_rounds_and_what_lies_between_them_are_counted() -> None:
 
 def test_several_runs_of_a_cell_round_are_counted_once() -> None:
     rows = frame((0, "log", 1, 10, 0))
-    found = spent(pd.concat([rows, rows]), ["command"], [])
+    found = time_breakdown(pd.concat([rows, rows]), ["command"], [])
     assert found.total_s == 10 and found.timed_s == 8, "but each of them was timed"
 
 
 def test_spent_between_two_sessions_or_behind_another_measurement_counts_nothing() -> None:
     stopped = frame((0, "log", 1, 10, 0), (10 + PAUSE_S + 1, "log", 2, 10, 0))
-    assert spent(stopped, ["command"], []).waiting_s == 0
+    assert time_breakdown(stopped, ["command"], []).waiting_s == 0
     kept_out = frame((0, "log", 1, 10, 0), (310, "log", 2, 10, 299))
-    assert spent(kept_out, ["command"], []).waiting_s == pytest.approx(1)
-    assert spent(kept_out, ["command"], []).total_s == pytest.approx(21)
+    assert time_breakdown(kept_out, ["command"], []).waiting_s == pytest.approx(1)
+    assert time_breakdown(kept_out, ["command"], []).total_s == pytest.approx(21)
 
 
 def test_the_preparation_is_what_its_records_say(tmp_path: Path) -> None:
     write_json(tmp_path / "loaded.json", {"seconds": 40.5})
     records = [tmp_path / "loaded.json", tmp_path / "vanished.json"]
-    assert spent(frame((0, "log", 1, 10, 0)), ["command"], records).total_s == 50.5
+    assert time_breakdown(frame((0, "log", 1, 10, 0)), ["command"], records).total_s == 50.5
     nothing = frame((0, "log", 1, 10, 0)).iloc[:0]
-    assert spent(nothing, ["command"], records).total_s == 40.5
+    assert time_breakdown(nothing, ["command"], records).total_s == 40.5
