@@ -25,14 +25,14 @@ def recipe(cell: str, **other: Any) -> dict[str, Any]:
     return {**RECIPE, "cell": cell, "digest": cell, **other}
 
 
-def test_cells_that_differ_in_their_caches_alone_are_counted_once() -> None:
+def test_call_counts_cells_that_differ_in_cache_share() -> None:
     hot = recipe("log/hot", axes={"command": "log", "cache": "hot"}, state={}, runs=6)
     found = call_counts([recipe("log/cold"), hot, recipe("dump", argv="{svnadmin} dump")])
     assert found["log/cold"] == found["log/hot"]
     assert found["log/hot"].path == "log/cold" and found["dump"].path == "dump"
 
 
-def test_an_axis_that_is_but_a_word_of_the_command_tells_cells_apart() -> None:
+def test_call_counts_word_of_command_distinguishes() -> None:
     found = call_counts(
         recipe(n, axes={"number": n}, argv="{svn} log {number}") for n in ("1", "2")
     )
@@ -43,13 +43,13 @@ def side(**counts: int) -> dict[str, int]:
     return {**dict.fromkeys(run_columns.CALL_COLUMNS, 0), **counts}
 
 
-def test_what_was_counted_is_the_sum_of_both_sides() -> None:
+def test_call_columns_are_sum_of_both_sides() -> None:
     said = {"client": side(reads=3), "server": side(reads=4, seeks=1), "why_not": ""}
     told = run_columns.call_columns(said, "")
     assert (told["reads"], told["seeks"]) == (7, 1) and "not_counted" not in told
 
 
-def test_why_there_are_none_is_told_with_what_else_was_not_counted() -> None:
+def test_call_columns_without_counts_have_reason() -> None:
     told = run_columns.call_columns(
         {"client": None, "why_not": "no strace"}, json.dumps({"flushes": "tmpfs"})
     )
@@ -62,7 +62,7 @@ def test_why_there_are_none_is_told_with_what_else_was_not_counted() -> None:
     )
 
 
-def test_what_was_counted_of_another_recipe_does_not_count(tmp_path: Path) -> None:
+def test_read_calls_of_other_recipe_has_reason(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     file.write_text(json.dumps({"cell": "log/cold", "digest": "old", "client": side(reads=1)}))
     now = {name: CallCount("log/cold", "new") for name in ("log/cold", "log/hot")}

@@ -108,7 +108,7 @@ CERTIFICATE = {
         ),
     ],
 )
-def test_a_run_has_a_number_or_says_why_not(
+def test_count_columns_have_number_or_reason(
     more: dict[str, Any], filesystem: str, wanted: tuple[Any, ...], missing: dict[str, str]
 ) -> None:
     found = run_columns.count_columns(
@@ -119,7 +119,7 @@ def test_a_run_has_a_number_or_says_why_not(
     assert json.loads(found["not_counted"] or "{}") == missing
 
 
-def test_what_was_written_to_no_device_says_why() -> None:
+def test_count_columns_without_device_have_reason() -> None:
     nothing = {**CERTIFICATE, "device_write_bytes": None, "device_flushes": None}
     for filesystem, why in (
         ("tmpfs", "the storage is a tmpfs: nothing"),
@@ -134,7 +134,7 @@ def test_what_was_written_to_no_device_says_why() -> None:
     assert said["flushes"] == run_columns.BEFORE
 
 
-def test_client_and_server_are_added_and_one_without_the_other_is_no_sum() -> None:
+def test_count_columns_sum_needs_both_sides() -> None:
     served = {**CERTIFICATE, "server_kind": "svnserve"}
     server = {"server_read_bytes": 30, "server_rchar": 40, "server_syscr": 50}
     found = run_columns.count_columns({**served, **server}, {})
@@ -146,7 +146,7 @@ def test_client_and_server_are_added_and_one_without_the_other_is_no_sum() -> No
     )
 
 
-def test_results_of_before_are_read_and_say_that_they_lack_counts(tmp_path: Path) -> None:
+def test_count_columns_old_results_have_reason(tmp_path: Path) -> None:
     # They have what the device read, and neither calls nor instructions.
     measured = frame(tmp_path, lambda axes, number: {})
     assert measured["device_bytes"].notna().all() and measured["read_calls"].isna().all()
@@ -155,7 +155,7 @@ def test_results_of_before_are_read_and_say_that_they_lack_counts(tmp_path: Path
     assert set(table(measured, CALLS)["withheld"]) == {run_columns.BEFORE}
 
 
-def test_counts_that_do_not_vary_are_called_by_their_ratio(tmp_path: Path) -> None:
+def test_table_constant_counts_called_by_ratio(tmp_path: Path) -> None:
     made = table(frame(tmp_path, rounds=2), DEVICE)
     assert set(made["cache"]) == {"cold"}, "the table is about these"
     assert made.groupby("format")["ratio"].unique().map(list).to_dict() == {
@@ -170,12 +170,12 @@ def test_counts_that_do_not_vary_are_called_by_their_ratio(tmp_path: Path) -> No
     assert set(made["flags"]) == {""}
 
 
-def test_one_round_is_no_proof_that_counts_do_not_vary(tmp_path: Path) -> None:
+def test_table_one_round_is_not_constant(tmp_path: Path) -> None:
     made = table(frame(tmp_path, rounds=1), DEVICE)
     assert made["low"].isna().all() and all("low-n" in flags for flags in made["flags"])
 
 
-def test_counts_that_vary_have_an_interval_like_any_number(tmp_path: Path) -> None:
+def test_table_varying_counts_have_interval(tmp_path: Path) -> None:
     made = table(frame(tmp_path, twins=1), CALLS).set_index("ra")
     assert (made.loc["file", "low"] == made.loc["file", "high"]).all()
     varying = made.loc["svn"]
@@ -186,16 +186,14 @@ def test_counts_that_vary_have_an_interval_like_any_number(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("much", "call"), [(1.009, NOT_SHOWN), (0.992, NOT_SHOWN), (1.02, "reads less")]
 )
-def test_what_differs_by_a_hundredth_is_no_difference(
-    tmp_path: Path, much: float, call: str
-) -> None:
+def test_table_counts_within_1_pct_are_equal(tmp_path: Path, much: float, call: str) -> None:
     def counts(axes: dict[str, str], number: int) -> dict[str, Any]:
         return {"client_read_bytes": int(MIB * (1 if axes["packing"] == "pack" else much))}
 
     assert set(table(frame(tmp_path, counts), DEVICE)["call"]) == {call}
 
 
-def test_where_times_are_compared_nothing_is_exact(tmp_path: Path) -> None:
+def test_table_times_are_never_exact(tmp_path: Path) -> None:
     measured = frame(tmp_path).assign(elapsed_s=1.0)
     made = table(measured, {**DEVICE, "compare": BY_PACKING})
     assert all("no-duplicates" in flags for flags in made["flags"])
@@ -208,7 +206,7 @@ FINDING = {
 }
 
 
-def test_a_finding_may_name_a_count(tmp_path: Path) -> None:
+def test_finding_on_count(tmp_path: Path) -> None:
     compare = {"axis": "packing", "baseline": "nopack", "candidate": "pack"}
     ratio = {**FINDING, "where": COLD, "compare": {**compare, "metric": "device_mib"}}
     level = {**FINDING, "id": "y", "where": {**COLD, "packing": "nopack"}, "level": "device_mib"}
@@ -221,7 +219,7 @@ def test_a_finding_may_name_a_count(tmp_path: Path) -> None:
     assert rows["why"]["z"] == f"not counted: {NO_COUNTER}"
 
 
-def test_less_work_with_both_directions_counts_the_cases_of_each(tmp_path: Path) -> None:
+def test_less_work_counts_cases_of_both_directions(tmp_path: Path) -> None:
     measured = frame(tmp_path)
     tables = [(d, records(table(measured, d))) for d in (DEVICE, CALLS)]
     found = less_work(tables, 10)
@@ -238,7 +236,7 @@ def records(made: pd.DataFrame) -> list[dict[Any, Any]]:
     return found
 
 
-def test_the_page_has_tables_of_counts_and_says_why_one_is_not_there(tmp_path: Path) -> None:
+def test_page_has_count_tables_or_reason(tmp_path: Path) -> None:
     measured = frame(tmp_path)
     level = {
         "metric": "device_mib",

@@ -21,7 +21,7 @@ DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
 
 
 @pytest.mark.parametrize("name", DEFAULT["grid"])
-def test_each_value_that_a_default_grid_names_is_explained(name: str) -> None:
+def test_glossary_has_values_of_default_grids(name: str) -> None:
     study, glossary = load_study(ROOT / "config" / "studies" / f"{name}.yaml"), load_glossary(ROOT)
     wanted: dict[str, set[str]] = {axis: set() for axis in study.axes}
     for part in DEFAULT["grid"][name]["include"]:
@@ -47,7 +47,7 @@ def test_each_value_that_a_default_grid_names_is_explained(name: str) -> None:
     assert any(wanted.values()) and not missing
 
 
-def test_a_file_of_words_that_is_wrong_is_named(tmp_path: Path) -> None:
+def test_load_glossary_invalid_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "words.yaml").write_text("axes: {ra: {svn: 5}}\nothers: {}\n")
     with pytest.raises(UserError, match=r"words\.yaml: `axes\.ra\.svn`: '5' must be text"):
@@ -68,7 +68,7 @@ def test_a_file_of_words_that_is_wrong_is_named(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_question_about_what_the_study_lacks_is_refused(
+def test_load_study_question_on_missing_axis_is_error(
     tmp_path: Path, questions: str, says: str
 ) -> None:
     text = (ROOT / "config" / "studies" / "builds.yaml").read_text()

@@ -43,7 +43,7 @@ def cells(*include: dict[str, Any], **over: Any) -> list[CellSpec]:
     return [cell for cell in grid if not is_fixed_cost(cell.axes)]
 
 
-def test_default_grid_keeps_what_the_study_compares() -> None:
+def test_make_grid_default_has_compared_values() -> None:
     grid = cells()
     assert 48 <= len(grid) <= 84
     for axis, wanted in {
@@ -61,7 +61,7 @@ def test_default_grid_keeps_what_the_study_compares() -> None:
     assert {axes["config"] for axes in others} == {"slow", "medium", "fast"}
 
 
-def test_paths_are_the_axis_values_in_the_studys_order() -> None:
+def test_make_grid_paths_follow_axis_order() -> None:
     grid = cells(
         {"command": "log", "ra": "http", "format": "f6", "config": "slow", "cache": "cold"}
     )
@@ -71,7 +71,7 @@ def test_paths_are_the_axis_values_in_the_studys_order() -> None:
     ]
 
 
-def test_an_axis_that_does_not_apply_is_a_dash_in_the_path_and_empty_in_its_column() -> None:
+def test_make_grid_inapplicable_axis_is_dash_in_path() -> None:
     grid = cells(
         {"command": "dump", "format": "f6", "packing": "pack", "config": "slow", "cache": "cold"}
     )
@@ -80,7 +80,7 @@ def test_an_axis_that_does_not_apply_is_a_dash_in_the_path_and_empty_in_its_colu
     ]
 
 
-def test_a_cell_in_two_parts_is_measured_once_and_exclude_takes_it_out() -> None:
+def test_make_grid_overlapping_parts_and_exclude() -> None:
     part = {"command": "log", "format": "f6", "packing": "pack", "config": "slow"}
     twice = cells(part, {**part, "cache": "cold"})
     assert len(twice) == len({cell.path for cell in twice}) == 9
@@ -96,18 +96,18 @@ def test_a_cell_in_two_parts_is_measured_once_and_exclude_takes_it_out() -> None
         ({"repo": "kde"}, "'kde' has no definition; `repositories` has ruby"),
     ],
 )
-def test_what_has_no_definition_is_one_sentence(part: dict[str, Any], said: str) -> None:
+def test_make_grid_undefined_value_is_one_sentence(part: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError) as caught:
         cells(part)
     assert said in str(caught.value)
 
 
-def test_an_empty_grid_is_said() -> None:
+def test_make_grid_empty_is_error() -> None:
     with pytest.raises(UserError, match="no cell is left"):
         cells({"command": "log"}, exclude=[{"command": "log"}])
 
 
-def test_rounds_are_blocks_and_the_order_is_seeded() -> None:
+def test_run_order_is_seeded_and_by_block() -> None:
     grid = cells()
     order = run_order(grid, BLOCKS, 3, seed=1)
     assert order == run_order(list(reversed(grid)), BLOCKS, 3, seed=1)
@@ -126,19 +126,19 @@ def test_rounds_are_blocks_and_the_order_is_seeded() -> None:
         assert changes == len(set(blocks)) - 1, "a block's cells run next to each other"
 
 
-def test_more_rounds_leave_the_earlier_ones_where_they_are() -> None:
+def test_run_order_more_rounds_keep_earlier_positions() -> None:
     grid = cells()
     few, more = run_order(grid, BLOCKS, 2, 1), run_order(grid, BLOCKS, 4, 1)
     assert all(more[key] == at for key, at in few.items())
 
 
-def test_no_httpd_skips_http_only() -> None:
+def test_make_grid_without_httpd_skips_http_only() -> None:
     deployed = Machine(deployed=True)
     assert "mod_dav_svn" in why_lacking(ON_PATH, deployed, "{svn} log", "httpd")
     assert why_lacking(ON_PATH, deployed, "{svn} log", "svnserve") == ""
 
 
-def test_cold_cells_have_one_run_in_a_round_and_hot_ones_several() -> None:
+def test_parts_of_runs_auto_depends_on_cache() -> None:
     def runs(cache: str, runs: int | str, command: str = "export") -> int:
         made = here(runs=runs)
         study = made.config.studies[STUDY]
@@ -152,7 +152,7 @@ def test_cold_cells_have_one_run_in_a_round_and_hot_ones_several() -> None:
     assert [runs(cache, 2) for cache in ("cold", "hot-os", "hot-svn")] == [2, 2, 2]
 
 
-def test_where_there_is_no_server_no_run_warms_one() -> None:
+def test_parts_of_without_server_has_one_warmup() -> None:
     there = here()
     axes = {"command": "log", "repo": "ruby", "format": "f7", "packing": "pack", "config": "fast"}
     study = there.config.studies[STUDY]

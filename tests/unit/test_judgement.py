@@ -52,7 +52,7 @@ def judged(cache: str, thresholds: dict[str, float] | None = None, **seen: Any) 
     return judge(evidence, evidence["elapsed_s"], STATES[cache]["promises"], thresholds or {})
 
 
-def test_honest_runs_have_no_flags() -> None:
+def test_judge_valid_runs_have_no_flags() -> None:
     assert judged("cold") == judged("hot-svn") == []
     assert judged("hot-os", server_runs_before=0) == []
     over_file = {key: value for key, value in QUIET.items() if not key.startswith("server_")}
@@ -61,7 +61,7 @@ def test_honest_runs_have_no_flags() -> None:
     )
 
 
-def test_a_cold_run_is_held_against_the_one_that_was_discarded_over_its_copy() -> None:
+def test_judge_cold_run_reads_less_than_discarded_run() -> None:
     read = ("server_read_bytes", "device_read_bytes", "resident_after_bytes")
     less: dict[str, Any] = {**dict.fromkeys(read, 20 * MIB), "warming": []}
     assert judged("cold", **less) == []
@@ -84,7 +84,7 @@ def test_a_cold_run_is_held_against_the_one_that_was_discarded_over_its_copy() -
         ({"server_runs_before": 1}, "server-reused"),
     ],
 )
-def test_cold_runs_that_were_not(seen: dict[str, Any], flag: str) -> None:
+def test_judge_invalid_cold_run(seen: dict[str, Any], flag: str) -> None:
     own = [word for word in judged("cold", **seen) if word != "io-busy"]
     assert own == [flag]
 
@@ -113,7 +113,7 @@ def test_cold_runs_that_were_not(seen: dict[str, Any], flag: str) -> None:
         ("", {"client_read_bytes": None}, "uncertified"),
     ],
 )
-def test_what_else_is_seen(cache: str, seen: dict[str, Any], flag: str) -> None:
+def test_judge_run_with_one_fault_has_one_flag(cache: str, seen: dict[str, Any], flag: str) -> None:
     reads = {"device_read_bytes": 3 * MIB} if flag == "cache-not-warm" else {}
     assert judged(cache, **seen, **reads) == [flag]
 
@@ -132,7 +132,7 @@ def test_what_else_is_seen(cache: str, seen: dict[str, Any], flag: str) -> None:
         ("cold", {"warming": []}),
     ],
 )
-def test_what_means_nothing(cache: str, seen: dict[str, Any]) -> None:
+def test_judge_harmless_evidence_has_no_flag(cache: str, seen: dict[str, Any]) -> None:
     assert judged(cache, **seen) == []
 
 
@@ -199,40 +199,40 @@ def test_judge_hot_run_on_network_without_counters_by_local_devices(
     assert "server-disk-unknown" in flagged
 
 
-def test_without_evidence_a_run_is_uncertified() -> None:
+def test_judge_without_evidence_is_uncertified() -> None:
     assert judge({}, 1.0, STATES["cold"]["promises"], {}) == ["uncertified"]
 
 
-def test_a_time_that_cannot_have_been_is_a_false_label() -> None:
+def test_judge_impossible_time_is_clock() -> None:
     assert judged("hot-svn", elapsed_s=0.5) == ["clock"], "half of what passed between the hooks"
     assert judged("hot-svn", elapsed_s=1.001) == ["clock"], "more than that"
     assert judged("hot-svn", elapsed_s=0.04, window_s=0.08) == ["clock"], "of a short run, too"
     assert judged("hot-svn", elapsed_s=0.04, window_s=0.055) == [], "a shell had to start"
 
 
-def test_what_is_written_may_be_warm_as_well() -> None:
+def test_judge_warm_output_is_not_cold() -> None:
     assert judged("cold", written_resident_before=0.9) == ["cache-not-cold"]
     assert judged("cold", written_resident_before=0.01) == []
 
 
-def test_another_threshold_judges_otherwise() -> None:
+def test_judge_uses_thresholds() -> None:
     assert judged("cold", resident_before=0.2) == ["cache-not-cold"]
     assert judged("cold", {"max_resident_share_cold": 0.3}, resident_before=0.2) == []
     assert judged("hot-svn", {"max_steal_pct": 9}, steal_s=1.0, steal_pct=8.0) == []
 
 
-def test_thresholds_pass_through_a_command_line() -> None:
+def test_pack_unpack_round_trip() -> None:
     text = pack({"max_steal_pct": 7.5})
     assert " " not in text and unpack(text) == {**THRESHOLDS, "max_steal_pct": 7.5}
 
 
-def test_every_threshold_is_documented_and_every_documented_one_exists() -> None:
+def test_thresholds_are_documented() -> None:
     document = (ROOT / "config/README.md").read_text()
     assert all(f"| `thresholds.{name}` |" in document for name in THRESHOLDS)
     assert document.count("| `thresholds.") == len(THRESHOLDS)
 
 
-def test_each_threshold_counts() -> None:
+def test_judge_each_threshold_has_effect() -> None:
     """Raised or lowered far enough, each takes a flag away that stood with the others as they are."""
     over = {
         "min_clock_gap_s": ("", {"elapsed_s": 0.5}),
@@ -261,14 +261,14 @@ def test_each_threshold_counts() -> None:
         assert len(judged(cache, lenient, **seen)) < len(judged(cache, **seen)), name
 
 
-def test_waiting_is_what_neither_client_nor_server_computed() -> None:
+def test_with_times_waiting_is_rest_of_elapsed() -> None:
     seen = with_times({"server_cpu_s": 0.25}, Run(1.0, 0.5, 0.125, 0))
     assert seen["waiting_s"] == 0.125
     assert with_times({"server_cpu_s": 0.75}, Run(1.0, 0.5, 0.25, 0))["waiting_s"] == -0.5
     assert with_times({}, Run(1.0, None, None, 0))["waiting_s"] is None
 
 
-def test_every_flag_has_its_sentence_and_a_false_label_is_about_the_label() -> None:
+def test_judged_flags_exist_and_invalid_ones() -> None:
     assert set(JUDGED) <= set(flags.FLAGS)
     assert {word for word in JUDGED if word in flags.INVALID} == {
         *(
@@ -283,7 +283,7 @@ def test_every_flag_has_its_sentence_and_a_false_label_is_about_the_label() -> N
     }
 
 
-def test_documented_flags_are_those_of_the_code() -> None:
+def test_flags_documented_equal_code() -> None:
     text = (ROOT / "docs" / "evidence.md").read_text()
     rows = re.findall(r"^\| (`[^|]+`) \| .* \| (yes)? ?\|$", text, re.MULTILINE)
     documented = {

@@ -37,7 +37,7 @@ def edit(path, change):
 
 
 @pytest.mark.parametrize("version", ["1.15.0", "1.20.0"])
-def test_flat_export(version):
+def test_read_export_version_1(version):
     runs = judgement.read_export(EXPORTS / f"export-{version}.json")
     assert [run.exit_code for run in runs] == [0, 0, 0]
     expected = {"1.15.0": 0.020130079, "1.20.0": 0.016995066}
@@ -48,7 +48,7 @@ def test_flat_export(version):
     assert all(run.peak_memory_bytes is None for run in runs)
 
 
-def test_export_with_measurements():
+def test_read_export_version_2():
     runs = judgement.read_export(EXPORTS / "export-2.0.0.json")
     assert [run.elapsed_s for run in runs] == pytest.approx([0.017749817, 0.021931768, 0.016614174])
     assert [run.user_s for run in runs] == pytest.approx([0.013971, 0.004936, 0.01224])
@@ -57,14 +57,14 @@ def test_export_with_measurements():
     assert not any(run.mean_cpu for run in runs)
 
 
-def test_one_run_of_a_flat_export_has_its_own_times(tmp_path):
+def test_read_export_version_1_single_run_has_own_times(tmp_path):
     path = tmp_path / "export.json"
     result = {"times": [0.5], "user": 0.2, "system": 0.1, "exit_codes": [0]}
     path.write_text(json.dumps({"results": [result]}))
     assert judgement.read_export(path) == [judgement.Run(0.5, 0.2, 0.1, 0)]
 
 
-def test_units_are_converted(tmp_path):
+def test_read_export_converts_units(tmp_path):
     path = tmp_path / "export.json"
     path.write_bytes((EXPORTS / "export-2.0.0.json").read_bytes())
 
@@ -96,7 +96,7 @@ def test_units_are_converted(tmp_path):
         ),
     ],
 )
-def test_what_is_no_export_is_refused_in_a_sentence(tmp_path, text, says):
+def test_read_export_invalid_is_user_error(tmp_path, text, says):
     path = tmp_path / "round1.json"
     path.write_text(text)
     with pytest.raises(UserError, match="round1") as error:
@@ -105,7 +105,7 @@ def test_what_is_no_export_is_refused_in_a_sentence(tmp_path, text, says):
 
 
 @pytest.mark.parametrize("schema", [1, 2])
-def test_columns_and_values(tmp_path, schema):
+def test_measurements_columns_and_values(tmp_path, schema):
     study = make_study(tmp_path, axes={**ONE_CELL, "ra": ["svn"]}, rounds=2, schema=schema)
     frame = measurements(collected(study))
     assert list(frame.columns) == [
@@ -140,7 +140,7 @@ def test_columns_and_values(tmp_path, schema):
     assert (row["server_cpu_s"], row["host"], row["scale"]) == (0.2, "workstation", 0.1304)
 
 
-def test_a_changed_threshold_judges_what_was_measured_anew(tmp_path):
+def test_collect_other_threshold_judges_again(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
     edit(study.context(CELL, 1), lambda c: c["runs"][0]["certificate"].update(resident_before=0.2))
     axes, grid = read_grid(study.grid)
@@ -153,13 +153,13 @@ def test_a_changed_threshold_judges_what_was_measured_anew(tmp_path):
     assert flagged == {0.1: ["cache-not-cold"], 0.3: []}
 
 
-def test_flags_that_are_not_judged_are_kept_and_judged_ones_are_said_anew(tmp_path):
+def test_collect_replaces_judged_flags_only(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
     edit(study.context(CELL, 1), lambda c: c["runs"][0].update(flags=["odd", "swapped"]))
     assert collected(study).runs[0]["flags"] == ["odd"]
 
 
-def test_whole_numbers_stay_whole_where_a_run_has_none(tmp_path):
+def test_measurements_integers_with_gaps_stay_integers(tmp_path):
     study = make_study(tmp_path, axes={**ONE_CELL, "ra": ["http", "file"]}, rounds=1)
     edit(
         study.context(CELL, 1),
@@ -169,14 +169,14 @@ def test_whole_numbers_stay_whole_where_a_run_has_none(tmp_path):
     assert read_measurements(tmp_path / "m.csv")["server_pid"].tolist() == ["20193", ""]
 
 
-def test_an_axis_that_does_not_apply_is_empty(tmp_path):
+def test_measurements_inapplicable_axis_is_empty(tmp_path):
     study = make_study(tmp_path, axes={**ONE_CELL, "command": ["dump"]}, rounds=1)
     frame = measurements(collected(study))
     assert frame["cell"][0] == "dump/-/ruby/f6/nopack/slow/cold"
     assert frame["ra"][0] == ""
 
 
-def test_file_reads_back_as_it_was(tmp_path):
+def test_read_measurements_round_trip(tmp_path):
     axes = {**ONE_CELL, "repo": ["NA", "007"], "command": ["log", "dump"]}
     study = make_study(tmp_path, axes=axes, rounds=2)
     frame = measurements(collected(study))
@@ -188,7 +188,7 @@ def test_file_reads_back_as_it_was(tmp_path):
     assert b"\r" not in (tmp_path / "m.csv").read_bytes()
 
 
-def test_nothing_measured_has_a_heading(tmp_path):
+def test_measurements_without_runs_has_heading(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, skip=lambda axes: "no httpd")
     result = collected(study)
     write_frame(measurements(result), tmp_path / "m.csv")
@@ -216,12 +216,12 @@ def flags_for(tmp_path, times, runs_flags=lambda axes, number: []):
     return measurements(collected(study))["flags"].tolist()
 
 
-def test_marks_of_deviation(tmp_path):
+def test_flags_outliers_by_deviation(tmp_path):
     times = [1.0, 1.09, 1.11, 0.81, 0.79, 1.0, 1.0]
     assert flags_for(tmp_path, times) == ["", "", "outlier-10", "outlier-10", "outlier-20", "", ""]
 
 
-def test_short_is_the_cells_median(tmp_path):
+def test_flags_too_short_by_median(tmp_path):
     assert flags_for(tmp_path / "short", [0.19, 0.19, 0.205]) == [
         "too-short",
         "too-short",
@@ -230,7 +230,7 @@ def test_short_is_the_cells_median(tmp_path):
     assert flags_for(tmp_path / "long", [0.201, 0.201, 0.185]) == ["", "", ""]
 
 
-def test_short_and_saturated_have_thresholds(tmp_path):
+def test_flags_too_short_and_saturated_have_thresholds(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1, noise=0, drift=0, seconds=lambda _: 0.3)
 
     def busy(context):
@@ -249,7 +249,7 @@ def test_short_and_saturated_have_thresholds(tmp_path):
     assert found(max_cpu_share=1000) == [""]
 
 
-def test_a_cells_median_is_that_of_a_machine(tmp_path):
+def test_flags_median_is_by_host(tmp_path):
     made = make_study(
         tmp_path, axes=ONE_CELL, rounds=6, noise=0, drift=0, host=lambda number: f"h{number > 3}",
         seconds=lambda axes: 1.0,
@@ -267,7 +267,7 @@ def test_a_cells_median_is_that_of_a_machine(tmp_path):
     assert set(measurements(collected(made))["flags"]) == {""}, "no machine is off another's median"
 
 
-def test_machines_of_one_name_are_told_apart(tmp_path):
+def test_hosts_of_one_name_differ_by_identity(tmp_path):
     made = make_study(tmp_path, axes=ONE_CELL, rounds=2, host=lambda number: "localhost")
     for number, identity in ((1, "aaaa"), (2, "bbbb")):
         edit(
@@ -277,7 +277,7 @@ def test_machines_of_one_name_are_told_apart(tmp_path):
     assert measurements(collected(made))["host"].tolist() == ["localhost#aaaa", "localhost#bbbb"]
 
 
-def test_false_labels_have_no_part_in_a_median(tmp_path):
+def test_flags_median_leaves_out_invalid_runs(tmp_path):
     found = flags_for(
         tmp_path,
         [1.0, 1.0, 0.5, 0.5, 0.5],
@@ -286,7 +286,7 @@ def test_false_labels_have_no_part_in_a_median(tmp_path):
     assert found == ["", "", "cache-not-cold", "cache-not-cold", "cache-not-cold"]
 
 
-def test_flags_of_a_cell_round_are_those_of_its_runs(tmp_path):
+def test_flags_of_cell_round_apply_to_each_run(tmp_path):
     study = make_study(
         tmp_path, axes=ONE_CELL, rounds=1, runs=2, schema=1, flags=lambda axes, number: ["odd"]
     )
@@ -295,7 +295,7 @@ def test_flags_of_a_cell_round_are_those_of_its_runs(tmp_path):
     assert found == ["nothing-packed mean-cpu odd"] * 2
 
 
-def test_a_run_that_keeps_all_cores_busy_is_saturated(tmp_path):
+def test_flags_saturated_by_cpu_time(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=2)
 
     def busy(context):
@@ -306,13 +306,13 @@ def test_a_run_that_keeps_all_cores_busy_is_saturated(tmp_path):
     assert measurements(collected(study))["flags"].tolist() == ["saturated", ""]
 
 
-def test_a_run_without_certificate_says_so(tmp_path):
+def test_flags_without_evidence_is_uncertified(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1, runs=2)
     edit(study.context(CELL, 1), lambda context: context["runs"].pop())
     assert measurements(collected(study))["flags"].tolist() == ["", "uncertified work-unknown"]
 
 
-def test_failures_carry_the_last_sentence_of_the_log(tmp_path):
+def test_failures_have_last_line_of_log(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=3, failed={(CELL, 2)})
     result = collected(study)
     assert measurements(result)["round"].tolist() == [1, 3]
@@ -321,14 +321,14 @@ def test_failures_carry_the_last_sentence_of_the_log(tmp_path):
     ]
 
 
-def test_a_round_that_was_never_run_is_a_failure_that_says_so(tmp_path):
+def test_failures_missing_round_has_reason(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
     rows = failures(collected(study, rounds=2)).to_dict("records")
     assert [(row["round"], "not measured" in row["reason"]) for row in rows] == [(2, True)]
 
 
 @pytest.mark.parametrize("damage", ["export", "context", "exit code"])
-def test_what_cannot_be_a_result_is_a_failure(tmp_path, damage):
+def test_failures_invalid_result_has_reason(tmp_path, damage):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=2)
     if damage == "export":
         study.export(CELL, 2).write_text("")
@@ -345,13 +345,13 @@ def test_what_cannot_be_a_result_is_a_failure(tmp_path, damage):
     assert failures(result)["round"].tolist() == [2]
 
 
-def test_something_else_is_no_grid(tmp_path):
+def test_read_grid_other_columns_is_error(tmp_path):
     (tmp_path / "grid.csv").write_text("a,b\n1,2\n")
     with pytest.raises(UserError, match="is not a grid"):
         read_grid(tmp_path / "grid.csv")
 
 
-def test_every_flag_is_explained():
+def test_flags_have_message_and_advice():
     for word, flag in flags.FLAGS.items():
         assert flag.message.endswith("."), word
         assert flag.advice.endswith("."), word
@@ -361,7 +361,7 @@ def test_every_flag_is_explained():
     )
 
 
-def test_attempts_that_were_set_aside_are_named_and_counted(tmp_path):
+def test_set_aside_attempts_are_listed_and_counted(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=3)
     attempts = [
         {"runs": [{"flags": flagged}]}

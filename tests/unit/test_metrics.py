@@ -68,7 +68,7 @@ def measured(f6: float = 1.0, f7: float = 2.0, runs: int = 1) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(**known, host="here", flags="", work=WORK)
 
 
-def test_metrics_have_texts_and_words_for_better_and_worse() -> None:
+def test_metrics_have_texts_and_words() -> None:
     for name in names():
         metric = metric_of(name)
         assert metric.name == name and metric.title and metric.unit and metric.reading
@@ -77,7 +77,7 @@ def test_metrics_have_texts_and_words_for_better_and_worse() -> None:
     assert (rate(HIGH).words, rate(LOW).words) == (MORE, LESS)
 
 
-def test_a_definition_names_its_metric_or_has_the_usual_one() -> None:
+def test_name_in_definition_or_default() -> None:
     assert metric_in({"metric": "client_cpu_pct"}).name == "client_cpu_pct"
     assert metric_in({"level": "client_cpu_pct"}).name == "client_cpu_pct"
     assert (
@@ -86,7 +86,7 @@ def test_a_definition_names_its_metric_or_has_the_usual_one() -> None:
     assert metric_in({"compare": {"axis": "a"}}).name == DEFAULT
 
 
-def test_a_table_calls_a_candidate_by_its_metric(better: str) -> None:
+def test_table_call_uses_words_of_metric(better: str) -> None:
     block = ["command", "cache"]
     table = make_table(measured(), "f6-vs-f7", {"compare": COMPARE}, AXES, block)
     (row,) = table.to_dict("records")
@@ -100,7 +100,7 @@ def test_a_table_calls_a_candidate_by_its_metric(better: str) -> None:
     assert metric_of("rate").words.better == ("higher" if better == HIGH else "lower")
 
 
-def test_findings_go_by_the_value_and_by_no_words(better: str) -> None:
+def test_finding_depends_on_value_only(better: str) -> None:
     compare = {"axis": "format", "baseline": "f7", "candidate": "f6", "metric": "rate"}
     finding = {"id": "x", "statement": "y", "where": {}, "compare": compare}
     finding |= {"expect": {"over": "median", "at_least": 1.8, "at_most": 2.2}}
@@ -111,7 +111,7 @@ def test_findings_go_by_the_value_and_by_no_words(better: str) -> None:
     assert rows["measured"].tolist() == pytest.approx([2, 2], rel=0.01)
 
 
-def test_a_finding_on_a_metric_that_was_not_measured_says_so(better: str) -> None:
+def test_finding_on_unmeasured_metric_has_reason(better: str) -> None:
     compare = {"axis": "format", "baseline": "f7", "candidate": "f6", "metric": "rate"}
     finding = {"id": "x", "statement": "y", "where": {}, "compare": compare}
     finding |= {"expect": {"over": "median", "at_least": 1.8}}
@@ -122,7 +122,7 @@ def test_a_finding_on_a_metric_that_was_not_measured_says_so(better: str) -> Non
     assert make_table(frame, "t", {"compare": COMPARE}, AXES, []).empty
 
 
-def test_a_cell_is_reduced_to_its_best_or_worst_run(better: str) -> None:
+def test_reduce_best_and_worst_run(better: str) -> None:
     frame = measured(runs=3)
     found: dict[str, Any] = {}
     for reduce in ("median", "best", "worst"):
@@ -135,14 +135,14 @@ def test_a_cell_is_reduced_to_its_best_or_worst_run(better: str) -> None:
     assert of_f7.min() < found["median"] < of_f7.max()
 
 
-def test_parts_are_reduced_before_the_metric_is_computed() -> None:
+def test_metric_is_computed_from_aggregated_parts() -> None:
     frame = measured(runs=3).query("format == 'f6'").assign(elapsed_s=lambda f: f["run"] ** 2)
     frame["user_s"] = frame["run"].map({1.0: 0.1, 2.0: 0.9, 3.0: 0.3})
     (cell,) = by_cell(by_round(frame, list(AXES)), list(AXES)).to_dict("records")
     assert cell["client_cpu_pct"] == 100 * (0.3 + 0.1) / 4.0
 
 
-def test_what_is_enough_rounds_is_handed_over() -> None:
+def test_table_min_rounds_is_passed() -> None:
     frame = measured()
     few = make_table(frame, "t", {"metric": "elapsed_s"}, AXES, [], Limits(min_rounds=6))
     assert set(few["flags"]) == {"low-n"}
@@ -155,7 +155,7 @@ def test_what_is_enough_rounds_is_handed_over() -> None:
     )
 
 
-def test_a_table_of_a_metric_that_is_none_is_refused_in_a_sentence(
+def test_table_unknown_metric_is_user_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -70,7 +70,7 @@ def is_even(seen: Iterable[tuple[object, object]], things: int, places: int) -> 
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_each_cell_stands_everywhere_within_its_block(seed: int) -> None:
+def test_run_order_cell_positions_in_block_are_even(seed: int) -> None:
     seen = [
         (path, place)
         for ranked in rounds(seed)
@@ -81,18 +81,18 @@ def test_each_cell_stands_everywhere_within_its_block(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_each_block_stands_everywhere_within_a_round(seed: int) -> None:
+def test_run_order_block_positions_in_round_are_even(seed: int) -> None:
     assert is_even(places(rounds(seed)), len(BLOCKS), len(BLOCKS))
 
 
-def test_so_it_does_where_states_of_the_caches_have_different_numbers_of_blocks() -> None:
+def test_run_order_uneven_cache_states_are_even() -> None:
     fewer = [
         cell for cell in CELLS if cell.axes["cache"] == "cold" or cell.axes["command"] == "log"
     ]
     assert is_even(places(rounds(1, fewer)), 4, 4)
 
 
-def test_blocks_of_one_state_of_the_caches_stand_next_to_each_other_in_a_circle() -> None:
+def test_run_order_groups_blocks_by_cache() -> None:
     """A hot run after a cold one reads anew what was emptied: once a round is enough."""
     for ranked in rounds(1):
         found = states(ranked)
@@ -100,12 +100,12 @@ def test_blocks_of_one_state_of_the_caches_stand_next_to_each_other_in_a_circle(
         assert changes == 3, found
 
 
-def test_a_state_of_the_caches_comes_after_each_of_the_others() -> None:
+def test_run_order_cache_states_follow_each_other() -> None:
     seen = {(a, b) for ranked in rounds(1) for a, b in pairwise(states(ranked)) if a != b}
     assert len(seen) == 3 * 2
 
 
-def test_every_pair_of_a_block_comes_in_both_orders() -> None:
+def test_run_order_pairs_in_both_orders() -> None:
     """A rotation, too, has each cell everywhere, and one always right after another."""
     seen = Counter(
         pair for ranked in rounds(1) for block in blocks(ranked) for pair in pairwise(block)
@@ -113,7 +113,7 @@ def test_every_pair_of_a_block_comes_in_both_orders() -> None:
     assert len(seen) == len(BLOCKS) * 5 * 4
 
 
-def test_blocks_are_ordered_apart_from_each_other() -> None:
+def test_run_order_blocks_have_independent_orders() -> None:
     """No two blocks have their cells in the same order in each round."""
     same = sum(
         len({tuple(path.rpartition("/")[2] for path in block) for block in blocks(ranked)}) == 1
@@ -122,15 +122,15 @@ def test_blocks_are_ordered_apart_from_each_other() -> None:
     assert same == 0
 
 
-def test_a_block_is_whole_in_every_round() -> None:
+def test_run_order_block_is_contiguous() -> None:
     assert all(len(blocks(ranked)) == len(BLOCKS) for ranked in rounds(1))
 
 
-def test_a_study_of_which_no_cell_can_be_measured_has_no_order() -> None:
+def test_run_order_without_cells_is_empty() -> None:
     assert run_order([], {STUDY: ["command"]}, 3, seed=1) == {}
 
 
-def test_studies_are_measured_one_after_another() -> None:
+def test_run_order_studies_are_sequential() -> None:
     both = [CellSpec(study, cell.path, cell.axes) for study in ("z", "a") for cell in CELLS]
     order = run_order(both, {"z": ["command"], "a": ["command"]}, 3, seed=1)
     places = {s: [at for (study, *_), at in order.items() if study == s] for s in ("z", "a")}
@@ -140,7 +140,7 @@ def test_studies_are_measured_one_after_another() -> None:
     assert alone == {key: at - first for key, at in order.items() if key[0] == "a"}
 
 
-def test_a_node_of_a_cluster_does_one_block_after_another_and_within_it_is_as_elsewhere() -> None:
+def test_run_order_by_block_finishes_each_block() -> None:
     axes = {STUDY: ["command", "repo", "cache"]}
     elsewhere, there = (run_order(CELLS, axes, 5, 1, by_block=by) for by in (False, True))
     assert elsewhere.keys() == there.keys()

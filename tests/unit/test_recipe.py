@@ -67,7 +67,9 @@ def digests() -> dict[str, str]:
         ("report/page.py", set()),
     ],
 )
-def test_an_edit_makes_stale_what_it_runs_for(package: Path, file: str, stale: set[str]) -> None:
+def test_cell_code_edit_changes_digest_of_its_cells(
+    package: Path, file: str, stale: set[str]
+) -> None:
     before = digests()
     with (package / file).open("a") as edited:
         edited.write("\nEDITED = 1\n" if file.endswith(".py") else "\n# edited\n")
@@ -117,7 +119,7 @@ def test_code_digest_damaged_cache_is_ignored(
 @pytest.mark.parametrize(
     "file", ["measure/work/new.py", "measure/meters/new.py", "subjects/new.py"]
 )
-def test_what_is_new_makes_nothing_stale(package: Path, file: str) -> None:
+def test_cell_code_new_module_keeps_digest(package: Path, file: str) -> None:
     before = digests()
     (package / file).write_text('"""New."""\n')
     assert digests() == before
@@ -126,7 +128,7 @@ def test_what_is_new_makes_nothing_stale(package: Path, file: str) -> None:
 SCRIPTS = modules.PACKAGE.parent / "scripts"
 
 
-def test_closure_of_script_has_all_that_it_may_import_by_name() -> None:
+def test_closure_of_script_has_imported_modules() -> None:
     files = modules.closure(SCRIPTS / "report.py", all_named=True)
     names = {str(path.relative_to(modules.PACKAGE)) for path in files}
     for needed in (

@@ -64,13 +64,13 @@ def cold_f7_is_short(axes: dict[str, str], _number: int) -> dict[str, Any]:
     return SHORT if (axes["format"], axes["cache"]) == ("f7", "cold") else SAME_WORK
 
 
-def test_cells_that_did_the_same_are_compared(tmp_path: Path) -> None:
+def test_table_same_work_is_compared(tmp_path: Path) -> None:
     rows = table_of(frame_of(tmp_path, lambda axes, number: SAME_WORK), F6_F7)
     assert [(row["flags"], row["withheld"]) for row in rows] == [("no-duplicates", "")] * 2
     assert all(row["low"] < row["ratio"] < row["high"] for row in rows)
 
 
-def test_a_ratio_of_other_work_is_withheld_with_the_reason(tmp_path: Path) -> None:
+def test_table_other_work_withholds_ratio(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, cold_f7_is_short)
     cold, hot = table_of(frame, F6_F7)
     assert all(math.isnan(cold[name]) for name in ("value", "ratio", "low", "high"))
@@ -81,7 +81,7 @@ def test_a_ratio_of_other_work_is_withheld_with_the_reason(tmp_path: Path) -> No
     assert set(odd["format"] + odd["cache"]) == {"f7cold"} and len(odd) == 5
 
 
-def test_other_work_stands_beside_a_time_that_is_compared_with_none(tmp_path: Path) -> None:
+def test_table_of_times_keeps_other_work(tmp_path: Path) -> None:
     rows = table_of(frame_of(tmp_path, cold_f7_is_short), ELAPSED)
     flagged = {(row["format"], row["cache"]) for row in rows if row["flags"]}
     assert flagged == {("f7", "cold")}
@@ -92,7 +92,7 @@ def one_round_is_short(axes: dict[str, str], number: int) -> dict[str, Any]:
     return SHORT if (axes["format"], number) == ("f7", 3) else SAME_WORK
 
 
-def test_rounds_of_a_cell_that_disagree_withhold_its_median_and_ratio(tmp_path: Path) -> None:
+def test_table_rounds_with_different_work_are_withheld(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, one_round_is_short)
     reason = "did not all do the same: 6,000 revisions against 5,000"
     for row in table_of(frame, F6_F7):
@@ -108,7 +108,7 @@ def f7_is_unknown(axes: dict[str, str], _number: int) -> dict[str, Any]:
     return {} if axes["format"] == "f7" else SAME_WORK
 
 
-def test_what_is_unknown_is_not_compared(tmp_path: Path) -> None:
+def test_table_unknown_work_is_withheld(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, f7_is_unknown)
     for row in table_of(frame, F6_F7):
         assert math.isnan(row["value"]) and math.isnan(row["ratio"])
@@ -120,12 +120,12 @@ def test_what_is_unknown_is_not_compared(tmp_path: Path) -> None:
     assert all(row["value"] > 0 and row["flags"] == "work-unknown" for row in shown)
 
 
-def test_without_the_column_nothing_is_compared(tmp_path: Path) -> None:
+def test_table_without_work_column_is_withheld(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, cold_f7_is_short).drop(columns="work")
     assert all("work-unknown" in row["flags"] for row in table_of(frame, F6_F7))
 
 
-def test_a_false_run_does_not_speak_for_its_cell(tmp_path: Path) -> None:
+def test_table_ignores_work_of_invalid_run(tmp_path: Path) -> None:
     frame = frame_of(
         tmp_path,
         one_round_is_short,
@@ -141,7 +141,7 @@ def verdict_of(frame: Any, **changes: Any) -> Any:
     return evaluate_findings([{**FINDING, **changes}], list(AXES), None, frame).iloc[0]
 
 
-def test_a_finding_leaves_out_what_is_not_comparable_and_says_so(tmp_path: Path) -> None:
+def test_finding_leaves_out_other_work(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, cold_f7_is_short)
     row = verdict_of(frame)
     assert (row["verdict"], row["why"]) == ("inconclusive", f"other work: {REASON}")
@@ -153,7 +153,7 @@ def test_a_finding_leaves_out_what_is_not_comparable_and_says_so(tmp_path: Path)
     assert math.isnan(cold["measured"])
 
 
-def test_a_finding_on_a_level_needs_rounds_that_agree(tmp_path: Path) -> None:
+def test_finding_on_level_needs_same_work_in_rounds(tmp_path: Path) -> None:
     level = {"compare": None, "level": "elapsed_s", "where": {"format": "f7", "cache": "cold"}}
     level["expect"] = {"over": "median", "at_most": 100}
     for work, verdict in ((cold_f7_is_short, "reproduced"), (one_round_is_short, "not measured")):
@@ -171,7 +171,7 @@ def advice_of(frame: Any, cache: str) -> Situation:
     return next(one for one in situations if one.where["cache"] == cache)
 
 
-def test_advice_compares_only_what_did_what_most_did(tmp_path: Path) -> None:
+def test_advice_compares_majority_only(tmp_path: Path) -> None:
     item = advice_of(frame_of(tmp_path, cold_f7_is_short), "cold")
     reason = "5,000 revisions against 6,000"
     assert item.other_work == [({"format": "f7"}, reason)]
@@ -180,7 +180,7 @@ def test_advice_compares_only_what_did_what_most_did(tmp_path: Path) -> None:
     assert "f7" not in [one.get("format") for one in item.equal]
 
 
-def test_advice_does_not_choose_who_is_right(tmp_path: Path) -> None:
+def test_advice_without_majority_has_no_answer(tmp_path: Path) -> None:
     works = {"f6": SAME_WORK, "f7": SHORT, "f8": {**SAME_WORK, "revisions": 1}}
     item = advice_of(frame_of(tmp_path, lambda axes, number: works[axes["format"]]), "cold")
     assert not item.best and len(item.other_work) == 3
@@ -202,11 +202,13 @@ def test_advice_does_not_choose_who_is_right(tmp_path: Path) -> None:
         ({"files": 2}, {"revisions": 2}, "what they did is told in different ways"),
     ],
 )
-def test_sentences(one: dict[str, Any], other: dict[str, Any], says: str) -> None:
+def test_difference_and_figures_sentences(
+    one: dict[str, Any], other: dict[str, Any], says: str
+) -> None:
     assert same_work.difference(text(**one), text(**other), ("A", "B")) == says
 
 
-def test_most_have_to_be_more_than_any_others() -> None:
+def test_majority_needs_more_than_any_other() -> None:
     a, b = text(revisions=1), text(revisions=2)
     assert same_work.majority({1: a, 2: a, 3: b}) == {1, 2}
     assert same_work.majority({1: a, 2: b}) == same_work.majority({1: "", 2: ""}) == set()
@@ -218,7 +220,7 @@ def seen(kind: str, captured: int, timed: int | None) -> bool:
     return same_work.has_other_output({"certificate": {"client_wchar": timed}}, context)
 
 
-def test_a_timed_run_that_wrote_another_amount_is_seen() -> None:
+def test_has_other_output_beyond_tolerance() -> None:
     assert not seen("log", 407098, 407189) and not seen("dump", 89575829, 89575922)
     assert seen("log", 407098, 405000) and seen("stdout", 407098, 410000)
     assert not seen("log", 407098, None) and not same_work.has_other_output({}, {})
@@ -226,7 +228,7 @@ def test_a_timed_run_that_wrote_another_amount_is_seen() -> None:
     assert not seen("printed_counts", 4439, 91)
 
 
-def test_the_report_says_what_each_command_did(tmp_path: Path) -> None:
+def test_report_lists_work_of_each_command(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, cold_f7_is_short)
     axes = same_work.work_axes(frame.columns)
     assert axes == ["command", "repo"]

@@ -21,7 +21,7 @@ def twins_among(grid):
 
 
 @pytest.mark.parametrize("per_class", [1, 2])
-def test_so_many_cells_of_each_class_get_a_twin_behind_them(per_class):
+def test_make_grid_duplicates_per_class(per_class):
     grid = cells(LOG, duplicates=per_class)
     found = [cell for cell in grid if is_duplicate(cell.path)]
     classes = [variance_class(cell.axes, CLASS) for cell in found]
@@ -33,21 +33,21 @@ def test_so_many_cells_of_each_class_get_a_twin_behind_them(per_class):
         assert (before.path, before.axes) == (original_of(cell.path), cell.axes)
 
 
-def test_without_twins_the_grid_has_none():
+def test_make_grid_duplicates_0_has_none():
     assert twins_among(cells(LOG, duplicates=0)) == []
 
 
-def test_a_class_with_fewer_cells_than_twins_has_them_all_twice():
+def test_make_grid_small_class_is_duplicated_whole():
     grid = cells({**LOG, "format": "f6", "packing": "pack", "ra": "svn"}, duplicates=9)
     assert len(grid) == 4
 
 
-def test_the_choice_is_that_of_the_seed():
+def test_make_grid_duplicates_depend_on_seed():
     assert twins_among(cells(LOG)) != twins_among(cells(LOG, seed=2, duplicates=1))
     assert twins_among(cells(LOG, duplicates=1)) == twins_among(cells(LOG, duplicates=1))
 
 
-def test_another_axis_value_adds_only_cells_that_are_new_or_twins_of_new_ones():
+def test_make_grid_new_value_keeps_other_duplicates():
     before = {cell.path for cell in cells(LOG, duplicates=1)}
     after = {cell.path for cell in cells({**LOG, "format": ["f6", "f7", "f8"]}, duplicates=1)}
     added = {original_of(path) for path in after - before}
@@ -55,7 +55,7 @@ def test_another_axis_value_adds_only_cells_that_are_new_or_twins_of_new_ones():
     assert added.isdisjoint(before)
 
 
-def test_a_skipped_cell_gets_no_twin():
+def test_make_grid_skipped_cell_has_no_duplicate():
     made = here(LOG)
     grid = make_grid(
         made, made.config.studies[STUDY], lambda axes: "no" if axes["ra"] == "http" else ""
@@ -64,7 +64,7 @@ def test_a_skipped_cell_gets_no_twin():
     assert not any(cell.skip for cell in grid if is_duplicate(cell.path))
 
 
-def test_twins_run_in_the_blocks_of_their_originals():
+def test_run_order_duplicate_is_in_block_of_original():
     grid = cells(LOG, duplicates=1)
     order = run_order(grid, BLOCKS, 3, 1)
     for cell in grid:
@@ -79,13 +79,13 @@ def test_twins_run_in_the_blocks_of_their_originals():
                 assert order[cell.study, cell.path, number] in places
 
 
-def test_more_rounds_leave_the_order_of_the_earlier_ones():
+def test_run_order_with_duplicates_more_rounds_keep_positions():
     grid = cells(LOG, duplicates=1)
     few, many = run_order(grid, BLOCKS, 3, 1), run_order(grid, BLOCKS, 8, 1)
     assert {key: many[key] for key in few} == few
 
 
-def test_an_order_is_random_within_a_block_and_another_in_each_round():
+def test_run_order_within_block_differs_by_round():
     grid = cells(LOG, duplicates=1)
     order = run_order(grid, BLOCKS, 2, 1)
     first, second = (
@@ -96,7 +96,7 @@ def test_an_order_is_random_within_a_block_and_another_in_each_round():
     assert sorted(first) == sorted(second)
 
 
-def test_measurements_have_twins_and_tables_do_not(tmp_path):
+def test_tables_have_no_duplicates(tmp_path):
     plain = frame_of(tmp_path / "plain", noise=0.01)
     frame = frame_of(tmp_path / "twins", noise=0.01, twins=1)
     assert frame["cell"].map(is_duplicate).sum() == 5 * 18
@@ -114,7 +114,7 @@ def test_measurements_have_twins_and_tables_do_not(tmp_path):
     assert set(changed["call"]) == {"too noisy to say"}
 
 
-def test_a_twin_that_failed_is_listed_under_its_own_name(tmp_path):
+def test_failures_name_failed_duplicate(tmp_path):
     twin = duplicate_of("log/http/ruby/f6/nopack/slow/cold")
     study = make_study(tmp_path, twins=1, failed=[(twin, 2)], rounds=2)
     axes, grid = read_grid(study.grid)
