@@ -35,7 +35,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "workflow")]
 
 from project import Project, fill, make_project, servers_of  # noqa: E402
 from vcsbench import processes  # noqa: E402
-from vcsbench.plan.results import measured_recipe  # noqa: E402
+from vcsbench.plan.result_state import measured_recipe  # noqa: E402
 from vcsbench.run import leftovers  # noqa: E402
 
 STUDY = "fsfs-san-2014"

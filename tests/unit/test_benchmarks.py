@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from vcsbench.plan.results import measured_recipe
+from vcsbench.plan.result_state import measured_recipe
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.files import write_json
-from vcsbench.plan.results import SamplingBatches, block_name, decision_of
+from vcsbench.plan.result_state import SamplingBatches, block_name, decision_of
 
 STUDY = "s"
 BLOCKS = {"log/cold": "one", "log/hot": "one"}

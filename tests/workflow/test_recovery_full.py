@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from project import Project, fill, measurements_of, needs
-from vcsbench.plan.results import measured_recipe
+from vcsbench.plan.result_state import measured_recipe
 
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),

@@ -365,6 +365,6 @@ def test_killed_again_and_again_at_random_moments(project: Project) -> None:
 
 
 def is_whole(project: Project, export: str) -> bool:
-    from vcsbench.plan.results import measured_recipe
+    from vcsbench.plan.result_state import measured_recipe
 
     return measured_recipe(project.path / "results/cells" / export) is not None

@@ -8,7 +8,7 @@ from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, failures, fixed_costs, measurements, read_grid
 from vcsbench.evidence.run_columns import read_calls
 from vcsbench.files import write_json
-from vcsbench.plan.results import recorded_recipe
+from vcsbench.plan.result_state import recorded_recipe
 from vcsbench.run.job import job_log
 from vcsbench.run.provenance import provenance
 

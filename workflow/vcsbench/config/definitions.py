@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vcsbench.config.study_models import Finding, Words
+from vcsbench.config.study_models import Finding, GlossaryFile
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
@@ -144,5 +144,5 @@ def load_glossary(root: Path) -> Glossary:
     """Return the glossary of a checkout. Raise UserError for a fault in its file."""
     path = root / GLOSSARY
     raw = read_yaml(path)
-    validate(raw, Words, lambda _keys: str(path))
+    validate(raw, GlossaryFile, lambda _keys: str(path))
     return Glossary(**raw)

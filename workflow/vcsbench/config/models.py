@@ -171,7 +171,7 @@ class WorkloadPart(Model):
     where: Where = key(MISSING, "Its cells: axes, each with a value.")
 
 
-class Grid(Model):
+class StudyGrid(Model):
     """The cells of a study that are measured."""
 
     include: list[Part] = key(
@@ -343,7 +343,7 @@ class Settings(Model):
         "When the evidence of a run sets a flag (docs/evidence.md), and when a comparison gets a "
         "call. Another threshold judges every run again and measures none.",
     )
-    grid: dict[str, Grid] = key(
+    grid: dict[str, StudyGrid] = key(
         MISSING,
         "The cells of each study to measure: `include` lists parts of the grid, each an axis with a value "
         "or a list of values (an axis that is not named takes all values of the study); `exclude` takes "

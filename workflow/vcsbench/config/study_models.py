@@ -331,7 +331,7 @@ class StudyFile(Model):
     )
 
 
-class Comparison(Model):
+class ComparedSides(Model):
     """The compared sides of a finding."""
 
     axis: Text | None = key(None, "The compared axis.")
@@ -369,7 +369,7 @@ class Finding(Model):
         "The metric whose own values are checked, by its name in workflow/vcsbench/metrics.py: elapsed_s "
         "(seconds), client_cpu_pct (the client's CPU time in per cent of the elapsed), ...",
     )
-    compare: Comparison | None = key(
+    compare: ComparedSides | None = key(
         None,
         "Instead of `level`: the compared sides. The value is metric(baseline) / metric(candidate): above "
         "1 the candidate is faster. Needs `axis`, `baseline` and `candidate`, or `to`.",
@@ -386,11 +386,11 @@ class Finding(Model):
 Meanings = dict[str, dict[str, Text]]
 
 
-class Words(Model):
+class GlossaryFile(Model):
     """The keys of config/words.yaml."""
 
     axes: Meanings = key(MISSING, "The meanings of values, by axis.")
     others: dict[str, Text] = key(MISSING, "The meanings of other words of the reports.")
 
 
-__all__ = ["Finding", "StudyFile", "Where", "Words"]
+__all__ = ["Finding", "GlossaryFile", "StudyFile", "Where"]

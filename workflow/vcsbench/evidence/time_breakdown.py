@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from vcsbench.files import read_json
-from vcsbench.plan.results import block_name
+from vcsbench.plan.result_state import block_name
 
 # Cell-rounds with a longer gap belong to different sessions, unless one waited for another measurement.
 PAUSE_S = 60.0

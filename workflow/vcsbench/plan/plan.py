@@ -17,7 +17,7 @@ from vcsbench.plan import recipe as recipes
 from vcsbench.plan.grid import CellSpec, is_fixed_cost, is_within, make_grid
 from vcsbench.plan.order import block_of, run_order
 from vcsbench.plan.recipe import CallCount, Recipe
-from vcsbench.plan.results import (
+from vcsbench.plan.result_state import (
     SamplingBatches,
     block_name,
     is_up_to_date,

@@ -16,7 +16,7 @@ from pathlib import PurePath
 from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.config.study import Study
-from vcsbench.plan.results import block_name
+from vcsbench.plan.result_state import block_name
 from vcsbench.report.grids import PlainTable
 from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in
 

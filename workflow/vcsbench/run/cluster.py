@@ -27,7 +27,7 @@ from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_bytes, write_json
 from vcsbench.plan.order import Block, blocks_in, shares_of
 from vcsbench.plan.plan import Plan
-from vcsbench.plan.results import measured_recipe
+from vcsbench.plan.result_state import measured_recipe
 
 FOLDER = "results/cluster"
 JOBS = f"{FOLDER}/jobs.json"

@@ -27,7 +27,7 @@ from vcsbench.measure import work
 from vcsbench.measure.steps import STEPS
 from vcsbench.modules import KINDS, is_kind
 from vcsbench.plan.plan import Plan
-from vcsbench.plan.results import ALL, NOTHING, UNFAILED, decision_of
+from vcsbench.plan.result_state import ALL, NOTHING, UNFAILED, decision_of
 from vcsbench.run.cluster import Cluster
 from vcsbench.run.inputs import Expectations
 from vcsbench.run.provenance import store_command

@@ -25,7 +25,7 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import read_json, write_json
-from vcsbench.plan.results import NOTHING, UNFAILED
+from vcsbench.plan.result_state import NOTHING, UNFAILED
 from vcsbench.run.job import clear_line
 from vcsbench.storages import full, runfolder
 from vcsbench.storages.mounts import mount_of

@@ -26,7 +26,7 @@ import pandas as pd
 
 from vcsbench.evidence.time_breakdown import TimeBreakdown
 from vcsbench.metrics import metric_of
-from vcsbench.plan.results import block_name
+from vcsbench.plan.result_state import block_name
 from vcsbench.statistics.contract import (
     ALL_DECIDED,
     NOT_SHOWN,
