@@ -12,8 +12,8 @@ import pytest
 from dump_streams import BASE, copied, deleted, file, folder, revision
 from project import needs
 from vcsbench.errors import UserError
-from vcsbench.sources.dump import read_sample
 from vcsbench.sources.dump_reader import BYPASS, DumpReader
+from vcsbench.sources.dump_source import read_sample
 
 pytestmark = needs("svnadmin")
 

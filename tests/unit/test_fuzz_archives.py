@@ -21,8 +21,8 @@ import pytest
 
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.run import bundle
-from vcsbench.sources import tree
+from vcsbench.run import bundle, opening
+from vcsbench.sources import tree_source
 
 
 def tar_seed() -> bytes:
@@ -142,9 +142,9 @@ def run_fuzz(count: int, folder: Path) -> Counter[str]:
             target.mkdir()
             try:
                 if reader == "bundle":
-                    bundle.unpack(archive, "x", target)
+                    opening.unpack(archive, "x", target)
                 else:
-                    tree.unpack(archive, target)
+                    tree_source.unpack(archive, target)
                 counts[f"{reader} read"] += 1
             except UserError as error:
                 message = str(error)

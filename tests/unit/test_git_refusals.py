@@ -13,7 +13,7 @@ from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.sources.dump_format import subversion_path
 from vcsbench.sources.git_history import Commit as Listed
-from vcsbench.sources.git_history import Plan
+from vcsbench.sources.git_history import ConversionPlan
 from vcsbench.sources.git_repository import Ref, quote
 
 pytestmark = pytest.mark.skipif(
@@ -153,7 +153,7 @@ def test_git_messages_with_odd_bytes_and_dates_are_loaded(work: Path, tmp_path: 
 def test_plan_branches_that_lie_in_another_get_other_names() -> None:
     commits = [Listed(b"c" * 40, b"t" * 40, 1, ())]
     names = (b"main", b"a", b"a/b", b"a~b", b"x/y/z", b"x/y", b"trunk", b"tags")
-    plan = Plan(commits, [Ref(name, b"c" * 40, b"c" * 40) for name in names], [])
+    plan = ConversionPlan(commits, [Ref(name, b"c" * 40, b"c" * 40) for name in names], [])
     assert [copy.path for copy in plan.copies[0]] == [
         b"branches/a", b"branches/a~b", b"branches/a~b~2", b"branches/x/y/z", b"branches/x~y",
         b"branches/trunk", b"branches/tags",

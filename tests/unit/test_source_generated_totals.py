@@ -11,7 +11,7 @@ import pytest
 
 from vcsbench import sources
 from vcsbench.sources import generated_text
-from vcsbench.sources.generated import History, Tree, growth
+from vcsbench.sources.generated import GeneratedTree, History, growth
 from vcsbench.sources.generated_profiles import PROFILES
 
 MIB = 1 << 20
@@ -67,7 +67,7 @@ def without_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generated_text.Editor, "text", lambda self, kind, text: b"")
 
 
-def youngest_tree(profile: str, scale: float) -> Tree:
+def youngest_tree(profile: str, scale: float) -> GeneratedTree:
     """Trunk after a whole history."""
     figures = PROFILES[profile]
     history = History(figures, 1, round(figures.revisions * scale))

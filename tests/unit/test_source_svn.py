@@ -14,7 +14,7 @@ from git_histories import ENVIRONMENT, digest, listing, write_and_load
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.sources import Source
-from vcsbench.sources.svn import revision_bytes
+from vcsbench.sources.svn_source import revision_bytes
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 

@@ -18,7 +18,7 @@ import pytest
 
 from vcsbench.errors import UserError
 from vcsbench.files import MAX_DEPTH, entries
-from vcsbench.sources import archives, tree
+from vcsbench.sources import archives, tree_source
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
 from vcsbench.subjects.tree.stores.store import copy
 
@@ -160,7 +160,7 @@ def test_unpack_refused_archive_gives_one_sentence(
     content = content if isinstance(content, bytes) else content()
     path.write_bytes(content)
     with pytest.raises(UserError) as raised:
-        tree.unpack(path, folder)
+        tree_source.unpack(path, folder)
     assert str(raised.value).startswith(f"{path}: cannot be unpacked: ")
     assert str(raised.value).isprintable() and len(str(raised.value)) < len(str(path)) + 400
     assert [file.name for file in outside.iterdir()] == ["secret"]
@@ -184,7 +184,7 @@ def test_unpack_link_then_member_through_it_writes_nothing_outside(
         else tar_of(("a", SYM, target), (second, REG, b"x"))
     )
     with pytest.raises(UserError):
-        tree.unpack(path, folder)
+        tree_source.unpack(path, folder)
     assert not any(outside.iterdir())
 
 
@@ -212,9 +212,9 @@ def test_unpack_odd_archive_has_all_files(case: str, tmp_path: Path) -> None:
     path, folder = tmp_path / "archive", tmp_path / "into"
     path.write_bytes(content)
     folder.mkdir()
-    assert tree.is_archive(path)
+    assert tree_source.is_archive(path)
     counts = Counter[str]()
-    root = tree.unpack(path, folder, counts)
+    root = tree_source.unpack(path, folder, counts)
     top = "" if root == folder else next(iter(files)).split("/")[0] + "/"
     found = {
         top + os.path.relpath(file, root): Path(file).read_bytes()
@@ -222,8 +222,8 @@ def test_unpack_odd_archive_has_all_files(case: str, tmp_path: Path) -> None:
         if stat.S_ISREG(state.st_mode)
     }
     assert found == files
-    assert counts[tree.SPECIAL_MEMBER] == {"pipe": 2, "zip pipe": 1}.get(case, 0)
-    assert counts[tree.REPLACED] == (case == "duplicates")
+    assert counts[tree_source.SPECIAL_MEMBER] == {"pipe": 2, "zip pipe": 1}.get(case, 0)
+    assert counts[tree_source.REPLACED] == (case == "duplicates")
 
 
 def test_unpack_bits_and_links_of_a_tar_are_safe(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_unpack_bits_and_links_of_a_tar_are_safe(tmp_path: Path) -> None:
     folder.mkdir()
     before = os.umask(0)
     try:
-        root = tree.unpack(path, folder)
+        root = tree_source.unpack(path, folder)
     finally:
         os.umask(before)
     modes = {file.name: file.lstat().st_mode & 0o7777 for file in root.iterdir()}
@@ -263,8 +263,8 @@ def test_unpack_each_format_of_gnu_tar_gives_the_same_tree(form: str, tmp_path: 
     path, folder = tmp_path / "kit.tar", tmp_path / "into"
     subprocess.run(["tar", f"--format={form}", "-cf", path, "-C", tmp_path, "kit"], check=True)
     folder.mkdir()
-    assert tree.is_archive(path)
-    root = tree.unpack(path, folder)
+    assert tree_source.is_archive(path)
+    root = tree_source.unpack(path, folder)
     subprocess.run(["diff", "-r", "--no-dereference", kit, root], check=True)
     assert os.access(root / "run", os.X_OK)
 
@@ -312,9 +312,9 @@ def test_directory_special_files_are_left_out_and_counted(tmp_path: Path) -> Non
     (root / "file").write_text("x")
     (root / "sub/.git").mkdir(parents=True)
     counts = Counter[str]()
-    records = b"".join(tree.TreeWriter(root, counts).records())
+    records = b"".join(tree_source.TreeWriter(root, counts).records())
     assert records.count(b"Node-path") == 3
-    assert counts[tree.SPECIAL] == counts[tree.ADMINISTRATIVE] == 1
+    assert counts[tree_source.SPECIAL] == counts[tree_source.ADMINISTRATIVE] == 1
     copy(root, tmp_path / "copy")
     assert sorted(os.listdir(tmp_path / "copy")) == ["file", "sub"]
 

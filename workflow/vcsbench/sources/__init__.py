@@ -10,14 +10,14 @@ from typing import Any
 from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.sources import dump, git, svn
+from vcsbench.sources import dump_source, git_source, svn_source
 from vcsbench.sources.base import UNREACHABLE, Estimate, Facts, Source, local_path, unreachable
-from vcsbench.sources.dump import DumpSource
+from vcsbench.sources.dump_source import DumpSource
 from vcsbench.sources.generated import EmptySource, GeneratedSource
-from vcsbench.sources.git import GitSource
 from vcsbench.sources.git_repository import work_tree_above
-from vcsbench.sources.svn import SvnSource, SvnUrlSource
-from vcsbench.sources.tree import ArchiveSource, DirectorySource
+from vcsbench.sources.git_source import GitSource
+from vcsbench.sources.svn_source import SvnSource, SvnUrlSource
+from vcsbench.sources.tree_source import ArchiveSource, DirectorySource
 
 
 def _svn(name: str, definition: Mapping[str, Any], where: str) -> Source:
@@ -78,11 +78,11 @@ def detect(path: str) -> dict[str, Any]:
         if not place.exists():
             raise UserError(f"{shown}: there is no such file or folder")
         absolute = str(place.resolve())
-        if svn.is_repository(place):
+        if svn_source.is_repository(place):
             return {"source": "svn", "path": absolute}
-        if git.is_repository(place):
+        if git_source.is_repository(place):
             return {"source": "git", "path": absolute, "history": "first-parent"}
-        if place.is_file() and dump.is_dump(place):
+        if place.is_file() and dump_source.is_dump(place):
             return {"source": "dump", "path": absolute}
         why = _why_unknown(place)
     except UNREACHABLE as error:
@@ -94,7 +94,7 @@ def detect(path: str) -> dict[str, Any]:
 def _why_unknown(place: Path) -> str:
     """Return why nothing at a path can be measured, as a clause with a remedy; "" if that is not known."""
     if place.is_file():
-        return dump.why_no_dump(place)
+        return dump_source.why_no_dump(place)
     if not place.is_dir():
         return "is neither a file nor a folder"
     if (place / ".svn").is_dir():
@@ -103,7 +103,7 @@ def _why_unknown(place: Path) -> str:
             "`svn info --show-item repos-root-url` in it prints the repository's URL"
         )
     for folder in place.resolve().parents:
-        if svn.is_repository(folder):
+        if svn_source.is_repository(folder):
             return f"lies in the Subversion repository {folder}; give that"
     if top := work_tree_above(place):
         return f"lies in the git work tree {printable(str(top))}; give that"

@@ -10,7 +10,7 @@ from pathlib import Path
 from vcsbench.errors import UserError
 from vcsbench.sources.git_objects import write_tree
 from vcsbench.sources.git_repository import open_repository
-from vcsbench.sources.tree import unpack
+from vcsbench.sources.tree_source import unpack
 
 if __name__ == "__main__":
     try:

@@ -18,7 +18,14 @@ from vcsbench.config.configuration import EMPTY
 from vcsbench.files import files_digest
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import Estimate, Facts, Options, Source
-from vcsbench.sources.generated_profiles import GAPS, PROFILES, FileKind, Layout, Profile, Quantiles
+from vcsbench.sources.generated_profiles import (
+    GAPS,
+    PROFILES,
+    FileKind,
+    Profile,
+    ProjectLayout,
+    Quantiles,
+)
 from vcsbench.sources.generated_text import (
     NOUNS,
     VERBS,
@@ -61,7 +68,7 @@ class Directory:
     name: bytes
     parent: Directory | None
     directories: dict[bytes, Directory] = field(default_factory=dict)
-    files: dict[bytes, File] = field(default_factory=dict)
+    files: dict[bytes, GeneratedFile] = field(default_factory=dict)
 
     def path(self) -> bytes:
         """Return the path from the root of the repository."""
@@ -85,7 +92,7 @@ class Directory:
 
 
 @dataclass(slots=True, eq=False)
-class File:
+class GeneratedFile:
     """A file with its text; `index` is its position in the tree's list."""
 
     name: bytes
@@ -99,16 +106,16 @@ class File:
         return self.directory.path() + b"/" + self.name
 
 
-class Tree:
+class GeneratedTree:
     """The directories and files of a trunk. Files at the start of `files` change most often."""
 
     def __init__(self, root: bytes) -> None:
         self.root = Directory(root, None)
-        self.files: list[File] = []
+        self.files: list[GeneratedFile] = []
         self.directories: list[Directory] = [self.root]
         self.size = 0
 
-    def add(self, file: File, heat: float) -> None:
+    def add(self, file: GeneratedFile, heat: float) -> None:
         """Add a file; `heat` is the share of the files that change less often."""
         file.directory.files[file.name] = file
         self.files.append(file)
@@ -119,7 +126,7 @@ class Tree:
         self.files[file.index] = file
         self.size += size_of(file.pieces)
 
-    def remove(self, file: File) -> None:
+    def remove(self, file: GeneratedFile) -> None:
         """Remove a file."""
         del file.directory.files[file.name]
         last = self.files.pop()
@@ -128,7 +135,7 @@ class Tree:
             self.files[file.index] = last
         self.size -= size_of(file.pieces)
 
-    def change(self, file: File, pieces: Pieces) -> None:
+    def change(self, file: GeneratedFile, pieces: Pieces) -> None:
         """Replace the text of a file."""
         self.size += size_of(pieces) - size_of(file.pieces)
         file.pieces = pieces
@@ -147,7 +154,7 @@ class Tree:
             self.forget_directory(child)
         self.directories.remove(directory)
 
-    def pick_hot(self, rng: Random, heat: Quantiles) -> File:
+    def pick_hot(self, rng: Random, heat: Quantiles) -> GeneratedFile:
         """Return a random file, more likely one that changes often."""
         return self.files[int(heat.value(rng) * len(self.files))]
 
@@ -171,12 +178,12 @@ class Trunk:
     ) -> None:
         self.profile = profile
         self._kinds = kinds
-        self.tree = Tree(path)
-        self.journal: File | None = None
+        self.tree = GeneratedTree(path)
+        self.journal: GeneratedFile | None = None
         self._editor = editor
         self._rng = rng
         self._number = 0
-        self._touched: set[File] = set()  # in this revision
+        self._touched: set[GeneratedFile] = set()  # in this revision
         self._grown = 0.0
         mean_size = sum(kind.share * kind.size for kind in kinds) * profile.file_bytes.mean()
         self._mean_size = profile.tree_bytes / profile.tree_files
@@ -187,7 +194,7 @@ class Trunk:
         self._grown = grown
         if self.profile.journal:
             pieces = self._editor.create(JOURNAL, self.journal_limit() // 2)
-            self.journal = File(self.profile.journal, self.tree.root, JOURNAL, pieces)
+            self.journal = GeneratedFile(self.profile.journal, self.tree.root, JOURNAL, pieces)
             yield self._add(self.journal, 0.0, {b"svn:eol-style": b"native"})
         while self._missing() >= 1:
             yield from self._new_file()
@@ -216,7 +223,7 @@ class Trunk:
             for _ in range(min(self.profile.paths.draw(rng), 1 + len(self.tree.files) // 2)):
                 yield from self._change_path()
 
-    def record(self, file: File) -> bytes:
+    def record(self, file: GeneratedFile) -> bytes:
         """Return the record of a changed file."""
         text = self._editor.text(file.kind, file.pieces)
         return dump_format.file(file.path(), b"change", text=text)
@@ -253,11 +260,11 @@ class Trunk:
                 yield dump_format.deletion(file.path())
                 tree.remove(file)
 
-    def _edit(self, file: File) -> bytes:
+    def _edit(self, file: GeneratedFile) -> bytes:
         self.tree.change(file, self._editor.edit(file.kind, file.pieces, self._excess()))
         return self.record(file)
 
-    def _add(self, file: File, heat: float, properties: dict[bytes, bytes]) -> bytes:
+    def _add(self, file: GeneratedFile, heat: float, properties: dict[bytes, bytes]) -> bytes:
         self.tree.add(file, heat)
         text = self._editor.text(file.kind, file.pieces)
         return dump_format.file(file.path(), b"add", properties=properties, text=text)
@@ -272,7 +279,7 @@ class Trunk:
         size = self._size_factor * kind.size * profile.file_bytes.at(share)
         largest = min(LARGEST_FILE, LARGEST_SHARE * self._grown * profile.tree_bytes)
         pieces = self._editor.create(kind, int(min(size * (1 - 0.6 * self._excess()), largest)))
-        file = File(directory.new_name(rng, kind.extension), directory, kind, pieces)
+        file = GeneratedFile(directory.new_name(rng, kind.extension), directory, kind, pieces)
         self._touched.add(file)
         heat = kind.heat
         if heat is None:
@@ -306,10 +313,10 @@ class Trunk:
             return tree.make_directory(near.new_name(rng), near), True
         return near, False
 
-    def _copy(self, file: File) -> bytes:
+    def _copy(self, file: GeneratedFile) -> bytes:
         origin = dump_format.copyfrom(file.path(), self._number - 1)
         name = file.directory.new_name(self._rng, file.kind.extension)
-        copy = File(name, file.directory, file.kind, file.pieces)
+        copy = GeneratedFile(name, file.directory, file.kind, file.pieces)
         self.tree.add(copy, self._rng.random())
         self._touched.add(copy)
         return dump_format.file(copy.path(), b"add", origin=origin)
@@ -345,18 +352,18 @@ class Branch:
         root = Directory(path, None)
         below = len(trunk.tree.root.name) + 1
 
-        def copy(file: File) -> File:
-            return File(file.path()[below:], root, file.kind, file.pieces)
+        def copy(file: GeneratedFile) -> GeneratedFile:
+            return GeneratedFile(file.path()[below:], root, file.kind, file.pieces)
 
         self.files = [copy(file) for file in files]
         self.journal = copy(trunk.journal) if trunk.journal else None
 
 
-class Project:
+class GeneratedProject:
     """A trunk with its branches and tags; `first` is the revision in which it begins."""
 
     def __init__(
-        self, profile: Profile, layout: Layout, editor: Editor, rng: Random, first: int
+        self, profile: Profile, layout: ProjectLayout, editor: Editor, rng: Random, first: int
     ) -> None:
         self._profile = profile
         self._layout = layout
@@ -433,7 +440,7 @@ class History:
         # Gaps are ruby's, stretched so that the last revision gets the profile's last date.
         self._gap = duration.total_seconds() / profile.revisions / GAPS.mean()
         self._date = profile.first_date
-        self._projects: list[Project] = []
+        self._projects: list[GeneratedProject] = []
 
     def records(self) -> Iterator[bytes]:
         """Yield the records of all revisions."""
@@ -442,7 +449,7 @@ class History:
             yield dump_format.revision(number, self._properties())
             yield from self._nodes(number)
 
-    def trunk(self) -> Tree:
+    def trunk(self) -> GeneratedTree:
         """Return the exported tree after the records so far."""
         return self._projects[0].trunk.tree
 
@@ -468,14 +475,14 @@ class History:
             return self._projects[0].change(number)
         return pick(rng, self._projects[1:]).change(number)
 
-    def _new_project(self, layout: Layout, number: int) -> Project:
-        project = Project(self._profile, layout, self._editor, self._rng, number)
+    def _new_project(self, layout: ProjectLayout, number: int) -> GeneratedProject:
+        project = GeneratedProject(self._profile, layout, self._editor, self._rng, number)
         self._projects.append(project)
         return project
 
     def _other_project(self, number: int) -> Iterator[bytes]:
         name = b"%s%d" % (noun(self._rng), len(self._projects))
-        layout = Layout(name + b"/trunk", (name + b"/branches",), (name + b"/tags",))
+        layout = ProjectLayout(name + b"/trunk", (name + b"/branches",), (name + b"/tags",))
         project = self._new_project(layout, number)
         yield from project.make_layout()
         yield from project.start(number)

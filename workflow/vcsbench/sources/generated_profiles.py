@@ -65,7 +65,7 @@ class FileKind:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ProjectLayout:
     """Paths of trunk, and of the folders that get branches and tags in turn."""
 
     trunk: bytes
@@ -135,7 +135,7 @@ class Profile:
     heat: Quantiles
     message_bytes: Quantiles
     repository: RepositorySize
-    layout: Layout = Layout(b"trunk", (b"branches",), (b"tags",))
+    layout: ProjectLayout = ProjectLayout(b"trunk", (b"branches",), (b"tags",))
     journal: bytes = b""
     journal_bytes: int = 0
     projects: int = 1
@@ -248,7 +248,7 @@ RUBY = Profile(
 BSD = Profile(
     name="bsd", revisions=263_988, tree_bytes=800 * MIB, tree_files=57_000, authors=600,
     first_date=_date(1993, 6, 12), last_date=_date(2014, 4, 1),
-    layout=Layout(b"head", (b"stable", b"projects", b"releng", b"user"), (b"release", b"vendor")),
+    layout=ProjectLayout(b"head", (b"stable", b"projects", b"releng", b"user"), (b"release", b"vendor")),
     kinds=(
         FileKind(0.46, b".c", "braces", size=1.2),
         FileKind(0.26, b".h", "braces", size=0.9),
@@ -278,7 +278,7 @@ TSVN = Profile(
 APACHE = Profile(
     name="apache", revisions=943_322, tree_bytes=38 * MIB, tree_files=1_726, authors=2_000,
     first_date=_date(1996, 7, 3), last_date=_date(2010, 5, 11),
-    layout=Layout(b"subversion/trunk", (b"subversion/branches",), (b"subversion/tags",)),
+    layout=ProjectLayout(b"subversion/trunk", (b"subversion/branches",), (b"subversion/tags",)),
     kinds=(
         FileKind(0.34, b".c", "braces", size=1.1),
         FileKind(0.22, b".h", "braces", size=0.6),

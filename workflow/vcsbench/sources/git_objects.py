@@ -1,4 +1,4 @@
-"""Read objects, changes and trees of a git repository, and write a tree to a folder."""
+"""Read commits, changes and trees of a git repository, and write a tree to a folder."""
 
 from __future__ import annotations
 
@@ -21,29 +21,23 @@ from vcsbench.sources import dump_format
 from vcsbench.sources.git_repository import Git
 from vcsbench.sources.streams import CHUNK, Program
 
-EXECUTABLE = b"100755"
-SYMLINK = b"120000"
-SUBMODULE = b"160000"
-FOLDER = b"040000"
-ABSENT = b"000000"
-
-# A commit may change more only where its tree holds itself many times over.
-MOST_CHANGES = 3_000_000
-# Trees as well as files; renames, which are looked for among so many files at most, because the
-# effort grows with the square of their number.
+# Modes of git. ABSENT stands for no entry.
+EXECUTABLE, SYMLINK, SUBMODULE = b"100755", b"120000", b"160000"
+FOLDER, ABSENT = b"040000", b"000000"
+# More is only possible in a tree that holds itself many times: a few kilobytes become billions of files.
+MAX_ENTRIES = 3_000_000
+# Renames are searched among 400 files at most: the effort grows with the square of their number.
 DIFF_TREE = ("diff-tree", "--stdin", "-r", "-t", "--raw", "-z", "--no-abbrev", "-M", "-l400")
-# So few requests and answers' headers fit into a pipe: neither side waits for the other for ever.
+# So few requests and headers of answers fit into a pipe. Otherwise both sides could wait for each other.
 REQUESTS = 256
-# Control characters but tab and the line's end, and what is no character.
-_REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-# What Subversion's dates can hold.
-LAST_SECOND = 253402300799
-# Trees may hold themselves many times over: a few kilobytes become billions of files.
-MOST_ENTRIES = 3_000_000
-# Linux's limit for a path, less the folder of the export.
+# Linux's limit for a path, without the folder of the export, and for the target of a symbolic link.
 LONGEST_PATH = 3500
-# Linux's limit for the target of a symbolic link.
 LONGEST_TARGET = 4095
+# The last date that Subversion can store.
+LAST_SECOND = 253402300799
+# Control characters except tab and line feed, and code points that are no characters.
+_REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+# Notes of a report.
 SUBMODULES = "Submodules left out"
 TARGETS = (
     "Targets of symbolic links escaped, as in ?\\010, because Subversion refuses control characters and what "
@@ -54,10 +48,10 @@ IMPOSSIBLE = "Symbolic links made plain files, because no link can have such a t
 
 @dataclass(frozen=True)
 class Change:
-    """One file or directory that came, went or changed.
+    """A file or directory that a commit adds, deletes or changes.
 
-    Modes are git's, ABSENT where there is none. `source` is the path that it was renamed or copied
-    from, which is `path` when it was neither; `moved` when that one went.
+    Modes are git's. `source` is the path before a rename or copy, otherwise `path`. `moved` is True if the
+    source of a rename is gone.
     """
 
     path: bytes
@@ -69,71 +63,69 @@ class Change:
     moved: bool = False
 
 
-def _word(pipe: BufferedReader) -> bytes:
-    """What comes before the next NUL."""
-    word = b""
+def _field(pipe: BufferedReader) -> bytes:
+    """Read up to the next NUL."""
+    field = b""
     while (end := (seen := pipe.peek()).find(b"\0")) < 0:
         if not seen:
             raise EOFError("git diff-tree ended in the middle of a change")
-        word += pipe.read(len(seen))
-    return word + pipe.read(end + 1)[:-1]
+        field += pipe.read(len(seen))
+    return field + pipe.read(end + 1)[:-1]
 
 
 def read_changes(pipe: BufferedReader) -> Iterator[list[Change]]:
-    """The changes of each pair of trees that was given to DIFF_TREE, in order.
+    """Yield the changes of each pair of trees from the output of DIFF_TREE.
 
-    Each pair's output begins with a line of the two trees. Each change is
-    `:<old mode> <new mode> <old object> <new object> <status>`, NUL, path, NUL; for a rename, whose
-    status is R and a percentage, the old path and the new one. Where one file became several, the
-    status of all but one is C.
+    A pair begins with a line of the two trees. A change is
+    `:<old mode> <new mode> <old object> <new object> <status>`, NUL, path, NUL. A rename (status R and a
+    percentage) has the old and the new path. If one file became several, the others have the status C.
     """
     while pipe.readline():
         changes = []
         while pipe.peek()[:1] == b":":
-            old_mode, new_mode, old, new, status = _word(pipe)[1:].split(b" ")
-            source = path = _word(pipe)
+            old_mode, new_mode, old, new, status = _field(pipe)[1:].split(b" ")
+            source = path = _field(pipe)
             if status[:1] in b"RC":
-                path = _word(pipe)
+                path = _field(pipe)
             moved = status[:1] == b"R"
             changes.append(Change(path, source, old_mode, new_mode, old, new, moved))
-            if len(changes) > MOST_CHANGES:
+            if len(changes) > MAX_ENTRIES:
                 raise UserError(
-                    f"a commit changes more than {MOST_CHANGES} files. Choose another branch."
+                    f"a commit changes more than {MAX_ENTRIES} files. Choose another branch."
                 )
         yield changes
 
 
-class Content:
-    """An object's content, to be read before the next object's."""
+class Blob:
+    """The content of an object, to be read before the next object's."""
 
     def __init__(self, program: Program, size: int) -> None:
         self._program = program
-        self.size = size
-        self._left = size
+        self.size = self._unread = size
 
     def chunks(self) -> Iterator[bytes]:
-        """The content, piece by piece."""
-        while self._left > 0:
-            chunk = self._program.stdout.read(min(self._left, CHUNK))
+        """Yield the content in chunks."""
+        while self._unread > 0:
+            chunk = self._program.stdout.read(min(self._unread, CHUNK))
             if not chunk:
                 raise self._program.failed()
-            self._left -= len(chunk)
+            self._unread -= len(chunk)
             yield chunk
 
-    def whole(self) -> bytes:
-        """The content in one piece."""
+    def read_all(self) -> bytes:
+        """Return the content."""
         return b"".join(self.chunks())
 
 
 class Objects:
-    """Reads objects; requests are sent ahead of the answers."""
+    """Reads objects through one `git cat-file --batch`. Requests are sent ahead of the answers."""
 
     def __init__(self, program: Program, where: str) -> None:
         self._program = program
         self.where = where
 
-    def read(self, names: Sequence[bytes]) -> Iterator[Content]:
-        """The contents of the objects, in order."""
+    def read(self, names: Sequence[bytes]) -> Iterator[Blob]:
+        """Yield the contents of the objects in order."""
         requests = self._program.process.stdin
         assert requests is not None
         for start in range(0, len(names), REQUESTS):
@@ -144,40 +136,42 @@ class Objects:
             except BrokenPipeError:
                 raise self._program.failed() from None
             for name in part:
-                content = self._answer(name)
-                yield content
-                for _ in content.chunks():
+                header = self._program.stdout.readline().split()
+                if not header:
+                    raise self._program.failed()
+                if len(header) != 3:
+                    raise missing(self.where, name.decode())
+                blob = Blob(self._program, int(header[2]))
+                yield blob
+                for _ in blob.chunks():
                     pass
                 self._program.stdout.read(1)
 
-    def whole(self, name: bytes) -> bytes:
-        """One object's content."""
-        for content in self.read([name]):
-            text = content.whole()
+    def read_one(self, name: bytes) -> bytes:
+        """Return the content of one object."""
+        for blob in self.read([name]):
+            text = blob.read_all()
         return text
 
-    def _answer(self, name: bytes) -> Content:
-        head = self._program.stdout.readline().split()
-        if not head:
-            raise self._program.failed()
-        if len(head) != 3:
-            raise UserError(
-                f"{self.where}: the object {name.decode()} is missing: the clone is partial or "
-                "damaged. Clone it again, without --filter."
-            )
-        return Content(self._program, int(head[2]))
+
+def missing(where: str, name: str) -> UserError:
+    """Return the error about an object that a repository lacks."""
+    return UserError(
+        f"{where}: the object {name} is missing: the clone is partial or damaged. "
+        "Clone it again, without --filter."
+    )
 
 
 @dataclass(frozen=True)
 class Message:
-    """Who made a commit or tag, when (seconds since 1970), and what they say about it."""
+    """The author, the date (seconds since 1970) and the text of a commit or tag."""
 
     author: str
     seconds: int
     text: str
 
     def properties(self, seconds: int) -> dict[bytes, bytes]:
-        """The properties of a revision with the date `seconds`."""
+        """Return the properties of a revision with the date `seconds`."""
         date = dump_format.date(datetime.fromtimestamp(seconds, UTC))
         properties = {b"svn:log": self.text.encode("utf-8"), b"svn:date": date}
         if self.author:
@@ -186,11 +180,8 @@ class Message:
 
 
 def parse_object(data: bytes) -> Message:
-    """Read a raw commit or annotated tag, in whatever encoding it is.
-
-    The date is the committer's: it tells when the commit came to be where it is.
-    """
-    head, _, text = data.partition(b"\n\n")
+    """Return the message of a raw commit or annotated tag, with the committer's date."""
+    head, _, body = data.partition(b"\n\n")
     fields: dict[bytes, bytes] = {}
     for line in head.split(b"\n"):
         key, _, value = line.partition(b" ")
@@ -198,38 +189,29 @@ def parse_object(data: bytes) -> Message:
             fields.setdefault(key, value)
     encoding = fields.get(b"encoding", b"utf-8").decode("ascii", "replace")
     tagger = fields.get(b"tagger", b"")
-    author = fields.get(b"author", tagger).partition(b"<")[0]
+    author = _decode(fields.get(b"author", tagger).partition(b"<")[0], encoding)
+    date = fields.get(b"committer", tagger).rpartition(b">")[2].split()
+    try:
+        seconds = min(max(int(date[0]), 0), LAST_SECOND)
+    except (IndexError, ValueError):
+        seconds = 0
+    text = _decode(body, encoding).replace("\r\n", "\n").replace("\r", "\n")
     return Message(
-        author=" ".join(_REFUSED.sub(" ", decode(author, encoding)).split()),
-        seconds=_seconds(fields.get(b"committer", tagger)),
-        text=_lines(decode(text, encoding)),
+        author=" ".join(_REFUSED.sub(" ", author).split()),
+        seconds=seconds,
+        text=_REFUSED.sub("\N{REPLACEMENT CHARACTER}", text),
     )
 
 
-def decode(data: bytes, encoding: str) -> str:
-    """Text of a stated encoding, which may be wrong, unknown or a lie."""
+def _decode(data: bytes, encoding: str) -> str:
+    """Decode text. The stated encoding may be unknown or wrong."""
     try:
         return data.decode(encoding)
     except (LookupError, ValueError):
         return data.decode("utf-8", "replace")
 
 
-def _seconds(signature: bytes) -> int:
-    """The date in `Name <mail> 1234567890 +0100`, or 0 where there is none."""
-    words = signature.rpartition(b">")[2].split()
-    try:
-        return min(max(int(words[0]), 0), LAST_SECOND)
-    except (IndexError, ValueError):
-        return 0
-
-
-def _lines(text: str) -> str:
-    """The text as svn:log can be: line ends are LF, and no control characters but tab."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _REFUSED.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """A file, folder, link or submodule of a tree."""
 
     mode: bytes
@@ -237,13 +219,7 @@ class Entry(NamedTuple):
     path: bytes
 
 
-def link_target(target: bytes) -> bytes | None:
-    """Return the target that a link can have, or None where no link can have one like it."""
-    escaped = dump_format.escape(target)
-    return escaped if 0 < len(escaped) <= LONGEST_TARGET else None
-
-
-def list_tree(git: Git, commit: str) -> Iterator[Entry]:
+def list_tree(git: Git, commit: str) -> Iterator[TreeEntry]:
     """Yield everything in the tree of a commit, folders before their content.
 
     Raise UserError for trees that no file system can hold.
@@ -257,28 +233,25 @@ def list_tree(git: Git, commit: str) -> Iterator[Entry]:
                 head, _, path = line.partition(b"\t")
                 mode, _, name = head.split(b" ")
                 count += 1
-                if count > MOST_ENTRIES:
+                if count > MAX_ENTRIES:
                     raise UserError(
-                        f"{git.layout.shown}: the tree of {commit[:12]} has more than {MOST_ENTRIES} "
+                        f"{git.layout.shown}: the tree of {commit[:12]} has more than {MAX_ENTRIES} "
                         "files and folders. Choose another branch."
                     )
                 check_path(path, git.layout.shown)
-                yield Entry(mode, name, path)
+                yield TreeEntry(mode, name, path)
         listing.finish()
 
 
 def check_path(path: bytes, where: str) -> None:
     """Raise UserError if folders are nested too deep, or the path is too long for an export."""
     if path.count(b"/") > MAX_DEPTH:
-        raise UserError(
-            f"{where}: folders are nested deeper than {MAX_DEPTH}: {printable(path[:60])}... . "
-            "Choose another branch."
-        )
-    if len(path) > LONGEST_PATH:
-        raise UserError(
-            f"{where}: a path is longer than {LONGEST_PATH} bytes: {printable(path[:60])}... . "
-            "Choose another branch."
-        )
+        what = f"folders are nested deeper than {MAX_DEPTH}"
+    elif len(path) > LONGEST_PATH:
+        what = f"a path is longer than {LONGEST_PATH} bytes"
+    else:
+        return
+    raise UserError(f"{where}: {what}: {printable(path[:60])}... . Choose another branch.")
 
 
 def blob_sizes(git: Git, blobs: Iterator[bytes]) -> Iterator[int]:
@@ -296,12 +269,10 @@ def blob_sizes(git: Git, blobs: Iterator[bytes]) -> Iterator[int]:
             answers.finish()
 
 
-def missing(where: str, name: str) -> UserError:
-    """Return the error about an object that a repository lacks."""
-    return UserError(
-        f"{where}: the object {name} is missing: the clone is partial or damaged. "
-        "Clone it again, without --filter."
-    )
+def link_target(target: bytes) -> bytes | None:
+    """Return the target that a link can have, or None if no link can have one like it."""
+    escaped = dump_format.escape(target)
+    return escaped if 0 < len(escaped) <= LONGEST_TARGET else None
 
 
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
@@ -313,37 +284,29 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     counts = Counter[str]()
     folder.mkdir()
     folder.chmod(0o755)
-    made = {b""}
-    files = list[tuple[Entry, bytes]]()
+    folders = {b""}
+    files = dict[bytes, TreeEntry]()
     for entry in list_tree(git, commit):
         if entry.mode == SUBMODULE:
             counts[SUBMODULES] += 1
             continue
-        at, reasons = dump_format.rename(entry.path)
+        path, reasons = dump_format.rename(entry.path)
         counts.update(reasons)
-        above = at.rpartition(b"/")[0]
-        if at in made or above not in made:
+        if path in folders or path in files or path.rpartition(b"/")[0] not in folders:
             raise UserError(
                 f"{git.layout.shown}: the tree of {commit[:12]} is damaged at {printable(entry.path)}: "
                 "two entries of one name, or one outside of its folder. `git fsck` lists more."
             )
         if entry.mode == FOLDER:
-            made.add(at)
-            os.mkdir(_inside(folder, at))
-            os.chmod(_inside(folder, at), 0o755)
+            folders.add(path)
+            os.mkdir(_inside(folder, path))
+            os.chmod(_inside(folder, path), 0o755)
         else:
-            files.append((entry, at))
-    seen = set[bytes]()
+            files[path] = entry
     with git.start("cat-file", "--batch", stdin=subprocess.PIPE) as program:
-        contents = Objects(program, git.layout.shown).read([entry.name for entry, _ in files])
-        for (entry, at), content in zip(files, contents, strict=True):
-            if at in seen or at in made:
-                raise UserError(
-                    f"{git.layout.shown}: the tree of {commit[:12]} has {printable(entry.path)} twice. "
-                    "`git fsck` lists more."
-                )
-            seen.add(at)
-            _write_file(entry.mode, content, _inside(folder, at), counts)
+        blobs = Objects(program, git.layout.shown).read([entry.name for entry in files.values()])
+        for (path, entry), blob in zip(files.items(), blobs, strict=True):
+            _write_file(entry.mode, blob, _inside(folder, path), counts)
     return [f"{what}: {n}." for what, n in counts.items() if n]
 
 
@@ -351,10 +314,10 @@ def _inside(folder: Path, path: bytes) -> bytes:
     return os.fsencode(folder) + b"/" + path
 
 
-def _write_file(mode: bytes, content: Content, path: bytes, counts: Counter[str]) -> None:
-    chunks: Iterator[bytes] = content.chunks()
-    if mode == SYMLINK and content.size <= LONGEST_TARGET:
-        target = content.whole()
+def _write_file(mode: bytes, blob: Blob, path: bytes, counts: Counter[str]) -> None:
+    chunks: Iterator[bytes] = blob.chunks()
+    if mode == SYMLINK and blob.size <= LONGEST_TARGET:
+        target = blob.read_all()
         escaped = link_target(target)
         if escaped is not None:
             counts[TARGETS] += escaped != target

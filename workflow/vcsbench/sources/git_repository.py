@@ -65,8 +65,8 @@ CONFIGURATION = """\
 
 
 @dataclass(frozen=True)
-class Layout:
-    """The folders of a repository: as given, git's own for this work tree, and git's for all work trees."""
+class GitLayout:
+    """The folders of a repository: as given, git's for this work tree, and git's for all work trees."""
 
     path: Path
     folder: Path
@@ -83,7 +83,7 @@ def shown(path: str | Path) -> str:
     return printable(os.fspath(path)).replace("\n", "\\n")
 
 
-def find_layout(path: Path) -> Layout | None:
+def find_layout(path: Path) -> GitLayout | None:
     """Return the layout of the repository at a path: bare, a work tree's top, or a linked work tree.
 
     Return None if nothing there looks like one. Raise UserError for a damaged one.
@@ -106,7 +106,7 @@ def find_layout(path: Path) -> Layout | None:
                 f"{shown(needed)}: does not exist: the git repository is damaged, or its main repository was "
                 "moved. Clone it again, or run `git worktree repair` in the main repository."
             )
-    return Layout(path, folder, common)
+    return GitLayout(path, folder, common)
 
 
 def work_tree_above(path: Path) -> Path | None:
@@ -159,19 +159,19 @@ def _read(path: Path, limit: int) -> bytes:
         return read_bytes(path, limit)
 
 
-def read_config(layout: Layout) -> bytes:
+def read_config(layout: GitLayout) -> bytes:
     """Return the text of the configuration; nothing where there is none."""
     path = layout.common / "config"
     return _read(path, CONFIG_BYTES) if os.path.lexists(path) else b""
 
 
-def read_shallow(layout: Layout) -> bytes:
+def read_shallow(layout: GitLayout) -> bytes:
     """Return the commits whose parents a shallow clone lacks; nothing for a whole clone."""
     path = layout.common / "shallow"
     return _read(path, LIST_BYTES) if os.path.lexists(path) else b""
 
 
-def read_head(layout: Layout) -> bytes:
+def read_head(layout: GitLayout) -> bytes:
     """Return HEAD: `ref: refs/heads/NAME` or the name of a commit."""
     path = layout.folder / "HEAD"
     if path.is_symlink() and (target := os.fsencode(os.readlink(path))).startswith(b"refs/"):
@@ -200,7 +200,7 @@ def is_ref_name(name: bytes) -> bool:
     return name.startswith(b"refs/") and not _BAD_REF.search(name)
 
 
-def read_refs(layout: Layout) -> dict[bytes, bytes]:
+def read_refs(layout: GitLayout) -> dict[bytes, bytes]:
     """Return the object of each ref; refs that are broken, or replace objects, are left out."""
     values = dict(_packed_refs(layout.common / "packed-refs"))
     values |= _loose_refs(layout.common / "refs")
@@ -244,7 +244,7 @@ def _loose_refs(top: Path) -> dict[bytes, bytes]:
     return found
 
 
-def object_folders(layout: Layout) -> list[Path]:
+def object_folders(layout: GitLayout) -> list[Path]:
     """Return the folders of objects: the repository's own and all that it borrows from.
 
     Raise UserError if one is missing, or has files that are not regular.
@@ -287,7 +287,7 @@ def _check_files(folder: Path) -> None:
                     )
 
 
-def pack_bytes(layout: Layout) -> int:
+def pack_bytes(layout: GitLayout) -> int:
     """Return the size of a repository's own objects."""
     objects = layout.common / "objects"
     with _readable(objects):
@@ -351,7 +351,7 @@ def open_repository(path: Path) -> Iterator[Git]:
 class Git:
     """A private bare repository with the refs and the borrowed objects of a user's repository."""
 
-    def __init__(self, layout: Layout, private: Path) -> None:
+    def __init__(self, layout: GitLayout, private: Path) -> None:
         self.layout = layout
         self._private = private
         for name in ("refs", "objects/info", "objects/pack"):

@@ -16,7 +16,7 @@ from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of, d
 from vcsbench.sources.dump_format import CONTENT, FORMAT, NUMBERS, PROPERTIES, REVISION, TEXT
 from vcsbench.sources.dump_reader import DumpReader
 from vcsbench.sources.streams import CHUNK, DAMAGED, compression, opened
-from vcsbench.sources.svn import default_tree, has_folder
+from vcsbench.sources.svn_source import default_tree, has_folder
 
 # Rough ratios for the estimate: compressed text, and full texts relative to a repository's deltas.
 COMPRESSED_FACTOR = 6
@@ -74,7 +74,7 @@ def _begin(path: Path, length: int) -> bytes:
         return file.read(length)
 
 
-class Sample(NamedTuple):
+class DumpSample(NamedTuple):
     """The beginning of a stream: its revisions without revision 0, its bytes, and whether it is all of it."""
 
     revisions: int
@@ -82,14 +82,14 @@ class Sample(NamedTuple):
     is_all: bool
 
 
-def read_sample(stream: BinaryIO, can_seek: bool, size: int) -> Sample:
+def read_sample(stream: BinaryIO, can_seek: bool, size: int) -> DumpSample:
     """Count revisions in at most `size` bytes. Contents are skipped by their stated lengths."""
     revisions = at = 0
     for _ in range(SAMPLE_RECORDS):
         headers, length = _headers(stream)
         at += length
         if not headers:
-            return Sample(revisions, at, length == 0)
+            return DumpSample(revisions, at, length == 0)
         number = {
             key: parse_number(headers.get(key, b""), limit) or 0 for key, limit in NUMBERS.items()
         }
@@ -98,7 +98,7 @@ def read_sample(stream: BinaryIO, can_seek: bool, size: int) -> Sample:
         if at + content > size or not _skip(stream, content, can_seek):
             break
         at += content
-    return Sample(revisions, at, False)
+    return DumpSample(revisions, at, False)
 
 
 def _headers(stream: BinaryIO) -> tuple[dict[bytes, bytes], int]:

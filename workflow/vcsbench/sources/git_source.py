@@ -18,7 +18,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import Estimate, Facts, Options, Source
-from vcsbench.sources.git_history import Commit, Plan, Revisions, read_commits
+from vcsbench.sources.git_history import Commit, ConversionPlan, RevisionWriter, read_commits
 from vcsbench.sources.git_objects import (
     DIFF_TREE,
     FOLDER,
@@ -42,8 +42,7 @@ from vcsbench.sources.git_repository import (
 
 FIRST_PARENT = "first-parent"
 WHOLE = "whole"
-# Bytes of repository per byte of git's packs: measured on three histories of 1,000 to 2,300 commits
-# were 0.5 to 1.2, on one of 35,000 0.7.
+# Bytes of repository per byte of git's packs: 0.5 to 1.2 on four histories of 1,000 to 35,000 commits.
 REPOSITORY_FACTOR = 1.2
 
 
@@ -86,7 +85,7 @@ class GitSource(Source):
             yield git
 
     def _commit(self, git: Git) -> str:
-        """Return the commit that the branch is at."""
+        """Return the branch's commit."""
         try:
             name = git.output("rev-parse", "--verify", "-q", "--end-of-options", self._branch)
         except UserError:
@@ -122,8 +121,7 @@ class GitSource(Source):
         return self._options.error("path", f"{why}; {remedy}")
 
     def identity(self) -> str:
-        """From the commit that the branch is at and where a shallow clone begins; for the whole
-        history from all refs."""
+        """Return a digest of the branch's commit, the start of a shallow clone, and with `whole` all refs."""
         with self._open() as git:
             state = f"git {self._commit(git)} {self._history}".encode() + git.shallow
             if self._history == WHOLE:
@@ -131,17 +129,17 @@ class GitSource(Source):
         return hashlib.sha256(state).hexdigest()
 
     def head(self) -> dict[str, Any]:
-        """The commit that the branch is at."""
+        """Return the branch's commit."""
         with self._open() as git:
             return {"kind": self.kind, "path": str(self._path), "commit": self._commit(git)}
 
     def check(self) -> None:
-        """The path is a repository with at least one commit on the branch, and has its files."""
+        """Check that the path is a repository with a commit on the branch."""
         with self._open() as git:
             self._commit(git)
 
     def describe(self) -> str:
-        """One line for reports."""
+        """Return one line for reports."""
         what = "all branches and tags, trunk is" if self._history == WHOLE else "first parents of"
         with self._open() as git:
             commit = self._commit(git)[:12]
@@ -170,7 +168,7 @@ class GitSource(Source):
         )
 
     def write(self, out: BinaryIO) -> Facts:
-        """Each commit becomes a revision, after revision 1, which makes the usual layout."""
+        """Write revision 1 with the usual layout, and one revision per commit."""
         with self._open() as git:
             return self._write(git, out)
 
@@ -185,7 +183,7 @@ class GitSource(Source):
         ):
             self._list_pairs(git, plan.commits, pairs)
             with git.start(*DIFF_TREE, stdin=pairs) as trees:
-                revisions = Revisions(plan, Objects(contents, git.layout.shown), out)
+                revisions = RevisionWriter(plan, Objects(contents, git.layout.shown), out)
                 self._coming = revisions.total
                 try:
                     revisions.write(read_changes(trees.stdout))
@@ -199,19 +197,21 @@ class GitSource(Source):
         return facts
 
     def coming(self) -> int:
-        """Known for sure when the commits are listed."""
+        """Return the number of revisions after the commits are listed, otherwise 0."""
         return self._coming
 
-    def _plan(self, git: Git) -> Plan:
+    def _plan(self, git: Git) -> ConversionPlan:
         tip = self._commit(git).encode("ascii")
         trunk = Ref(self._branch.encode(), tip, tip)
         if self._history == FIRST_PARENT:
-            return Plan(self._list_commits(git, ["--first-parent"], [tip]), [trunk], [])
+            return ConversionPlan(self._list_commits(git, ["--first-parent"], [tip]), [trunk], [])
         full = git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
         branches = [r for r in git.branches() if full not in (HEADS + r.name, REMOTES + r.name)]
         tags = git.tags()
         tips = [ref.commit for ref in (trunk, *branches, *tags)]
-        return Plan(self._list_commits(git, ["--date-order"], tips), [trunk, *branches], tags)
+        return ConversionPlan(
+            self._list_commits(git, ["--date-order"], tips), [trunk, *branches], tags
+        )
 
     def _list_commits(self, git: Git, options: list[str], tips: list[bytes]) -> list[Commit]:
         with tempfile.TemporaryFile() as starts:
@@ -234,5 +234,5 @@ class GitSource(Source):
         pairs.seek(0)
 
     def tree(self, loaded: Path | None = None) -> str:
-        """The branch is trunk."""
+        """Return trunk."""
         return "trunk"

@@ -12,7 +12,7 @@ import urllib.parse
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, parse_number, printable, read_bytes, read_number
@@ -36,13 +36,6 @@ LARGEST_REVISION = 2**40
 # The files of so many shards count in a repository's identity; older ones by their folder alone.
 YOUNGEST_SHARDS = 3
 YOUNGEST_FILES = 5000
-
-
-class Digest(Protocol):
-    """A digest of hashlib."""
-
-    def update(self, data: bytes, /) -> None:
-        """Add data."""
 
 
 def is_repository(path: Path) -> bool:
@@ -77,30 +70,30 @@ def content_digest(repository: Path) -> str:
     digest = hashlib.sha256()
     for name in ("revs", "revprops"):
         folder = os.path.join(repository, "db", name)
-        shards = _states(folder, digest)
+        states, shards = _states(folder)
+        digest.update(states)
         for shard in shards[-YOUNGEST_SHARDS:]:
-            _states(os.path.join(folder, shard), digest)
+            digest.update(_states(os.path.join(folder, shard))[0])
     return digest.hexdigest()
 
 
-def _states(folder: str, digest: Digest) -> list[str]:
-    """Add the times of a folder and of what lies in it, and return the folders in it, the youngest last."""
-    with os.scandir(folder) as found:
+def _states(folder: str) -> tuple[bytes, list[str]]:
+    """Return the states of a folder and of what lies in it, and the folders in it, the youngest last."""
+    with os.scandir(folder) as scanned:
         # By number: 10 comes after 9, and 3.pack between 2 and 4.
-        entries = sorted(found, key=lambda entry: (len(entry.name.split(".")[0]), entry.name))
-    _add_state(digest, "", os.stat(folder))
-    # Only the old layout without shards has so many.
-    for entry in entries[-YOUNGEST_FILES:]:
-        _add_state(digest, entry.name, entry.stat())
-    return [entry.name for entry in entries if entry.is_dir()]
+        entries = sorted(scanned, key=lambda entry: (len(entry.name.split(".")[0]), entry.name))
+    # Only the old layout without shards has more files than that.
+    states = [_state(entry.name, entry.stat()) for entry in entries[-YOUNGEST_FILES:]]
+    folders = [entry.name for entry in entries if entry.is_dir()]
+    return b"".join([_state("", os.stat(folder)), *states]), folders
 
 
-def _add_state(digest: Digest, name: str, state: os.stat_result) -> None:
+def _state(name: str, state: os.stat_result) -> bytes:
     facts = f"{state.st_size} {state.st_mtime_ns}"
     if stat.S_ISDIR(state.st_mode):
-        # The size depends on the file system, and rsync leaves fractions of a second as they are.
+        # The size depends on the file system, and rsync does not copy fractions of a second.
         facts = f"{state.st_mtime_ns // 10**9}"
-    digest.update(os.fsencode(name) + f"\0{facts}\n".encode())
+    return os.fsencode(name) + f"\0{facts}\n".encode()
 
 
 def default_tree(repository: Path) -> str:
@@ -121,7 +114,7 @@ def has_folder(repository: Path, tree: str) -> bool:
 
 
 class SvnSource(Source):
-    """A repository on this machine."""
+    """A local repository."""
 
     kind = "svn"
 
@@ -192,20 +185,20 @@ class SvnSource(Source):
             ) from error
 
     def stored(self) -> Stored | str:
-        """As its own files say."""
+        """Return the layout that its files state."""
         try:
             if (kind := self._kind()) != "fsfs":
                 return f"its file system is {printable(kind)}, not FSFS"
-            said = read_format(self._path)
-            full = (self._youngest() + 1) // said.shard if said.shard else 0
-            packed = packed_of(self._path, said.shard)
+            form = read_format(self._path)
+            full = (self._youngest() + 1) // form.shard if form.shard else 0
+            packed = packed_of(self._path, form.shard)
         except (OSError, ValueError, IndexError, UserError) as error:
             return f"its files do not say it: {error}"
-        settings = effective_settings(self._path, said.number)
-        return Stored(said.number, said.shard, said.is_logical, full, packed, settings)
+        settings = effective_settings(self._path, form.number)
+        return Stored(form.number, form.shard, form.is_logical, full, packed, settings)
 
     def repository(self) -> Path | None:
-        """Return its path."""
+        """Return the path."""
         return self._path.resolve()
 
     def at(self, copy: Path) -> SvnSource:
@@ -215,7 +208,7 @@ class SvnSource(Source):
         return other
 
     def head(self) -> dict[str, Any]:
-        """The youngest revision; `tree` is None where it is to be found out."""
+        """Return the youngest revision; `tree` is None if the definition has none."""
         url = file_url(self._path.resolve())
         return {"kind": self.kind, "url": url, "revision": self._youngest(), "tree": self._tree}
 
@@ -233,7 +226,6 @@ class SvnSource(Source):
 
     @cached_property
     def _estimate(self) -> Estimate:
-        """From the size of its revision files."""
         return Estimate(self._youngest(), revision_bytes(self._path / "db" / "revs"))
 
     def write(self, out: BinaryIO) -> Facts:
@@ -254,7 +246,7 @@ class SvnSource(Source):
 
 
 def pass_on(argv: Sequence[str], out: BinaryIO, name: str, failure: str, secret: str = "") -> Facts:
-    """Write the dump stream that a program prints to `out`, and return what there is to note of it."""
+    """Check the dump stream that a program prints, and write it to `out`."""
     with Program(argv, failure, secret=secret) as program:
         reader = DumpReader(
             name,
@@ -304,17 +296,20 @@ class SvnUrlSource(Source):
             raise self._options.error("revision", f"must be 1 or more, not {self._revision}")
 
     def identity(self) -> str:
-        """From the URL and the revision that the definition names."""
+        """Return a digest of the URL, revision and tree of the definition."""
         tree = self._tree if self._tree not in (None, TRUNK) else None
         return digest_of("svn", self._url, self._revision, *([] if tree is None else [tree]))
 
     def head(self) -> dict[str, Any]:
-        """Return the revision that the definition names, or the youngest (0); {} where a password is needed,
-        which belongs in no result."""
+        """Return the definition's revision (0: youngest); {} with a password, which no result may hold."""
         if self._password:
             return {}
-        said = {"url": self._url, "revision": self._revision, "tree": self._tree}
-        return {"kind": self.kind, **said}
+        return {
+            "kind": self.kind,
+            "url": self._url,
+            "revision": self._revision,
+            "tree": self._tree,
+        }
 
     def describe(self) -> str:
         """Return one line for reports."""
@@ -323,7 +318,6 @@ class SvnUrlSource(Source):
 
     @cached_property
     def _estimate(self) -> Estimate:
-        """From the number of revisions, for which the server is asked where none is named."""
         try:
             revisions = self._youngest()
         except UserError:  # write() reports it; what was loaded before needs no server
@@ -363,7 +357,7 @@ class SvnUrlSource(Source):
         return pass_on(argv, out, self._url, failure, secret=self._password)
 
     def _tree_at(self, revision: int) -> str:
-        """Return the definition's `tree`, or trunk if there is one, or the root. The server is asked."""
+        """Return the definition's `tree`, or trunk if the server has one, or the root."""
         if self._tree is None:
             with contextlib.suppress(UserError):
                 if self._kind_of(TRUNK, revision, "") == b"dir":
