@@ -1,61 +1,54 @@
-"""Git repositories to convert, and what a conversion made of them, revision by revision."""
+"""Git repositories to convert, and readers of the resulting Subversion repositories."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
+
+import pytest
 
 from vcsbench import sources
 from vcsbench.sources.base import Facts, Source
 from vcsbench.sources.dump_format import subversion_path
 
+needs_git = pytest.mark.skipif(
+    not (shutil.which("svnadmin") and shutil.which("git")), reason="not installed: svnadmin or git"
+)
 FILE, EXECUTABLE, SYMLINK, SUBMODULE = "100644", "100755", "120000", "160000"
-# One path of a commit: its mode and content, or None where the commit deletes it.
+# Mode and content of a path, or None if the commit deletes it.
 Node = tuple[str, bytes] | None
-ENVIRONMENT = {
-    "PATH": os.environ["PATH"],
-    "LC_ALL": "C.UTF-8",
-    "HOME": "/nonexistent",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_AUTHOR_NAME": "A. U. Thor",
-    "GIT_AUTHOR_EMAIL": "author@example.org",
-    "GIT_COMMITTER_NAME": "C. O. Mitter",
-    "GIT_COMMITTER_EMAIL": "committer@example.org",
-}
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One path of a tree: "dir", "file", "executable" or "symlink", and its content or target."""
-
-    kind: str
-    content: bytes = b""
-
-
+# "dir", "file", "executable" or "symlink", and the content or target.
+Entry = tuple[str, bytes]
+DIR: Entry = ("dir", b"")
 Tree = dict[bytes, Entry]
+ENVIRONMENT = {
+    "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_AUTHOR_NAME": "A. U. Thor", "GIT_AUTHOR_EMAIL": "author@example.org",
+    "GIT_COMMITTER_NAME": "C. O. Mitter", "GIT_COMMITTER_EMAIL": "committer@example.org",
+}  # fmt: skip
 
 
-def git(path: Path, *arguments: str, stdin: bytes = b"", **environment: str) -> bytes:
-    """What a git command prints, run in a clean environment."""
-    done = subprocess.run(
-        ["git", "-c", "protocol.file.allow=always", "-C", path, *arguments],
-        input=stdin,
-        capture_output=True,
-        env=ENVIRONMENT | environment,
-    )
+def run(*argv: str | Path, stdin: bytes = b"", env: Mapping[str, str] = ENVIRONMENT) -> bytes:
+    """Return the output of a program in a clean environment."""
+    done = subprocess.run(argv, input=stdin, capture_output=True, env=env)
     assert done.returncode == 0, done.stderr.decode(errors="replace")
     return done.stdout
 
 
+def git(path: Path, *arguments: str, stdin: bytes = b"") -> bytes:
+    return run("git", "-c", "protocol.file.allow=always", "-C", path, *arguments, stdin=stdin)
+
+
 @dataclass
 class Commit:
-    """A commit to make: what it changes, and what is said of it. Its parent is the one before."""
+    """A commit whose parent is the one before."""
 
     nodes: Mapping[bytes, Node]
     message: bytes = b"A message.\n"
@@ -65,7 +58,7 @@ class Commit:
 
 
 def make_git(path: Path, commits: Sequence[Commit], *options: str) -> Path:
-    """A bare repository at `path` with these commits on its branch `main`."""
+    """Create a bare repository with these commits on its branch `main`."""
     path.mkdir(parents=True)
     git(path, "init", "-q", "--bare", "-b", "main", *options)
     parts = []
@@ -92,80 +85,123 @@ def _node(name: bytes, node: Node) -> bytes:
     return b"M %s inline %s\ndata %d\n%s\n" % (mode.encode(), quoted, len(content), content)
 
 
-def commits_of(path: Path, branch: str = "HEAD") -> list[str]:
-    """The commits along first parents, the oldest first: revisions 2 and up."""
+@dataclass(frozen=True)
+class Point:
+    """A commit of a graph: the indices of its parents, and changes to the first parent's tree."""
+
+    parents: tuple[int, ...] = ()
+    nodes: Mapping[bytes, Node] = field(default_factory=dict)
+    seconds: int | None = None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Commits, and the indices of the commits of branches, tags and annotated tags."""
+
+    points: Sequence[Point]
+    branches: Mapping[str, int]
+    tags: Mapping[str, int] = field(default_factory=dict)
+    annotated: Mapping[str, int] = field(default_factory=dict)
+
+
+def make_graph(path: Path, graph: Graph) -> list[str]:
+    """Create a bare repository with the current branch `main`. Return the names of the commits."""
+    path.mkdir(parents=True)
+    git(path, "init", "-q", "--bare", "-b", "main")
+    parts = []
+    for at, point in enumerate(graph.points):
+        seconds = 1_000_000_000 + 60 * at if point.seconds is None else point.seconds
+        message = b"Commit %d." % at
+        parts.append(b"" if point.parents else b"reset refs/made/work\n\n")
+        parts.append(b"commit refs/made/work\nmark :%d\n" % (at + 1))
+        parts.append(b"committer C <c@example.org> %d +0000\n" % seconds)
+        parts.append(b"data %d\n%s\n" % (len(message), message))
+        for number, parent in enumerate(point.parents):
+            parts.append(b"%s :%d\n" % (b"merge" if number else b"from", parent + 1))
+        parts.extend(_node(name, node) for name, node in point.nodes.items())
+        parts.append(b"\n")
+    for folder, names in (("heads", graph.branches), ("tags", graph.tags)):
+        for name, at in names.items():
+            parts.append(f"reset refs/{folder}/{name}\nfrom :{at + 1}\n\n".encode())
+    for name, at in graph.annotated.items():
+        tagger = "tagger T. Agger <t@example.org> 1500000000 +0000"
+        parts.append(f"tag {name}\nfrom :{at + 1}\n{tagger}\ndata 4\nTag\n\n".encode())
+    count = range(len(graph.points))
+    parts += [b"reset refs/made/%d\nfrom :%d\n\n" % (at, at + 1) for at in count]
+    git(path, "fast-import", "--quiet", "--force", stdin=b"".join(parts))
+    commits = [git(path, "rev-parse", f"refs/made/{at}").decode().strip() for at in count]
+    deletions = b"".join(b"delete refs/made/%d\n" % at for at in count)
+    git(path, "update-ref", "--stdin", stdin=deletions)
+    return commits
+
+
+def first_parents(path: Path, branch: str = "HEAD") -> list[str]:
+    """Return the commits along first parents, the oldest first: revisions 2 and up."""
     return git(path, "rev-list", "--first-parent", "--reverse", branch).decode().split()
 
 
 def git_tree(path: Path, commit: str) -> Tree:
-    """The tree of a commit without submodules."""
-    entries = []
+    """Return the tree of a commit without submodules, with the paths that Subversion can have."""
+    blobs = []
     tree: Tree = {}
-    for line in git(path, "ls-tree", "-r", "-t", "-z", commit).split(b"\0")[:-1]:
+    for line in git(path, "ls-tree", "-r", "-t", "-z", f"{commit}^{{}}").split(b"\0")[:-1]:
         head, _, name = line.partition(b"\t")
         mode, kind, blob = head.split(b" ")
         if kind == b"blob":
-            entries.append((name, mode.decode(), blob))
+            blobs.append((subversion_path(name), mode.decode(), blob))
         elif kind == b"tree":
-            tree[name] = Entry("dir")
-    answers = git(path, "cat-file", "--batch", stdin=b"".join(b + b"\n" for _, _, b in entries))
+            tree[subversion_path(name)] = DIR
+    answers = git(path, "cat-file", "--batch", stdin=b"".join(b + b"\n" for _, _, b in blobs))
     kinds = {FILE: "file", EXECUTABLE: "executable", SYMLINK: "symlink"}
-    for name, kind_mode, _ in entries:
-        head, _, answers = answers.partition(b"\n")
-        size = int(head.split()[2])
-        tree[name] = Entry(kinds[kind_mode], answers[:size])
+    for name, mode_of_blob, _ in blobs:
+        header, _, answers = answers.partition(b"\n")
+        size = int(header.split()[2])
+        tree[name] = (kinds[mode_of_blob], answers[:size])
         answers = answers[size + 1 :]
     return tree
 
 
 def write_and_load(source: Source, into: Path) -> Facts:
-    """Write a source's stream into a new Subversion repository at `into`, through svnadmin load."""
+    """Load a source's stream into a new Subversion repository."""
     with tempfile.TemporaryFile() as stream:
         facts = source.write(stream)
-        assert source.coming() == facts.revisions, "it had said so"
+        assert source.coming() == facts.revisions
         stream.seek(0)
-        subprocess.run(["svnadmin", "create", into], check=True)
-        done = subprocess.run(
-            ["svnadmin", "load", "-q", "--no-flush-to-disk", into],
-            stdin=stream,
-            stderr=subprocess.PIPE,
-        )
+        run("svnadmin", "create", into)
+        argv = ["svnadmin", "load", "-q", "--no-flush-to-disk", into]
+        done = subprocess.run(argv, stdin=stream, stderr=subprocess.PIPE)
     assert done.returncode == 0, done.stderr.decode(errors="replace")
     return facts
 
 
 def exported(repository: Path, revision: int, tree: str = "trunk") -> Tree:
-    """What `svn export` of a revision writes."""
+    """Return the tree that `svn export` of a revision writes."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "export"
         url = f"file://{repository.resolve()}/{tree}@{revision}"
-        done = subprocess.run(
-            ["svn", "export", "-q", "--ignore-externals", "-r", str(revision), url, target],
-            capture_output=True,
-            env=ENVIRONMENT | {"HOME": folder},
-        )
-        assert done.returncode == 0, done.stderr.decode(errors="replace")
-        return {bytes(name): entry for name, entry in _walk(os.fsencode(target), b"")}
+        argv = ("svn", "export", "-q", "--ignore-externals", "-r", str(revision), url, target)
+        run(*argv, env=ENVIRONMENT | {"HOME": folder})
+        return tree_on_disk(target)
 
 
-def _walk(top: bytes, below: bytes) -> list[tuple[bytes, Entry]]:
-    found = []
-    for item in os.scandir(os.path.join(top, below)):
-        name = os.path.join(below, item.name)
-        if item.is_symlink():
-            found.append((name, Entry("symlink", os.readlink(item.path))))
-        elif item.is_dir():
-            found.append((name, Entry("dir")))
-            found.extend(_walk(top, name))
-        else:
-            executable = item.stat().st_mode & 0o100
-            content = Path(os.fsdecode(item.path)).read_bytes()
-            found.append((name, Entry("executable" if executable else "file", content)))
-    return found
+def tree_on_disk(root: Path) -> Tree:
+    tree: Tree = {}
+    for folder, folders, files in os.walk(os.fsencode(root)):
+        for name in (*folders, *files):
+            path = os.path.join(folder, name)
+            if os.path.islink(path):
+                entry = ("symlink", os.readlink(path))
+            elif os.path.isdir(path):
+                entry = DIR
+            else:
+                is_executable = os.stat(path).st_mode & 0o100
+                content = Path(os.fsdecode(path)).read_bytes()
+                entry = ("executable" if is_executable else "file", content)
+            tree[os.path.relpath(path, os.fsencode(root))] = entry
+    return tree
 
 
 def digest(source: Source) -> str:
-    """The digest of the stream that a source writes."""
     with tempfile.TemporaryFile() as stream:
         source.write(stream)
         stream.seek(0)
@@ -173,9 +209,8 @@ def digest(source: Source) -> str:
 
 
 def listing(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """Each path at or below a folder with its mode, size and time of change."""
-    paths = [folder, *folder.rglob("*")]
-    states = {str(path): path.lstat() for path in paths}
+    """Return mode, size and time of each path at or below a folder."""
+    states = {str(path): path.lstat() for path in [folder, *folder.rglob("*")]}
     return {path: (s.st_mode, s.st_size, s.st_mtime_ns) for path, s in states.items()}
 
 
@@ -184,31 +219,67 @@ def git_source(path: Path, **options: str) -> Source:
 
 
 def convert(path: Path, into: Path, **options: str) -> Facts:
-    """Convert a git repository; every revision's export must equal its commit's tree."""
+    """Convert a git repository. The export of every revision must equal the tree of its commit."""
     facts = write_and_load(git_source(path, **options), into)
-    commits = commits_of(path, options.get("branch", "HEAD"))
+    commits = first_parents(path, options.get("branch", "HEAD"))
     assert facts.revisions == len(commits) + 1
     for revision, commit in enumerate(commits, 2):
-        tree = git_tree(path, commit)
-        expected = {subversion_path(name): entry for name, entry in tree.items()}
-        assert exported(into, revision) == expected, f"revision {revision}"
+        assert exported(into, revision) == git_tree(path, commit), f"revision {revision}"
     return facts
 
 
 def converted(folder: Path, *commits: Commit) -> Facts:
-    """Make these commits, convert them to folder/svn, and compare."""
+    """Create these commits, and convert them to folder/svn."""
     return convert(make_git(folder / "git", commits), folder / "svn")
 
 
 def log(repository: Path) -> list[dict[str, str]]:
-    """Author, date, message and git:commit of each revision but 0, the oldest first."""
-    text = subprocess.run(
-        ["svn", "log", "--xml", "--with-all-revprops", "-r1:HEAD", f"file://{repository}"],
-        check=True, capture_output=True, env=ENVIRONMENT,
-    ).stdout  # fmt: skip
-    found = []
-    for entry in ElementTree.fromstring(text):
+    """Return author, date, message and properties of each revision but 0, the oldest first."""
+    argv = ("svn", "log", "--xml", "--with-all-revprops", "-r1:HEAD", f"file://{repository}")
+    entries = []
+    for entry in ElementTree.fromstring(run(*argv)):
         words = {child.tag: child.text or "" for child in entry}
         words |= {p.attrib["name"]: p.text or "" for p in entry.iter("property")}
-        found.append(words)
-    return found
+        entries.append(words)
+    return entries
+
+
+def children(repository: Path, folder: str) -> set[str]:
+    """Return the names in a folder of the youngest revision."""
+    names = run("svn", "ls", f"file://{repository}/{folder}").decode().split()
+    return {name.rstrip("/") for name in names}
+
+
+def changed(repository: Path, revision: int) -> list[str]:
+    """Return the changes of a revision as `A + path`, `(from path:r1)`."""
+    argv = ("svnlook", "changed", "--copy-info", "-r", str(revision), repository)
+    return [" ".join(line.split()) for line in run(*argv).decode().splitlines()]
+
+
+def line_of(repository: Path, revision: int) -> str:
+    """Return the line of development that a revision changed."""
+    paths = [line.split(" ")[-1] for line in changed(repository, revision) if "(from" not in line]
+    parts = paths[0].split("/")
+    return parts[0] if parts[0] == "trunk" else "/".join(parts[:2])
+
+
+def check_trees(path: Path, repository: Path, facts: Facts, graph: Graph) -> None:
+    """Compare the tree of each revision, and of each branch and tag at the end, with its commit."""
+    for revision, entry in enumerate(log(repository), 1):
+        commit = entry.get("git:commit")
+        if commit and changed(repository, revision):
+            check_tree(path, commit, repository, revision, line_of(repository, revision))
+    branches, tags = graph.branches.keys() - {"main"}, graph.tags.keys() | graph.annotated.keys()
+    assert children(repository, "branches") == branches
+    assert children(repository, "tags") == tags
+    check_tree(path, "main", repository, facts.revisions, "trunk")
+    for name in branches:
+        check_tree(path, f"refs/heads/{name}", repository, facts.revisions, f"branches/{name}")
+    for name in tags:
+        check_tree(path, f"refs/tags/{name}", repository, facts.revisions, f"tags/{name}")
+
+
+def check_tree(path: Path, commit: str, repository: Path, revision: int, tree: str) -> None:
+    """Compare a folder at a revision with the tree of a commit."""
+    actual = exported(repository, revision, tree)
+    assert actual == git_tree(path, commit), f"{tree} at revision {revision}"

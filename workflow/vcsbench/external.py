@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vcsbench.errors import UserError, printable
 
-# More than any file of a repository has that holds a few words.
+# Limit for files that contain a few words.
 SMALL_FILE = 1 << 16
 
 
@@ -39,7 +39,7 @@ def read_bytes(path: str | Path, limit: int, *, follow_links: bool = True) -> by
 
 
 def read_number(path: str | Path, largest: int) -> int:
-    """Return the number that a small file begins with. Raise UserError if it is none."""
+    """Return the number at the start of a small file. Raise UserError without one."""
     words = read_bytes(path, SMALL_FILE).split()
     number = parse_number(words[0], largest) if words else None
     if number is None:
@@ -62,3 +62,9 @@ def parse_number(text: bytes | str, largest: int) -> int | None:
         return None
     number = int(text.lstrip(b"0") or b"0")
     return number if number <= largest else None
+
+
+def one_line(text: str | bytes | Path) -> str:
+    """Return a path or text that is safe to print on one line."""
+    text = os.fspath(text) if isinstance(text, Path) else text
+    return printable(text).replace("\n", "\\n")

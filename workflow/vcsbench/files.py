@@ -52,7 +52,7 @@ def write_json(path: str | Path, content: Any) -> None:
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
-    """Return the object in a JSON file; {} if there is no file, or it is damaged."""
+    """Return the object in a JSON file; {} without a file, or if it is damaged."""
     try:
         content = json.loads(Path(path).read_bytes())
     except (OSError, ValueError):

@@ -8,7 +8,7 @@ import urllib.parse
 from pathlib import Path
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# A user and a password before the host. A password may hold an @ that nobody quoted: the last one counts.
+# A user and a password before the host. A password may contain an unquoted @: the last @ ends it.
 _USERINFO = re.compile(r"(?<=://)[^/\s\"'<>]*@")
 
 
@@ -19,9 +19,10 @@ def file_url(path: str | Path, below: str = "") -> str:
 
 
 def pegged(url: str) -> str:
-    """Return a URL as an argument of svn, which reads the text behind the last @ as a revision.
+    """Return a URL as an argument of svn, with an @ at the end if its path has one.
 
-    An @ at the end prevents that. svnrdump and svnmucc take none. Text that is no URL stays as it is.
+    Otherwise svn reads the text behind the last @ as a revision. svnrdump and svnmucc accept no @ at the end.
+    Text that is no URL does not change.
     """
     if not _URL.match(url):
         return url
@@ -30,7 +31,7 @@ def pegged(url: str) -> str:
 
 
 def split_credentials(url: str) -> tuple[str, str, str]:
-    """Return a URL without its user and password, the user, and the password, "" for what there is not.
+    """Return a URL without its user and password, the user or "", and the password or "".
 
     The user of svn+ssh:// stays in the URL: ssh reads the name there.
     """

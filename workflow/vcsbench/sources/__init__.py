@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.sources import dump_source, git_source, svn_source
-from vcsbench.sources.base import UNREACHABLE, Estimate, Facts, Source, local_path, unreachable
+from vcsbench.sources.base import (
+    UNREACHABLE,
+    Definition,
+    Estimate,
+    Facts,
+    Source,
+    local_path,
+    unreachable,
+)
 from vcsbench.sources.dump_source import DumpSource
 from vcsbench.sources.generated import EmptySource, GeneratedSource
 from vcsbench.sources.git_repository import work_tree_above
@@ -20,13 +27,13 @@ from vcsbench.sources.svn_source import SvnSource, SvnUrlSource
 from vcsbench.sources.tree_source import ArchiveSource, DirectorySource
 
 
-def _svn(name: str, definition: Mapping[str, Any], where: str) -> Source:
+def _svn(name: str, definition: Definition, where: str) -> Source:
     kind = SvnUrlSource if "url" in definition else SvnSource
     return kind(name, definition, where)
 
 
-# To add a kind of source: a module with a class like these, and its name here.
-KINDS: dict[str, Callable[[str, Mapping[str, Any], str], Source]] = {
+# To add a kind of source, write a module with a class like these, and add it here.
+KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
     "generated": GeneratedSource,
     "git": GitSource,
     "svn": _svn,
@@ -38,20 +45,17 @@ KINDS: dict[str, Callable[[str, Mapping[str, Any], str], Source]] = {
 
 # Kinds of sources whose definitions have a key `tree`.
 WITH_TREE = ("svn", "dump")
-# What a definition says of the repository's copies and their use, and not of its history.
+# Keys of a definition that concern the copies of the repository, not its history.
 OF_COPIES = ("packing", "studies")
 
 
 __all__ = ["KINDS", "Estimate", "Facts", "Source", "detect", "open_source"]
 
 
-def open_source(
-    name: str, definition: Mapping[str, Any], where: str = "config/config.yaml"
-) -> Source:
-    """The source that a repository's definition describes.
+def open_source(name: str, definition: Definition, where: str = "config/config.yaml") -> Source:
+    """Return the source of a repository's definition.
 
-    Raises UserError, naming the key, for what the definition should not say. It does not look at
-    what the definition points to: that is check().
+    Raise UserError, which names the key, for a wrong definition. check() looks at the source itself.
     """
     definition = {key: value for key, value in definition.items() if key not in OF_COPIES}
     kind = definition.get("source")
@@ -62,9 +66,11 @@ def open_source(
     return KINDS[kind](name, definition, where)
 
 
-def detect(path: str) -> dict[str, Any]:
-    """The definition of a source for what lies at `path`: a Subversion or git repository, or a
-    dump file. UserError when it is none of them."""
+def detect(path: str) -> dict[str, str]:
+    """Return the definition of the Subversion repository, git repository or dump file at a path.
+
+    Raise UserError for anything else.
+    """
     if "://" in path and not path.startswith("file://"):
         raise UserError(
             f"{path}: is a URL; give it under `repositories` in the configuration, with "
@@ -84,15 +90,15 @@ def detect(path: str) -> dict[str, Any]:
             return {"source": "git", "path": absolute, "history": "first-parent"}
         if place.is_file() and dump_source.is_dump(place):
             return {"source": "dump", "path": absolute}
-        why = _why_unknown(place)
+        reason = _why_unknown(place)
     except UNREACHABLE as error:
         raise UserError(unreachable(path, error)) from error
     neither = "is neither a Subversion repository, nor a git repository, nor a dump file"
-    raise UserError(f"{shown}: {why or neither}")
+    raise UserError(f"{shown}: {reason or neither}")
 
 
 def _why_unknown(place: Path) -> str:
-    """Return why nothing at a path can be measured, as a clause with a remedy; "" if that is not known."""
+    """Return the reason and the remedy, as a clause; "" if that is not known."""
     if place.is_file():
         return dump_source.why_no_dump(place)
     if not place.is_dir():
@@ -111,10 +117,12 @@ def _why_unknown(place: Path) -> str:
 
 
 def own_repository(
-    path: str, configured: Mapping[str, Any], tree: str | None = None
-) -> dict[str, dict[str, Any]]:
-    """Return the definition of the user's repository as the only one, named after its folder. `tree` is the
-    folder in it that is exported."""
+    path: str, configured: Mapping[str, object], tree: str | None = None
+) -> dict[str, dict[str, str]]:
+    """Return the user's repository as the only definition, named after its folder.
+
+    `tree` is the exported folder in it.
+    """
     definition = detect(path)
     if tree is not None:
         if definition["source"] not in WITH_TREE:

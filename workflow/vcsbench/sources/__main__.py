@@ -1,4 +1,4 @@
-"""Write the youngest tree of a source to a folder, as a program whose code is no part of what is measured.
+"""Write the youngest tree of a source to a folder, in a process outside of the measured code.
 
 usage: python -m vcsbench.sources archive ARCHIVE FOLDER     prints the folder of the tree
        python -m vcsbench.sources git REPOSITORY COMMIT NEW  prints notes, one per line

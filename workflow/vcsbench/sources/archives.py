@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from vcsbench.external import printable
+from vcsbench.external import one_line
 from vcsbench.files import MAX_DEPTH
 
 NAME_BYTES = 255
@@ -81,7 +81,7 @@ def split_name(name: bytes) -> Parts:
 
 def shown(name: bytes | str) -> str:
     """Return a name in quotes, printable on one line and at most 80 characters long."""
-    text = printable(name).replace("\n", "\\n")
+    text = one_line(name)
     return f"'{text if len(text) <= 80 else text[:77] + '...'}'"
 
 
@@ -154,8 +154,8 @@ class ContainedFolder:
             return
         if not parts or not first or parts in self._links or parts == first:
             raise ArchiveError(f"{_joined(parts)} is a hard link to itself, a folder or a link")
-        with self._open(first[:-1]) as there, self._open(parts[:-1]) as folder:
-            state = _state(there, first[-1])
+        with self._open(first[:-1]) as first_folder, self._open(parts[:-1]) as folder:
+            state = _state(first_folder, first[-1])
             if not state or not stat.S_ISREG(state.st_mode):
                 raise ArchiveError(
                     f"{_joined(parts)} is a hard link to {_joined(first)}, and no file of that name "
@@ -164,7 +164,11 @@ class ContainedFolder:
             self._count(MEMBER_BYTES + state.st_size, 1)
             self._make_room(folder, parts)
             os.link(
-                first[-1], parts[-1], src_dir_fd=there, dst_dir_fd=folder, follow_symlinks=False
+                first[-1],
+                parts[-1],
+                src_dir_fd=first_folder,
+                dst_dir_fd=folder,
+                follow_symlinks=False,
             )
 
     def count_left_out(self) -> None:
@@ -264,8 +268,8 @@ def read_members(stream: Readable) -> Iterator[Member]:
 
     The content of a member can be read until the next member is asked for.
     """
-    globally: dict[bytes, bytes] = {}
-    own: dict[bytes, bytes] = {}
+    global_records: dict[bytes, bytes] = {}
+    records: dict[bytes, bytes] = {}
     headers = 0
     while True:
         block = _exactly(stream, BLOCK)
@@ -282,34 +286,34 @@ def read_members(stream: Readable) -> Iterator[Member]:
             text = _exactly(stream, size)
             _exactly(stream, -size % BLOCK)
             if kind in _LONG:
-                own[_LONG[kind]] = text.split(b"\0")[0]
+                records[_LONG[kind]] = text.split(b"\0")[0]
             else:
-                (globally if kind == b"g" else own).update(_pax(text))
+                (global_records if kind == b"g" else records).update(_pax(text))
             continue
-        member = _member(stream, block, {**globally, **own})
-        own, headers = {}, 0
+        member = _member(stream, block, {**global_records, **records})
+        records, headers = {}, 0
         if member:
             yield member
             for _ in member.content:
                 pass
 
 
-def _member(stream: Readable, block: bytes, given: Mapping[bytes, bytes]) -> Member | None:
+def _member(stream: Readable, block: bytes, records: Mapping[bytes, bytes]) -> Member | None:
     """Return the member of a header; None for a volume's label."""
     letter = block[156:157]
     name = block[:100].split(b"\0")[0]
     prefix = block[345:500].split(b"\0")[0] if block[257:263] == b"ustar\0" else b""
-    name = given.get(b"path", prefix + b"/" + name if prefix else name)
+    name = records.get(b"path", prefix + b"/" + name if prefix else name)
     if letter == b"V":
         return None
-    if letter == b"S" or SPARSE in given:
+    if letter == b"S" or SPARSE in records:
         raise ArchiveError(f"{shown(name)} is stored as a sparse file")
     if letter not in _KINDS:
         raise ArchiveError(f"{shown(name)} has the unknown type {shown(letter)}")
     kind = _KINDS[letter]
     if kind == FILE and name.endswith(b"/"):  # how v7 marks a folder
         kind = FOLDER
-    size = _decimal(given[b"size"]) if b"size" in given else _number(block[124:136])
+    size = _decimal(records[b"size"]) if b"size" in records else _number(block[124:136])
     # Tars of some programs give a size to links and folders, with no content behind the header.
     stored = size if kind == FILE or letter == b"D" else 0
     return Member(
@@ -317,18 +321,18 @@ def _member(stream: Readable, block: bytes, given: Mapping[bytes, bytes]) -> Mem
         kind,
         stored,
         _number(block[100:108], lenient=True),
-        given.get(b"linkpath", block[157:257].split(b"\0")[0]),
+        records.get(b"linkpath", block[157:257].split(b"\0")[0]),
         _content(stream, stored),
     )
 
 
 def _content(stream: Readable, size: int) -> Iterator[bytes]:
-    left = size
-    while left:
-        chunk = stream.read(min(left, CHUNK))
+    unread = size
+    while unread:
+        chunk = stream.read(min(unread, CHUNK))
         if not chunk:
             raise ArchiveError("the archive ends in the middle of a file")
-        left -= len(chunk)
+        unread -= len(chunk)
         yield chunk
     _exactly(stream, -size % BLOCK)
 
@@ -345,7 +349,7 @@ def _exactly(stream: Readable, size: int) -> bytes:
 
 
 def _read_rest(stream: Readable) -> None:
-    """Read what follows the end mark, so that a compressed file's checksum is checked."""
+    """Read the rest behind the end mark, because that checks the checksum of a compressed file."""
     for _ in range(64):
         if not stream.read(CHUNK):
             return

@@ -1,4 +1,4 @@
-"""Define what every source of a dump stream has in common."""
+"""Define the interface of sources, and the helpers that all sources use."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ from vcsbench.errors import UserError
 # Files whose permissions decide who can read a Subversion repository, a git repository, or a git work tree.
 HISTORY = ("db", "db/revs", "db/current", "objects", "HEAD", ".git", ".git/objects", ".git/HEAD")
 FILE_SCHEME = "file://"
+# A repository's definition in the configuration.
+Definition = Mapping[str, Any]
+# The place of a tree, for a recipe: its kind, and a path or URL.
+Head = dict[str, str | int | None]
 # Errors of local_path().
 UNREACHABLE = (OSError, ValueError, RuntimeError)
 
@@ -62,7 +66,7 @@ class Stored:
 class Source(Protocol):
     """A history that can be written as a dump stream, the same bytes each time.
 
-    The methods with a body fit a source that the user brought and that is converted on the fly.
+    The methods with a body fit a user's source.
     """
 
     kind: str
@@ -77,7 +81,7 @@ class Source(Protocol):
         return
 
     def scale(self) -> float:
-        """Return the part of the published size; 1.0 for what the user brought."""
+        """Return the part of the published size; 1.0 for a user's history."""
         return 1.0
 
     def describe(self) -> str:
@@ -104,9 +108,11 @@ class Source(Protocol):
         not in it.
         """
 
-    def head(self) -> dict[str, Any]:
-        """Return where the youngest tree is without the history, as plain data with its `kind`; {} if it
-        takes a loaded repository."""
+    def head(self) -> Head:
+        """Return the place of the youngest tree without the history, as plain data with a `kind`.
+
+        Return {} if only a loaded repository has it.
+        """
         return {}
 
     def stored(self) -> Stored | str:
@@ -122,7 +128,7 @@ class Source(Protocol):
         raise UserError(f"{self.describe()}: there is no repository to read at {copy}.")
 
     def place(self, revision: int) -> str:
-        """Return where in the source the revision begins that is loaded as `revision`; "" if it has the same
+        """Return the place in the source of the revision that is loaded as `revision`; "" if it has the same
         number there."""
         return ""
 
@@ -161,7 +167,7 @@ def unreachable(text: str, error: Exception) -> str:
     return f"{shown!r} cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
-def is_private(definition: Mapping[str, Any]) -> bool:
+def is_private(definition: Definition) -> bool:
     """Return True if a source, by its definition, is not readable by all users of the machine.
 
     A source behind a server counts as private: the server may have asked for a password.
@@ -195,7 +201,7 @@ def _needed_modes(path: Path) -> Iterator[tuple[Path, int]]:
 class Options:
     """The keys of one source's definition. Errors are UserError and name the key."""
 
-    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+    def __init__(self, name: str, definition: Definition, where: str) -> None:
         self.where = f"{where}: repositories.{name}"
         self._definition = definition
 

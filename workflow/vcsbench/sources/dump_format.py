@@ -196,8 +196,8 @@ def header_fault(key: bytes, value: bytes) -> str:
     elif key in PATHS:
         return _path_fault(value)
     else:
-        known = [name.decode("ascii") for name in KNOWN]
-        meant = get_close_matches(key.decode("latin-1"), known, 1, SIMILAR)
+        names = [name.decode("ascii") for name in KNOWN]
+        meant = get_close_matches(key.decode("latin-1"), names, 1, SIMILAR)
         return f"{quoted(key)} is no header of a record, but nearly {meant[0]}" if meant else ""
     return "" if fits else f"{key.decode()} is {quoted(value)}"
 

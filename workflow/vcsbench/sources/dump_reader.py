@@ -233,7 +233,7 @@ class DumpReader:
             headers[key] = value
 
     def _skip_line(self, line: bytes) -> None:
-        """Skip a blank line or a comment, as old tools write them between dump_format."""
+        """Skip a blank line or a comment, as old tools write them between records."""
         if line.strip().partition(b": ")[0] in dump_format.KNOWN:
             raise self.wrong(f"the header {quoted(line)} begins with a space")
         while line and not line.endswith(b"\n"):
@@ -355,22 +355,22 @@ class DumpReader:
         return line
 
     def _property(self, line: bytes, of_revision: bool) -> tuple[bytes, bytes | None]:
-        """Return a property's name, and its value if it has one that is to be held."""
-        found = _NAME.fullmatch(line)
-        if not found or (of_revision and found[1] == b"D"):
+        """Return a property's name, and its value if it must be checked."""
+        match = _NAME.fullmatch(line)
+        if not match or (of_revision and match[1] == b"D"):
             raise self._wrong_length()
-        length = int(found[2])
+        length = int(match[2])
         if length > LONGEST_LINE:
             raise self.wrong(f"the name of a property has {length} bytes")
         name = self._held(length)
         if b"\0" in name:
             raise self.wrong(f"the name {quoted(name)} of a property holds a NUL character")
-        if found[1] == b"D":
+        if match[1] == b"D":
             return name, None
-        found = _VALUE.fullmatch(self._property_line())
-        if not found:
+        match = _VALUE.fullmatch(self._property_line())
+        if not match:
             raise self._wrong_length()
-        length = int(found[1])
+        length = int(match[1])
         if length > LONGEST_VALUE:
             raise self.wrong(f"the property {quoted(name)} has {length:,} bytes")
         if of_revision or name.startswith(b"svn:"):
@@ -413,7 +413,7 @@ class DumpReader:
         self._pass_on(dump_format.revision(self._revision, block))
 
     def _text(self, length: int, headers: dict[bytes, bytes]) -> None:
-        # The checksums of a delta are those of the text that it makes: svnadmin load checks them.
+        # The checksums of a delta belong to the resulting text: svnadmin load checks them.
         delta = headers.get(b"Text-delta") == b"true"
         names = [] if delta or not self._checks_texts else list(CHECKSUMS)
         names = [name for name in names if f"Text-content-{name}".encode() in headers]

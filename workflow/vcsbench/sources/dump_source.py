@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.external import parse_number, printable
-from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of, digest_of_file
+from vcsbench.sources.base import (
+    Definition,
+    Estimate,
+    Facts,
+    Options,
+    Source,
+    digest_of,
+    digest_of_file,
+)
 from vcsbench.sources.dump_format import CONTENT, FORMAT, NUMBERS, PROPERTIES, REVISION, TEXT
 from vcsbench.sources.dump_reader import DumpReader
 from vcsbench.sources.streams import CHUNK, DAMAGED, compression, opened
@@ -102,7 +109,7 @@ def read_sample(stream: BinaryIO, can_seek: bool, size: int) -> DumpSample:
 
 
 def _headers(stream: BinaryIO) -> tuple[dict[bytes, bytes], int]:
-    """Return the next headers, {} at the end or if there are none, and the bytes that were read."""
+    """Return the next headers, {} at the end or without headers, and the number of bytes read."""
     headers: dict[bytes, bytes] = {}
     length = 0
     while line := stream.readline(LONGEST_LINE):
@@ -134,7 +141,7 @@ class DumpSource(Source):
 
     kind = "dump"
 
-    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+    def __init__(self, name: str, definition: Definition, where: str) -> None:
         self._options = Options(name, definition, where)
         self._options.allow("path", "tree")
         self._path = self._options.path("path")

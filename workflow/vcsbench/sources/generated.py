@@ -1,23 +1,23 @@
-"""Generate a history like that of a published repository, the same bytes for each seed and scale."""
+"""Generate a history that resembles a published repository, the same bytes for each seed and scale."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from math import sqrt
 from pathlib import Path
 from random import Random
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from vcsbench.config.configuration import EMPTY
 from vcsbench.files import files_digest
 from vcsbench.sources import dump_format
-from vcsbench.sources.base import Estimate, Facts, Options, Source
+from vcsbench.sources.base import Definition, Estimate, Facts, Options, Source
 from vcsbench.sources.generated_profiles import (
     GAPS,
     PROFILES,
@@ -42,17 +42,17 @@ from vcsbench.sources.generated_text import (
 CHUNK = 1 << 18
 # With the third power, the first of ruby's 91 authors has 22 percent of the revisions (measured: 24).
 AUTHORS_POWER = 3
-# The first import of a project has the files of so many revisions.
+# The first import of a project has the files of this number of revisions.
 IMPORTED_REVISIONS = 100
 # Only the newest branches change, and of each a sample of its files.
 LIVE_BRANCHES = 5
 BRANCH_FILES = 48
 # Share of new files whose frequency of changes follows from their size: large files change more often.
 HEAT_BY_SIZE = 0.3
-# No file is larger than this share of a tree, nor than so many bytes, which limits memory.
+# Limits of a file: share of a tree, and bytes, because texts take memory.
 LARGEST_SHARE = 0.04
 LARGEST_FILE = 4 << 20
-# An import adds the files that are missing from the law of growth, if they are more than so many.
+# If more files than this are missing from the law of growth, an import adds them.
 IMPORT_BEHIND = 30
 IMPORT_AT_MOST = 400
 IMPORT_SHARE = 0.05
@@ -63,7 +63,7 @@ EMPTY_TREE = "trunk"
 
 @dataclass(slots=True, eq=False)
 class Directory:
-    """A directory. Its path follows from its parents, so that a move costs nothing."""
+    """A directory. A move is cheap, because its path follows from its parents."""
 
     name: bytes
     parent: Directory | None
@@ -501,7 +501,7 @@ class GeneratedSource(Source):
 
     kind = "generated"
 
-    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+    def __init__(self, name: str, definition: Definition, where: str) -> None:
         options = Options(name, definition, where)
         options.allow("profile", "scale", "seed")
         self._profile = PROFILES[options.choice("profile", tuple(PROFILES))]
@@ -564,7 +564,7 @@ class EmptySource(Source):
 
     kind = EMPTY
 
-    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+    def __init__(self, name: str, definition: Definition, where: str) -> None:
         Options(name, definition, where).allow()
 
     def identity(self) -> str:

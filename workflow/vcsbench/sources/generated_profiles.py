@@ -157,7 +157,7 @@ class Profile:
         )
 
 
-# Distributions that were measured on public histories: at this share, the value is at most so much.
+# Distributions, measured on public histories: shares and the values that they do not exceed.
 _SHARES = (0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999, 1)
 _FILES = (0, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 

@@ -27,12 +27,12 @@ POOL_BYTES = 1 << 20
 STRETCH_LINES = 250
 # With 20 names per stretch, texts of 2 to 40 KB compress by a factor of 2.8 to 4.5, as ruby's do.
 STRETCH_NAMES = 20
-# A file with so many pieces gets later edits at the places of earlier ones. This limits memory.
+# From this number of pieces on, edits change the places of earlier edits. This limits memory.
 MAX_PIECES = 32
-# A shorter piece is replaced as a whole by such an edit.
+# Edits of these files replace shorter pieces as a whole.
 LONG_PIECE = 1500
 SMALLEST_TEXT = 30
-# A file that a program writes changes at so many places at once.
+# The number of places at which a program-written file changes at once.
 CHURN_HUNKS = 8
 
 
@@ -108,7 +108,7 @@ def _identifier(rng: Random) -> str:
 
 
 def sentence(rng: Random, words: int) -> str:
-    """Return random prose of so many words, without a full stop."""
+    """Return random prose of `words` words, without a full stop."""
     picked = [pick(rng, VERBS).capitalize()]
     while len(picked) < words:
         kind = rng.random()

@@ -91,9 +91,9 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
     for line in lines:
         # The date of a damaged commit is empty.
         name, tree, seconds, *parents = line.rstrip(b"\n").split(b" ")
-        known = tuple(index[parent] for parent in parents if parent in index)
+        listed = tuple(index[parent] for parent in parents if parent in index)
         index[name] = len(commits)
-        commits.append(Commit(name, tree, parse_number(seconds, LAST_SECOND) or 0, known))
+        commits.append(Commit(name, tree, parse_number(seconds, LAST_SECOND) or 0, listed))
     return commits
 
 
@@ -210,7 +210,7 @@ class Node(NamedTuple):
 
 
 class NodeWriter:
-    """Writes the nodes of commits, and collects what it leaves out or renames."""
+    """Writes the nodes of commits, and collects omitted and renamed paths."""
 
     def __init__(self, objects: Objects, out: BinaryIO) -> None:
         self._objects = objects
@@ -263,7 +263,7 @@ class NodeWriter:
         return line + b"/" + name
 
     def _delete(self, changes: list[Change], line: bytes) -> None:
-        """Delete what is gone. The deletion of a folder covers its content."""
+        """Delete removed paths. The deletion of a folder covers its content."""
         gone = [
             change.source
             for change in changes
@@ -341,7 +341,7 @@ def _new_properties(change: Change) -> dict[bytes, bytes] | None:
 
 
 def _has_new_text(change: Change) -> bool:
-    """Return True if the text changes in Subversion, where that of a link begins with `link `."""
+    """Return True if the text changes. In Subversion, the text of a link begins with `link `."""
     return (
         change.old_object != change.new_object
         or change.old_mode in NO_NODE
@@ -354,7 +354,7 @@ def _is_below(path: bytes, folders: set[bytes]) -> bool:
 
 
 class RevisionWriter:
-    """Writes the revisions of a plan, and counts what it changes."""
+    """Writes the revisions of a plan, and counts changed dates."""
 
     def __init__(self, plan: ConversionPlan, objects: Objects, out: BinaryIO) -> None:
         self._plan = plan
@@ -375,7 +375,7 @@ class RevisionWriter:
         return 1 + len(plan.commits) + copies + ends
 
     def write(self, changes: Iterator[list[Change]]) -> None:
-        """Write all revisions; `changes` are those of each commit, in order."""
+        """Write all revisions; `changes` has the changes of each commit, in order."""
         for i in range(len(self._plan.commits)):
             self._write_commit(i, next(changes))
             for copy in self._plan.copies[i]:

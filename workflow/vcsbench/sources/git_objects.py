@@ -28,7 +28,7 @@ FOLDER, ABSENT = b"040000", b"000000"
 MAX_ENTRIES = 3_000_000
 # Renames are searched among 400 files at most: the effort grows with the square of their number.
 DIFF_TREE = ("diff-tree", "--stdin", "-r", "-t", "--raw", "-z", "--no-abbrev", "-M", "-l400")
-# So few requests and headers of answers fit into a pipe. Otherwise both sides could wait for each other.
+# The requests and the headers of their answers must fit into a pipe, or both sides wait for each other.
 REQUESTS = 256
 # Linux's limit for a path, without the folder of the export, and for the target of a symbolic link.
 LONGEST_PATH = 3500
@@ -276,9 +276,9 @@ def link_target(target: bytes) -> bytes | None:
 
 
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
-    """Write the tree of a commit to a new folder and return notes on what was renamed or left out.
+    """Write the tree of a commit to a new folder and return notes on renames and omissions.
 
-    Names and link targets are those of the loaded history, so that both studies measure the same tree. Files
+    Names and link targets are the same as in the loaded history: both studies measure the same tree. Files
     have the bytes of the commit's blobs. Every folder is created here, so no link is followed.
     """
     counts = Counter[str]()

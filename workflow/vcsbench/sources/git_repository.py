@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import IO, Any
 
 from vcsbench.errors import UserError
-from vcsbench.external import printable, read_bytes
+from vcsbench.external import one_line, printable, read_bytes
 from vcsbench.sources.streams import Program
 
 # Limits for HEAD, a ref, `.git` and `commondir`; for the configuration; for `packed-refs` and `shallow`.
 REF_BYTES = 1 << 14
 CONFIG_BYTES = 1 << 24
 LIST_BYTES = 1 << 29
-# git follows so many symbolic refs.
+# git's limit for a chain of symbolic refs.
 SYMBOLIC_DEPTH = 5
-MOST_ALTERNATES = 100
-MOST_REFS = 5_000_000
+MAX_ALTERNATES = 100
+MAX_REFS = 5_000_000
 
 _OBJECT = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
 # `git check-ref-format` refuses these.
@@ -43,7 +43,7 @@ EMPTY_TREE = {
     "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 }
-# commit-graph and multi-pack-index repeat what the objects say, and may lie.
+# commit-graph and multi-pack-index repeat data of the objects, perhaps wrongly.
 CONFIGURATION = """\
 [core]
 	repositoryformatversion = {version}
@@ -75,12 +75,7 @@ class GitLayout:
     @property
     def shown(self) -> str:
         """The path as given, safe to print."""
-        return shown(self.path)
-
-
-def shown(path: str | Path) -> str:
-    """Return a path that is safe to print on one line."""
-    return printable(os.fspath(path)).replace("\n", "\\n")
+        return one_line(self.path)
 
 
 def find_layout(path: Path) -> GitLayout | None:
@@ -103,8 +98,8 @@ def find_layout(path: Path) -> GitLayout | None:
     for needed in (folder / "HEAD", common / "objects"):
         if not os.path.lexists(needed):
             raise UserError(
-                f"{shown(needed)}: does not exist: the git repository is damaged, or its main repository was "
-                "moved. Clone it again, or run `git worktree repair` in the main repository."
+                f"{one_line(needed)}: does not exist: the git repository is damaged, or its main "
+                "repository was moved. Clone it again, or run `git worktree repair` in the main repository."
             )
     return GitLayout(path, folder, common)
 
@@ -132,11 +127,13 @@ def _linked(file: Path, path: Path) -> Path:
     """Return the folder that a file `.git` names."""
     text = _read(file, REF_BYTES).rstrip(b"\n")
     if not text.startswith(b"gitdir: "):
-        raise UserError(f"{shown(file)}: has no line `gitdir: FOLDER`. Clone the repository again.")
+        raise UserError(
+            f"{one_line(file)}: has no line `gitdir: FOLDER`. Clone the repository again."
+        )
     folder = path / os.fsdecode(text.removeprefix(b"gitdir: "))
     if b"\0" in text or not folder.is_dir():
         raise UserError(
-            f"{shown(file)}: names the folder {shown(folder)}, which does not exist. "
+            f"{one_line(file)}: names the folder {one_line(folder)}, which does not exist. "
             "Give the main repository, or run `git worktree repair` in it."
         )
     return folder
@@ -150,7 +147,7 @@ def _readable(path: str | Path) -> Iterator[None]:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise UserError(
-            f"{shown(path)}: git's file cannot be read: {why}. Make it readable, or clone the repository."
+            f"{one_line(path)}: git's file cannot be read: {why}. Make it readable, or clone the repository."
         ) from error
 
 
@@ -160,13 +157,13 @@ def _read(path: Path, limit: int) -> bytes:
 
 
 def read_config(layout: GitLayout) -> bytes:
-    """Return the text of the configuration; nothing where there is none."""
+    """Return the text of the configuration, or b""."""
     path = layout.common / "config"
     return _read(path, CONFIG_BYTES) if os.path.lexists(path) else b""
 
 
 def read_shallow(layout: GitLayout) -> bytes:
-    """Return the commits whose parents a shallow clone lacks; nothing for a whole clone."""
+    """Return the commits whose parents a shallow clone lacks; b"" for a whole clone."""
     path = layout.common / "shallow"
     return _read(path, LIST_BYTES) if os.path.lexists(path) else b""
 
@@ -180,14 +177,14 @@ def read_head(layout: GitLayout) -> bytes:
         value = _value(_read(path, REF_BYTES))
     if not value:
         raise UserError(
-            f"{shown(path)}: names neither a branch nor a commit: the git repository is "
+            f"{one_line(path)}: names neither a branch nor a commit: the git repository is "
             "damaged. Clone it again."
         )
     return value
 
 
 def _value(text: bytes) -> bytes:
-    """Return what a ref's file holds, or nothing where that is neither a ref nor an object."""
+    """Return the ref or object in a ref's file, or b"" if it has none."""
     text = text.rstrip()
     if text.startswith(b"ref:"):
         name = text[4:].strip()
@@ -225,7 +222,7 @@ def _packed_refs(path: Path) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _loose_refs(top: Path) -> dict[bytes, bytes]:
-    found = {}
+    refs = {}
     waiting = [(os.fsencode(top), b"refs")]
     while waiting:
         folder, above = waiting.pop()
@@ -238,10 +235,12 @@ def _loose_refs(top: Path) -> dict[bytes, bytes]:
                     waiting.append((entry.path, name))
                 elif is_ref_name(name):
                     value = _value(_read(Path(os.fsdecode(entry.path)), REF_BYTES))
-                    found[name] = value
-        if len(found) > MOST_REFS:
-            raise UserError(f"{shown(top)}: has more than {MOST_REFS} refs. Clone the one branch.")
-    return found
+                    refs[name] = value
+        if len(refs) > MAX_REFS:
+            raise UserError(
+                f"{one_line(top)}: has more than {MAX_REFS} refs. Clone the one branch."
+            )
+    return refs
 
 
 def object_folders(layout: GitLayout) -> list[Path]:
@@ -261,14 +260,14 @@ def object_folders(layout: GitLayout) -> list[Path]:
             lender = (folder / os.fsdecode(_unquote(line))).absolute()
             if b"\0" in line or not lender.is_dir():
                 raise UserError(
-                    f"{shown(file)}: the object folder {shown(lender)} does not exist. "
+                    f"{one_line(file)}: the object folder {one_line(lender)} does not exist. "
                     "Bring it back, or clone the repository again without --shared and --reference."
                 )
             if (lender := lender.resolve()) not in folders:
                 folders.append(lender)
-        if len(folders) > MOST_ALTERNATES:
+        if len(folders) > MAX_ALTERNATES:
             raise UserError(
-                f"{shown(file)}: borrows from more than {MOST_ALTERNATES} folders. Clone the repository."
+                f"{one_line(file)}: borrows from more than {MAX_ALTERNATES} folders. Clone the repository."
             )
     return folders
 
@@ -283,7 +282,7 @@ def _check_files(folder: Path) -> None:
             for file in os.scandir(entry.path):
                 if not file.is_file() and not file.is_dir() and os.path.exists(file.path):
                     raise UserError(
-                        f"{shown(file.path)}: this is not a regular file. Clone the repository again."
+                        f"{one_line(file.path)}: this is not a regular file. Clone the repository again."
                     )
 
 
@@ -343,7 +342,7 @@ def open_repository(path: Path) -> Iterator[Git]:
     """
     layout = find_layout(path)
     if layout is None:
-        raise UserError(f"{shown(path)} is not a git repository")
+        raise UserError(f"{one_line(path)} is not a git repository")
     with tempfile.TemporaryDirectory(prefix="vcsbench-git-") as folder:
         yield Git(layout, Path(folder))
 
@@ -394,8 +393,8 @@ class Git:
                 f"{printable(extensions['refstorage'])}, not as files. "
                 "Run `git refs migrate --ref-format=files` in it, or clone it with --ref-format=files."
             )
-        kept = ("objectformat", "noop", "preciousobjects")
-        of_user = "".join(f"\t{k} = {_quoted(v)}\n" for k, v in extensions.items() if k in kept)
+        harmless = ("objectformat", "noop", "preciousobjects")
+        of_user = "".join(f"\t{k} = {_quoted(v)}\n" for k, v in extensions.items() if k in harmless)
         self._write("config", (text + of_user).encode(errors="surrogateescape"))
 
     def _settings(self) -> dict[str, str]:
@@ -444,7 +443,7 @@ class Git:
             self._argv(*arguments), input=text, capture_output=True, env=self._environment()
         )
         if done.returncode:
-            config = shown(self.layout.common / "config")
+            config = one_line(self.layout.common / "config")
             reason = " ".join(done.stderr.decode(errors="backslashreplace").split())
             reason = printable(reason.removeprefix("fatal: ").removeprefix("error: "))
             reason = reason.replace("standard input", config).replace(

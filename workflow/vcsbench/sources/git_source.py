@@ -7,17 +7,17 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, BinaryIO
 
 from vcsbench import progress
 from vcsbench.errors import UserError
-from vcsbench.external import printable
+from vcsbench.external import one_line, printable
 from vcsbench.sources import dump_format
-from vcsbench.sources.base import Estimate, Facts, Options, Source
+from vcsbench.sources.base import Definition, Estimate, Facts, Head, Options, Source
 from vcsbench.sources.git_history import Commit, ConversionPlan, RevisionWriter, read_commits
 from vcsbench.sources.git_objects import (
     DIFF_TREE,
@@ -37,7 +37,6 @@ from vcsbench.sources.git_repository import (
     find_layout,
     open_repository,
     pack_bytes,
-    shown,
 )
 
 FIRST_PARENT = "first-parent"
@@ -63,7 +62,7 @@ class GitSource(Source):
     kind = "git"
     doing = "converting and loading"
 
-    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+    def __init__(self, name: str, definition: Definition, where: str) -> None:
         self._options = Options(name, definition, where)
         self._options.allow("path", "branch", "history")
         self._path = self._options.path("path")
@@ -128,7 +127,7 @@ class GitSource(Source):
                 state += git.output("for-each-ref", "--format=%(objectname) %(refname)")
         return hashlib.sha256(state).hexdigest()
 
-    def head(self) -> dict[str, Any]:
+    def head(self) -> Head:
         """Return the branch's commit."""
         with self._open() as git:
             return {"kind": self.kind, "path": str(self._path), "commit": self._commit(git)}
@@ -143,7 +142,9 @@ class GitSource(Source):
         what = "all branches and tags, trunk is" if self._history == WHOLE else "first parents of"
         with self._open() as git:
             commit = self._commit(git)[:12]
-        return f"git repository {shown(self._path)}, {what} {printable(self._branch)} at {commit}"
+        return (
+            f"git repository {one_line(self._path)}, {what} {printable(self._branch)} at {commit}"
+        )
 
     @cached_property
     def _estimate(self) -> Estimate:

@@ -9,15 +9,24 @@ import os
 import re
 import stat
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, parse_number, printable, read_bytes, read_number
 from vcsbench.formats import CONFIGURATION_LIMIT, effective_settings, packed_of, read_format
-from vcsbench.sources.base import Estimate, Facts, Options, Source, Stored, digest_of
+from vcsbench.sources.base import (
+    Definition,
+    Estimate,
+    Facts,
+    Head,
+    Options,
+    Source,
+    Stored,
+    digest_of,
+)
 from vcsbench.sources.dump_reader import DumpReader
 from vcsbench.sources.streams import Program, output
 from vcsbench.urls import file_url, pegged, split_credentials
@@ -30,10 +39,10 @@ REVISION_BYTES = 20_000
 # The assumed number of revisions if the server does not answer.
 UNKNOWN_REVISIONS = 1000
 
-# A shard has a thousand files or, packed, two. Estimates are wanted at each start.
+# A shard has a thousand files, which takes too long for the estimate at each start.
 SAMPLE = 8
 LARGEST_REVISION = 2**40
-# The files of so many shards count in a repository's identity; older ones by their folder alone.
+# The files of the youngest shards are part of the identity. Of older ones, only the folder is.
 YOUNGEST_SHARDS = 3
 YOUNGEST_FILES = 5000
 
@@ -78,7 +87,7 @@ def content_digest(repository: Path) -> str:
 
 
 def _states(folder: str) -> tuple[bytes, list[str]]:
-    """Return the states of a folder and of what lies in it, and the folders in it, the youngest last."""
+    """Return the states of a folder and its entries, and the folders in it, the youngest last."""
     with os.scandir(folder) as scanned:
         # By number: 10 comes after 9, and 3.pack between 2 and 4.
         entries = sorted(scanned, key=lambda entry: (len(entry.name.split(".")[0]), entry.name))
@@ -97,7 +106,7 @@ def _state(name: str, state: os.stat_result) -> bytes:
 
 
 def default_tree(repository: Path) -> str:
-    """Return "trunk" if the youngest revision has such a folder, otherwise "", the root."""
+    """Return "trunk" if the youngest revision has that folder, otherwise "", the root."""
     failure = f"{repository}: svnlook tree failed"
     argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
     return TRUNK if b"trunk/" in output(argv, failure).split(b"\n") else ""
@@ -118,7 +127,7 @@ class SvnSource(Source):
 
     kind = "svn"
 
-    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+    def __init__(self, name: str, definition: Definition, where: str) -> None:
         self._options = Options(name, definition, where)
         self._options.allow("path", "tree")
         self._path = Path(os.path.abspath(self._options.path("path")))
@@ -207,7 +216,7 @@ class SvnSource(Source):
         other._path = copy
         return other
 
-    def head(self) -> dict[str, Any]:
+    def head(self) -> Head:
         """Return the youngest revision; `tree` is None if the definition has none."""
         url = file_url(self._path.resolve())
         return {"kind": self.kind, "url": url, "revision": self._youngest(), "tree": self._tree}
@@ -229,7 +238,7 @@ class SvnSource(Source):
         return Estimate(self._youngest(), revision_bytes(self._path / "db" / "revs"))
 
     def write(self, out: BinaryIO) -> Facts:
-        """Write what `svnadmin dump` writes."""
+        """Write the output of `svnadmin dump`."""
         # Commits that arrive in the meantime are left for the next time.
         youngest = self._youngest()
         # A larger cache than svnadmin's default halves the time that full texts take.
@@ -280,7 +289,7 @@ class SvnUrlSource(Source):
 
     kind = "svn"
 
-    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+    def __init__(self, name: str, definition: Definition, where: str) -> None:
         self._options = Options(name, definition, where)
         self._options.allow("url", "tree", "revision")
         self._url, self._user, self._password = split_credentials(
@@ -300,7 +309,7 @@ class SvnUrlSource(Source):
         tree = self._tree if self._tree not in (None, TRUNK) else None
         return digest_of("svn", self._url, self._revision, *([] if tree is None else [tree]))
 
-    def head(self) -> dict[str, Any]:
+    def head(self) -> Head:
         """Return the definition's revision (0: youngest); {} with a password, which no result may hold."""
         if self._password:
             return {}
@@ -320,7 +329,7 @@ class SvnUrlSource(Source):
     def _estimate(self) -> Estimate:
         try:
             revisions = self._youngest()
-        except UserError:  # write() reports it; what was loaded before needs no server
+        except UserError:  # write() reports it; a loaded history needs no server
             revisions = UNKNOWN_REVISIONS
         return Estimate(revisions, revisions * REVISION_BYTES)
 
@@ -346,7 +355,7 @@ class SvnUrlSource(Source):
         return [*options, "--password-from-stdin"] if self._password else options
 
     def write(self, out: BinaryIO) -> Facts:
-        """Write what `svnrdump dump` prints: a stream of format 3, with deltas."""
+        """Write the output of `svnrdump dump`: a stream of format 3, with deltas."""
         youngest = self._youngest()
         if youngest == 0:
             raise self._options.error("url", f"{self._url} is empty: it has no revision 1")
@@ -376,5 +385,5 @@ class SvnUrlSource(Source):
         return self._info(failure, "kind", "-r", str(revision), f"{place}@{revision}").strip()
 
     def tree(self, loaded: Path | None = None) -> str:
-        """Return the definition's `tree`, or what write() found."""
+        """Return the definition's `tree`, or the one from write()."""
         return TRUNK if self._tree is None else self._tree

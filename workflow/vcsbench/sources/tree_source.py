@@ -12,24 +12,33 @@ import uuid
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from vcsbench.errors import UserError
-from vcsbench.external import open_regular, printable
+from vcsbench.external import one_line, open_regular, printable
 from vcsbench.files import entries
 from vcsbench.sources import archives, dump_format
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, Parts, shown, split_name
-from vcsbench.sources.base import Estimate, Facts, Options, Source, digest_of, digest_of_file
+from vcsbench.sources.base import (
+    Definition,
+    Estimate,
+    Facts,
+    Head,
+    Options,
+    Source,
+    digest_of,
+    digest_of_file,
+)
 from vcsbench.sources.dump_format import subversion_path
 from vcsbench.sources.streams import DAMAGED, opened
 
 TRUNK = "trunk"
 REVISIONS = 1
-# A constant, so that the same tree gives the same bytes.
+# A constant, because the same tree must give the same bytes.
 DATE = b"2000-01-01T00:00:00.000000Z"
 # The size of a repository relative to its tree, and of an unpacked archive relative to a packed one.
 REPOSITORY_FACTOR, PACKED_FACTOR = 0.5, 4
@@ -55,7 +64,7 @@ _DAMAGED = (
 
 
 class TreeWriter:
-    """Writes the tree below `root` as records, and counts what it changes or leaves out in `counts`."""
+    """Writes the tree below `root` as records, and counts changes and omissions in `counts`."""
 
     def __init__(self, root: Path, counts: Counter[str]) -> None:
         self.root = root
@@ -110,7 +119,7 @@ def _file(at: bytes, path: str, properties: dump_format.Properties) -> Iterator[
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Turn the system's errors about files below a path into UserError, but not those of writing."""
+    """Turn the system's errors of reading below a path into UserError."""
     try:
         yield
     except OSError as error:
@@ -125,11 +134,11 @@ def _readable(path: Path) -> Iterator[None]:
         name = error.filename if isinstance(error.filename, str | bytes) else str(path)
         name = os.fsdecode(name)
         name = name if len(name) <= 200 else f"{name[:197]}..."
-        raise UserError(f"{_shown(Path(name))}: cannot be read: {error.strerror}.") from error
+        raise UserError(f"{one_line(Path(name))}: cannot be read: {error.strerror}.") from error
 
 
 class _TreeSource(Source):
-    def __init__(self, name: str, definition: Mapping[str, Any], where: str) -> None:
+    def __init__(self, name: str, definition: Definition, where: str) -> None:
         self._options = Options(name, definition, where)
         self._options.allow("path")
         self._path = self._options.path("path")
@@ -138,7 +147,7 @@ class _TreeSource(Source):
         """Return one line for reports."""
         return f"the {self.kind} {self._path}, as one commit"
 
-    def head(self) -> dict[str, Any]:
+    def head(self) -> Head:
         """Return the path."""
         return {"kind": self.kind, "path": str(self._path)}
 
@@ -152,7 +161,7 @@ class _TreeSource(Source):
 
     @contextmanager
     def _open(self, counts: Counter[str]) -> Iterator[Path]:
-        """Yield the folder of the tree. Add what it lacks to `counts`."""
+        """Yield the folder of the tree. Add omissions to `counts`."""
         yield self._path
 
     def write(self, out: BinaryIO) -> Facts:
@@ -258,25 +267,21 @@ def unpack(path: Path, folder: Path, counts: Counter[str] | None = None) -> Path
         raise
     except (ArchiveError, OSError, *_DAMAGED) as error:
         raise UserError(
-            f"{_shown(path)}: cannot be unpacked: {_reason(error)}. Pack the tree again as a plain .tar."
+            f"{one_line(path)}: cannot be unpacked: {_reason(error)}. Pack the tree again as a plain .tar."
         ) from error
     inside = list(folder.iterdir())
     if not inside:
-        raise UserError(f"{_shown(path)}: cannot be unpacked: it has no files.")
+        raise UserError(f"{one_line(path)}: cannot be unpacked: it has no files.")
     if len(inside) > 1 or inside[0].is_symlink() or not inside[0].is_dir():
         return folder
     # A name that a program can print, whatever the archive calls it.
     return inside[0].rename(folder / "tree")
 
 
-def _shown(path: Path) -> str:
-    return printable(os.fspath(path)).replace("\n", "\\n")
-
-
 def _reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
-    text = printable(str(error)).replace("\n", "\\n").rstrip(".")
+    text = one_line(str(error)).rstrip(".")
     return text[:200] or type(error).__name__
 
 

@@ -1,9 +1,14 @@
-"""Archives from strangers: nothing leaves the folder, and each refusal is one sentence."""
+"""Directories and archives as sources: trees are loaded unchanged, hostile archives are refused."""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import io
+import json
 import os
+import random
+import shutil
 import stat
 import subprocess
 import sys
@@ -13,14 +18,21 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from git_histories import exported, run, tree_on_disk, write_and_load
+from project import needs
 from vcsbench.errors import UserError
+from vcsbench.external import printable
 from vcsbench.files import MAX_DEPTH, entries
-from vcsbench.sources import archives, tree_source
+from vcsbench.run import bundle, opening
+from vcsbench.sources import archives, open_source, tree_source
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
 from vcsbench.subjects.tree.stores.store import copy
+
+pytestmark = needs("svnadmin", "svn")
 
 warnings.filterwarnings("ignore", category=UserWarning, module="zipfile")
 # From the folder that an archive is unpacked into.
@@ -56,14 +68,8 @@ def zip_of(*members: tuple[str, int, bytes]) -> bytes:
 
 
 HOLES = bytes(2 * 2**20)
-REG, DIR, SYM, LNK, FIFO, CHR = (
-    tarfile.REGTYPE,
-    tarfile.DIRTYPE,
-    tarfile.SYMTYPE,
-    tarfile.LNKTYPE,
-    tarfile.FIFOTYPE,
-    tarfile.CHRTYPE,
-)
+REG, DIR, SYM = tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE
+LNK, FIFO, CHR = tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE
 ZLINK, ZFILE, ZFIFO = 0o120777, 0o100644, 0o010644
 
 
@@ -178,11 +184,8 @@ def test_unpack_link_then_member_through_it_writes_nothing_outside(
     folder.mkdir()
     target = str(outside) if below else str(outside / "x")
     second = "a/x" if below else "a"
-    path.write_bytes(
-        zip_of(("a", ZLINK, target.encode()), (second, ZFILE, b"x"))
-        if kind == "zip"
-        else tar_of(("a", SYM, target), (second, REG, b"x"))
-    )
+    as_zip = zip_of(("a", ZLINK, target.encode()), (second, ZFILE, b"x"))
+    path.write_bytes(as_zip if kind == "zip" else tar_of(("a", SYM, target), (second, REG, b"x")))
     with pytest.raises(UserError):
         tree_source.unpack(path, folder)
     assert not any(outside.iterdir())
@@ -329,3 +332,228 @@ def test_directory_nested_too_deep_raises(tmp_path: Path) -> None:
     os.close(folder)
     with pytest.raises(UserError):
         list(entries(tmp_path))
+
+
+# Sources
+
+
+def make_tree(root: Path) -> Path:
+    (root / "empty").mkdir(parents=True)
+    (root / "deep/er").mkdir(parents=True)
+    (root / "deep/er/file").write_bytes(bytes(range(256)))
+    (root / "deep/nothing").write_text("")
+    (root / "run").write_text("#!/bin/sh\n")
+    (root / "run").chmod(0o755)
+    (root / "link").symlink_to("deep/er/file")
+    (root / "away").symlink_to("/nowhere")
+    (root / "odd é ü name").write_text("x")
+    return root
+
+
+def pack(root: Path, path: Path) -> Path:
+    if path.suffix == ".zip":
+        members = []
+        for file in sorted(root.rglob("*")):
+            name = (
+                f"{file.relative_to(root.parent)}{'/' * (file.is_dir() and not file.is_symlink())}"
+            )
+            target = os.readlink(file).encode() if file.is_symlink() else b""
+            content = target or (file.read_bytes() if file.is_file() else b"")
+            members.append((name, file.lstat().st_mode, content))
+        path.write_bytes(zip_of(*members))
+        return path
+    program = {".gz": ["-z"], ".xz": ["-J"], ".zst": ["--zstd"]}.get(path.suffix, [])
+    run("tar", *program, "-cf", path, "-C", root.parent, root.name)
+    return path
+
+
+@pytest.mark.parametrize("name", ["", "a.tar", "a.tar.gz", "a.tar.xz", "a.tar.zst", "a.zip"])
+def test_tree_source_tree_is_loaded_unchanged(name: str, tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "tree-1.0")
+    expected = tree_on_disk(root)
+    if not name:
+        (root / ".git").mkdir()
+        (root / ".git/config").write_text("")
+        os.mkfifo(root / "pipe")
+    path = pack(root, tmp_path / name) if name else root
+    source = open_source("it", {"source": "archive" if name else "directory", "path": str(path)})
+    source.check()
+    facts = write_and_load(source, tmp_path / "svn")
+    assert exported(tmp_path / "svn", 1, source.tree()) == expected
+    assert facts.revisions == source.estimate().revisions == 1
+    assert len(facts.notes) == (0 if name else 2)
+
+
+def test_directory_identity_changes_with_an_edit_only(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "tree")
+    definition = {"source": "directory", "path": str(root)}
+    before = open_source("it", definition).identity()
+    assert open_source("it", definition).identity() == before
+    (root / "deep/nothing").write_text("something")
+    assert open_source("it", definition).identity() != before
+
+
+@pytest.mark.parametrize(
+    ("source", "make", "message"),
+    [
+        ("directory", lambda p: None, "does not exist"),
+        ("directory", lambda p: p.write_text(""), "is no folder"),
+        ("archive", lambda p: None, "does not exist"),
+        ("archive", lambda p: p.mkdir(), "is no file"),
+        ("archive", lambda p: p.write_text("text"), "is no archive"),
+    ],
+)
+def test_tree_source_wrong_path_names_the_key(
+    source: str, make: Any, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "it"
+    make(path)
+    with pytest.raises(UserError, match=rf"repositories\.it\.path: {path} {message}"):
+        open_source("it", {"source": source, "path": str(path)}).check()
+
+
+def test_archive_source_truncated_is_refused(tmp_path: Path) -> None:
+    path = pack(make_tree(tmp_path / "tree"), tmp_path / "a.tar.gz")
+    path.write_bytes(path.read_bytes()[:-200])
+    source = open_source("it", {"source": "archive", "path": str(path)})
+    with pytest.raises(UserError, match=f"{path}: cannot be unpacked"):
+        source.write(io.BytesIO())
+
+
+# Mutated archives and bundles
+
+
+def tar_seed() -> bytes:
+    text = b"x" * 700
+    return tar_of(
+        ("kit/file", REG, text),
+        ("kit/link", SYM, "../../outside"),
+        ("kit/same", LNK, "kit/file"),
+        ("kit/é" + "n" * 120, REG, text),
+        ("kit/pipe", FIFO, b""),
+        ("kit/link2/x", REG, text),
+    )
+
+
+def zip_seed() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for number, method in enumerate((0, 8, 12, 14)):
+            info = zipfile.ZipInfo(f"kit/file{number}")
+            info.compress_type = method
+            archive.writestr(info, b"hello" * 50)
+        link = zipfile.ZipInfo("kit/link")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "../../outside")
+        archive.writestr("kit/link2/x", "x")
+    return out.getvalue()
+
+
+def bundle_seed() -> bytes:
+    files = {
+        "results/page/s.json": b'{"order": {}}',
+        "config/studies/s.yaml": b"a: [b, &c {d: e}, *c]\n",
+        "results/grid/s.csv": b"cell,round\nlog/svn,1\n",
+        "reports/s.html": b"<html>",
+    }
+    stated = {
+        n: {"bytes": len(c), "sha256": hashlib.sha256(c).hexdigest()} for n, c in files.items()
+    }
+    manifest = {"layout": 1, "vcsbench": "1", "studies": ["s"], "files": stated}
+    members = [(f"{bundle.INSIDE}/{name}", REG, content) for name, content in files.items()]
+    return tar_of((bundle.MANIFEST, REG, json.dumps(manifest).encode()), *members)
+
+
+WORDS = (
+    b"../",
+    b"/",
+    b"\0",
+    b"\xff\xff",
+    b"link",
+    b"kit/link/x",
+    b"\x80",
+    b"1",
+    b"2",
+    b"S",
+    b"\x1b[",
+)
+
+
+def mutate(seed: bytes, choice: random.Random) -> bytes:
+    """Change, insert, remove or repeat bytes. Half of the time, repair the checksums of a tar."""
+    content = bytearray(seed)
+    for _ in range(choice.randint(1, 4)):
+        at = choice.randrange(len(content) + 1)
+        kind = choice.randrange(6)
+        if kind == 0 and at < len(content):
+            content[at] = choice.randrange(256)
+        elif kind == 1:
+            word = choice.choice(WORDS)
+            content[at : at + len(word)] = word
+        elif kind == 2:
+            block = at // 512 * 512
+            field = choice.choice((0, 124, 156, 157, 257, 345))
+            word = choice.choice(WORDS)
+            content[block + field : block + field + len(word)] = word
+        elif kind == 3:
+            del content[at : at + choice.choice((1, 512, 1024))]
+        elif kind == 4:
+            content[at:at] = content[: choice.choice((1, 512, 1024))]
+        else:
+            del content[at:]
+        if not content:
+            return b"x"
+    if choice.random() < 0.5:
+        for block in range(0, len(content) - 511, 512):
+            if content[block + 148 : block + 156].strip(b"01234567 \0") == b"" and any(
+                content[block : block + 100]
+            ):
+                content[block + 148 : block + 156] = b" " * 8
+                checksum = sum(content[block : block + 512])
+                content[block + 148 : block + 156] = b"%06o\0 " % checksum
+    return bytes(content)
+
+
+def run_fuzz(count: int, folder: Path) -> Counter[str]:
+    """Run `count` cases per reader and return the number of each result."""
+    counts = Counter[str]()
+    (folder / "outside").mkdir()
+    (folder / "in").mkdir()
+    archive = folder / "in/a.tar.gz"
+    seeds = {"tar": tar_seed(), "zip": zip_seed(), "bundle": bundle_seed()}
+    for reader, seed in seeds.items():
+        choice = random.Random(reader)
+        for number in range(count):
+            content = seed if number == 0 else mutate(seed, choice)
+            archive.write_bytes(gzip.compress(content, 1) if reader == "bundle" else content)
+            target = folder / "in" / str(number)
+            target.mkdir()
+            try:
+                if reader == "bundle":
+                    opening.unpack(archive, "x", target)
+                else:
+                    tree_source.unpack(archive, target)
+                counts[f"{reader} read"] += 1
+            except UserError as error:
+                message = str(error)
+                counts[f"{reader} refused"] += 1
+                if printable(message) != message or (reader == "bundle" and os.listdir(target)):
+                    pytest.fail(f"{reader} {number}: {message!r}")
+            shutil.rmtree(target)
+            assert os.listdir(folder / "outside") == []
+            assert sorted(os.listdir(folder)) == ["in", "outside"]
+            assert os.listdir(folder / "in") == ["a.tar.gz"]
+    return counts
+
+
+def test_fuzz_archives_and_bundles_raise_only_user_errors(tmp_path: Path) -> None:
+    counts = run_fuzz(150, tmp_path)
+    assert counts.total() == 450
+    assert all(counts[f"{reader} read"] for reader in ("tar", "zip", "bundle"))
+
+
+@pytest.mark.slow
+def test_fuzz_of_thousands_raises_only_user_errors(tmp_path: Path) -> None:
+    counts = run_fuzz(4000, tmp_path)
+    print(dict(counts))
+    assert counts.total() == 12_000

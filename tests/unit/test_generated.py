@@ -1,0 +1,293 @@
+"""Generated sources: the same bytes each time, loaded by svnadmin, with the published totals."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from git_histories import exported, log, run, write_and_load
+from vcsbench import sources
+from vcsbench.errors import UserError
+from vcsbench.sources import Source, generated_text
+from vcsbench.sources.generated import GeneratedTree, History, growth
+from vcsbench.sources.generated_profiles import PROFILES
+
+WORKFLOW = Path(sources.__file__).parents[2]
+needs_svn = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
+
+SCALE = 0.006
+# A new digest means that everything measured on this profile before is of another repository.
+DIGESTS = {
+    "ruby": (0.002, "4793fc588456e519bcb0e7f255ba7f37a74386d1b6628de3c76c467973bba40e"),
+    "bsd": (0.0001, "c3a7c3eed86bef3b1689dad546b5256f58f6e11225de9f73e672f834d4d4e719"),
+    "tsvn": (0.002, "d0207cfd6f8a9020b581bce3a7fd98f558b041aad245d094c199228f7dd48b8a"),
+    "apache": (0.0003, "0a8dd35d78187c3c0908d4f93f2a4943f9a865d350d6e40038ec0f24bb59890e"),
+    "kde": (0.00001, "7aaba0365b5060f2613350b2530e6e4c6e6e4abcb56360f9e03bd6267a89a424"),
+    "large-tree": (0.01, "25676199ce7a9c5cf485a9e5e5e9c55fa4b975f78accb222b3fea4f418a65292"),
+    "linux-tree": (0.01, "88f5c2f67d41a651032236892e89776874a508543bc91e24619120ad882bcb44"),
+}
+
+
+def generated(**definition: object) -> Source:
+    return sources.open_source("mine", {"source": "generated", **definition})
+
+
+def stream(**definition: object) -> bytes:
+    out = io.BytesIO()
+    generated(**definition).write(out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_generated_stream_has_the_known_digest(profile: str) -> None:
+    scale, expected = DIGESTS[profile]
+    assert hashlib.sha256(stream(profile=profile, scale=scale)).hexdigest() == expected
+
+
+def pythons() -> list[str]:
+    """Return the other Pythons on the PATH that work."""
+    found = []
+    for minor in range(11, 20):
+        path = shutil.which(f"python3.{minor}")
+        if path and minor != sys.version_info.minor:
+            done = subprocess.run([path, "-c", ""], capture_output=True)
+            found += [path] * (done.returncode == 0)
+    return found
+
+
+def in_python(python: str, hash_seed: str) -> str:
+    """Return the digest of a stream from another process."""
+    code = (
+        "import hashlib, io, sys; from vcsbench.sources import open_source; out = io.BytesIO();"
+        "open_source('x', {'source': 'generated', 'profile': 'ruby', 'scale': 0.002}).write(out);"
+        "print(hashlib.sha256(out.getvalue()).hexdigest())"
+    )
+    environment = {"PYTHONPATH": str(WORKFLOW), "PYTHONHASHSEED": hash_seed}
+    argv = [python, "-B", "-c", code]
+    done = subprocess.run(argv, env=environment, capture_output=True, check=True)
+    return done.stdout.decode().strip()
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_generated_stream_does_not_depend_on_the_hash_seed(hash_seed: str) -> None:
+    assert in_python(sys.executable, hash_seed) == DIGESTS["ruby"][1]
+
+
+@pytest.mark.skipif(not pythons(), reason="no other Python 3.11 or later is installed")
+def test_generated_stream_is_the_same_in_other_pythons() -> None:
+    assert {in_python(python, "0") for python in pythons()} == {DIGESTS["ruby"][1]}
+
+
+def test_generated_history_scaled_is_the_beginning_of_a_larger_one() -> None:
+    small = stream(profile="ruby", scale=0.001).split(b"\n\n", 2)
+    large = stream(profile="ruby", scale=0.002).split(b"\n\n", 2)
+    assert small[1] != large[1]  # the UUID
+    assert large[2].startswith(small[2])
+    assert b"\nRevision-number: 46\n" in small[2]
+    assert b"\nRevision-number: 92\n" in large[2]
+
+
+def test_generated_history_differs_by_seed() -> None:
+    one, two = (stream(profile="ruby", scale=0.0001, seed=seed) for seed in (1, 2))
+    assert one.split(b"\n\n", 2)[2] != two.split(b"\n\n", 2)[2]
+
+
+def test_generated_identity_changes_with_each_key() -> None:
+    definitions = [
+        {"profile": "ruby", "scale": 0.1},
+        {"profile": "ruby", "scale": 0.2},
+        {"profile": "bsd", "scale": 0.1},
+        {"profile": "ruby", "scale": 0.1, "seed": 2},
+    ]
+    identities = [generated(**definition).identity() for definition in definitions]
+    assert len(set(identities)) == 4
+    assert identities == [generated(**definition).identity() for definition in definitions]
+    assert generated(profile="ruby", scale=0.1, seed=1).identity() == identities[0]
+
+
+@pytest.mark.parametrize(
+    ("definition", "message"),
+    [
+        ({}, "profile: is missing"),
+        (
+            {"profile": "perl"},
+            "profile: must be one of ruby, bsd, tsvn, apache, kde, large-tree, linux-tree, not",
+        ),
+        ({"profile": "ruby", "scale": 0}, "scale: must be above 0 and at most 1, not 0"),
+        ({"profile": "ruby", "scale": 1.01}, "scale: must be above 0 and at most 1, not 1.01"),
+        ({"profile": "ruby", "scale": float("nan")}, "scale: must be above 0"),
+        ({"profile": "ruby", "scale": "0.1"}, "scale: must be a number, not '0.1'"),
+        ({"profile": "ruby", "scale": True}, "scale: must be a number, not True"),
+        ({"profile": "ruby", "seed": 1.5}, "seed: must be a whole number, not 1.5"),
+        ({"profile": "ruby", "size": 1}, "size: is no key of this source"),
+    ],
+)
+def test_generated_wrong_definitions_name_the_key(
+    definition: dict[str, object], message: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        generated(**definition)
+    assert str(caught.value).startswith(f"config/config.yaml: repositories.mine.{message}")
+
+
+def test_generated_write_ends_with_its_reader() -> None:
+    class Gone(io.RawIOBase):
+        def write(self, data: object) -> int:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        generated(profile="ruby", scale=0.001).write(Gone())
+
+
+@pytest.fixture(scope="module")
+def ruby(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first 276 revisions of ruby, with a seed whose first tag comes early."""
+    repository = tmp_path_factory.mktemp("generated") / "repository"
+    source = generated(profile="ruby", scale=SCALE, seed=2)
+    assert write_and_load(source, repository).revisions == source.estimate().revisions == 276
+    run("svnadmin", "verify", "-q", repository)
+    return repository
+
+
+@needs_svn
+def test_generated_history_has_all_kinds_of_changes(ruby: Path) -> None:
+    text = run("svn", "log", "-v", "--xml", f"file://{ruby}").decode()
+    for action in ('action="A"', 'action="M"', 'action="D"', 'kind="dir"', 'kind="file"'):
+        assert action in text
+    assert 'copyfrom-path="/trunk"' in text and ">/branches/" in text
+    assert 'copyfrom-path="/branches/' in text and ">/tags/" in text
+    assert 'copyfrom-path="/trunk/' in text
+    entries = log(ruby)
+    assert len({entry.get("author") for entry in entries}) > 20
+    dates = [entry["date"] for entry in entries]
+    assert dates == sorted(dates) and len(set(dates)) == 276
+
+
+@needs_svn
+def test_generated_trunk_and_repository_have_the_estimated_sizes(ruby: Path) -> None:
+    source = generated(profile="ruby", scale=SCALE)
+    tree, estimate = exported(ruby, 276, source.tree()), source.estimate()
+    files = [content for kind, content in tree.values() if kind != "dir"]
+    assert "executable" in {kind for kind, _ in tree.values()}
+    assert any(b"\0" in content for content in files)
+    assert max(name.count(b"/") for name in tree) >= 2
+    assert len(files) == pytest.approx(estimate.files, rel=0.1)
+    assert sum(map(len, files)) == pytest.approx(estimate.tree_bytes, rel=0.25)
+    revs = [path.stat().st_size for path in (ruby / "db/revs").rglob("*") if path.is_file()]
+    assert sum(revs) == pytest.approx(estimate.repository_bytes, rel=0.35)
+
+
+# Totals
+
+MIB = 1 << 20
+# As published: revisions, items (files and directories) and bytes of the exported tree, bytes of
+# the repository. None where nothing is published. docs/sources.md says where they are from.
+PUBLISHED = {
+    "ruby": (46_054, None, 46 * MIB, None),
+    "bsd": (263_988, None, 800 * MIB, None),
+    "tsvn": (18_937, 3_840, 81 * MIB, 4.8 * 1024 * MIB),  # packed
+    "apache": (943_322, 1_941, 38 * MIB, 30.4 * 1024 * MIB),
+    "kde": (1_125_690, 399_419, 8.4 * 1024 * MIB, 58.4 * 1024 * MIB),
+    "large-tree": (1_002, 27_000, 263 * MIB, None),
+    "linux-tree": (2, 22_898, 237_003_064, None),
+}
+# Scales at which a profile's whole history takes some ten seconds, its texts left out.
+SCALES = {
+    "ruby": 1,
+    "bsd": 0.2,
+    "tsvn": 1,
+    "apache": 0.1,
+    "kde": 0.03,
+    "large-tree": 1,
+    "linux-tree": 1,
+}
+FULL = pytest.mark.skipif(
+    not os.environ.get("VCSBENCH_FULL_SCALE"), reason="VCSBENCH_FULL_SCALE is not set: six minutes"
+)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_generated_estimate_has_the_published_totals(profile: str) -> None:
+    revisions, items, tree_bytes, repository_bytes = PUBLISHED[profile]
+    source = generated(profile=profile)
+    estimate = source.estimate()
+    assert estimate.revisions == revisions
+    assert estimate.tree_bytes == pytest.approx(tree_bytes, rel=0.02)
+    if items:
+        assert estimate.files == pytest.approx(items, rel=0.12)  # without directories
+    if repository_bytes:  # published with half-filled blocks
+        assert 0.8 < estimate.repository_bytes / repository_bytes < 1.1
+
+
+def test_generated_quarter_of_history_has_half_of_the_tree() -> None:
+    source = generated(profile="ruby", scale=0.25)
+    assert source.estimate().files == pytest.approx(4_263 / 2, rel=0.001)
+    assert source.estimate().revisions == 11_514
+
+
+@pytest.fixture
+def without_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts are not put together: their sizes are known without."""
+    monkeypatch.setattr(generated_text.Editor, "text", lambda self, kind, text: b"")
+
+
+def youngest_tree(profile: str, scale: float) -> GeneratedTree:
+    """Trunk after a whole history."""
+    figures = PROFILES[profile]
+    history = History(figures, 1, round(figures.revisions * scale))
+    for _ in history.records():
+        pass
+    return history.trunk()
+
+
+def check_totals(profile: str, scale: float, within: float) -> None:
+    _, items, tree_bytes, _ = PUBLISHED[profile]
+    tree = youngest_tree(profile, scale)
+    grown = growth(PROFILES[profile], round(PROFILES[profile].revisions * scale))
+    assert tree.size == pytest.approx(tree_bytes * grown, rel=within)
+    assert len(tree.files) == pytest.approx(PROFILES[profile].tree_files * grown, rel=within)
+    if items:
+        found = len(tree.files) + len(tree.directories)
+        assert found == pytest.approx(items * grown, rel=within)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_texts")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_generated_trees_grow_to_the_published_totals(profile: str) -> None:
+    check_totals(profile, SCALES[profile], within=0.04 if SCALES[profile] == 1 else 0.1)
+
+
+@FULL
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_texts")
+@pytest.mark.parametrize("profile", ["bsd", "apache", "kde"])
+def test_generated_trees_at_full_scale_have_the_published_totals(profile: str) -> None:
+    check_totals(profile, 1, within=0.04)
+
+
+def peak_megabytes(profile: str, scale: float) -> int:
+    """The peak memory of a process that writes a stream to nowhere."""
+    code = (
+        "from vcsbench.sources import open_source;"
+        f"source = open_source('x', {{'source': 'generated', 'profile': {profile!r}, "
+        f"'scale': {scale}}}); source.write(open('/dev/null', 'wb'));"
+        # Not ru_maxrss: a child inherits that of the process that started it.
+        "lines = dict(line.split(':') for line in open('/proc/self/status'));"
+        "print(int(lines['VmHWM'].split()[0]) // 1024)"
+    )
+    environment = {"PYTHONPATH": str(WORKFLOW)}
+    return int(subprocess.check_output([sys.executable, "-c", code], env=environment))
+
+
+@pytest.mark.slow
+def test_generated_memory_does_not_grow_with_the_history() -> None:
+    assert peak_megabytes("ruby", 0.2) < peak_megabytes("ruby", 0.01) + 10
+    assert peak_megabytes("kde", 0.002) < 80

@@ -1,0 +1,555 @@
+"""Git repositories that are read safely: all kinds, hostile ones, damaged ones, and ones that are refused."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from git_histories import (
+    FILE,
+    SYMLINK,
+    Commit,
+    convert,
+    digest,
+    exported,
+    git,
+    git_source,
+    listing,
+    log,
+    make_git,
+    needs_git,
+    run,
+    tree_on_disk,
+    write_and_load,
+)
+from vcsbench import sources
+from vcsbench.errors import UserError
+from vcsbench.sources.git_repository import quote
+from vcsbench.subjects.tree import heads
+
+pytestmark = needs_git
+
+CONTENT = {
+    ".gitattributes": b"* filter=canary diff=canary text eol=crlf ident\n",
+    "plain.txt": b"one\ntwo $Id$\n",
+    "run.bin": bytes(range(256)),
+}
+HOOKS = (
+    "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit",
+    "prepare-commit-msg", "commit-msg", "post-commit", "pre-rebase", "post-checkout",
+    "post-merge", "pre-push", "pre-receive",
+    "update", "proc-receive", "post-receive", "post-update", "reference-transaction", "push-to-checkout",
+    "pre-auto-gc", "post-rewrite", "sendemail-validate", "fsmonitor-watchman", "p4-changelist",
+    "post-index-change",
+)  # fmt: skip
+# Keys that decide on the format of a repository, which git refuses, and that name no program.
+OF_FORMAT = re.compile(
+    r"^(extensions|core\.(repositoryformatversion|bare)|index|pack|gc|feature)\b", re.I
+)
+PROGRAM_VARIABLES = (
+    "GIT_EXTERNAL_DIFF", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_PAGER", "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR", "GIT_PROXY_COMMAND", "PAGER", "EDITOR", "SSH_ASKPASS",
+)  # fmt: skip
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A work tree with one commit whose attributes name a filter for every file."""
+    path = tmp_path / "work"
+    path.mkdir()
+    git(path, "init", "-q", "-b", "main")
+    for name, content in CONTENT.items():
+        (path / name).write_bytes(content)
+    # hash-object and update-index: the attributes above change nothing of what is committed.
+    for name in CONTENT:
+        blob = git(path, "hash-object", "-w", "--no-filters", name).decode().strip()
+        git(path, "update-index", "--add", "--cacheinfo", f"100644,{blob},{name}")
+    git(path, "commit", "-q", "-m", "one")
+    return path
+
+
+def canary(folder: Path) -> Path:
+    """Return a program that leaves the file CANARY next to it."""
+    program = folder / "canary"
+    program.write_text(f"#!/bin/sh\necho \"$0 $*\" >> '{folder}/CANARY'\ncat\n")
+    program.chmod(0o755)
+    return program
+
+
+def program_keys() -> list[str]:
+    """Return every configuration key of the installed git, with names in place of the placeholders."""
+    words = ("git", "help", "--config-for-completion")
+    keys = subprocess.run(words, capture_output=True, text=True).stdout.split()
+    known = run("git", "help", "--config").decode().split()
+    keys += [word for word in known if "." in word and "'" not in word]
+    keys = [re.sub(r"<[^>]*>|\*", "canary", key) for key in keys]
+    pattern = re.compile(r"[A-Za-z0-9-]+(\.[\w.-]+)*\.[A-Za-z][A-Za-z0-9-]*")
+    return sorted({key for key in keys if pattern.fullmatch(key)})
+
+
+def read_everything(path: Path, folder: Path) -> Path:
+    """Detect, estimate, convert and take the tree of a repository, as plan and run do."""
+    definition = sources.detect(str(path))
+    source = sources.open_source("mine", {**definition, "history": "whole"})
+    source.check()
+    source.identity()
+    source.describe()
+    source.estimate()
+    source.write(io.BytesIO())
+    folder.mkdir()
+    heads.take(source.head(), folder / "tree", folder, "svn")
+    return folder / "tree"
+
+
+def content_of(tree: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in tree.iterdir()}
+
+
+def test_git_source_with_canaries_everywhere_runs_none(work: Path, tmp_path: Path) -> None:
+    program = canary(tmp_path)
+    keys = program_keys()
+    assert {"core.fsmonitor", "core.sshCommand", "filter.canary.smudge", "diff.external"} <= set(
+        keys
+    )
+    config = [(work / ".git/config").read_text()]
+    for key in (*keys, "diff.canary.textconv", "diff.canary.command", "filter.canary.process"):
+        section, _, name = key.rpartition(".")
+        first, _, rest = section.partition(".")
+        if not OF_FORMAT.match(key) and not name.lower().endswith("promisor"):
+            head = f'[{first} "{rest}"]' if rest else f"[{first}]"
+            config.append(f"{head}\n\t{name} = {program}\n")
+    (work / ".git/config").write_text("".join(config))
+    for hook in HOOKS:
+        shutil.copy(program, work / ".git/hooks" / hook)
+    assert content_of(read_everything(work, tmp_path / "out")) == CONTENT
+    assert not (tmp_path / "CANARY").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["core.fsmonitor", "filter.canary.smudge", "filter.canary.process"])
+def test_git_source_with_one_program_runs_none(work: Path, tmp_path: Path, key: str) -> None:
+    git(work, "config", key, str(canary(tmp_path)))
+    git(work, "config", "core.autocrlf", "true")
+    assert content_of(read_everything(work, tmp_path / "out")) == CONTENT
+    assert not (tmp_path / "CANARY").exists()
+
+
+def test_git_source_with_hostile_environment_reads_the_same(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = digest(git_source(work, history="whole"))
+    program = str(canary(tmp_path))
+    make_git(tmp_path / "other", [Commit({b"other": (FILE, b"other")})])
+    (tmp_path / ".config/git").mkdir(parents=True)
+    (tmp_path / ".config/git/attributes").write_text("* binary filter=canary\n")
+    (tmp_path / ".gitconfig").write_text(
+        f"[core]\n\tfsmonitor = {program}\n[alias]\n\tlog = !{program}\n"
+    )
+    for name in PROGRAM_VARIABLES:
+        monkeypatch.setenv(name, program)
+    others = {
+        "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / ".config"),
+        "GIT_DIR": str(tmp_path / "other"), "GIT_OBJECT_DIRECTORY": str(tmp_path / "other/objects"),
+        "GIT_WORK_TREE": str(tmp_path),
+        "GIT_INDEX_FILE": program, "GIT_NAMESPACE": "other", "GIT_EXEC_PATH": str(tmp_path),
+        "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": program,
+        "GIT_CONFIG_PARAMETERS": f"'core.fsmonitor'='{program}'", "GIT_CONFIG": program, "GIT_TRACE": "1",
+        "GIT_TEMPLATE_DIR": str(tmp_path), "GIT_SHALLOW_FILE": program, "GIT_LITERAL_PATHSPECS": "1",
+        "GIT_REPLACE_REF_BASE": "refs/heads/", "GIT_ATTR_SOURCE": "HEAD", "GIT_DEFAULT_HASH": "sha256",
+        "GIT_CONFIG_GLOBAL": str(tmp_path / ".gitconfig"), "GIT_CONFIG_SYSTEM": str(tmp_path / ".gitconfig"),
+    }  # fmt: skip
+    for name, value in others.items():
+        monkeypatch.setenv(name, value)
+    assert digest(git_source(work, history="whole")) == expected
+    assert content_of(read_everything(work, tmp_path / "out")) == CONTENT
+    assert not (tmp_path / "CANARY").exists()
+
+
+def test_git_source_with_replacements_and_grafts_reads_the_commit(
+    work: Path, tmp_path: Path
+) -> None:
+    git(work, "commit", "-q", "--allow-empty", "-m", "two")
+    expected = digest(git_source(work))
+    blob = git(work, "rev-parse", "HEAD:plain.txt").decode().strip()
+    lie = git(work, "hash-object", "-w", "--stdin", stdin=b"a lie").decode().strip()
+    git(work, "replace", blob, lie)
+    head = git(work, "rev-parse", "HEAD").decode()
+    (work / ".git/info/grafts").write_text(head)
+    (work / ".git/info/attributes").write_text("* filter=canary export-ignore\n")
+    assert digest(git_source(work)) == expected
+    assert content_of(read_everything(work, tmp_path / "out")) == CONTENT
+
+
+@pytest.mark.slow
+def test_git_tree_of_bare_repository_equals_its_work_tree(work: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "--bare", str(work), "bare.git")
+    assert content_of(read_everything(tmp_path / "bare.git", tmp_path / "out")) == CONTENT
+
+
+@pytest.mark.parametrize("kind", ["pipe", "zero"])
+def test_git_file_that_is_a_pipe_or_endless_is_refused(work: Path, kind: str) -> None:
+    names = (
+        "HEAD", "config", "packed-refs", "shallow", "commondir", "refs/heads/main",
+        "objects/info/alternates", "objects/pack/pack-x.idx", "objects/aa/b",
+    )  # fmt: skip
+    for name in names:
+        file = work / ".git" / name
+        content = file.read_bytes() if file.exists() else None
+        file.unlink(missing_ok=True)
+        file.parent.mkdir(exist_ok=True)
+        if kind == "pipe":
+            os.mkfifo(file)
+        else:
+            file.symlink_to("/dev/zero")
+        with pytest.raises(UserError, match="not a regular file"):
+            sources.detect(str(work))
+        file.unlink()
+        if content is not None:
+            file.write_bytes(content)
+
+
+def test_git_include_of_a_pipe_is_not_read(work: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with (work / ".git/config").open("a") as config:
+        config.write(
+            f'[include]\n\tpath = {tmp_path}/pipe\n[includeIf "gitdir:/"]\n\tpath = {tmp_path}/pipe\n'
+        )
+    assert content_of(read_everything(work, tmp_path / "out")) == CONTENT
+
+
+def tree_of(path: Path, *lines: str) -> str:
+    """Return the tree that mktree makes of lines like those of ls-tree."""
+    text = "".join(line + "\n" for line in lines).encode()
+    return git(path, "mktree", "--missing", stdin=text).decode().strip()
+
+
+def raw_tree(path: Path, *entries: tuple[bytes, bytes, str]) -> str:
+    """Return a tree of any entries of mode, name and object, which git itself would not make."""
+    data = b"".join(
+        mode + b" " + name + b"\0" + bytes.fromhex(blob) for mode, name, blob in entries
+    )
+    words = ("hash-object", "-t", "tree", "--literally", "-w", "--stdin")
+    return git(path, *words, stdin=data).decode().strip()
+
+
+def commit_tree(path: Path, tree: str) -> None:
+    name = git(path, "commit-tree", "-m", "a tree", tree).decode().strip()
+    git(path, "update-ref", "refs/heads/main", name)
+
+
+def test_git_tree_with_entries_that_leave_the_folder_writes_inside(
+    work: Path, tmp_path: Path
+) -> None:
+    blob = git(work, "rev-parse", "HEAD:plain.txt").decode().strip()
+    inner = raw_tree(work, (b"100644", b"evil", blob))
+    commit_tree(work, raw_tree(work, (b"40000", b"..", inner), (b"100664", b".git", blob)))
+    tree = read_everything(work, tmp_path / "out")
+    assert sorted(p.relative_to(tree).as_posix() for p in tree.rglob("*")) == [
+        "?\\046?\\046", "?\\046?\\046/evil", "?\\046git",
+    ]  # fmt: skip
+    assert (tree / "?\\046git").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("second", [b"100644", b"40000"])
+def test_git_tree_with_one_name_twice_is_refused(work: Path, tmp_path: Path, second: bytes) -> None:
+    target = (
+        git(work, "hash-object", "-w", "--stdin", stdin=str(tmp_path).encode()).decode().strip()
+    )
+    inner = raw_tree(work, (b"100644", b"evil", target))
+    other = inner if second == b"40000" else target
+    commit_tree(work, raw_tree(work, (b"120000", b"a", target), (second, b"a", other)))
+    source = git_source(work)
+    with pytest.raises(UserError, match="twice"):
+        source.write(io.BytesIO())
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UserError, match=r"damaged|twice"):
+        heads.take(source.head(), tmp_path / "out/tree", tmp_path / "out", "svn")
+    assert not (tmp_path / "evil").exists()
+
+
+@pytest.mark.slow
+def test_git_tree_that_is_too_deep_is_refused(work: Path) -> None:
+    tree = git(work, "rev-parse", "HEAD^{tree}").decode().strip()
+    for _ in range(300):
+        tree = raw_tree(work, (b"40000", b"d", tree))
+    commit_tree(work, tree)
+    for read in (lambda s: s.estimate(), lambda s: s.write(io.BytesIO())):
+        with pytest.raises(UserError, match="nested deeper than 256"):
+            read(git_source(work))
+
+
+def test_git_tree_and_loaded_history_have_equal_names(tmp_path: Path) -> None:
+    nodes = {
+        b"a/.svn/format": (FILE, b"12"), b"CVS/Root": (FILE, b"x"), b"b/.GIT": (FILE, b"y"),
+        b"x" * 300: (FILE, b"z"), b"link": (SYMLINK, b"../a"), b"empty": (SYMLINK, b""),
+        b"esc\x1b[31m/bell\x07": (FILE, b"c"), b"latin-\xe9": (FILE, b"l"), b"line\n": (FILE, b"n"),
+        b"odd-link": (SYMLINK, b"to\x1b\xe9"), b"?\\027[31m": (FILE, b"not an escape"),
+    }  # fmt: skip
+    source = git_source(make_git(tmp_path / "git", [Commit(nodes)]))
+    facts = write_and_load(source, tmp_path / "svn")
+    (tmp_path / "out").mkdir()
+    notes = heads.take(source.head(), tmp_path / "out/tree", tmp_path / "out", "svn")
+    tree = tree_on_disk(tmp_path / "out/tree")
+    assert tree == exported(tmp_path / "svn", 2)
+    assert b"esc?\\027[31m/bell?\\007" in tree
+    assert sorted(facts.notes) == sorted(notes) and len(notes) == 5
+
+
+def test_sources_program_with_missing_repository_exits_with_one_line(tmp_path: Path) -> None:
+    workflow = str(Path(sources.__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-m", "vcsbench.sources", "git", tmp_path, "0" * 40, tmp_path / "tree"],
+        env={**os.environ, "PYTHONPATH": workflow}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+
+
+# All kinds of repositories
+
+
+@pytest.fixture(scope="module")
+def merged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work tree with a merge, a tag, a second branch and a linked work tree next to it."""
+    path = tmp_path_factory.mktemp("git") / "work"
+    path.mkdir()
+    git(path, "init", "-q", "-b", "main")
+
+    def commit(name: str) -> None:
+        (path / name).write_text(name)
+        git(path, "add", "-A")
+        git(path, "commit", "-q", "-m", name)
+
+    commit("one")
+    git(path, "checkout", "-q", "-b", "side")
+    commit("two")
+    (path / "one").unlink()
+    commit("three")
+    git(path, "checkout", "-q", "main")
+    commit("four")
+    git(path, "merge", "-q", "--no-ff", "-m", "merge", "side")
+    git(path, "tag", "-a", "-m", "a tag", "v1")
+    commit("five")
+    git(path, "worktree", "add", "-q", "../linked", "side")
+    return path
+
+
+def test_git_source_merge_is_one_revision(merged: Path, tmp_path: Path) -> None:
+    convert(merged, tmp_path / "svn")
+    messages = [entry["msg"].strip() for entry in log(tmp_path / "svn")]
+    assert messages == ["The usual layout.", "one", "four", "merge", "five"]
+
+
+@pytest.mark.parametrize("branch", ["side", "refs/heads/side", "v1", "main~1", "v1^2"])
+def test_git_source_branch_is_any_name_of_a_commit(
+    merged: Path, tmp_path: Path, branch: str
+) -> None:
+    convert(merged, tmp_path / "svn", branch=branch)
+
+
+def test_git_source_bare_linked_detached_and_shared_are_read(merged: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "--bare", str(merged), "bare.git")
+    git(tmp_path, "clone", "-q", "--shared", str(merged), "detached")
+    git(tmp_path / "detached", "checkout", "-q", "v1")
+    convert(tmp_path / "bare.git", tmp_path / "1")
+    convert(merged.parent / "linked", tmp_path / "2")
+    convert(tmp_path / "detached", tmp_path / "3")
+    assert exported(tmp_path / "2", 4).keys() == {b"two", b"three"}
+    assert git_source(tmp_path / "detached").estimate().repository_bytes > 0
+
+
+def test_git_source_sha256_and_its_worktree_are_read(tmp_path: Path) -> None:
+    commits = [Commit({b"a/.svn/b": (FILE, b"1")}), Commit({b"a/.svn/b": (FILE, b"2")})]
+    path = make_git(tmp_path / "git", commits, "--object-format=sha256")
+    git(path, "worktree", "add", "-q", "../linked", "main")
+    assert git_source(tmp_path / "linked").identity() == git_source(path).identity()
+    convert(path, tmp_path / "svn")
+
+
+def test_git_source_odd_paths_tags_and_heads_are_read(work: Path, tmp_path: Path) -> None:
+    odd = tmp_path / 'a "b"\n#c\\d é'
+    shutil.copytree(work, odd)
+    git(tmp_path, "clone", "-q", "--shared", str(work), "borrower")
+    (tmp_path / "borrower/.git/objects/info/alternates").write_bytes(quote(odd / ".git/objects"))
+    git(odd, "tag", "-a", "-m", "inner", "inner")
+    git(odd, "tag", "-a", "-m", "outer", "outer", "inner")
+    git(odd, "pack-refs", "--all")
+    expected = git_source(work).identity()
+    assert git_source(odd).identity() == git_source(odd, branch="outer").identity() == expected
+    assert git_source(tmp_path / "borrower").identity() == expected
+    plain = tmp_path / "-x"
+    shutil.copytree(work, plain)
+    git(plain, "checkout", "-q", "--detach")
+    assert git_source(plain).identity() == expected
+    (plain / ".git/HEAD").unlink()
+    (plain / ".git/HEAD").symlink_to("refs/heads/main")
+    assert git_source(plain).identity() == expected
+
+
+def test_git_source_gives_the_same_bytes_and_writes_nothing(merged: Path) -> None:
+    source = git_source(merged)
+    before = listing(merged)
+    source.check()
+    source.describe()
+    estimate = source.estimate()
+    assert (estimate.revisions, estimate.files, estimate.tree_bytes) == (5, 4, 16)
+    assert digest(source) == digest(git_source(merged))
+    assert listing(merged) == before
+
+
+def test_git_identity_changes_with_commit_depth_and_refs(merged: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", str(merged), "whole")
+    git(tmp_path, "clone", "-q", "--depth=2", f"file://{merged}", "shallow")
+    path = tmp_path / "whole"
+    assert git_source(path).identity() == git_source(merged).identity()
+    assert git_source(path).identity() != git_source(tmp_path / "shallow").identity()
+    assert convert(tmp_path / "shallow", tmp_path / "svn").notes == [
+        "The clone is shallow: its history begins in the middle."
+    ]
+    seen = {git_source(path).identity(), git_source(path, history="whole").identity()}
+    git(path, "branch", "other", "main~1")
+    seen.add(git_source(path, history="whole").identity())
+    git(path, "commit", "-q", "--allow-empty", "-m", "more")
+    assert len({*seen, git_source(path).identity()}) == 4
+
+
+def test_git_branches_that_collide_are_loaded_and_noted(work: Path) -> None:
+    git(work, "update-ref", "refs/heads/a", "HEAD")
+    git(work, "update-ref", "refs/remotes/origin/a/b", "HEAD")
+    facts = git_source(work, history="whole").write(io.BytesIO())
+    assert [note for note in facts.notes if "(a/b as branches/a~b): 1." in note] == facts.notes
+
+
+def test_git_commit_encoding_of_a_work_tree_is_used(work: Path, tmp_path: Path) -> None:
+    encoding = "i18n.commitEncoding=ISO-8859-1"
+    message = "Ärger".encode("latin-1")
+    git(work, "-c", encoding, "commit", "-q", "--allow-empty", "-F", "-", stdin=message)
+    convert(work, tmp_path / "svn")
+    assert log(tmp_path / "svn")[2]["msg"] == "Ärger\n"
+
+
+# Refusals
+
+
+def refusal(path: Path, **options: str) -> str:
+    """Return the only line of the error of a plan."""
+
+    def plan() -> None:
+        source = sources.open_source("mine", {**sources.detect(str(path)), **options})
+        source.check()
+        source.estimate()
+
+    with pytest.raises(UserError) as caught:
+        plan()
+    assert len(str(caught.value).splitlines()) == 1
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("[core]\n\trepositoryformatversion = 9\n", "found 9"),
+        ("[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = new\n", "refstorage"),
+        ("[core]\n\trepositoryformatversion = 1\n[extensions]\n\tmadeUp = true\n", "madeup"),
+        ("[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = md5\n", "md5"),
+        ("[core", "bad config line"),
+        ('[remote "origin"]\n\tpromisor = true\n', "partial clone"),
+        ("[core]\n\trepositoryformatversion = 1\n[extensions]\n\tpartialClone = o\n", "partial clone"),
+    ],
+)  # fmt: skip
+def test_detect_unknown_git_format_gives_gits_reason(work: Path, setting: str, reason: str) -> None:
+    with (work / ".git/config").open("a") as config:
+        config.write(setting)
+    assert reason in refusal(work)
+
+
+def test_git_empty_head_and_moved_repositories_are_named(work: Path, tmp_path: Path) -> None:
+    head = (work / ".git/HEAD").read_text()
+    (work / ".git/HEAD").write_text("")
+    assert "HEAD: names neither a branch nor a commit" in refusal(work)
+    (work / ".git/HEAD").unlink()
+    assert "HEAD: does not exist" in refusal(work)
+    (work / ".git/HEAD").write_text(head)
+    (work / "below").mkdir()
+    assert refusal(work / "below").endswith(f"lies in the git work tree {work}; give that")
+    git(work, "worktree", "add", "-q", "../linked")
+    git(tmp_path, "clone", "-q", "--shared", str(work), "borrower")
+    git(work, "symbolic-ref", "HEAD", "refs/heads/other")
+    assert "`git symbolic-ref HEAD refs/heads/linked`" in refusal(work)
+    work.rename(tmp_path / "moved")
+    assert f"the object folder {work}/.git/objects does not exist" in refusal(tmp_path / "borrower")
+    assert "git worktree repair" in refusal(tmp_path / "linked")
+
+
+def test_git_source_wrong_definitions_name_the_key(merged: Path, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "empty")
+    (tmp_path / "folder").mkdir()
+
+    def error(path: Path, **options: str) -> str:
+        with pytest.raises(UserError) as caught:
+            git_source(path, **options).check()
+        return str(caught.value).removeprefix("config/config.yaml: repositories.mine.")
+
+    assert error(tmp_path / "empty").startswith(f"path: {tmp_path}/empty has no commit")
+    assert error(tmp_path / "none") == f"path: {tmp_path}/none does not exist"
+    for path in (tmp_path / "folder", merged / "five"):
+        assert error(path) == f"path: {path} is not a git repository"
+    for branch in ("nowhere", "--help", "-q", "HEAD^{tree}"):
+        assert error(merged, branch=branch) == f"branch: {merged} has no commit {branch!r}"
+    assert error(merged, history="last").startswith("history: must be one of")
+    assert error(merged, tree="trunk").startswith("tree: is no key")
+
+
+def test_git_source_without_git_names_the_package(
+    merged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(UserError, match="the program git is needed to read"):
+        git_source(merged).check()
+
+
+@pytest.mark.parametrize("name", ["main", "main~1^{tree}", "main:big", "main~1:a/b"])
+@pytest.mark.parametrize("damage", ["missing", "short", "changed"])
+def test_git_source_damaged_object_is_refused(tmp_path: Path, name: str, damage: str) -> None:
+    big = bytes(number * number % 251 for number in range(300_000))
+    commits = [Commit({b"a/b": (FILE, b"1"), b"big": (FILE, big)}), Commit({b"a/b": (FILE, b"2")})]
+    path = make_git(tmp_path / "git", commits)
+    if pack := next(path.glob("objects/pack/*.pack"), None):
+        moved = pack.rename(tmp_path / "pack")
+        shutil.rmtree(path / "objects/pack")
+        git(path, "unpack-objects", "-q", stdin=moved.read_bytes())
+    identity = git(path, "rev-parse", name).decode().strip()
+    victim = path / "objects" / identity[:2] / identity[2:]
+    content = bytearray(victim.read_bytes())
+    victim.unlink()
+    if damage != "missing":
+        content[len(content) // 2] ^= 8
+        victim.write_bytes(content[: len(content) // 2] if damage == "short" else content)
+    with pytest.raises(UserError):
+        git_source(path).write(io.BytesIO())
+
+
+@pytest.mark.parametrize("name", ["HEAD", "HEAD:plain.txt"])
+def test_git_estimate_missing_object_is_named(work: Path, name: str) -> None:
+    identity = git(work, "rev-parse", name).decode().strip()
+    (work / ".git/objects" / identity[:2] / identity[2:]).unlink()
+    assert identity in refusal(work)
+
+
+def test_git_source_partial_clone_is_refused_and_fetches_nothing(
+    merged: Path, tmp_path: Path
+) -> None:
+    git(merged, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "-q", "--bare", "--filter=blob:none", f"file://{merged}", "partial")
+    before = listing(tmp_path / "partial")
+    for read in (lambda s: s.check(), lambda s: s.estimate(), lambda s: s.write(io.BytesIO())):
+        with pytest.raises(UserError, match="is a partial clone"):
+            read(git_source(tmp_path / "partial"))
+    assert listing(tmp_path / "partial") == before
