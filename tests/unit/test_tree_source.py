@@ -27,7 +27,7 @@ from project import needs
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import MAX_DEPTH, entries
-from vcsbench.run import bundle, opening
+from vcsbench.run import bundle
 from vcsbench.sources import archives, open_source, tree_source
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
 from vcsbench.subjects.tree.stores.store import copy
@@ -530,7 +530,7 @@ def run_fuzz(count: int, folder: Path) -> Counter[str]:
             target.mkdir()
             try:
                 if reader == "bundle":
-                    opening.unpack(archive, "x", target)
+                    bundle.unpack(archive, "x", target)
                 else:
                     tree_source.unpack(archive, target)
                 counts[f"{reader} read"] += 1
