@@ -198,7 +198,7 @@ def why_not_isolated(parts: Parts, here: Environment) -> str:
 
 
 def is_private_cell(parts: Parts, here: Environment) -> bool:
-    """Return True if the repository of a cell is private (sources.privacy)."""
+    """Return True if the repository of a cell is private (sources.base)."""
     name = parts.get("repository", {}).get("name", "")
     return is_private(here.repositories.get(name, {}))
 
