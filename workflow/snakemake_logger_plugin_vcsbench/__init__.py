@@ -33,7 +33,7 @@ from vcsbench.run.workflow import LOCKED, RUN_ROOT
 REFRESH_S, REFRESH_TIMED_S = 1.0, 10.0
 LOG_EVERY_S = 60.0
 LOG_LINES = 12
-# The rules that prepare: what they do, and what they have done, with the value of their wildcard.
+# The rules that prepare: a phrase while they run and one for later, with the value of their wildcard.
 PREPARING = {
     "load": ("{stage} {of}", "loaded {of}"),
     "copies": ("{stage} on {of}", "made the copies on {of}"),
@@ -181,7 +181,7 @@ class Console:
         threading.Thread(target=self._refresh, daemon=True).start()
 
     def handle(self, record: LogRecord) -> None:
-        """Print what an event of Snakemake changes."""
+        """Print the change that an event of Snakemake brings."""
         event, now = str(getattr(record, "event", None) or ""), time.monotonic()
         with self._lock:
             if event == "run_info":
@@ -329,7 +329,7 @@ class LogHandler(LogHandlerBase):
         self.console = Console()
 
     def emit(self, record: LogRecord) -> None:
-        """Print what an event changes."""
+        """Print the change that an event brings."""
         self.console.handle(record)
 
     def close(self) -> None:

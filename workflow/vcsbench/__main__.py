@@ -188,7 +188,7 @@ def _project(options: argparse.Namespace, keys: Keys) -> Project:
 
 
 def _print_report(status: int, began: float) -> None:
-    """Print the answers of the report and its path, or that of the index of several reports."""
+    """Print the answers of the report and its path, or the path of the index of several reports."""
     reports = [path for path in sorted(Path("reports").glob("*.html")) if path.stem != "index"]
     if not reports:
         return

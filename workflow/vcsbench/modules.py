@@ -120,7 +120,7 @@ def syntax_digest(source: bytes) -> str:
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 
-# Paths are strings from here on: for each cell-round, those of pathlib take longer than all reading.
+# Paths are strings from here on: pathlib takes longer than all reading, for each cell-round.
 def _closure(files: Iterable[str], all_named: bool) -> list[str]:
     found: set[str] = set()
     waiting = list(files)
@@ -165,7 +165,7 @@ def _siblings(file: str) -> tuple[str, ...]:
 
 @cache
 def _with_packages(module: str) -> tuple[str, ...]:
-    """Return the file of a module and those of its packages; () if there is no such module."""
+    """Return the files of a module and its packages; () if the module does not exist."""
     file = _file_of(module)
     if file not in _package_files():
         return ()

@@ -1,4 +1,4 @@
-"""Start processes that end with their parent, end them, and read what the kernel reports about them."""
+"""Start processes that end with their parent, end them, and read the kernel's facts about them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOG_TAIL = 1 << 16
 def server_ids() -> tuple[int, int] | None:
     """Return the user and group ids of root's servers; None if this process is not root's.
 
-    In a container that has no such group id, the group is that of the user.
+    In a container that has no such group id, it is the user's group.
     """
     if os.geteuid() != 0:
         return None
@@ -55,7 +55,7 @@ def with_pdeathsig(argv: list[str], signal: str = "KILL", unprivileged: bool = F
 
 
 def grant(path: Path | int, mode: int) -> None:
-    """Set the mode of a file or folder, and its group to that of root's servers.
+    """Set the mode of a file or folder, and its group to the group of root's servers.
 
     Servers of other users run as these users, so the group gets no rights then. `path` may be a descriptor.
     """
@@ -148,7 +148,7 @@ def family(pid: int) -> list[int]:
 
 
 def listeners(pid: int, port: int) -> list[int]:
-    """Return those of a process and its descendants that listen on a TCP port."""
+    """Return the processes among a process and its descendants that listen on a TCP port."""
     sockets_of = {member: _sockets(member) for member in family(pid)}
     if not any(sockets_of.values()):
         return []  # to read the table of all connections takes milliseconds

@@ -1,1 +1,1 @@
-"""Reports before a run: its side effects and duration, and what this machine can measure."""
+"""Reports before a run: its side effects and duration, and the capabilities of this machine."""

@@ -1,4 +1,4 @@
-"""The report of `vcsbench doctor`: capabilities of this machine, what it lacks, and its noise."""
+"""The report of `vcsbench doctor`: capabilities of this machine, missing programs, and noise."""
 
 from __future__ import annotations
 

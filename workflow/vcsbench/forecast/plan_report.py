@@ -32,7 +32,7 @@ from vcsbench.statistics.contract import Limits
 from vcsbench.statistics.multiple_testing import detectable_effect
 from vcsbench.subjects.repository.shelf import Shelf
 
-# Rates of a machine with two cores, for what no earlier run on this machine has shown: seconds to load and
+# Rates of a machine with two cores, used until a run on this machine has results: seconds to load and
 # verify a revision in one format, to copy it once, to measure a cell-round, and to trace a command.
 LOAD_S, COPY_S, CELL_ROUND_S, TRACE_S = 0.0026, 0.0003, 2.0, 4.0
 # A cell-round on the empty repository.

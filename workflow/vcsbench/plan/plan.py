@@ -87,15 +87,15 @@ class Plan:
         """Return the digest of a recipe; "" for a cell that is not measured."""
         return str(self.recipe(study, path)["digest"]) if (study, path) in self.by_path else ""
 
-    @cache  # noqa: B019 - there is one of it
-    def stale_by(self, study: str, path: str, part: str) -> str:
-        """Return a digest of one part of a recipe, such as its `code`, or of all the rest for ""."""
+    @cache  # noqa: B019 - one instance; called for each round of a cell
+    def recipe_digests(self, study: str, path: str) -> str:
+        """Return a digest of each part of a recipe: code, server files, binaries, and all other settings."""
         recipe = self.recipe(study, path)
-        parts = ("code", "server_files", "binaries")
-        rest = {key: value for key, value in recipe.items() if key not in (*parts, "digest")}
-        text = json.dumps(recipe[part] if part else rest, sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-        return f"{part or 'settings'} {digest}"
+        parts = {part: recipe[part] for part in ("code", "server_files", "binaries")}
+        parts["settings"] = {k: v for k, v in recipe.items() if k not in (*parts, "digest")}
+        texts = {part: json.dumps(content, sort_keys=True) for part, content in parts.items()}
+        digests = {part: hashlib.sha256(text.encode()).hexdigest() for part, text in texts.items()}
+        return ", ".join(f"{part} {digest[:12]}" for part, digest in digests.items())
 
     def _batches(self, study: str) -> SamplingBatches:
         subjects: dict[str, list[Recipe]] = defaultdict(list)

@@ -44,7 +44,7 @@ GUEST = "--guest"
 
 def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, export: str) -> int:
     """Measure, and write the context and then the export. Return the exit code."""
-    os.umask(0o022)  # the servers, which run as another user, read what is written
+    os.umask(0o022)  # the servers, which run as another user, read the files
     context = Path(export).with_suffix(".context.json")
     context.unlink(missing_ok=True)
     exit_on_signals()

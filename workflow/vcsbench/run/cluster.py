@@ -263,7 +263,7 @@ class Cluster:
         )
 
     def digest(self, job: Any) -> str:
-        """Return a digest of a job's work. When it changes, the job measures what is missing."""
+        """Return a digest of a job's work. When it changes, the job measures missing cells."""
         text = json.dumps(asdict(self.work(int(job))), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

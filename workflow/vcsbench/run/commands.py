@@ -90,7 +90,7 @@ def measure_once(project: Project, study: str, path: str, number: int) -> str:
 
 
 def clean(project: Project) -> list[str]:
-    """Remove what vcsbench made for this checkout, and return a line for each removed folder.
+    """Remove all files of vcsbench for this checkout, and return a line for each removed folder.
 
     These are its folders on storages, in the scratch folder and on nodes, the files of killed measurements,
     results/, and the folders of checkouts that no longer exist. Raise a UserError during a run.

@@ -58,7 +58,7 @@ def studies() -> list[str]:
 
 
 def table_names(study: str, published: bool) -> list[str]:
-    """Return the tables of a study's measurements, or those of its published numbers."""
+    """Return the tables of a study's measurements or published numbers."""
     definition = study_file(study)
     if not published:
         return list(definition.tables)
@@ -158,7 +158,7 @@ def repository_facts(wildcards: Wildcards, here: Environment) -> list[str]:
 
 
 def apply_commands(wildcards: Wildcards, here: Environment) -> dict[str, dict[str, str]]:
-    """Return what to type for each server configuration, if the study has an axis of them."""
+    """Return the commands that apply each server configuration, if the study has an axis of them."""
     if SERVER_AXIS not in study_file(wildcards.study).axes:
         return {}
     return {SERVER_AXIS: {name: server_settings(here.root, name) for name in here.servers}}

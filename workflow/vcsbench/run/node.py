@@ -77,7 +77,7 @@ def main(number: str, record: str) -> int:
 
 
 def clean_node(folder: Path) -> int:
-    """Remove the files of a node's folder on the node, and print what is removed. Return the exit code."""
+    """Remove the files of a node's folder on the node, and print their names. Return the exit code."""
     try:
         config = read_json(folder / CONFIG)
         print("\n".join(clean(Project(config, folder, [folder / CONFIG]))) if config else "")

@@ -281,7 +281,7 @@ def open_environment(
     deployed: bool = False,
     is_cluster: bool = False,
 ) -> Environment:
-    """Read and check the configuration, and return what it and this machine offer."""
+    """Read and check the configuration, and return the environment of all cells."""
     config = load_config(raw, root, files, is_cluster)
     for study in config.studies.values():
         _check_commands(study)
@@ -320,7 +320,7 @@ def _builds(config: Config) -> Mapping[str, Any]:
 
 
 def _prepared_repositories(plan: Plan) -> Shelf:
-    """Return the repositories and dump files that the cells read; on a node, only those of its blocks."""
+    """Return the repositories and dump files that the cells read; on a node, for its blocks only."""
     own_blocks = os.environ.get(BLOCKS, "").splitlines()
     by_storage: dict[str, set[Variant]] = {}
     dumps: dict[str, int] = {}

@@ -27,7 +27,7 @@ PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
 
 
 def store_command(root: Path, arguments: Sequence[str]) -> None:
-    """Store the command of the run: that of the user, or Snakemake with these arguments."""
+    """Store the command of the run: the typed one, or Snakemake with these arguments."""
     command = os.environ.get(VARIABLE) or shlex.join(["snakemake", *arguments])
     command = without_password(command)
     with suppress(OSError):  # The provenance then has no command.

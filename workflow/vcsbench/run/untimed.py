@@ -36,7 +36,7 @@ def measure_limits(clients: list[int]) -> dict[str, Any]:
 
 def count_calls(recipe: dict[str, Any]) -> dict[str, Any]:
     """Count the system calls of a cell. The result has a reason if they cannot be counted."""
-    os.umask(0o022)  # the servers, which run as another user, read what is written
+    os.umask(0o022)  # the servers, which run as another user, read the files
     # A namespace is entered before the first thread starts.
     begin(recipe)
     watch_parents()

@@ -1,7 +1,7 @@
 """Run Snakemake in a checkout, one run at a time, and end all that it started in every case.
 
 Ctrl-C, SIGTERM, a closed terminal and a failure end the run within seconds. If this process is killed with
-SIGKILL, the kernel kills Snakemake, and the jobs end with Snakemake. The next run removes what is left.
+SIGKILL, the kernel kills Snakemake, and the jobs end with Snakemake. The next run removes all leftovers.
 """
 
 from __future__ import annotations
