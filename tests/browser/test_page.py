@@ -68,7 +68,7 @@ return {
     .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.ra),
   candidates: grids.filter((g) => g.measured && g.section.id === "table-http-vs-ra")
     .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.candidate),
-  hash: location.hash,
+  summary: card.querySelector("summary").textContent, hash: location.hash,
 };
 """
 
@@ -88,6 +88,7 @@ def test_picks_change_cards_cases_and_tables_and_stand_in_the_address(
     assert {*before["rows"]} == {*before["cells"]} == {"http", "svn", "file"}
     assert {*seen["rows"]} == {*seen["cells"]} == {*seen["candidates"]} == {"svn"}
     assert seen["hash"] == "#&ra=svn"
+    assert (before["summary"], seen["summary"]) == ("36 of 36 comparisons", "12 of 36 comparisons")
     assert drive(page, tmp_path, CARD, anchor="#&ra=svn") == seen
     assert drive(page, tmp_path, f"mine.reset(); {CARD}", anchor="#&ra=svn") == before
     back = f"{pick('ra', 'svn')} history.back(); await until(() => !location.hash.includes('svn'));"
@@ -139,7 +140,7 @@ def test_address_of_a_number_opens_it(page: Path, tmp_path: Path) -> None:
 
 def test_command_quotes_the_repository_for_a_shell(page: Path, tmp_path: Path) -> None:
     cell = "log/http/ruby/f6/nopack/slow/cold"
-    steps = f"known.own = `/srv/it's mine`; return commandsOf(['{cell}'])[0][1];"
+    steps = f"known.of.own = `/srv/it's mine`; return commandsOf(['{cell}'])[0][1];"
     words = shlex.split(drive(page, tmp_path, steps))
     assert words == ["make", "show", f"CELL={cell}", "REPO=/srv/it's mine", "STUDY=fsfs-san-2014"]
 

@@ -34,6 +34,11 @@ function applyCase() {
   for (const row of document.querySelectorAll(".forest tbody tr, .situations tbody tr")) {
     row.hidden = !isPicked(keysOf(row), values, row.closest("table").dataset);
   }
+  for (const details of document.querySelectorAll(".card details")) {
+    const rows = [...details.querySelectorAll("tbody tr")];
+    const shown = rows.filter((row) => !row.hidden).length;
+    details.querySelector("summary").textContent = `${shown} of ${rows.length} comparisons`;
+  }
 }
 
 function makeCase() {

@@ -209,16 +209,14 @@ def geometric_mean(
         means = [math.fsum(logs[n] for logs in cells.values()) / len(cells) for n in shared]
         both = [tuple((*k[:place], s, *k[place:]) for s in reversed(sides)) for k in cells]
         estimates.append(noise.with_error(ratio_interval(means, len(cells)), both))  # type: ignore[arg-type]
-    if not estimates or any(one.n < 2 for one in estimates):
+    if not estimates or any(e.n < 2 for e in estimates):
         return NOT_ESTIMATED
-    whole = math.fsum(one.pairs for one in estimates)
-    log = math.fsum(one.pairs * math.log(one.value) for one in estimates) / whole
-    variances = [
-        Variance(one.error**2, one.degrees).scaled((one.pairs / whole) ** 2) for one in estimates
-    ]
+    whole = math.fsum(e.pairs for e in estimates)
+    log = math.fsum(e.pairs * math.log(e.value) for e in estimates) / whole
+    variances = [Variance(e.error**2, e.degrees).scaled((e.pairs / whole) ** 2) for e in estimates]
     error = sum_variances(variances)
     degrees = error.degrees if error.variance else 1.0
-    return ratio(log, math.sqrt(error.variance), degrees, min(one.n for one in estimates), whole)
+    return ratio(log, math.sqrt(error.variance), degrees, min(e.n for e in estimates), whole)
 
 
 def _situation(

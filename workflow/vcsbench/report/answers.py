@@ -128,7 +128,7 @@ def card_views(cards: Sequence[Card]) -> list[CardView]:
 def _card_view(card: Card) -> CardView:
     name = card.question.axis
     pairs = [(case, pair) for case in card.cases for pair in case.pairs]
-    pairs.sort(key=lambda one: (not one[1].is_decided, -abs(math.log(one[1].ratio))))
+    pairs.sort(key=lambda item: (not item[1].is_decided, -abs(math.log(item[1].ratio))))
     axis = charts.LogAxis.over(v for _, p in pairs for v in (p.ratio, p.low, p.high))
     sides = [[(p.baseline, p.candidate)[n] for c in card.cases for p in c.pairs] for n in (0, 1)]
     left, right = (" or ".join(value_label(name, v) for v in dict.fromkeys(s)) for s in sides)
@@ -250,16 +250,18 @@ def situation_rows(results: Results) -> list[SituationRow]:
     situations = results.advice.situations
     shown = varying([situation.where for situation in situations], results.order)
     rows = []
-    for one in situations:
-        notes = [f"{one.why_not}."] if one.why_not else []
-        notes += [f"Not compared: {_choice(axes)} ({reason})." for axes, reason in one.other_work]
+    for situation in situations:
+        notes = [f"{situation.why_not}."] if situation.why_not else []
+        notes += [
+            f"Not compared: {_choice(axes)} ({reason})." for axes, reason in situation.other_work
+        ]
         row = SituationRow(
-            {axis: value for axis, value in one.where.items() if value},
-            case_label(one.where, shown),
-            _choice(one.best),
-            seconds(one.seconds) if one.seconds else "",
-            factor(one.gain) if one.gain else "",
-            "; ".join(map(_choice, one.equal)),
+            {axis: value for axis, value in situation.where.items() if value},
+            case_label(situation.where, shown),
+            _choice(situation.best),
+            seconds(situation.seconds) if situation.seconds else "",
+            factor(situation.gain) if situation.gain else "",
+            "; ".join(map(_choice, situation.equal)),
             " ".join(notes),
         )
         rows.append(row)
@@ -397,20 +399,24 @@ def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:
 
     The table may have the sides exchanged. Its name is "" if no table fits.
     """
-    where, wanted = dict(definition.get("where") or {}), definition.get("compare") or {}
-    if "to" in wanted:
-        name = table_name(wanted["to"])
+    where, comparison = dict(definition.get("where") or {}), definition.get("compare") or {}
+    if "to" in comparison:
+        name = table_name(comparison["to"])
         return (name if name in tables else ""), where
-    metric, sides = metric_in(definition), [wanted.get("baseline"), wanted.get("candidate")]
+    metric, sides = metric_in(definition), [comparison.get("baseline"), comparison.get("candidate")]
     for name, table in tables.items():
         compare = table.get("compare") or {}
-        if not compare or compare["axis"] != wanted.get("axis") or metric_in(table) is not metric:
+        if (
+            not compare
+            or compare["axis"] != comparison.get("axis")
+            or metric_in(table) is not metric
+        ):
             continue
         for baseline, candidate in (sides, sides[::-1]):
             if compare["baseline"] == baseline and candidate in compare["candidates"]:
                 return name, {**where, "candidate": candidate}
-    if wanted:
-        where[wanted["axis"]] = sides
+    if comparison:
+        where[comparison["axis"]] = sides
     levels = [
         name
         for name, table in tables.items()

@@ -69,9 +69,9 @@ def forest_row(
 
 def forest_axis(axis: LogAxis) -> str:
     """Return the ticks under a forest plot."""
-    is_wide = math.log(axis.high / axis.low) > math.log(40)
-    parts = []
-    for tick in (0.05, 0.2, 1, 5, 20) if is_wide else _TICKS:
+    span, parts = axis.high / axis.low, []
+    ticks = (1 / 1.2, 1, 1.2) if span < 3 else (0.05, 0.2, 1, 5, 20) if span > 40 else _TICKS
+    for tick in ticks:
         if axis.low <= tick <= axis.high:
             text = f"{tick:g}x" if tick >= 1 else f"1/{1 / tick:g}"
             parts.append(f'<text x="{axis.x(tick)}" y="13" text-anchor="middle">{text}</text>')

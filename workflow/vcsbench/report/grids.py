@@ -352,13 +352,15 @@ def measured_points(definition: Row, rows: Rows, expected: Sequence[ExpectedRow]
     # A table with `by` has several rows of a cell.
     measured = grouped_by(rows, lambda row: tuple(row[name] for name in names or keys_of(row)))
     points = []
-    for one in expected:
-        for row in measured.pop(tuple(one.keys.values()), [None]):
+    for place in expected:
+        for row in measured.pop(tuple(place.keys.values()), [None]):
             if row is not None and words.is_number(row["value"]):
-                point = _numbered(definition, row, one.failures)
-                points.append(replace(point, cells=one.cells))
+                point = _numbered(definition, row, place.failures)
+                points.append(replace(point, cells=place.cells))
             else:
-                points.append(_absent(replace(one, keys=keys_of(row) if row else one.keys), row))
+                points.append(
+                    _absent(replace(place, keys=keys_of(row) if row else place.keys), row)
+                )
     for row in (row for others in measured.values() for row in others):
         if words.is_number(row["value"]):
             points.append(_numbered(definition, row))

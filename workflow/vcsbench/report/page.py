@@ -553,7 +553,7 @@ def build_index(
     verdicts = []
     for study in studies:
         entry = by_study.get(study.name)
-        known = {one["id"]: one for one in json.loads(entry.facts["findings"])} if entry else {}
+        known = {row["id"]: row for row in json.loads(entry.facts["findings"])} if entry else {}
         unknown = {**dict.fromkeys(FINDING_KEYS, ""), "verdict": NOT_MEASURED}
         rows = [
             {**unknown, "statement": f["statement"], **known.get(f["id"], {})}
@@ -564,7 +564,7 @@ def build_index(
     model = {
         "entries": entries,
         "studies": verdicts,
-        "measured": sum(bool(one.file) for one in verdicts),
+        "measured": sum(bool(study.file) for study in verdicts),
         "all": len(findings),
         "counts": verdict_counts(findings),
     }

@@ -171,7 +171,9 @@ def read_results(
         fixed_cost=read_records(folder / "fixed-cost" / f"{name}.csv"),
         tables=tables,
         published=published,
-        definitions={one["id"]: one for key in study.findings for one in findings.get(key, [])},
+        definitions={
+            check["id"]: check for key in study.findings for check in findings.get(key, [])
+        },
         checks={expectation["id"]: expectation for expectation in expectations},
         advice=ADVICE.validate_python(advice) if advice else Advice(),
         contexts=_contexts(folder / "cells" / name, measurements),

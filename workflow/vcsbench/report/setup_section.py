@@ -307,17 +307,19 @@ def configurations(contexts: Rows, study: Study) -> list[Configuration]:
         server, files = context.get("server") or {}, context.get("server_files") or {}
         if not (name or server):
             continue
-        for one in known:
-            if one.name == name and all(
-                one.files.get(n, text) == text for n, text in files.items()
+        for configuration in known:
+            if configuration.name == name and all(
+                configuration.files.get(n, text) == text for n, text in files.items()
             ):
                 break
         else:
-            one = Configuration(name)
-            known.append(one)
-        one.files.update(files)
+            configuration = Configuration(name)
+            known.append(configuration)
+        configuration.files.update(files)
         if server:
-            one.started.setdefault(server.get("kind", ""), shlex.join(server.get("argv") or []))
+            configuration.started.setdefault(
+                server.get("kind", ""), shlex.join(server.get("argv") or [])
+            )
     return known
 
 
@@ -356,8 +358,8 @@ def fact_tables(contexts: Rows, study: Study) -> Iterator[PlainTable]:
         ]
         if shown:
             variants.setdefault(kind, {})[(kind, name), *shown] = None
-    for kind, found in variants.items():
-        rows = [dict(row) for row in found]
+    for kind, distinct in variants.items():
+        rows = [dict(row) for row in distinct]
         numbers = {fact for row in rows for fact in row if words.is_number(row[fact])}
         columns = sorted(unique(f for row in rows for f in row), key=numbers.__contains__)
         texts = sorted([[_written(c, row.get(c, "")) for c in columns] for row in rows])

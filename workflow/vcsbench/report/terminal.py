@@ -1,4 +1,4 @@
-"""The results of a run in the terminal, and the account of its time: python -m vcsbench.report.terminal
+"""The results of a run in the terminal, and the account of its time.
 
 One line per question with its answer and effect, then the answered comparisons, skipped or failed cells, and
 the next command. No line has more than 80 columns.
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 import shlex
-import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -207,8 +205,3 @@ def _csv_rows(path: Path) -> list[dict[str, str]]:
         return []
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
-
-
-if __name__ == "__main__":
-    summaries = read_summaries(Path("results"))
-    sys.stdout.writelines(f"{line}\n" for line in lines(summaries, command_of(os.environ)))
