@@ -34,6 +34,8 @@ NOTHING = "Nothing to be done"
 TURNS = 3
 LARGE = 3  # times ROUNDS: 12,096 cell-rounds
 LIMIT_S, LIMIT_MIB = 30.0, 1000.0
+# A run with nothing to do, in times of as many bare jobs.
+LIMIT_TIMES = 2.5
 
 
 class Side(NamedTuple):
@@ -121,6 +123,9 @@ def main() -> None:
         peer = "as many bare jobs"
         rows.append(Row(named, mine.seconds, theirs.seconds, "s", peer))
         rows.append(Row(f"{named}, memory", mine.peak_mib, theirs.peak_mib, "MiB", peer))
+    mine, theirs = taken["a run with nothing to do"]
+    what = "a run with nothing to do, in times of the bare jobs"
+    rows.append(Row(what, mine.seconds / theirs.seconds, LIMIT_TIMES, "times", "limit"))
     show(rows)
 
 
