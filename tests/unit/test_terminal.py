@@ -10,6 +10,7 @@ import pytest
 
 from unit.test_advice import card, row
 from vcsbench.advice.cards import ADVICE, Advice, Question
+from vcsbench.errors import UserError
 from vcsbench.report.terminal import COLUMNS, StudySummary, command_of, lines, read_summaries
 
 COUNTS = {"comparisons": 82, "different": 40, "alike": 32}
@@ -84,3 +85,11 @@ def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path: 
     (tmp_path / "advice" / "one.json").write_bytes(ADVICE.dump_json(Advice([packing()])))
     (found,) = read_summaries(tmp_path)
     assert found.study == "one" and lines([found])[0].startswith("Format?")
+
+
+def test_read_summaries_with_advice_of_another_version_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "advice" / "own-repository.json"
+    path.parent.mkdir()
+    path.write_text('{"cards": [{"answer": "yes"}]}')
+    with pytest.raises(UserError, match=str(path)):
+        read_summaries(tmp_path)

@@ -200,8 +200,8 @@ def _print_report(status: int, began: float) -> None:
 
     try:
         print("\n".join(lines(read_summaries(Path("results")), command_of(os.environ))))
-    except (ValueError, LookupError, TypeError) as error:  # The page has the answers too.
-        print(f"vcsbench: the answers cannot be printed: {error!r}", file=sys.stderr)
+    except UserError as error:  # The page has the answers too.
+        print(f"vcsbench: {error}", file=sys.stderr)
     print(f"Report: {report.resolve()}", flush=True)
 
 

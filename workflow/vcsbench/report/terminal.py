@@ -15,9 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from vcsbench import words
 from vcsbench.advice.cards import ADVICE, Advice, Card
 from vcsbench.advice.decision import NOT_MEASURED, Row
+from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.statistics.contract import (
@@ -180,9 +183,18 @@ def command_of(environment: Mapping[str, str]) -> str:
 
 
 def read_summaries(results: Path) -> list[StudySummary]:
-    """Return a summary of each study with advice below the folder `results`."""
+    """Return a summary of each study with advice below the folder `results`.
+
+    Raises UserError if another version of vcsbench wrote the advice.
+    """
     summaries = []
     for path in sorted((results / "advice").glob("*.json")):
+        try:
+            advice = ADVICE.validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise UserError(
+                f"{path}: another version of vcsbench wrote it. Delete it, or run this study again."
+            ) from error
         account = results / "budget" / path.name
         findings, grid, failures = (
             _csv_rows(results / name / f"{path.stem}.csv")
@@ -190,7 +202,7 @@ def read_summaries(results: Path) -> list[StudySummary]:
         )
         summary = StudySummary(
             path.stem,
-            ADVICE.validate_json(path.read_bytes()),
+            advice,
             read_json(account) if account.exists() else {},
             [row["verdict"] for row in findings],
             grid,
