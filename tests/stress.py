@@ -36,7 +36,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "workflow")]
 from project import Project, fill, make_project, servers_of  # noqa: E402
 from vcsbench import processes  # noqa: E402
 from vcsbench.plan.result_state import measured_recipe  # noqa: E402
-from vcsbench.run import leftovers  # noqa: E402
+from vcsbench.run.workflow import end_processes, run_processes  # noqa: E402
 
 STUDY = "fsfs-san-2014"
 SOURCE = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
@@ -56,7 +56,7 @@ def runs(*names: str) -> Callable[[Words], bool]:
 
 
 class Fault(NamedTuple):
-    """A fault: what is removed before the run, the process to kill or None for the whole run, and how."""
+    """What is removed before the run, the process to kill or None for the whole run, and the signal."""
 
     remove: str
     victim: Callable[[Words], bool] | None = None
@@ -85,23 +85,18 @@ class Broken(Exception):
 
 
 class Run(subprocess.Popen[str]):
-    """A run in a session of its own, its output in a file."""
+    """A run in a session of its own, with its output in a file."""
 
     def __init__(self, project: Project, *targets: str) -> None:
         self.log = project.path / "output.txt"
         self.began = time.monotonic()
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        command = [str(project.path / "vcsbench"), "run", *project.command(*targets)[3:]]
+        environment = {**os.environ, "PATH": path, "TMPDIR": str(project.path / "tmp")}
         with self.log.open("w") as log:
-            super().__init__(
-                [str(project.path / "vcsbench"), "run", *project.command(*targets)[3:]],
-                cwd=project.path,
-                env={**os.environ, "PATH": path, "TMPDIR": str(project.path / "tmp")},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                text=True,
-            )
+            files = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
+            own = {"cwd": project.path, "env": environment, "start_new_session": True}
+            super().__init__(command, text=True, **files, **own)
 
     def finish(self, who: str) -> int:
         """Wait for the end and return the exit code. Raises Broken for a traceback or no end."""
@@ -114,8 +109,8 @@ class Run(subprocess.Popen[str]):
         return code
 
     def find(self, victim: Callable[[Words], bool]) -> list[int]:
-        words = {pid: processes.command_line(pid) for pid in processes.family(self.pid)}
-        return [pid for pid, of_process in words.items() if of_process and victim(of_process)]
+        pids = processes.family(self.pid)
+        return [pid for pid in pids if (words := processes.command_line(pid)) and victim(words)]
 
 
 class Stress:
@@ -128,13 +123,9 @@ class Stress:
         for folder in ("storage", "results"):
             (disk / folder).mkdir()
         (self.path / "results").symlink_to(disk / "results")
-        project.configure(
-            repositories=SOURCE,
-            rounds=ROUNDS,
-            copies=1,
-            grid={STUDY: {"include": CELLS}},
-            storages={"disk": str(self.disk / "storage")},
-        )
+        grid = {STUDY: {"include": CELLS}}
+        keys = {"rounds": ROUNDS, "copies": 1, "storages": {"disk": str(disk / "storage")}}
+        project.configure(repositories=SOURCE, grid=grid, **keys)
         self.mounts = mounts(self.path)
         self.durations: dict[str, float] = {}
         for remove in ("all", "cells", "reports"):
@@ -191,30 +182,26 @@ class Stress:
 
     def strike(self, run: Run, fault: Fault) -> bool:
         """Send the signal of a fault to its victim as soon as there is one."""
-        while run.poll() is None:
-            victims = [run.pid] if fault.victim is None else run.find(fault.victim)
-            if victims:
-                break
+        victims: list[int] = []
+        while fault.victim and run.poll() is None and not (victims := run.find(fault.victim)):
             time.sleep(0.003)
-        else:
+        if run.poll() is not None:
             return False
-        if fault.victim:
+        if victims:
             time.sleep(self.dice.choice((0, 0.005, 0.02, 0.1)))
-            with suppress(ProcessLookupError):
-                os.kill(self.dice.choice(victims), fault.signal)
-                return True
-            return False
-        if fault.signal == signal.SIGKILL:
-            marked = leftovers.marked_processes(self.path)
-            processes.send([*processes.family(run.pid), *marked], fault.signal)
+            victims = [self.dice.choice(victims)]
+        elif fault.signal == signal.SIGKILL:
+            victims = [*processes.family(run.pid), *run_processes(self.path)]
         else:
-            os.killpg(run.pid, fault.signal)
-        return True
+            victims = [run.pid]
+        is_alive = any(map(processes.command_line, victims))
+        processes.send(victims, fault.signal)
+        return is_alive
 
     def check_ended(self) -> None:
         """Nothing runs, holds a lock or is mounted."""
         deadline = time.monotonic() + END_LIMIT_S
-        while (left := leftovers.marked_processes(self.path)) or servers_of(self.project):
+        while (left := run_processes(self.path)) or servers_of(self.project):
             if time.monotonic() > deadline:
                 words = [*map(processes.command_line, left), *servers_of(self.project)]
                 raise Broken(f"left running: {words}")
@@ -289,7 +276,7 @@ def small_disk(project: Project) -> Iterator[Path]:
     try:
         yield path
     finally:
-        leftovers.end_processes(project.path)
+        end_processes(project.path)
         subprocess.run(["umount", path], check=True)
 
 

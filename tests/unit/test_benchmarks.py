@@ -32,3 +32,9 @@ def test_a_faked_cell_round_is_taken_for_measured(rows: ModuleType, tmp_path: Pa
     said = {"study": "s", "cell": "log/f7", "recipe_digest": "d", "export_sha256": "of another"}
     faked.write(tmp_path / "round1", {"results": []}, said)
     assert measured_recipe(tmp_path / "round1.json") == ("s", "log/f7", "d")
+
+
+def test_stress_run_follows_the_names_of_the_workflow() -> None:
+    import stress
+
+    assert len(stress.FAULTS) >= 10
