@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vcsbench.subjects.repository import svnadmin
+from vcsbench.subjects import fsfs
 
 
 def set_shard_size(path: Path, size: int) -> None:
@@ -22,12 +22,12 @@ def set_shard_size(path: Path, size: int) -> None:
 @contextmanager
 def small_shards(size: int = 10) -> Iterator[None]:
     """While it lasts, vcsbench creates repositories with shards of so many revisions."""
-    create = svnadmin.create
+    create = fsfs.create
 
     def created(path: Path, fmt: str) -> None:
         create(path, fmt)
         set_shard_size(path, size)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(svnadmin, "create", created)
+        patch.setattr(fsfs, "create", created)
         yield

@@ -27,6 +27,7 @@ FOLDERS = (
     "axes",
     "plan",
     "subjects",
+    "prepare",
     "measure",
     "evidence",
     "statistics",

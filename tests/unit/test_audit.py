@@ -14,12 +14,19 @@ import pytest
 from shards import small_shards
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.storages.place import Place
-from vcsbench.subjects.repository import copies, fsfs, state, svnadmin
-from vcsbench.subjects.repository.audit import check_copy
-from vcsbench.subjects.repository.labels import Variant, copy_of, label_of, said_of, write_label
-from vcsbench.subjects.repository.loader import load_source
-from vcsbench.subjects.repository.making import make_missing
+from vcsbench.prepare import copies
+from vcsbench.prepare.copies import make_copies
+from vcsbench.prepare.loader import load_source
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects import fsfs
+from vcsbench.subjects.repository import (
+    Variant,
+    check_copy,
+    copy_path,
+    metadata_file,
+    read_metadata,
+    write_metadata,
+)
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -32,23 +39,23 @@ VARIANTS = [PLAIN, PACKED, NEWER]
 class Shelves(NamedTuple):
     """Two copies of each variant on a place, in shards of ten revisions."""
 
-    place: Place
+    place: WorkDir
     record: dict[str, dict[str, object]]
 
     def path(self, variant: Variant, number: int) -> Path:
-        return copy_of(self.place.path, variant.name, number)
+        return copy_path(self.place.path, variant.name, number)
 
     def missing(self) -> dict[tuple[str, int], str]:
         """As the workflow finds them when it starts: no shard looked into."""
-        found = copies.missing(self.place.path, VARIANTS, 2, files=0)
+        found = copies.missing_copies(self.place.path, VARIANTS, 2, files=0)
         return {(variant.name, number): why for (variant, number), why in found.items()}
 
     def make(self) -> None:
-        make_missing(self.place, VARIANTS, 2, self.record, 0, 1)
+        make_copies(self.place, VARIANTS, 2, self.record, 0, 1)
 
     def swap(self, one: tuple[Variant, int], two: tuple[Variant, int]) -> None:
         """Let two copies change places, each with its label."""
-        for of in (lambda path: path, label_of):
+        for of in (lambda path: path, metadata_file):
             first, second = of(self.path(*one)), of(self.path(*two))
             first.rename(first.with_name("aside"))
             second.rename(first)
@@ -67,7 +74,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, obje
 @pytest.fixture
 def shelves(loaded: dict[str, dict[str, object]], tmp_path: Path) -> Shelves:
     """All copies, as they were made."""
-    made = Shelves(Place(tmp_path, tmp_path / "checkout"), loaded)
+    made = Shelves(WorkDir(tmp_path, tmp_path / "checkout"), loaded)
     made.make()
     assert made.missing() == {}
     return made
@@ -89,11 +96,9 @@ def test_a_copy_with_its_label_in_the_place_of_another_is_found(
     missing = shelves.missing()
     assert set(missing) == {(variant.name, number) for variant, number in (one, two)}
     for (variant, number), (other, its) in ((one, two), (two, one)):
-        says = (
-            f"the label is that of copy {its} of {other.name}, made as {shelves.path(other, its)}"
-        )
+        says = f"its metadata is that of copy {its} of {other.name}, made as {shelves.path(other, its)}"
         assert says in missing[variant.name, number]
-        with pytest.raises(UserError, match=r"belong elsewhere: .*the next run .* makes it anew"):
+        with pytest.raises(UserError, match=r"belongs elsewhere: .*the next run .* makes it again"):
             check_copy(shelves.place.path, variant, number)
     shelves.make()
     assert shelves.missing() == {}
@@ -104,10 +109,10 @@ def test_a_copy_in_the_place_of_another_below_the_label_of_that_is_found(
     shelves: Shelves, one: tuple[Variant, int], two: tuple[Variant, int]
 ) -> None:
     """Whoever moves labels may write them, too: the repository itself says what it is."""
-    labels = [said_of(shelves.path(*at)) for at in (one, two)]
+    labels = [read_metadata(shelves.path(*at)) for at in (one, two)]
     shelves.swap(one, two)
     for at, label, other in ((one, *labels), (two, *reversed(labels))):
-        write_label(shelves.path(*at), {**label, "state": other["state"]})
+        write_metadata(shelves.path(*at), {**label, "state": other["state"]})
         with pytest.raises(UserError, match=r"it is of format f\d, not of|full shards are packed"):
             check_copy(shelves.place.path, *at)
     assert set(shelves.missing()) == {(variant.name, number) for variant, number in (one, two)}
@@ -118,8 +123,8 @@ def test_a_label_that_says_another_copy_is_found(
     shelves: Shelves, other: dict[str, object]
 ) -> None:
     copy = shelves.path(PLAIN, 1)
-    write_label(copy, {**said_of(copy), **other})
-    assert "belong elsewhere" in shelves.missing()[PLAIN.name, 1]
+    write_metadata(copy, {**read_metadata(copy), **other})
+    assert "belongs elsewhere" in shelves.missing()[PLAIN.name, 1]
 
 
 def test_copies_that_were_made_on_another_storage_are_found(shelves: Shelves) -> None:
@@ -151,7 +156,7 @@ EDITS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("edit", EDITS)
 def test_a_label_that_was_edited_or_is_an_old_one_is_none(shelves: Shelves, edit: str) -> None:
     copy = shelves.path(PLAIN, 2)
-    EDITS[edit](label_of(copy))
+    EDITS[edit](metadata_file(copy))
     said = f"{copy.name}.json is not as it was written"
     assert shelves.missing() == {(PLAIN.name, 2): said}
     with pytest.raises(UserError, match=said):
@@ -161,11 +166,11 @@ def test_a_label_that_was_edited_or_is_an_old_one_is_none(shelves: Shelves, edit
 
 
 def upgrade(copy: Path) -> None:
-    svnadmin.run("upgrade", copy)
+    fsfs.run_svnadmin("upgrade", copy)
 
 
 def pack(copy: Path) -> None:
-    svnadmin.run("pack", "-q", copy)
+    fsfs.run_svnadmin("pack", "-q", copy)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +178,10 @@ def pack(copy: Path) -> None:
     [
         (upgrade, "it is of format f8, not of f6"),
         (pack, "2 of its 2 full shards are packed, and none should be"),
-        (lambda copy: (copy / "db/revs/0.pack").mkdir(), "it says that 0 shards are packed, and 1"),
+        (
+            lambda copy: (copy / "db/revs/0.pack").mkdir(),
+            "db/min-unpacked-rev counts 0 packed shards, and 1",
+        ),
         (lambda copy: (copy / "db/fs-type").write_text("bdb\n"), "its file system is bdb"),
         (
             lambda copy: (copy / "db/current").write_text("22\n"),
@@ -188,13 +196,13 @@ def test_a_repository_that_was_made_another_behind_its_label_is_found(
     copy = shelves.path(PLAIN, 1)
     change(copy)
     if behind:  # no time or size tells
-        write_label(copy, {**said_of(copy), "state": state.take(copy)})
+        write_metadata(copy, {**read_metadata(copy), "state": fsfs.read_state(copy)})
     missing = shelves.missing()
     assert set(missing) == {(PLAIN.name, 1)} and why in missing[PLAIN.name, 1]
     assert "something changed" not in missing[PLAIN.name, 1], "what it is comes first"
     with pytest.raises(UserError, match=why):
         check_copy(shelves.place.path, PLAIN, 1)
-    assert not said_of(copy), "the label is withdrawn"
+    assert not read_metadata(copy), "the label is withdrawn"
     shelves.make()
     assert shelves.missing() == {}
 
@@ -205,11 +213,11 @@ def test_a_copy_that_is_sound_is_measured_and_one_of_another_source_is_not(
     for variant in VARIANTS:
         label = check_copy(shelves.place.path, variant, 2)
         assert (label["variant"], label["copy"]) == (variant.name, 2)
-        assert fsfs.shape(shelves.path(variant, 2)).packed == label["packed_shards"]
+        assert fsfs.read_shape(shelves.path(variant, 2)).packed == label["packed_shards"]
     other = PLAIN._replace(identity="i2")
     with pytest.raises(UserError, match="made from another source"):
         check_copy(shelves.place.path, other, 1)
-    assert said_of(shelves.path(PLAIN, 1)), "it is whole, and stays"
+    assert read_metadata(shelves.path(PLAIN, 1)), "it is whole, and stays"
     shutil.rmtree(shelves.path(PLAIN, 1))
     with pytest.raises(UserError, match="it is gone"):
         check_copy(shelves.place.path, PLAIN, 1)

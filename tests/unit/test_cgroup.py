@@ -74,7 +74,7 @@ def test_memory_in_a_nested_group_has_the_limit_of_the_ancestor(memory_group: Pa
 
 def test_free_bytes_in_a_limited_group_leaves_room_in_ram(memory_group: Path) -> None:
     code = (
-        "from pathlib import Path; from vcsbench.storages.describe import free_bytes;"
+        "from pathlib import Path; from vcsbench.storages.filesystems import free_bytes;"
         "print(free_bytes(Path('/dev/shm')))"
     )
     (free,) = map(int, run_in(memory_group, code))

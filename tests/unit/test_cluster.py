@@ -24,7 +24,7 @@ from vcsbench.plan.order import shares_of
 from vcsbench.run import cluster, node
 from vcsbench.run.cluster import Cluster, NodeAssignment, NodeWork
 from vcsbench.run.project import BLOCKS, Project
-from vcsbench.storages.place import Place
+from vcsbench.storages.workdir import WorkDir
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config" / "config.yaml"
@@ -121,10 +121,10 @@ def test_jobs_are_sent_to_their_nodes(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_node_prepares_for_its_own_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = make_cluster(tmp_path)
-    assert Project(run.raw, tmp_path, [DEFAULT]).shelf.all_repositories()
+    assert Project(run.raw, tmp_path, [DEFAULT]).repositories.all_repositories()
     block = next(iter(run.work(1).blocks))
     monkeypatch.setenv(BLOCKS, block)
-    repositories = Project(run.raw, tmp_path, [DEFAULT]).shelf.all_repositories()
+    repositories = Project(run.raw, tmp_path, [DEFAULT]).repositories.all_repositories()
     assert repositories == [block.split("/")[2]]
 
 
@@ -261,7 +261,7 @@ def test_clean_nodes_without_scheduler_keeps_other_nodes(
     for folder in folders.values():
         (folder / ".vcsbench").mkdir()
         (folder / node.CONFIG).write_text(json.dumps(run.raw))
-    places = {name: Place(tmp_path, folder) for name, folder in folders.items()}
+    places = {name: WorkDir(tmp_path, folder) for name, folder in folders.items()}
     for place in places.values():
         place.make("repositories")
     monkeypatch.setenv("PATH", str(Fakes(tmp_path).bin))

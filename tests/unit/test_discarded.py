@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from vcsbench.measure.discarded import GOOD_FOR_S, Discarded
-from vcsbench.subjects.subject import Subject
+from vcsbench.subjects import Subject
 
 SEEN = {"read_bytes": 4096, "at": "2026-11-21T07:00:00+00:00"}
 

@@ -18,10 +18,10 @@ from dump_streams import BASE, copied, deleted, file, folder, revision
 from git_histories import digest, listing, run, write_and_load
 from vcsbench import sources
 from vcsbench.errors import UserError
+from vcsbench.prepare.loader import load_source
 from vcsbench.sources import Source
 from vcsbench.sources.dump_reader import BYPASS, DumpReader
 from vcsbench.sources.dump_source import read_sample
-from vcsbench.subjects.repository.loader import load_source
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from project import needs
-from vcsbench.subjects.repository.folders import largest
+from vcsbench.prepare.loader import largest_folder
 
 
 @pytest.fixture
@@ -35,10 +35,10 @@ def test_it_is_the_one_with_the_most_in_it_whatever_its_name_is(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LC_ALL", "C")
-    assert largest(repository, "trunk") == "trunk/größer"
+    assert largest_folder(repository, "trunk") == "trunk/größer"
 
 
 @needs("svn", "svnadmin", "svnlook")
 def test_a_tree_may_be_the_root_or_have_no_folder(repository: Path) -> None:
-    assert largest(repository, "") == "trunk"
-    assert largest(repository, "odd") == "odd"
+    assert largest_folder(repository, "") == "trunk"
+    assert largest_folder(repository, "odd") == "odd"

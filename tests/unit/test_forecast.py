@@ -58,7 +58,7 @@ def open_project(root: Path, **over: Any) -> Project:
 
 def run_doctor(project: Project) -> tuple[bool, str]:
     lines: list[str] = []
-    return doctor(project.plan, project.shelf, lines.append), "\n".join(lines)
+    return doctor(project.plan, project.repositories, lines.append), "\n".join(lines)
 
 
 def cost(wall_s: float, times: Sequence[float], **axes: str) -> CellRoundCost:
@@ -92,13 +92,13 @@ def test_cost_model_prefers_the_cell_then_its_group_then_its_study(tmp_path: Pat
 
 def test_forecast_without_results_uses_typical_rates(tmp_path: Path) -> None:
     project = open_project(tmp_path)
-    expected = forecast(project.plan, project.shelf, CostModel(project.plan, []))
+    expected = forecast(project.plan, project.repositories, CostModel(project.plan, []))
     revisions = project.here.revisions("ruby")
-    formats = len(project.shelf.formats("ruby"))
+    formats = len(project.repositories.formats("ruby"))
     assert expected.is_rough
     assert expected.stages["loading"] == pytest.approx(revisions * formats * LOAD_S)
     copies = project.config.settings.copies * len(
-        [v for v in project.shelf.wanted["disk"] if v.repo == "ruby"]
+        [v for v in project.repositories.needed["disk"] if v.repo == "ruby"]
     )
     assert expected.stages["copying"] == pytest.approx(revisions * copies * COPY_S)
 
@@ -108,7 +108,7 @@ def test_forecast_with_results_uses_their_durations(tmp_path: Path) -> None:
     costs = CostModel(plan, [cost(2.0, [0.5], **c.axes) for c in plan.cells])
     fixed = [cell for cell in plan.cells if cell.axes["repo"] == "empty"]
     rounds = (len(plan.cells) - len(fixed)) * ROUNDS
-    measuring_s = forecast(plan, project.shelf, costs).stages["measuring"]
+    measuring_s = forecast(plan, project.repositories, costs).stages["measuring"]
     assert measuring_s == 2.0 * rounds + FIXED_COST_S * len(fixed)
 
 
@@ -168,6 +168,6 @@ def test_plan_report_without_room_says_too_little(
 ) -> None:
     monkeypatch.setattr(side_effects, "free_bytes", lambda folder: 1 << 16)
     project = open_project(tmp_path)
-    text = "\n".join(plan_report.plan_report(project.plan, project.shelf))
+    text = "\n".join(plan_report.plan_report(project.plan, project.repositories))
     assert "64.0 KiB free in" in text and "(too little)" in text
     assert not [*(tmp_path / "storage").iterdir(), *(tmp_path / "scratch").iterdir()]

@@ -12,26 +12,29 @@ from vcsbench.axes.table import axis_of
 from vcsbench.formats import (
     RELEASE_SETTINGS,
     RELEASES,
-    Said,
+    FormatFile,
     effective_settings,
     has_memcached,
-    made_of,
+    parse_format,
     read_format,
     read_settings,
-    upgraded,
+    upgrade_value,
 )
-from vcsbench.subjects.repository import fsfs, svnadmin
+from vcsbench.subjects import fsfs
 
 needs_svnadmin = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
 
 def test_a_value_is_a_format_or_an_upgrade_of_one_to_a_newer() -> None:
-    assert made_of("f7") == ("f7", "f7", False) and not made_of("f7").is_upgraded
-    made = made_of("f6-to-f8")
+    assert parse_format("f7") == ("f7", "f7", False) and not parse_format("f7").is_upgraded
+    made = parse_format("f6-to-f8")
     assert made == ("f6", "f8", False) and made.is_upgraded and made.value == "f6-to-f8"
-    assert made_of("as-is").is_as_is and made_of("as-is-to-f8") == ("as-is", "f8", False)
-    assert made_of("f6-today") == ("f6", "f6", True) and made_of("f6-today").loaded_as == "f6-today"
-    assert upgraded("f8", "f8") == "f8"
+    assert parse_format("as-is").is_as_is and parse_format("as-is-to-f8") == ("as-is", "f8", False)
+    assert (
+        parse_format("f6-today") == ("f6", "f6", True)
+        and parse_format("f6-today").loaded_as == "f6-today"
+    )
+    assert upgrade_value("f8", "f8") == "f8"
 
 
 @pytest.mark.parametrize(
@@ -43,7 +46,7 @@ def test_a_value_is_a_format_or_an_upgrade_of_one_to_a_newer() -> None:
 )
 def test_nothing_else_is(value: str) -> None:
     with pytest.raises(ValueError, match="is no"):
-        made_of(value)
+        parse_format(value)
     assert "is no format; there are f1, f2, f3, f4, f6, f7, f8" in axis_of("format").why_invalid(
         value
     )
@@ -54,23 +57,23 @@ def test_nothing_else_is(value: str) -> None:
 def test_each_is_made_and_says_so_and_an_upgrade_leaves_its_layout(
     fmt: str, tmp_path: Path
 ) -> None:
-    path, made = tmp_path / "repository", made_of(fmt)
-    svnadmin.create(path, fmt)
+    path, made = tmp_path / "repository", parse_format(fmt)
+    fsfs.create(path, fmt)
     shard = 1000 if made.is_sharded else 0
-    assert read_format(path) == Said(int(fmt[1]), shard, made.is_logical)
-    assert fsfs.unlike(path, fmt, "nopack") == ""
-    svnadmin.upgrade(path, made._replace(format="f8"))
+    assert read_format(path) == FormatFile(int(fmt[1]), shard, made.is_logical)
+    assert fsfs.mismatch(path, fmt, "nopack") == ""
+    fsfs.upgrade(path, made._replace(format="f8"))
     assert read_format(path)[1:] == (shard, made.is_logical)
     if fmt not in ("f7", "f8"):
-        assert "it is of format f8, not of" in fsfs.unlike(path, fmt, "nopack")
-        assert "addressed physically" in fsfs.unlike(path, "f8", "nopack")
-        assert fsfs.unlike(path, f"{fmt}-to-f8", "nopack") == ""
+        assert "it is of format f8, not of" in fsfs.mismatch(path, fmt, "nopack")
+        assert "addressed physically" in fsfs.mismatch(path, "f8", "nopack")
+        assert fsfs.mismatch(path, f"{fmt}-to-f8", "nopack") == ""
 
 
 @needs_svnadmin
 def test_a_fresh_repository_can_be_an_upgraded_one(tmp_path: Path) -> None:
-    svnadmin.create(tmp_path / "fresh", "f4-to-f8")
-    assert read_format(tmp_path / "fresh") == Said(8, 1000, False)
+    fsfs.create(tmp_path / "fresh", "f4-to-f8")
+    assert read_format(tmp_path / "fresh") == FormatFile(8, 1000, False)
     info = subprocess.check_output(["svnadmin", "info", tmp_path / "fresh"], text=True)
     assert "Logical Addressing: no" in info
 
@@ -110,16 +113,16 @@ def test_create_writes_settings_of_the_release(
     fmt: str, expected: dict[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "repository"
-    svnadmin.create(path, fmt)
+    fsfs.create(path, fmt)
     assert expected.items() <= read_settings(path).items()
-    assert read_settings(path) == RELEASE_SETTINGS[made_of(fmt).format]
+    assert read_settings(path) == RELEASE_SETTINGS[parse_format(fmt).format]
     subprocess.run(["svn", "mkdir", "-q", "-m", "", f"{path.as_uri()}/trunk"], check=True)
     subprocess.run(["svnadmin", "verify", "-q", path], check=True)
 
 
 @needs_svnadmin
 def test_create_today_leaves_the_file_of_svnadmin(tmp_path: Path) -> None:
-    svnadmin.create(tmp_path / "ours", "f6-today")
+    fsfs.create(tmp_path / "ours", "f6-today")
     subprocess.run(
         ["svnadmin", "create", "--compatible-version", "1.8", tmp_path / "theirs"], check=True
     )
@@ -140,7 +143,7 @@ def directories_as_deltas(path: Path) -> int:
 @needs_svnadmin
 def test_f6_stores_no_directory_as_delta_and_f6_today_does(tmp_path: Path) -> None:
     for fmt in ("f6", "f6-today"):
-        svnadmin.create(tmp_path / fmt, fmt)
+        fsfs.create(tmp_path / fmt, fmt)
     assert directories_as_deltas(tmp_path / "f6") == 0
     assert directories_as_deltas(tmp_path / "f6-today") > 10
 
@@ -149,9 +152,9 @@ def test_f6_stores_no_directory_as_delta_and_f6_today_does(tmp_path: Path) -> No
 def test_unlike_names_settings_of_another_release(tmp_path: Path) -> None:
     path = tmp_path / "old"
     subprocess.run(["svnadmin", "create", "--compatible-version", "1.8", path], check=True)
-    assert "db/fsfs.conf has not the settings of f6" in fsfs.unlike(path, "f6", "nopack")
-    assert fsfs.unlike(path, "f6-today", "nopack") == ""
-    assert fsfs.unlike(path, "as-is", "nopack") == ""
+    assert "db/fsfs.conf has not the settings of f6" in fsfs.mismatch(path, "f6", "nopack")
+    assert fsfs.mismatch(path, "f6-today", "nopack") == ""
+    assert fsfs.mismatch(path, "as-is", "nopack") == ""
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.files import write_json
-from vcsbench.storages import full
+from vcsbench.storages import filesystems
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_told_of_a_file_elsewhere_names_the_folder_that_refused(
     make_read_only(results)
     with (
         pytest.raises(UserError) as caught,
-        full.told(tmp_path / "scratch", "name another `scratch`"),
+        filesystems.explain_write_errors(tmp_path / "scratch", "name another `scratch`"),
     ):
         write_json(results / "loaded.json", {})
     assert str(caught.value).startswith(f"{results}: is read-only;")
@@ -47,7 +47,10 @@ def test_told_of_a_file_elsewhere_names_the_folder_that_refused(
 
 
 def test_told_of_a_full_folder_names_it(results: Path) -> None:
-    with pytest.raises(UserError, match=f"^{results}: is full; "), full.told(results):
+    with (
+        pytest.raises(UserError, match=f"^{results}: is full; "),
+        filesystems.explain_write_errors(results),
+    ):
         write_json(results / "loaded.json", "x" * (1 << 20))
 
 

@@ -50,7 +50,7 @@ def test_one_whose_kernel_gives_up_is_booted_once_more(tmp_path: Path) -> None:
 
 def test_one_whose_kernel_gives_up_again_says_why(tmp_path: Path) -> None:
     here = Guest(tmp_path, f"echo '{PANIC}'; echo trace; echo of; echo calls")
-    with pytest.raises(UserError, match=f"did not come to run anything: {PANIC}$"):
+    with pytest.raises(UserError, match=f"ended before it ran the command: {PANIC}$"):
         here.run()
     assert here.boots == 2
 

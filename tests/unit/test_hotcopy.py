@@ -19,14 +19,14 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.formats import (
     effective_settings,
-    made_of,
+    parse_format,
     read_format,
     read_settings,
     release_settings,
 )
-from vcsbench.subjects.repository import fsfs, svnadmin, verifying
-from vcsbench.subjects.repository.hotcopy import MEMCACHED_NOTE, check_packing, hotcopy
-from vcsbench.subjects.repository.loader import load_source
+from vcsbench.prepare import verify
+from vcsbench.prepare.loader import MEMCACHED_NOTE, check_packing, hotcopy, load_source
+from vcsbench.subjects import fsfs
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -44,19 +44,19 @@ def make(tmp_path: Path) -> Make:
 
     def made(fmt: str = "f6", pack_at: int = 0, name: str = "mine") -> Path:
         path = tmp_path / name
-        svnadmin.create(path, fmt)
+        fsfs.create(path, fmt)
         if read_format(path).shard:
             set_shard_size(path, 2)
         for number in range(5):
             if pack_at == number + 1:
-                svnadmin.run("pack", path)
+                fsfs.run_svnadmin("pack", path)
             options = ("-q", "--parents", "-m", "a message")
             run("svn", "mkdir", *options, f"{path.as_uri()}/trunk/folder{number}")
         text = tmp_path / "text"
         text.write_text(fmt)
         run("svn", "import", "-q", "-m", "", text, f"{path.as_uri()}/trunk/text")
         if pack_at > 5:
-            svnadmin.run("pack", path)
+            fsfs.run_svnadmin("pack", path)
         return path
 
     return made
@@ -98,7 +98,7 @@ def test_hotcopy_keeps_every_byte_of_revisions_and_settings(
     assert content(copy) == content(own) and len(content(own)) > 10
     assert states(own) == before
     assert read_format(copy) == read_format(own)
-    assert fsfs.unlike(copy, "as-is", packing, 6) == ""
+    assert fsfs.mismatch(copy, "as-is", packing, 6) == ""
     shared = [path / "db" / "rep-cache.db" for path in (own, copy)]
     if shared[0].exists():
         rows = [list(sqlite3.connect(path).iterdump()) for path in shared]
@@ -115,13 +115,13 @@ def test_hotcopy_of_a_date_that_subversion_cannot_read_has_none_there(
     for date in dates[2:4]:  # of revisions 2 and 3
         dump = dump.replace(date, b"first monday of <the school")
     own = tmp_path / "own"
-    svnadmin.create(own, fmt)
+    fsfs.create(own, fmt)
     if packed:
         set_shard_size(own, 2)
     load = ["svnadmin", "load", "-q", "--bypass-prop-validation", own]
     subprocess.run(load, input=dump, check=True)
     if packed:
-        svnadmin.run("pack", own)
+        fsfs.run_svnadmin("pack", own)
     before = states(own)
 
     copy, notes = hotcopy(own, tmp_path)
@@ -150,7 +150,7 @@ def test_hotcopy_leaves_hooks_passwords_and_transactions_behind(make: Make, tmp_
     assert [*(copy / "hooks").iterdir()] == [*(copy / "conf").iterdir()] == []
     assert run("svnadmin", "lstxns", copy) == "" and not canary.exists()
     assert content(copy) == content(own)
-    assert fsfs.files(copy)
+    assert fsfs.list_files(copy)
 
 
 def test_hotcopy_of_a_locked_file_keeps_the_repository_readable(make: Make, tmp_path: Path) -> None:
@@ -261,12 +261,12 @@ def test_load_source_makes_all_variants_of_one_copy(make: Make, tmp_path: Path) 
     assert {path.name for path in into.iterdir()} == {".".join(one) for one in variants}
     assert facts["revisions"] == 6
     assert content(into / "as-is.nopack") == content(own)
-    assert fsfs.shape(into / "as-is.pack").packed == 3
+    assert fsfs.read_shape(into / "as-is.pack").packed == 3
     assert read_format(into / "as-is-to-f8.pack") == (8, 2, False)
     revs = {n: d for n, d in content(own).items() if "/revs/" in n}
     assert revs == {n: d for n, d in content(into / "as-is-to-f8.nopack").items() if "/revs/" in n}
     assert read_settings(into / "f6.nopack")["enable-dir-deltification"] == "false"
-    verifying.all_in(into)
+    verify.verify_all(into)
 
 
 def test_load_source_as_is_only_loads_nothing(make: Make, tmp_path: Path) -> None:
@@ -278,8 +278,8 @@ def test_load_source_as_is_only_loads_nothing(make: Make, tmp_path: Path) -> Non
         "as-is.partly",
         "as-is.pack",
     }
-    assert fsfs.shape(into / "as-is.partly").packed == 2
-    verifying.all_in(into)
+    assert fsfs.read_shape(into / "as-is.partly").packed == 2
+    verify.verify_all(into)
 
 
 READS = re.compile(r"^\d+ +(read|pread64|lseek|openat)\(", re.MULTILINE)
@@ -326,7 +326,7 @@ def test_advised_load_makes_what_was_measured(
 ) -> None:
     make(name="OLD")
     subprocess.run(["sh", "-ec", command], cwd=tmp_path, check=True)
-    new, made = tmp_path / "NEW", made_of(fmt)
+    new, made = tmp_path / "NEW", parse_format(fmt)
     assert f"f{read_format(new).number}" == made.format and fsfs.youngest(new) == 6
     # The command writes only the options that differ from the defaults of today's svnadmin.
     expected = release_settings(made) or {}

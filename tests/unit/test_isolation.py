@@ -185,11 +185,11 @@ from pathlib import Path
 from vcsbench import namespaces
 from vcsbench.measure.stage import CLIENTS, Stage
 from vcsbench.programs import Programs
-from vcsbench.subjects.working_copy import client
+from vcsbench.subjects.fsfs import run_client
 namespaces.own_mounts()
 namespaces._check(namespaces._libc().mount({there!r}, b"/etc/subversion", None, 0x1000, None))
 url, folder = {url!r}, Path({folder!r})
-client.run("svn", "checkout", url, folder / "wc")
+run_client("svn", "checkout", url, folder / "wc")
 stage = object.__new__(Stage)
 stage.run, stage.files = folder, folder / "files"
 stage.recipe, stage.reads, stage.client = {{"axes": {{}}, "program": ""}}, None, Programs()

@@ -14,7 +14,7 @@ import pytest
 from project import ROOT
 from vcsbench.errors import UserError
 from vcsbench.run import cell
-from vcsbench.subjects.subject import Subject
+from vcsbench.subjects import Subject
 
 PROGRAM = """
 import os, signal, time, weakref

@@ -16,10 +16,11 @@ import pytest
 
 from shards import set_shard_size
 from vcsbench import sources
-from vcsbench.storages.extents import Extent, first_extent
-from vcsbench.subjects.repository import fsfs, layout, svnadmin
-from vcsbench.subjects.repository.interleave import Copying, interleave
-from vcsbench.subjects.repository.loader import load_source
+from vcsbench.prepare import layout
+from vcsbench.prepare.copies import CopyJob, interleave
+from vcsbench.prepare.loader import load_source
+from vcsbench.storages.extents import first_extent
+from vcsbench.subjects import fsfs
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -33,13 +34,13 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     into = tmp_path_factory.mktemp("loaded")
     load_source(sources.open_source("ruby", SMALL), [("f7", "nopack")], into)
     small = into / "f7.pack"
-    svnadmin.create(small, "f7")
+    fsfs.create(small, "f7")
     set_shard_size(small, SHARD)
     dump = subprocess.run(
         ["svnadmin", "dump", "-q", into / "f7.nopack"], capture_output=True, check=True
     )
     subprocess.run(["svnadmin", "load", "-q", small], input=dump.stdout, check=True)
-    svnadmin.run("pack", "-q", small)
+    fsfs.run_svnadmin("pack", "-q", small)
     return into
 
 
@@ -64,12 +65,12 @@ def interleaved(loaded: Path, disk: Path, names: Sequence[str]) -> None:
     """Make copies side by side."""
     work = disk / "work"
     work.mkdir(exist_ok=True)
-    copyings = [
-        Copying(source, disk / name, fsfs.files(source))
+    jobs = [
+        CopyJob(source, disk / name, fsfs.list_files(source))
         for name in names
         for source in [loaded / name.rpartition(".")[0]]
     ]
-    interleave(copyings, work, 0, 1)
+    interleave(jobs, work, 0, 1)
     written(disk)
 
 
@@ -82,7 +83,7 @@ ALL = [f"f7.{packing}.{number}" for packing in ("nopack", "pack") for number in 
 
 
 def proof(disk: Path, names: Sequence[str] = ALL) -> dict[str, Any]:
-    return layout.prove({name: disk / name for name in names})
+    return layout.prove_interleaving({name: disk / name for name in names})
 
 
 def test_copies_made_side_by_side_lie_so(loaded: Path, disk: Path) -> None:
@@ -126,7 +127,7 @@ def test_extents_are_those_that_filefrag_shows(disk: Path) -> None:
         ["filefrag", "-b1", "-v", path], capture_output=True, text=True, check=True
     ).stdout
     row = re.search(r"^ *0: +0\.\. *\d+: +(\d+)\.\. *\d+: +(\d+):", said, re.MULTILINE)
-    assert row and found == Extent(int(row[1]), int(row[2]))
+    assert row and found and found[1:3] == (int(row[1]), int(row[2]))
 
 
 def test_an_empty_file_has_no_extent_and_tmpfs_cannot_be_asked(loaded: Path, disk: Path) -> None:
@@ -134,15 +135,15 @@ def test_an_empty_file_has_no_extent_and_tmpfs_cannot_be_asked(loaded: Path, dis
     assert first_extent(disk / "empty") is None
     with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
         shutil.copytree(loaded / "f7.nopack", f"{memory}/a")
-        found = layout.prove({"a": Path(memory, "a"), "b": Path(memory, "a")})
+        found = layout.prove_interleaving({"a": Path(memory, "a"), "b": Path(memory, "a")})
     assert found[
         "verdict"
-    ] == "unknown" and "cannot be asked whether they lie interleaved: tmpfs does not say" in str(
+    ] == "unknown" and "cannot be asked whether they lie interleaved: tmpfs does not report" in str(
         found
     )
 
 
-def places(order: Sequence[tuple[str, int]]) -> list[layout.Place]:
+def places(order: Sequence[tuple[str, int]]) -> list[layout.Position]:
     """Files of a copy and revision each, in the order in which they lie."""
     at = [(copy, ("revision", r), i * 4096) for i, (copy, r) in enumerate(order)]
     random.Random(1).shuffle(at)
@@ -151,7 +152,7 @@ def places(order: Sequence[tuple[str, int]]) -> list[layout.Place]:
 
 def test_the_measure() -> None:
     def verdict(order: Sequence[tuple[str, int]]) -> tuple[str, list[str]]:
-        found = layout.judge(places(order))
+        found = layout.judge_layout(places(order))
         return found["verdict"], found["apart"]
 
     side_by_side = [(copy, r) for r in range(20) for copy in "abc"]

@@ -17,7 +17,7 @@ from project import needs
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.template import fill
-from vcsbench.subjects.repository.loader import load_source
+from vcsbench.prepare.loader import load_source
 
 pytestmark = needs("svnadmin")
 

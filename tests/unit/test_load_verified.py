@@ -14,9 +14,10 @@ import pytest
 from shards import small_shards
 from vcsbench import progress, sources
 from vcsbench.errors import UserError
-from vcsbench.storages.place import Place
-from vcsbench.subjects.repository import fsfs, labels, loader, making, svnadmin, verifying
-from vcsbench.subjects.repository.labels import Variant
+from vcsbench.prepare import copies, loader, verify
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects import fsfs
+from vcsbench.subjects.repository import REPOSITORIES, Variant
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -48,7 +49,7 @@ def into(_loaded: tuple[Path, Any], tmp_path: Path) -> Path:
 
 def load(into: Path, *variants: tuple[str, str]) -> None:
     loader.load_source(sources.open_source("ruby", SMALL), variants, into)
-    verifying.all_in(into)
+    verify.verify_all(into)
 
 
 def turn_bits(file: Path, *places: float) -> None:
@@ -88,17 +89,17 @@ def test_a_single_bit_that_turns_in_one_of_both_is_found(
 ) -> None:
     revs = into / f"{fmt}.{packing}" / "db" / "revs"
     turn_bits(revs / ("1/12" if packing == "nopack" else "1.pack/pack"), place)
-    with pytest.raises(verifying.DamagedError, match=rf"{fmt}\.{packing}") as raised:
-        verifying.all_in(into)
-    assert raised.value.into == into and not (into / verifying.MARK).exists()
+    with pytest.raises(verify.DamagedError, match=rf"{fmt}\.{packing}") as raised:
+        verify.verify_all(into)
+    assert raised.value.staging == into and not (into / verify.MARK).exists()
 
 
 def test_a_revision_behind_the_packed_shards_is_compared_too(into: Path) -> None:
     last = fsfs.youngest(into / "f6.nopack")
     assert last // 10 == 2
     turn_bits(into / "f6.nopack" / "db" / "revs" / "2" / str(last), 0.5)
-    with pytest.raises(verifying.DamagedError, match="has other bytes than"):
-        verifying.all_in(into)
+    with pytest.raises(verify.DamagedError, match="has other bytes than"):
+        verify.verify_all(into)
 
 
 @pytest.mark.parametrize("fmt", ["f6", "f7"])
@@ -108,8 +109,8 @@ def test_a_property_of_a_revision_that_changes_is_found(fmt: str, into: Path) ->
     said = file.read_bytes()
     assert b"svn:author" in said
     file.write_bytes(said.replace(b"svn:author", b"svn:arthur"))
-    with pytest.raises(verifying.DamagedError, match="differ in the properties of a revision"):
-        verifying.all_in(into)
+    with pytest.raises(verify.DamagedError, match="differ in the properties of a revision"):
+        verify.verify_all(into)
 
 
 def test_what_is_not_wanted_goes(tmp_path: Path) -> None:
@@ -120,16 +121,16 @@ def test_what_is_not_wanted_goes(tmp_path: Path) -> None:
 
 def test_all_that_stays_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    real = svnadmin.run
+    real = fsfs.run_svnadmin
 
     def run(*arguments: Any, **keywords: Any) -> None:
         if arguments[0] == "verify":
             seen.append((arguments[-1].name, "--metadata-only" in arguments))
         real(*arguments, **keywords)
 
-    monkeypatch.setattr(svnadmin, "run", run)
+    monkeypatch.setattr(fsfs, "run_svnadmin", run)
     load(tmp_path, ("f7", "nopack"), ("f7", "pack"), ("f6", "nopack"), ("f8", "pack"))
-    verifying.all_in(tmp_path)  # once is enough
+    verify.verify_all(tmp_path)  # once is enough
     assert sorted(seen) == [
         ("f6.nopack", False),
         ("f7.nopack", True),
@@ -143,7 +144,7 @@ def test_a_large_repository_is_verified_in_parts_that_are_all_of_it(
     shard: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    real = svnadmin.run
+    real = fsfs.run_svnadmin
 
     def run(*arguments: Any, **keywords: Any) -> None:
         if arguments[0] == "verify":
@@ -151,15 +152,15 @@ def test_a_large_repository_is_verified_in_parts_that_are_all_of_it(
         real(*arguments, **keywords)
 
     loader.load_source(sources.open_source("ruby", SMALL), [("f7", "nopack")], tmp_path)
-    monkeypatch.setattr(svnadmin, "run", run)
-    monkeypatch.setattr(verifying, "SHARDS_EACH", 1)
+    monkeypatch.setattr(fsfs, "run_svnadmin", run)
+    monkeypatch.setattr(verify, "SHARDS_PER_PART", 1)
     last = fsfs.youngest(tmp_path / "f7.nopack")
-    verifying.all_in(tmp_path)
+    verify.verify_all(tmp_path)
     assert sorted(seen) == ["0:9", "10:19", f"20:{last}"]
-    (tmp_path / verifying.MARK).unlink()
+    (tmp_path / verify.MARK).unlink()
     turn_bits(tmp_path / "f7.nopack" / "db" / "revs" / str(shard) / str(shard * 10 + 2), 0.5)
-    with pytest.raises(verifying.DamagedError):
-        verifying.all_in(tmp_path)
+    with pytest.raises(verify.DamagedError):
+        verify.verify_all(tmp_path)
 
 
 def test_metadata_that_is_told_of_first_is_no_revision_verified(
@@ -167,22 +168,22 @@ def test_metadata_that_is_told_of_first_is_no_revision_verified(
 ) -> None:
     seen: list[list[tuple[int, int]]] = []
 
-    def run(*arguments: Any, hears: Any) -> None:
-        hears("* Verifying metadata at revision 20 ...")
-        if verifying.METADATA_ONLY not in arguments:
-            hears(f"* Verified revision {arguments[-2].partition(':')[0]}.")
-            hears(f"* Verified revision {int(arguments[-2].partition(':')[0]) + 1}.")
+    def run(*arguments: Any, on_line: Any) -> None:
+        on_line("* Verifying metadata at revision 20 ...")
+        if verify.METADATA_ONLY not in arguments:
+            on_line(f"* Verified revision {arguments[-2].partition(':')[0]}.")
+            on_line(f"* Verified revision {int(arguments[-2].partition(':')[0]) + 1}.")
         stages = [each.update() for each in progress.running]
         seen.append([(stage.done, stage.total) for stage in stages])
 
-    monkeypatch.setattr(svnadmin, "run", run)
-    monkeypatch.setattr(verifying, "SHARDS_EACH", 1)
-    monkeypatch.setattr(verifying, "AT_ONCE", 1)
+    monkeypatch.setattr(fsfs, "run_svnadmin", run)
+    monkeypatch.setattr(verify, "SHARDS_PER_PART", 1)
+    monkeypatch.setattr(verify, "THREADS", 1)
     for path in into.iterdir():
         if not path.name.startswith("f7"):
             shutil.rmtree(path)
     last = fsfs.youngest(into / "f7.pack")
-    verifying.all_in(into)
+    verify.verify_all(into)
     assert seen == [[(1, last)], [(3, last)], [(5, last)], [(5, last), (20, last)]]
 
 
@@ -201,7 +202,7 @@ def test_a_part_is_of_whole_shards_and_of_enough(
 ) -> None:
     monkeypatch.setattr(fsfs, "youngest", lambda _: last)
     monkeypatch.setattr(fsfs, "shard_size", lambda _: size)
-    assert verifying._ranges(tmp_path) == parts
+    assert verify._split(tmp_path) == parts
 
 
 class Copies:
@@ -210,13 +211,13 @@ class Copies:
     def __init__(self, into: Path, facts: Any) -> None:
         self.loaded = {"ruby": {"identity": "i", "path": str(into), **facts}}
         self.variants = [Variant("ruby", *pair, "i") for pair in BOTH]
-        self.place = Place(into.parent, into)
+        self.place = WorkDir(into.parent, into)
 
     def make(self) -> None:
-        making.make_missing(self.place, self.variants, 2, self.loaded, 0, 1)
+        copies.make_copies(self.place, self.variants, 2, self.loaded, 0, 1)
 
     def there(self) -> list[str]:
-        return sorted(path.name for path in (self.place.path / labels.FOLDER).iterdir())
+        return sorted(path.name for path in (self.place.path / REPOSITORIES).iterdir())
 
 
 @pytest.fixture
@@ -227,10 +228,10 @@ def made(into: Path, _loaded: tuple[Path, Any]) -> Copies:
 
 def test_no_copy_of_what_is_damaged_is_there_to_be_measured(made: Copies, into: Path) -> None:
     turn_bits(into / "f6.nopack" / "db" / "revs" / "1" / "12", 0.5)
-    with pytest.raises(verifying.DamagedError, match=r"f6\.nopack") as raised:
+    with pytest.raises(verify.DamagedError, match=r"f6\.nopack") as raised:
         made.make()
-    assert raised.value.into == into and made.there() == []
-    assert not (into / verifying.MARK).exists()
+    assert raised.value.staging == into and made.there() == []
+    assert not (into / verify.MARK).exists()
 
 
 def test_what_is_verified_has_its_copies(made: Copies, into: Path) -> None:
@@ -238,32 +239,32 @@ def test_what_is_verified_has_its_copies(made: Copies, into: Path) -> None:
     assert (
         len([name for name in made.there() if name.endswith(".json")]) == 2 * len(BOTH) + 1
     )  # and an empty one
-    assert (into / verifying.MARK).exists()
+    assert (into / verify.MARK).exists()
 
 
 def test_where_copies_cannot_be_made_nothing_is_verified_to_its_end(
     made: Copies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped = threading.Event()
-    real = svnadmin.run
+    real = fsfs.run_svnadmin
 
-    def run(*arguments: Any, hears: Any = None) -> None:
+    def run(*arguments: Any, on_line: Any = None) -> None:
         if arguments[0] == "verify":
             # One that takes as long as it likes and says a line now and then.
             try:
                 while not stopped.wait(0.01):
-                    hears("* Verified revision 1.")
+                    on_line("* Verified revision 1.")
             except BaseException:
                 stopped.set()
                 raise
         else:
-            real(*arguments, hears=hears)
+            real(*arguments, on_line=on_line)
 
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(made.place.path))
 
-    monkeypatch.setattr(svnadmin, "run", run)
-    monkeypatch.setattr(making, "make_copies", full)
+    monkeypatch.setattr(fsfs, "run_svnadmin", run)
+    monkeypatch.setattr(copies, "copy_and_compare", full)
     with pytest.raises(UserError, match="full"):
         made.make()
     assert stopped.is_set() and made.there() == []

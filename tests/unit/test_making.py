@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from project import ROOT
-from vcsbench.storages.making import MADE, why_cannot_make
+from vcsbench.storages.filesystems import MAKEABLE, why_cannot_make
 
 MIB = 1 << 20
 
@@ -25,8 +25,8 @@ def makable(kind: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(bool(why), reason=why)
 
 
-KINDS = [pytest.param(kind, marks=makable(kind)) for kind in MADE]
-IMAGES = [pytest.param(kind, marks=makable(kind)) for kind in MADE if kind != "tmpfs"]
+KINDS = [pytest.param(kind, marks=makable(kind)) for kind in MAKEABLE]
+IMAGES = [pytest.param(kind, marks=makable(kind)) for kind in MAKEABLE if kind != "tmpfs"]
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def folder() -> Iterator[Path]:
 def script(folder: Path, kind: str, body: str) -> list[str]:
     head = (
         "import os, sys, time; from pathlib import Path\n"
-        "from vcsbench.storages.making import Made\n"
-        f"made = Made({kind!r}, {1024 * MIB}, Path({str(folder)!r})); made.fresh()\n"
+        "from vcsbench.storages.filesystems import MadeFilesystem\n"
+        f"made = MadeFilesystem({kind!r}, {1024 * MIB}, Path({str(folder)!r})); made.make()\n"
     )
     return [sys.executable, "-c", head + body]
 
@@ -67,9 +67,9 @@ def test_one_is_what_it_is_called_and_nobody_else_sees_it(kind: str, folder: Pat
     said = run(
         folder,
         kind,
-        "from vcsbench.storages.mounts import mount_of\n"
+        "from vcsbench.storages.filesystems import mount_of\n"
         "(made.point / 'file').write_text('x')\n"
-        "print(mount_of(made.point).filesystem, made.direct)\n"
+        "print(mount_of(made.point).filesystem, made.direct_io)\n"
         "print(str(made.point) in Path(f'/proc/{os.getppid()}/mounts').read_text())\n"
         "made.remove(); print(os.listdir(made.folder))\n",
     )
@@ -87,7 +87,7 @@ def test_one_that_is_made_anew_is_empty_and_as_large(kind: str, folder: Path) ->
         folder,
         kind,
         "before = os.statvfs(made.point)\n"
-        "(made.point / 'file').write_bytes(bytes(20 << 20)); made.fresh()\n"
+        "(made.point / 'file').write_bytes(bytes(20 << 20)); made.make()\n"
         "after = os.statvfs(made.point)\n"
         "print((made.point / 'file').exists(), before[2:5] == after[2:5])",
     )
@@ -102,7 +102,7 @@ def test_its_image_is_allocated_beforehand_and_stays_so(kind: str, folder: Path)
         "print(os.stat(made._loop).st_rdev > 0)\n"
         "there = os.statvfs(made.folder)\n"
         "(made.point / 'file').write_bytes(bytes(50 << 20)); os.sync()\n"
-        "(made.point / 'file').unlink(); os.sync(); made.fresh()\n"
+        "(made.point / 'file').unlink(); os.sync(); made.make()\n"
         "print(abs(os.statvfs(made.folder).f_bfree - there.f_bfree) * there.f_frsize < 100 << 20)",
     )
     assert said == "True\nTrue"
@@ -154,7 +154,7 @@ def test_a_loop_device_of_somebody_else_stays(kind: str, folder: Path) -> None:
     )
     device = found.stdout.strip()
     try:
-        run(folder, kind, "made.fresh(); made.remove()")
+        run(folder, kind, "made.make(); made.remove()")
         backing = Path("/sys/block", os.path.basename(device), "loop/backing_file")
         assert backing.read_text().strip() == str(theirs)
     finally:
@@ -168,8 +168,8 @@ def test_a_storage_without_room_is_one_sentence(folder: Path) -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-c"),
-            "from pathlib import Path; from vcsbench.storages.making import Made\n"
-            f"Made('ext4', 1 << 60, Path({str(folder)!r})).fresh()",
+            "from pathlib import Path; from vcsbench.storages.filesystems import MadeFilesystem\n"
+            f"MadeFilesystem('ext4', 1 << 60, Path({str(folder)!r})).make()",
         ],
         capture_output=True,
         text=True,
@@ -190,7 +190,7 @@ def test_who_may_not_mount_is_told() -> None:
             *("setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all"),
             *("python3", "-c"),
             "import sys; sys.path.insert(0, sys.argv[1])\n"
-            "from vcsbench.storages.making import why_cannot_make as why; print(why('tmpfs'))",
+            "from vcsbench.storages.filesystems import why_cannot_make as why; print(why('tmpfs'))",
             str(ROOT / "workflow"),
         ],
         capture_output=True,

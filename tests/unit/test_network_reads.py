@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vcsbench.measure.meters import network
-from vcsbench.storages.mounts import Mount
+from vcsbench.storages.filesystems import Mount
 
 STATISTICS = r"""device proc mounted on /proc with fstype proc
 device 127.0.0.1:/a mounted on /mnt/other with fstype nfs4 statvers=1.1

@@ -23,7 +23,7 @@ from vcsbench.errors import UserError
 from vcsbench.machine import Machine
 from vcsbench.plan.grid import CellSpec, is_fixed_cost
 from vcsbench.sources.base import Stored
-from vcsbench.subjects.repository import svnadmin
+from vcsbench.subjects import fsfs
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -39,7 +39,7 @@ def make(tmp_path: Path) -> Make:
 
     def made(fmt: str, shard: int = 0, pack: bool = False, upgrade: bool = False) -> Path:
         path = tmp_path / "mine"
-        svnadmin.create(path, fmt)
+        fsfs.create(path, fmt)
         if shard:
             set_shard_size(path, shard)
         with subprocess.Popen(["svnadmin", "load", "-q", path], stdin=subprocess.PIPE) as process:
@@ -47,7 +47,7 @@ def make(tmp_path: Path) -> Make:
             sources.open_source("mine", SMALL).write(process.stdin)
         for wanted, action in ((upgrade, "upgrade"), (pack, "pack")):
             if wanted:
-                svnadmin.run(action, path)
+                fsfs.run_svnadmin(action, path)
         return path
 
     return made
@@ -182,7 +182,7 @@ def test_identity_changes_with_packing_upgrade_and_settings(make: Make) -> None:
 
     seen = [identity()]
     for action in ("pack", "upgrade"):
-        svnadmin.run(action, path)
+        fsfs.run_svnadmin(action, path)
         seen.append(identity())
     with (path / "db" / "fsfs.conf").open("a") as file:
         file.write("[deltification]\ncompression = none\n")

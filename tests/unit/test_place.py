@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from vcsbench.errors import UserError
-from vcsbench.storages.place import MARKER, Place
-from vcsbench.subjects.repository import nursery
+from vcsbench.prepare import loader
+from vcsbench.storages.workdir import MARKER, WorkDir
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount")
@@ -27,8 +27,8 @@ def refused(act: Callable[[], object], sentence: str) -> None:
 
 def test_a_place_belongs_to_one_checkout_and_touches_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("mine")
-    place = Place(tmp_path, tmp_path / "one")
-    assert place.path != Place(tmp_path, tmp_path / "two").path
+    place = WorkDir(tmp_path, tmp_path / "one")
+    assert place.path != WorkDir(tmp_path, tmp_path / "two").path
     place.make("repositories")
     place.remove("repositories")
     assert (tmp_path / "precious").read_text() == "mine" and (place.path / MARKER).exists()
@@ -37,7 +37,7 @@ def test_a_place_belongs_to_one_checkout_and_touches_nothing_else(tmp_path: Path
 
 
 def test_a_folder_that_vcsbench_did_not_make_is_left_alone(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "one")
+    place = WorkDir(tmp_path, tmp_path / "one")
     (place.path / "repositories").mkdir(parents=True)
     (place.path / "repositories" / "precious").write_text("mine")
     for act in (place.make, lambda: place.remove("repositories"), lambda: place.remove()):
@@ -48,7 +48,7 @@ def test_a_folder_that_vcsbench_did_not_make_is_left_alone(tmp_path: Path) -> No
 
 
 def test_a_link_in_the_place_of_our_folder_is_not_followed(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "one")
+    place = WorkDir(tmp_path, tmp_path / "one")
     place.make("repositories")
     moved = tmp_path / "elsewhere"
     place.path.rename(moved)
@@ -59,7 +59,7 @@ def test_a_link_in_the_place_of_our_folder_is_not_followed(tmp_path: Path) -> No
 
 
 def test_a_link_inside_our_folder_is_not_followed(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "one")
+    place = WorkDir(tmp_path, tmp_path / "one")
     place.make()
     mine = tmp_path / "mine"
     (mine / "ruby.f7.nopack.1").mkdir(parents=True)
@@ -71,7 +71,7 @@ def test_a_link_inside_our_folder_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_links_in_what_is_removed_are_removed_and_not_what_they_name(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "one")
+    place = WorkDir(tmp_path, tmp_path / "one")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "precious").write_text("mine")
     (place.make("repositories") / "link").symlink_to(tmp_path / "mine")
@@ -82,7 +82,7 @@ def test_links_in_what_is_removed_are_removed_and_not_what_they_name(tmp_path: P
 def test_remove_folder_that_a_process_of_a_killed_job_still_writes_is_removed(
     tmp_path: Path,
 ) -> None:
-    place = Place(tmp_path, tmp_path / "one")
+    place = WorkDir(tmp_path, tmp_path / "one")
     made = place.make("loading", "ruby")
     program = """if True:
         import pathlib, sys, time
@@ -108,7 +108,7 @@ def test_remove_folder_that_a_process_of_a_killed_job_still_writes_is_removed(
 def test_remove_folder_that_cannot_be_removed_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Place(tmp_path, tmp_path / "one")
+    place = WorkDir(tmp_path, tmp_path / "one")
     place.make("loading", "ruby")
 
     def fail(path: Path) -> None:
@@ -119,7 +119,7 @@ def test_remove_folder_that_cannot_be_removed_is_one_sentence(
 
 
 def test_what_the_user_put_into_our_folder_stays(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "one")
+    place = WorkDir(tmp_path, tmp_path / "one")
     place.make("repositories")
     (place.path / "precious").write_text("mine")
     place.remove()
@@ -129,8 +129,8 @@ def test_what_the_user_put_into_our_folder_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("left", [{}, {f".{MARKER}.new": b"{"}, {MARKER: b""}, {MARKER: bytes(20)}])
 def test_a_place_that_was_only_begun_is_taken_up(tmp_path: Path, left: dict[str, bytes]) -> None:
-    def begin() -> Place:
-        place = Place(tmp_path, tmp_path / "one")
+    def begin() -> WorkDir:
+        place = WorkDir(tmp_path, tmp_path / "one")
         place.path.mkdir()
         for name, content in left.items():
             (place.path / name).write_bytes(content)
@@ -147,7 +147,7 @@ def test_a_place_that_was_only_begun_is_taken_up(tmp_path: Path, left: dict[str,
 
 
 def test_an_empty_link_or_a_marker_of_anothers_is_not_taken_up(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "one")
+    place = WorkDir(tmp_path, tmp_path / "one")
     (tmp_path / "mine").mkdir()
     place.path.symlink_to(tmp_path / "mine")
     refused(place.make, "vcsbench did not make it")
@@ -160,13 +160,13 @@ def test_an_empty_link_or_a_marker_of_anothers_is_not_taken_up(tmp_path: Path) -
 
 
 def test_a_storage_that_is_missing_or_read_only(tmp_path: Path) -> None:
-    refused(Place(tmp_path / "none", tmp_path).make, "is not a folder")
-    refused(Place("/proc", tmp_path).make, r"cannot be made: .*name another folder in `storages`")
+    refused(WorkDir(tmp_path / "none", tmp_path).make, "is not a folder")
+    refused(WorkDir("/proc", tmp_path).make, r"cannot be made: .*name another folder in `storages`")
 
 
 @needs_root
 def test_a_folder_of_another_user_is_left_alone_whatever_its_marker_says(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "one")
+    place = WorkDir(tmp_path, tmp_path / "one")
     place.make("repositories")
     os.chown(place.path, 65534, 65534)
     refused(place.remove, "vcsbench did not make it")
@@ -174,7 +174,7 @@ def test_a_folder_of_another_user_is_left_alone_whatever_its_marker_says(tmp_pat
 
 @needs_root
 def test_what_is_mounted_inside_is_not_removed(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "one")
+    place = WorkDir(tmp_path, tmp_path / "one")
     inside = place.make("repositories", "disk")
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", inside], check=True)
     try:
@@ -195,8 +195,8 @@ def test_the_storage_may_be_the_root_folder(tmp_path: Path) -> None:
         folder.mkdir()
     act = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from vcsbench.storages.place import Place\n"
-        "place = Place('/', '/checkout')\n"
+        "from vcsbench.storages.workdir import WorkDir\n"
+        "place = WorkDir('/', '/checkout')\n"
         "for name in ('repositories', 'loading'): (place.make(name) / 'file').write_text('x')\n"
         "print(place.path)\n"
         "if sys.argv[2] == 'remove': place.remove()\n"
@@ -218,19 +218,19 @@ def test_the_storage_may_be_the_root_folder(tmp_path: Path) -> None:
 
 
 def test_leftovers_of_killed_loads_are_removed_and_nothing_in_use(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path)
+    place = WorkDir(tmp_path, tmp_path)
     for name in ("left", "finished"):
-        (place.make(nursery.FOLDER, name) / "file").write_text("x")
+        (place.make(loader.STAGING, name) / "file").write_text("x")
     (tmp_path / "results" / "loaded").mkdir(parents=True)
-    record = {"path": str(place.path / nursery.FOLDER / "finished")}
+    record = {"path": str(place.path / loader.STAGING / "finished")}
     (tmp_path / "results" / "loaded" / "finished.json").write_text(json.dumps(record))
-    with nursery.kept_if_whole(place, "used") as into:
+    with loader.staging_dir(place, "used") as into:
         (into / "file").write_text("x")
-        nursery.remove_leftovers([place], tmp_path)
+        loader.remove_stale_staging([place], tmp_path)
         assert sorted(path.name for path in into.parent.iterdir()) == ["finished", "used"]
-    with pytest.raises(KeyError), nursery.kept_if_whole(place, "failing") as into:
+    with pytest.raises(KeyError), loader.staging_dir(place, "failing") as into:
         raise KeyError
     assert not into.exists()
     shutil.rmtree(tmp_path / "results")
-    nursery.remove_leftovers([place], tmp_path)
-    assert not list((place.path / nursery.FOLDER).iterdir())
+    loader.remove_stale_staging([place], tmp_path)
+    assert not list((place.path / loader.STAGING).iterdir())

@@ -15,10 +15,9 @@ import pytest
 
 from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.storages.place import MARKER, Place, owner_of
-from vcsbench.storages.runfolder import abandoned_places
-from vcsbench.subjects.repository import fsfs, svnadmin
-from vcsbench.subjects.repository.interleave import Copying, make_copies
+from vcsbench.prepare.copies import CopyJob, copy_and_compare
+from vcsbench.storages.workdir import MARKER, WorkDir, abandoned_workdirs, owner_of
+from vcsbench.subjects import fsfs
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be another user")
 USER = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
@@ -50,13 +49,13 @@ def can_read(user: list[str], *paths: Path) -> list[str]:
 def test_place_under_any_umask_is_read_by_its_owner_and_the_servers_alone(
     storage: Path, umask: None
 ) -> None:
-    place = Place(storage, storage / "checkout")
+    place = WorkDir(storage, storage / "checkout")
     repositories = place.make("repositories")
     source = place.make("loading", "one") / "f7.nopack"
-    svnadmin.create(source, "f7")
+    fsfs.create(source, "f7")
     (source / "db" / "current").chmod(0o600)  # as a private repository has it
-    copying = Copying(source, repositories / "one.f7.nopack.1", fsfs.files(source))
-    make_copies([copying], place.make("making"), 0, 1)
+    copying = CopyJob(source, repositories / "one.f7.nopack.1", fsfs.list_files(source))
+    copy_and_compare([copying], place.make("making"), 0, 1)
     for user in (USER, NOBODY):
         assert can_read(user, place.path, repositories, copying.destination, source) == []
     uid, gid = processes.server_ids() or (0, 0)
@@ -67,7 +66,7 @@ def test_place_under_any_umask_is_read_by_its_owner_and_the_servers_alone(
 
 
 def test_place_of_an_earlier_release_is_closed_to_others(storage: Path) -> None:
-    place = Place(storage, storage / "checkout")
+    place = WorkDir(storage, storage / "checkout")
     place.make("repositories")
     place.path.chmod(0o755)
     assert not place.is_protected()
@@ -97,26 +96,26 @@ MARKERS = {
 
 @pytest.mark.parametrize("kind", MARKERS)
 def test_place_with_a_marker_that_is_no_marker_is_in_the_way(storage: Path, kind: str) -> None:
-    place = Place(storage, storage / "checkout")
+    place = WorkDir(storage, storage / "checkout")
     place.path.mkdir()
     MARKERS[kind](place.path / MARKER)
     assert owner_of(place.path) == ""
     for act in (place.make, place.remove):
         with pytest.raises(UserError, match="is in the way"):
             act()
-    assert abandoned_places(storage) == []
+    assert abandoned_workdirs(storage) == []
 
 
 @needs_root
 def test_place_that_another_user_made_is_neither_read_nor_removed(storage: Path) -> None:
     gone = storage / "no such checkout"
-    place = Place(storage, gone)
+    place = WorkDir(storage, gone)
     place.path.mkdir()
     (place.path / MARKER).write_text(json.dumps({"owner": str(gone)}))
-    assert [one.path for one in abandoned_places(storage)] == [place.path]
+    assert [one.path for one in abandoned_workdirs(storage)] == [place.path]
     os.chown(place.path, 12345, 12345)
     (place.path / MARKER).unlink()
     os.mkfifo(place.path / MARKER)
-    assert abandoned_places(storage) == []
+    assert abandoned_workdirs(storage) == []
     with pytest.raises(UserError, match="is in the way"):
         place.make()

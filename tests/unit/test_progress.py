@@ -17,9 +17,9 @@ import snakemake_logger_plugin_vcsbench as console
 from project import needs
 from snakemake_logger_plugin_vcsbench import Console, Job, RunProgress
 from vcsbench import progress
+from vcsbench.prepare import verify
+from vcsbench.prepare.loader import load_source
 from vcsbench.sources import open_source
-from vcsbench.subjects.repository import verifying
-from vcsbench.subjects.repository.loader import load_source
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:
@@ -101,7 +101,7 @@ def test_load_reports_all_of_its_stages(tmp_path: Path, monkeypatch: pytest.Monk
     facts = load_source(
         open_source("ruby", definition), [["f7", "nopack"], ["f7", "pack"]], tmp_path
     )
-    verifying.all_in(tmp_path)
+    verify.verify_all(tmp_path)
 
     names = [stage.name for stage in ended]
     assert sorted(names) == ["copying", "loading", "packing", "verifying", "verifying"]

@@ -16,7 +16,7 @@ import pytest
 
 from project import ROOT, needs
 from vcsbench.axes.client_server import REFLINK_LIBRARY
-from vcsbench.storages.making import why_cannot_make
+from vcsbench.storages.filesystems import why_cannot_make
 
 BUILT = ROOT / REFLINK_LIBRARY
 pytestmark = [
@@ -27,9 +27,9 @@ pytestmark = [
 INSIDE = """
 import json, subprocess, sys
 from pathlib import Path
-from vcsbench.storages.making import Made
+from vcsbench.storages.filesystems import MadeFilesystem
 kind, folder, script = sys.argv[1:]
-made = Made(kind, 1 << 30, Path(folder)); made.fresh()
+made = MadeFilesystem(kind, 1 << 30, Path(folder)); made.make()
 done = subprocess.run(["sh", "-eu", "-c", script], cwd=made.point, capture_output=True, text=True)
 print(json.dumps([done.returncode, done.stdout, done.stderr])); made.remove()
 """
@@ -85,8 +85,8 @@ def test_what_is_cloned_is_what_is_left_without(kind: str, folder: Path) -> None
 def test_what_is_cloned_shares_its_blocks(kind: str, folder: Path) -> None:
     script = CHECKOUT + (
         "sync; python3 -c \"import sys; sys.path.insert(0, '" + str(ROOT / "workflow") + "')\n"
-        "from pathlib import Path; from vcsbench.subjects.working_copy import space\n"
-        "print(space.of(Path('start'))['shared_bytes'], space.of(Path('cloned'))['shared_bytes'])\""
+        "from pathlib import Path; from vcsbench.subjects.working_copy import disk_space\n"
+        "print(disk_space(Path('start'))['shared_bytes'], disk_space(Path('cloned'))['shared_bytes'])\""
     )
     plain, cloned = map(int, inside(kind, folder, script)[-1].split())
     assert plain == 0 and cloned >= 300_000

@@ -13,15 +13,14 @@ import pytest
 from shards import set_shard_size
 from vcsbench import sources
 from vcsbench.errors import UserError
+from vcsbench.prepare import copies
+from vcsbench.prepare.copies import CopyJob, copy_and_compare, interleave, make_copies
+from vcsbench.prepare.loader import choose_staging, load_source
 from vcsbench.sources import Estimate
 from vcsbench.sources.generated import GeneratedSource
-from vcsbench.storages.place import Place
-from vcsbench.subjects.repository import copies, fsfs, svnadmin
-from vcsbench.subjects.repository.interleave import Copying, interleave, make_copies
-from vcsbench.subjects.repository.labels import Variant, copy_of, label_of
-from vcsbench.subjects.repository.loader import load_source
-from vcsbench.subjects.repository.making import make_missing
-from vcsbench.subjects.repository.room import choose_place
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects import fsfs
+from vcsbench.subjects.repository import Variant, copy_path, metadata_file
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -42,13 +41,13 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def packed(tmp_path: Path) -> Path:
     """A repository of 30 revisions with shards of 10, packed."""
     path = tmp_path / "packed"
-    svnadmin.create(path, "f7")
+    fsfs.create(path, "f7")
     set_shard_size(path, 10)
     source = sources.open_source("ruby", {**SMALL, "scale": 0.00065})
     with subprocess.Popen(["svnadmin", "load", "-q", path], stdin=subprocess.PIPE) as process:
         assert process.stdin
         source.write(process.stdin)
-    svnadmin.run("pack", "-q", path)
+    fsfs.run_svnadmin("pack", "-q", path)
     return path
 
 
@@ -82,13 +81,13 @@ def test_one_that_was_loaded_anew_is_no_upgraded_one(loaded: Path, tmp_path: Pat
     load_source(sources.open_source("ruby", SMALL), [("f6-to-f8", "pack")], tmp_path / "own")
     record = {"path": str(tmp_path / "own"), "identity": "1", "tree": "", "folder": "", "notes": []}
     (tmp_path / "disk").mkdir()
-    place = Place(tmp_path / "disk", tmp_path)
-    make_missing(place, wanted, 1, {"ruby": record}, 0, 1)
-    assert not copies.missing(place.path, wanted, 1)
-    copy = copy_of(place.path, wanted[0].name, 1)
+    place = WorkDir(tmp_path / "disk", tmp_path)
+    make_copies(place, wanted, 1, {"ruby": record}, 0, 1)
+    assert not copies.missing_copies(place.path, wanted, 1)
+    copy = copy_path(place.path, wanted[0].name, 1)
     shutil.rmtree(copy)
     shutil.copytree(loaded / "f8.pack", copy)
-    (why,) = copies.missing(place.path, wanted, 1).values()
+    (why,) = copies.missing_copies(place.path, wanted, 1).values()
     assert why == "its revisions are addressed logically, and those of f6-to-f8 are not"
 
 
@@ -121,13 +120,13 @@ def test_a_load_that_ends_early_is_refused(tmp_path: Path) -> None:
 def test_a_load_into_another_format_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(svnadmin.FORMATS, "f6", "1.9")
+    monkeypatch.setitem(fsfs.RELEASES, "f6", "1.9")
     with pytest.raises(UserError, match="was loaded, but it is of format f7, not of f6"):
         load_source(sources.open_source("ruby", SMALL), [("f6", "nopack")], tmp_path)
 
 
 def test_files_are_listed_revision_by_revision_a_packed_shard_at_its_end(packed: Path) -> None:
-    listed = fsfs.files(packed)
+    listed = fsfs.list_files(packed)
     assert fsfs.packed_shards(packed) == 3
     at = {file.name: file.revision for file in listed}
     assert at["db/revs/0.pack/pack"] == 9 and at["db/revs/2.pack/pack"] == 29
@@ -152,19 +151,19 @@ def test_copies_are_made_side_by_side_and_are_the_same(
         real_rename(made, destination)
 
     plain = loaded / "f7.nopack"
-    copyings = [
-        Copying(source, tmp_path / name, fsfs.files(source))
+    jobs = [
+        CopyJob(source, tmp_path / name, fsfs.list_files(source))
         for name, source in [("a", plain), ("b", plain), ("c", packed)]
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "open", spy)
         patch.setattr(os, "rename", spy_on_move)
-        interleave(copyings, tmp_path, 0, seed=1)
+        interleave(jobs, tmp_path, 0, seed=1)
     order = [path.relative_to(tmp_path) for path in written if "revs" in path.parts]
     names = [f"{path.parts[0]} {path.parts[-1]}" for path in order]
     assert names[:4] == ["a 0", "b 0", "a 1", "b 1"]
     assert names.index("b 9") < names.index("c pack") < names.index("a 10")
-    for copying in copyings:
+    for copying in jobs:
         subprocess.run(["diff", "-r", copying.source, copying.destination], check=True)
         subprocess.run(["svnadmin", "verify", "-q", copying.destination], check=True)
 
@@ -173,7 +172,7 @@ def test_spacers_lie_between_the_revisions(loaded: Path, tmp_path: Path) -> None
     source = loaded / "f7.nopack"
     spacers = tmp_path / "spacers"
     spacers.mkdir()
-    interleave([Copying(source, tmp_path / "a", fsfs.files(source))], spacers, 4, seed=1)
+    interleave([CopyJob(source, tmp_path / "a", fsfs.list_files(source))], spacers, 4, seed=1)
     sizes = [path.stat().st_size for path in spacers.iterdir()]
     assert len(sizes) >= 24 and 2048 < sum(sizes) / len(sizes) < 6144
 
@@ -192,12 +191,12 @@ def test_a_copy_that_differs_is_noticed(
         path.write_bytes(content)
         return digests
 
-    monkeypatch.setattr("vcsbench.subjects.repository.interleave.interleave", damaged)
+    monkeypatch.setattr("vcsbench.prepare.copies.interleave", damaged)
     with pytest.raises(OSError, match="is not the same as"):
-        make_copies([Copying(source, tmp_path / "a", fsfs.files(source))], tmp_path, 0, 1)
+        copy_and_compare([CopyJob(source, tmp_path / "a", fsfs.list_files(source))], tmp_path, 0, 1)
 
 
-def made(place: Place, loaded: Path, numbers: int = 2, **facts: Any) -> list[Variant]:
+def made(place: WorkDir, loaded: Path, numbers: int = 2, **facts: Any) -> list[Variant]:
     """Copies of two variants on a place."""
     variants = [Variant("ruby", fmt, "nopack", "i1") for fmt in ("f6", "f7")]
     record = {
@@ -208,43 +207,43 @@ def made(place: Place, loaded: Path, numbers: int = 2, **facts: Any) -> list[Var
         "notes": [],
     }
     record |= facts
-    make_missing(place, variants, numbers, {"ruby": record}, 0, 1)
+    make_copies(place, variants, numbers, {"ruby": record}, 0, 1)
     return variants
 
 
 def test_spacers_need_room_as_well(loaded: Path, tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "checkout")
+    place = WorkDir(tmp_path, tmp_path / "checkout")
     variants = [Variant("ruby", "f7", "nopack", "i1")]
     record = {"path": str(loaded), "identity": "i1", "tree": "", "folder": "", "notes": []}
     # 24 revisions, a terabyte for each.
     with pytest.raises(
         UserError, match=r"spacers of 2[0-9.]* TiB included.*lower `fragmentation_kib`"
     ):
-        make_missing(place, variants, 1, {"ruby": record}, 1e12 / 1024, 1)
-    assert len(copies.missing(place.path, variants, 1)) == 1
+        make_copies(place, variants, 1, {"ruby": record}, 1e12 / 1024, 1)
+    assert len(copies.missing_copies(place.path, variants, 1)) == 1
 
 
 def test_only_what_is_missing_is_made(loaded: Path, tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "checkout")
+    place = WorkDir(tmp_path, tmp_path / "checkout")
     variants = made(place, loaded)
-    assert not copies.missing(place.path, variants, 2)
-    kept = copy_of(place.path, "ruby.f6.nopack", 1) / "db" / "current"
+    assert not copies.missing_copies(place.path, variants, 2)
+    kept = copy_path(place.path, "ruby.f6.nopack", 1) / "db" / "current"
     before = kept.stat().st_ino
-    shutil.rmtree(copy_of(place.path, "ruby.f7.nopack", 2))
-    assert list(copies.missing(place.path, variants, 2)) == [(variants[1], 2)]
+    shutil.rmtree(copy_path(place.path, "ruby.f7.nopack", 2))
+    assert list(copies.missing_copies(place.path, variants, 2)) == [(variants[1], 2)]
     made(place, Path("/vanished"))  # from another copy: what was loaded is gone
-    assert not copies.missing(place.path, variants, 2) and kept.stat().st_ino == before
+    assert not copies.missing_copies(place.path, variants, 2) and kept.stat().st_ino == before
 
 
 def test_a_copy_without_its_label_or_of_another_source_is_made_again(
     loaded: Path, tmp_path: Path
 ) -> None:
-    place = Place(tmp_path, tmp_path / "checkout")
+    place = WorkDir(tmp_path, tmp_path / "checkout")
     variants = made(place, loaded)
-    label_of(copy_of(place.path, "ruby.f6.nopack", 2)).unlink()
-    assert list(copies.missing(place.path, variants, 2)) == [(variants[0], 2)]
+    metadata_file(copy_path(place.path, "ruby.f6.nopack", 2)).unlink()
+    assert list(copies.missing_copies(place.path, variants, 2)) == [(variants[0], 2)]
     other = [Variant("ruby", "f6", "nopack", "i2")]
-    assert len(copies.missing(place.path, other, 2)) == 2
+    assert len(copies.missing_copies(place.path, other, 2)) == 2
 
 
 def test_what_was_loaded_and_is_no_longer_of_its_format_is_not_copied(
@@ -252,63 +251,65 @@ def test_what_was_loaded_and_is_no_longer_of_its_format_is_not_copied(
 ) -> None:
     upgraded = tmp_path / "loaded"
     shutil.copytree(loaded, upgraded)
-    svnadmin.run("upgrade", upgraded / "f6.nopack")
-    place = Place(tmp_path, tmp_path / "checkout")
-    with pytest.raises(UserError, match=r"no copy of ruby.f6.nopack is whole, and what was loaded"):
+    fsfs.run_svnadmin("upgrade", upgraded / "f6.nopack")
+    place = WorkDir(tmp_path, tmp_path / "checkout")
+    with pytest.raises(
+        UserError, match=r"no copy of ruby.f6.nopack is intact, and the loaded repository"
+    ):
         made(place, upgraded)
     assert not list(place.path.glob("repositories/ruby.*"))
 
 
 def test_a_copy_that_somebody_committed_to_is_noticed(loaded: Path, tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "checkout")
+    place = WorkDir(tmp_path, tmp_path / "checkout")
     variants = made(place, loaded, 1)
-    url = f"file://{copy_of(place.path, 'ruby.f6.nopack', 1)}/new"
+    url = f"file://{copy_path(place.path, 'ruby.f6.nopack', 1)}/new"
     subprocess.run(["svn", "mkdir", "-q", "-m", "x", url], check=True)
-    assert list(copies.missing(place.path, variants, 1)) == [(variants[0], 1)]
+    assert list(copies.missing_copies(place.path, variants, 1)) == [(variants[0], 1)]
 
 
 ONE = Estimate(revisions=0, repository_bytes=1 << 30)
 
 
 @pytest.fixture
-def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[Path, int], list[Place]]:
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[Path, int], list[WorkDir]]:
     """Three places, each on a device of its own, and how much is free there: 10 GiB."""
-    places = [Place(tmp_path, f"/{name}") for name in "abc"]
+    places = [WorkDir(tmp_path, f"/{name}") for name in "abc"]
     free = {place.path: 10 << 30 for place in places}
-    monkeypatch.setattr(f"{choose_place.__module__}.free_bytes", lambda path: free[path])
-    monkeypatch.setattr(f"{choose_place.__module__}._device", lambda place: hash(place.path))
+    monkeypatch.setattr(f"{choose_staging.__module__}.free_bytes", lambda path: free[path])
+    monkeypatch.setattr(f"{choose_staging.__module__}._device", lambda place: hash(place.path))
     return free, places
 
 
-def test_room_is_asked_for_first(room: tuple[dict[Path, int], list[Place]]) -> None:
+def test_room_is_asked_for_first(room: tuple[dict[Path, int], list[WorkDir]]) -> None:
     free, (scratch, storage, _) = room
-    assert choose_place(ONE, 2, scratch, {storage: 6}) is scratch
+    assert choose_staging(ONE, 2, scratch, {storage: 6}) is scratch
     free[scratch.path] = 1 << 30
-    assert choose_place(ONE, 2, scratch, {storage: 6}) is storage
+    assert choose_staging(ONE, 2, scratch, {storage: 6}) is storage
     with pytest.raises(UserError, match=r"about 12.0 GiB are needed .* and 10.0 GiB are free"):
-        choose_place(ONE, 3, scratch, {storage: 9})
+        choose_staging(ONE, 3, scratch, {storage: 9})
 
 
 def test_room_is_asked_for_on_every_storage_that_gets_copies(
-    room: tuple[dict[Path, int], list[Place]],
+    room: tuple[dict[Path, int], list[WorkDir]],
 ) -> None:
     free, (scratch, first, second) = room
     free[second.path] = 5 << 30
     with pytest.raises(UserError, match=rf"{second.path}: about 6.00 GiB are needed"):
-        choose_place(ONE, 2, scratch, {first: 6, second: 6})
-    assert choose_place(ONE, 2, scratch, {first: 6, second: 3}) is scratch
+        choose_staging(ONE, 2, scratch, {first: 6, second: 6})
+    assert choose_staging(ONE, 2, scratch, {first: 6, second: 3}) is scratch
     free[scratch.path] = 0
     free[first.path] = 6 << 30
-    assert choose_place(ONE, 2, scratch, {first: 6, second: 3}) is second
+    assert choose_staging(ONE, 2, scratch, {first: 6, second: 3}) is second
 
 
 def test_what_lies_on_one_device_shares_its_room(
-    room: tuple[dict[Path, int], list[Place]], monkeypatch: pytest.MonkeyPatch
+    room: tuple[dict[Path, int], list[WorkDir]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, (scratch, first, second) = room
-    monkeypatch.setattr(f"{choose_place.__module__}._device", lambda place: 1)
-    assert choose_place(ONE, 2, scratch, {first: 4, second: 4}) is scratch
+    monkeypatch.setattr(f"{choose_staging.__module__}._device", lambda place: 1)
+    assert choose_staging(ONE, 2, scratch, {first: 4, second: 4}) is scratch
     with pytest.raises(UserError, match=r"about 11.0 GiB are needed"):
-        choose_place(ONE, 3, scratch, {first: 4, second: 4})
+        choose_staging(ONE, 3, scratch, {first: 4, second: 4})
     with pytest.raises(UserError, match=r"about 12.0 GiB are needed"):
-        choose_place(ONE, 1, scratch, {first: 6, second: 6})
+        choose_staging(ONE, 1, scratch, {first: 6, second: 6})

@@ -10,12 +10,12 @@ import pytest
 
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.storages.place import Place
-from vcsbench.subjects.repository import dumps, nursery
-from vcsbench.subjects.repository.labels import Variant, copy_of, label_of
-from vcsbench.subjects.repository.loader import load_source
-from vcsbench.subjects.repository.making import make_missing
-from vcsbench.subjects.repository.shelf import Shelf
+from vcsbench.prepare import loader
+from vcsbench.prepare.copies import make_copies, staged_path
+from vcsbench.prepare.loader import load_source
+from vcsbench.prepare.repositories import PreparedRepositories, has_dump
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects.repository import Variant, copy_path, metadata_file
 
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0001, "seed": 1}
 F6, F7 = (Variant("ruby", fmt, "nopack", "i1") for fmt in ("f6", "f7"))
@@ -25,24 +25,26 @@ needs_svnadmin = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not in
 
 
 def test_what_is_wanted_where(tmp_path: Path) -> None:
-    shelf = Shelf({"ram": [F7], "disk": [F7, BSD, F6]}, {"disk": "/d", "ram": "/r"}, 2, tmp_path)
+    shelf = PreparedRepositories(
+        {"ram": [F7], "disk": [F7, BSD, F6]}, {"disk": "/d", "ram": "/r"}, 2, tmp_path
+    )
     assert shelf.storages == ["disk", "ram"]
     assert shelf.repositories("disk") == ["bsd", "ruby"] and shelf.repositories("ram") == ["ruby"]
-    assert shelf.rows("disk")[0] == ["bsd", "f7", "pack", "i2"]
+    assert shelf.variant_rows("disk")[0] == ["bsd", "f7", "pack", "i2"]
     assert shelf.formats("ruby") == [["f6", "nopack"], ["f7", "nopack"]]
-    assert shelf.takers("ruby") == {
+    assert shelf.storages_needing("ruby") == {
         "/d": [["f6", "nopack"], ["f7", "nopack"]],
         "/r": [["f7", "nopack"]],
     }
-    assert shelf.takers("bsd") == {"/d": [["f7", "pack"]]}
-    assert shelf.others("disk") == {"bsd": [], "ruby": ["ram"]}
+    assert shelf.storages_needing("bsd") == {"/d": [["f7", "pack"]]}
+    assert shelf.other_storages("disk") == {"bsd": [], "ruby": ["ram"]}
 
 
 def test_of_a_dump_file_there_need_be_no_copies(tmp_path: Path) -> None:
-    shelf = Shelf({"disk": [F6]}, {"disk": "/d"}, 2, tmp_path, {"bsd": 7, "ruby": 9})
+    shelf = PreparedRepositories({"disk": [F6]}, {"disk": "/d"}, 2, tmp_path, {"bsd": 7, "ruby": 9})
     assert shelf.all_repositories() == ["bsd", "ruby"]
     assert shelf.formats("ruby") == [["f6", "nopack"]]
-    assert shelf.formats("bsd") == [["f7", "nopack"]] and shelf.takers("bsd") == {}
+    assert shelf.formats("bsd") == [["f7", "nopack"]] and shelf.storages_needing("bsd") == {}
 
 
 @needs_svnadmin
@@ -50,19 +52,19 @@ def test_a_dump_file_has_the_first_revisions_and_is_noticed_when_it_changes(tmp_
     source = sources.open_source("ruby", {**SMALL, "scale": 0.001})
     facts = load_source(source, [("f7", "nopack")], tmp_path)
     (tmp_path / "scratch").mkdir()
-    place = Place(tmp_path / "scratch", tmp_path)
-    made = dumps.make(tmp_path / "f7.nopack", 12, place, "ruby")
+    place = WorkDir(tmp_path / "scratch", tmp_path)
+    made = loader.make_dump(tmp_path / "f7.nopack", 12, place, "ruby")
     path, record = Path(made["path"]), {**facts, "dump": made}
     assert path.read_bytes().count(b"Revision-number: ") == 13
     assert made["last"] == 12 and made["bytes"] == path.stat().st_size
-    assert dumps.is_there(record, 12) and not dumps.is_there(record, 13)
-    every = dumps.make(tmp_path / "f7.nopack", 10**6, place, "ruby")
+    assert has_dump(record, 12) and not has_dump(record, 13)
+    every = loader.make_dump(tmp_path / "f7.nopack", 10**6, place, "ruby")
     assert every["last"] == facts["revisions"]
-    assert dumps.is_there({**facts, "dump": every}, 10**6)
-    assert not dumps.is_there(record, 12)  # it is another file now
-    assert not dumps.is_there(facts, 12)
+    assert has_dump({**facts, "dump": every}, 10**6)
+    assert not has_dump(record, 12)  # it is another file now
+    assert not has_dump(facts, 12)
     with pytest.raises(UserError, match="cannot be dumped"):
-        dumps.make(place.path, 12, place, "other")
+        loader.make_dump(place.path, 12, place, "other")
     assert not (path.parent / "other.dump").exists()
 
 
@@ -79,8 +81,8 @@ class Prepared:
         )
         record = {"path": str(self.scratch), "identity": "i1", "made": "loaded then", **facts}
         self._write("loaded/ruby", record)
-        place = self.shelf().place("disk")
-        labels = make_missing(place, [F6, F7], 2, {"ruby": record}, 0, 1)
+        place = self.shelf().workdir("disk")
+        labels = make_copies(place, [F6, F7], 2, {"ruby": record}, 0, 1)
         self._write("repositories/disk", {"made": "made then", "repositories": labels})
 
     def _write(self, name: str, content: object) -> None:
@@ -88,12 +90,12 @@ class Prepared:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content))
 
-    def shelf(self, *more: Variant) -> Shelf:
+    def shelf(self, *more: Variant) -> PreparedRepositories:
         """As another start of the workflow would make it."""
-        return Shelf({"disk": [F6, F7, *more]}, {"disk": "disk"}, 2, self.root)
+        return PreparedRepositories({"disk": [F6, F7, *more]}, {"disk": "disk"}, 2, self.root)
 
     def copy(self, variant: Variant, number: int) -> Path:
-        return copy_of(self.shelf().place("disk").path, variant.name, number)
+        return copy_path(self.shelf().workdir("disk").path, variant.name, number)
 
 
 @pytest.fixture
@@ -108,7 +110,7 @@ def test_what_is_whole_keeps_its_moments(
 ) -> None:
     shutil.rmtree(prepared.scratch)  # the rule that copies does that
     shelf = prepared.shelf()
-    assert (shelf.made("disk"), shelf.loaded("ruby")) == ("made then", "loaded then")
+    assert (shelf.copies_token("disk"), shelf.load_token("ruby")) == ("made then", "loaded then")
     assert shelf.missing("disk") == {} and capsys.readouterr().err == ""
 
 
@@ -119,8 +121,8 @@ def test_a_copy_that_is_gone_is_said_and_made_from_the_other(
     shutil.rmtree(prepared.scratch)
     shutil.rmtree(prepared.copy(F6, 2))
     shelf = prepared.shelf()
-    assert shelf.made("disk") == shelf.made("disk") != "made then"
-    assert shelf.loaded("ruby") == "loaded then"
+    assert shelf.copies_token("disk") == shelf.copies_token("disk") != "made then"
+    assert shelf.load_token("ruby") == "loaded then"
     said = capsys.readouterr().err
     assert said.count("1 copies have vanished or were changed") == 1
     assert "(ruby.f6.nopack.2: it is gone)" in said
@@ -129,25 +131,25 @@ def test_a_copy_that_is_gone_is_said_and_made_from_the_other(
 @needs_svnadmin
 def test_it_is_loaded_anew_where_nothing_is_left_to_copy(prepared: Prepared) -> None:
     for number in (1, 2):
-        label_of(prepared.copy(F6, number)).unlink()
-    assert prepared.shelf().loaded("ruby") == "loaded then"  # what was loaded is still there
+        metadata_file(prepared.copy(F6, number)).unlink()
+    assert prepared.shelf().load_token("ruby") == "loaded then"  # what was loaded is still there
     (prepared.scratch / "f6.nopack" / "db" / "format").unlink()
     shelf = prepared.shelf()
-    assert shelf.loaded("ruby") != "loaded then" and shelf.made("disk") != "made then"
+    assert shelf.load_token("ruby") != "loaded then" and shelf.copies_token("disk") != "made then"
 
 
 @needs_svnadmin
 def test_formats_that_changed_places_are_loaded_anew(prepared: Prepared) -> None:
     """The one copy of each format where the other belongs: none is left to copy from."""
     shutil.rmtree(prepared.scratch)
-    shelf = Shelf({"disk": [F6, F7]}, {"disk": "disk"}, 1, prepared.root)
-    for of in (lambda path: path, label_of):
+    shelf = PreparedRepositories({"disk": [F6, F7]}, {"disk": "disk"}, 1, prepared.root)
+    for of in (lambda path: path, metadata_file):
         one, two = (of(prepared.copy(variant, 1)) for variant in (F6, F7))
         one.rename(one.with_name("aside"))
         two.rename(one)
         one.with_name("aside").rename(two)
     assert set(shelf.missing("disk")) == {(F6, 1), (F7, 1)}
-    assert shelf.loaded("ruby") != "loaded then" and shelf.made("disk") != "made then"
+    assert shelf.load_token("ruby") != "loaded then" and shelf.copies_token("disk") != "made then"
 
 
 @needs_svnadmin
@@ -156,14 +158,14 @@ def test_a_variant_that_is_new_has_not_vanished(
 ) -> None:
     new = F6._replace(packing="pack")
     shelf = prepared.shelf(new)
-    assert shelf.made("disk") == "made then", "its params have it made"
+    assert shelf.copies_token("disk") == "made then", "its params have it made"
     assert set(shelf.missing("disk")) == {(new, 1), (new, 2)} and capsys.readouterr().err == ""
 
 
 @needs_svnadmin
 def test_what_was_loaded_is_found_where_its_record_says(prepared: Prepared) -> None:
     record = json.loads(prepared.shelf().load_record("ruby").read_text())
-    assert nursery.loaded(record, F6) == prepared.scratch / "f6.nopack"
-    assert nursery.loaded(record, F6._replace(identity="i2")) is None
-    assert nursery.loaded(record, F6._replace(packing="pack")) is None
-    assert nursery.loaded({}, F6) is None
+    assert staged_path(record, F6) == prepared.scratch / "f6.nopack"
+    assert staged_path(record, F6._replace(identity="i2")) is None
+    assert staged_path(record, F6._replace(packing="pack")) is None
+    assert staged_path({}, F6) is None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vcsbench.subjects.repository import state, svnadmin
+from vcsbench.subjects import fsfs
 
 pytestmark = pytest.mark.skipif(not shutil.which("svn"), reason="not installed: svn")
 
@@ -21,7 +21,7 @@ REVISION = "db/revs/0/1"
 def copy(tmp_path: Path) -> Path:
     """A repository of one revision."""
     path = tmp_path / "copy"
-    svnadmin.create(path, "f7")
+    fsfs.create(path, "f7")
     subprocess.run(["svn", "mkdir", "-qm", "x", f"file://{path}/trunk"], check=True)
     return path
 
@@ -57,37 +57,37 @@ CHANGES: dict[str, tuple[str, Callable[[Path], object]]] = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_is_seen_and_where(copy: Path, name: str) -> None:
     where, change = CHANGES[name]
-    before = state.take(copy)
-    assert state.changed(copy, before) == ""
+    before = fsfs.read_state(copy)
+    assert fsfs.changed_folder(copy, before) == ""
     change(copy)
-    seen = state.changed(copy, before)
+    seen = fsfs.changed_folder(copy, before)
     # A file that comes or goes is seen from above, by the time of its folder.
     assert seen in (where, str(Path(where).parent)), seen
 
 
 def test_a_commit_and_a_copy_that_is_gone_are_seen(copy: Path) -> None:
-    before = state.take(copy)
+    before = fsfs.read_state(copy)
     subprocess.run(["svn", "mkdir", "-qm", "x", f"file://{copy}/tags"], check=True)
-    assert state.changed(copy, before, shards=0)
+    assert fsfs.changed_folder(copy, before, shards=0)
     shutil.rmtree(copy)
-    assert state.changed(copy, before, shards=0) == "."
+    assert fsfs.changed_folder(copy, before, shards=0) == "."
 
 
 def test_reading_changes_nothing(copy: Path, tmp_path: Path) -> None:
-    before = state.take(copy)
+    before = fsfs.read_state(copy)
     subprocess.run(["svn", "log", "-v", f"file://{copy}"], check=True, capture_output=True)
     subprocess.run(["svn", "export", "-q", f"file://{copy}", tmp_path / "tree"], check=True)
     subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
     subprocess.run(["svnadmin", "dump", "-q", copy], check=True, capture_output=True)
-    assert state.changed(copy, before) == ""
+    assert fsfs.changed_folder(copy, before) == ""
 
 
 def test_what_is_looked_at_can_be_bounded(copy: Path) -> None:
     for number in range(1, 40):
         shutil.copytree(copy / "db/revs/0", copy / f"db/revs/{number}")
-    before = state.take(copy)
+    before = fsfs.read_state(copy)
     (copy / "db/revs/7/1").chmod(0o600)
-    assert state.changed(copy, before) == "db/revs/7"
-    assert state.changed(copy, before, shards=0) == ""
-    seen = {state.changed(copy, before, shards=8) for _ in range(100)}
+    assert fsfs.changed_folder(copy, before) == "db/revs/7"
+    assert fsfs.changed_folder(copy, before, shards=0) == ""
+    seen = {fsfs.changed_folder(copy, before, shards=8) for _ in range(100)}
     assert seen == {"", "db/revs/7"}

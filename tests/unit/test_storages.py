@@ -11,15 +11,14 @@ import pytest
 from vcsbench.cgroup import Memory
 from vcsbench.machine import Machine
 from vcsbench.report.setup_section import output_locations
-from vcsbench.storages import describe, mounts
-from vcsbench.storages.describe import lacks_journal, why_never_cold
-from vcsbench.storages.mounts import Mount, mount_of
-from vcsbench.storages.place import Place, resolve
+from vcsbench.storages import filesystems
+from vcsbench.storages.filesystems import Mount, lacks_journal, mount_of, why_never_cold
+from vcsbench.storages.workdir import WorkDir, resolve
 
 
 def mounted(monkeypatch: pytest.MonkeyPatch, *found: Mount) -> None:
-    monkeypatch.setattr(mounts, "read_mounts", lambda: list(found))
-    describe._filesystem.cache_clear()
+    monkeypatch.setattr(filesystems, "read_mounts", lambda: list(found))
+    filesystems._filesystem.cache_clear()
 
 
 def test_a_tmpfs_is_never_cold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,8 +59,8 @@ def test_a_storage_is_described_by_the_system(
     device = os.stat(tmp_path).st_dev
     queue = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/../queue"
     kernel = {f"{queue}/rotational": "0", f"{queue}/scheduler": "none [mq-deadline] kyber"}
-    monkeypatch.setattr(describe, "read", lambda path: kernel.get(str(path), ""))
-    said = describe.storage("disk", tmp_path)
+    monkeypatch.setattr(filesystems, "read", lambda path: kernel.get(str(path), ""))
+    said = filesystems.describe_storage("disk", tmp_path)
     assert said.pop("free_bytes") > 0
     assert said == {
         "name": "disk",
@@ -78,13 +77,13 @@ def test_free_bytes_in_ram_leaves_memory_to_the_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gib = 1 << 30
-    monkeypatch.setattr(describe.cgroup, "memory", lambda: Memory(8 * gib, gib, None))
+    monkeypatch.setattr(filesystems.cgroup, "memory", lambda: Memory(8 * gib, gib, None))
     mounted(monkeypatch, Mount("disk", "/", "ext4"))
-    assert describe.free_bytes(tmp_path) > gib
+    assert filesystems.free_bytes(tmp_path) > gib
     mounted(monkeypatch, Mount("ram", "/", "tmpfs"))
-    assert describe.free_bytes(tmp_path) == 768 << 20
-    monkeypatch.setattr(describe.cgroup, "memory", lambda: Memory(8 * gib, 100 << 20, None))
-    assert describe.free_bytes(tmp_path) == 0
+    assert filesystems.free_bytes(tmp_path) == 768 << 20
+    monkeypatch.setattr(filesystems.cgroup, "memory", lambda: Memory(8 * gib, 100 << 20, None))
+    assert filesystems.free_bytes(tmp_path) == 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
@@ -112,7 +111,7 @@ def test_a_folder_has_one_name_however_it_is_configured(tmp_path: Path, configur
     (tmp_path / "link").symlink_to("real")
     folder = resolve(configured.format(tmp_path), tmp_path)
     assert folder == (tmp_path / "real").resolve()
-    place = Place(configured.format(tmp_path), tmp_path)
+    place = WorkDir(configured.format(tmp_path), tmp_path)
     assert place.storage == folder
     # So what is written there is known to be written to the storage itself.
     context = {"storage": {"name": "disk", "path": str(place.path)}, "targets": str(folder)}

@@ -32,9 +32,9 @@ from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.work import dump as dump_work
 from vcsbench.measure.work.neutral import Neutral
+from vcsbench.prepare.loader import load_source
 from vcsbench.sources import Source
 from vcsbench.sources.svn_source import revision_bytes
-from vcsbench.subjects.repository.loader import load_source
 
 pytestmark = needs("svnadmin", "svn", "svnserve", "svnrdump")
 
@@ -271,7 +271,7 @@ def test_svn_odd_files_are_refused_or_read_in_no_time(
         source = sources.open_source("it", sources.detect(str(path)))
         source.check()
         source.identity()
-        source.stored()
+        source.store_record()
         source.describe()
     except UserError as error:
         assert "\n" not in str(error)  # noqa: PT017

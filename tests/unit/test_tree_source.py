@@ -30,7 +30,7 @@ from vcsbench.files import MAX_DEPTH, entries
 from vcsbench.run import bundle
 from vcsbench.sources import archives, open_source, tree_source
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
-from vcsbench.subjects.tree.stores.store import copy
+from vcsbench.subjects.tree_stores import copy_tree
 
 pytestmark = needs("svnadmin", "svn")
 
@@ -318,7 +318,7 @@ def test_directory_special_files_are_left_out_and_counted(tmp_path: Path) -> Non
     records = b"".join(tree_source.TreeWriter(root, counts).records())
     assert records.count(b"Node-path") == 3
     assert counts[tree_source.SPECIAL] == counts[tree_source.ADMINISTRATIVE] == 1
-    copy(root, tmp_path / "copy")
+    copy_tree(root, tmp_path / "copy")
     assert sorted(os.listdir(tmp_path / "copy")) == ["file", "sub"]
 
 

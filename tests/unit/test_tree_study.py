@@ -34,11 +34,9 @@ from vcsbench.sources import open_source
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.published import read_published
 from vcsbench.statistics.tables import make_table
-from vcsbench.storages.spread import fresh_folder
-from vcsbench.subjects.tree.heads import take
-from vcsbench.subjects.tree.lost import lost
-from vcsbench.subjects.tree.stores import store_of
-from vcsbench.subjects.tree.template import Templates
+from vcsbench.storages.filesystems import next_directory
+from vcsbench.subjects.tree import TreeTemplates, checkout_head, lost_features
+from vcsbench.subjects.tree_stores import STORES
 
 ROOT = Path(__file__).parent.parent.parent
 STUDY = load_study(ROOT / "config" / "studies" / "tree-building-2007.yaml")
@@ -192,10 +190,10 @@ def missing(command: Command) -> str:
     return next((need for need in needs if not programs.path_of(need)), "")
 
 
-def templates(tree: Path, store: str, storage: Path) -> Templates:
+def templates(tree: Path, store: str, storage: Path) -> TreeTemplates:
     storage.mkdir(exist_ok=True)
     of = {"identity": "tree", "head": {"kind": "directory", "path": str(tree)}}
-    return Templates(
+    return TreeTemplates(
         {"repository": of, "store": store, "storage": {"path": str(storage)}, "binaries": {}},
         None,
         "",
@@ -228,12 +226,12 @@ def test_each_strategy_builds_the_tree(name: str, tree: Path, tmp_path: Path) ->
     (tree / "folder" / "below" / "ends\r").rename(tree / "folder" / "below" / "ends")
     private = tmp_path / "private"
     private.mkdir()
-    record = templates(tree, command.store or "", tmp_path / "storage").stored()
+    record = templates(tree, command.store or "", tmp_path / "storage").store_record()
     target = tmp_path / "built"
     build(name, Path(record["path"]), target, private)
     assert look(target, NEUTRAL) == look(tree, NEUTRAL)
-    store_of(command.store or "").clean(Path(record["path"]))
-    found = {what for what, number in lost(tree, target).items() if number}
+    STORES[command.store or ""]().clean(Path(record["path"]))
+    found = {what for what, number in lost_features(tree, target).items() if number}
     assert found == LOSES.get(name, {"hard-links"})
 
 
@@ -260,42 +258,42 @@ def test_a_store_of_an_empty_tree_can_be_made(store: str, tmp_path: Path) -> Non
     strategy = next(one for one in BUILDING.values() if one.store == store)
     if why := missing(strategy):
         pytest.skip(f"not installed: {why}")
-    assert templates(tmp_path, store, tmp_path / "storage").idle().exists()
+    assert templates(tmp_path, store, tmp_path / "storage").idle_store().exists()
 
 
 def test_what_a_store_cannot_carry_is_left_out_and_counted(tree: Path, tmp_path: Path) -> None:
-    record = templates(tree, "svn", tmp_path / "storage").stored()
+    record = templates(tree, "svn", tmp_path / "storage").store_record()
     assert record["left_out"] == 1
     build("svn export", Path(record["path"]), tmp_path / "built", tmp_path)
     built, whole = look(tmp_path / "built", NEUTRAL), look(tree, NEUTRAL)
     assert int(built["files"]) == int(whole["files"]) - 1
-    assert templates(tree, "git", tmp_path / "storage").stored()["left_out"] == 0
+    assert templates(tree, "git", tmp_path / "storage").store_record()["left_out"] == 0
 
 
 def test_a_template_that_is_damaged_is_made_anew(tree: Path, tmp_path: Path) -> None:
     these = templates(tree, "pack", tmp_path / "storage")
-    first = Path(these.stored()["path"])
+    first = Path(these.store_record()["path"])
     whole = first.read_bytes()
     first.unlink()
-    assert Path(these.stored()["path"]).read_bytes() == whole
+    assert Path(these.store_record()["path"]).read_bytes() == whole
 
 
 def test_a_tree_that_has_changed_since_it_was_made_is_made_anew(tree: Path, tmp_path: Path) -> None:
     these = templates(tree, "", tmp_path / "storage")
-    copy = Path(these.source()["path"])
+    copy = Path(these.source_record()["path"])
     (copy / "text").unlink()
     (copy.parent / "making-of-one-that-was-killed").mkdir()
-    assert look(Path(these.source()["path"]), NEUTRAL) == look(tree, NEUTRAL)
-    these.tidy()
+    assert look(Path(these.source_record()["path"]), NEUTRAL) == look(tree, NEUTRAL)
+    these.remove_incomplete()
     assert not list(copy.parent.glob("making-*"))
     before = copy.stat().st_ino
-    these.source()
+    these.source_record()
     assert copy.stat().st_ino == before
 
 
 def test_a_hard_link_stays_one_in_the_template(tree: Path, tmp_path: Path) -> None:
-    copy = Path(templates(tree, "", tmp_path / "storage").source()["path"])
-    assert lost(tree, copy) == {"modes": 0, "empty-folders": 0, "hard-links": 0}
+    copy = Path(templates(tree, "", tmp_path / "storage").source_record()["path"])
+    assert lost_features(tree, copy) == {"modes": 0, "empty-folders": 0, "hard-links": 0}
     assert (copy / "text").stat().st_nlink == 2
 
 
@@ -304,7 +302,7 @@ def test_the_fewest_calls_are_three_for_each_file_that_has_something_in_it(
 ) -> None:
     if why := missing(STUDY.commands["fewest calls"]) or not programs.path_of("strace"):
         pytest.skip(f"not installed: {why or 'strace'}")
-    pack = templates(tree, "pack", tmp_path / "storage").stored()["path"]
+    pack = templates(tree, "pack", tmp_path / "storage").store_record()["path"]
     log = tmp_path / "log"
     names = "open,openat,write,close,mkdir,symlink,link,mknod,mknodat,chdir"
     target = str(tmp_path / "built")
@@ -324,7 +322,7 @@ def taken(definition: dict[str, Any], tmp_path: Path) -> dict[str, int | str]:
     head = open_source("mine", definition).head()
     path, private = tmp_path / "taken", tmp_path / "private"
     private.mkdir()
-    take(head, path, private, shutil.which("svn") or "")
+    checkout_head(head, path, private, shutil.which("svn") or "")
     return look(path, NEUTRAL)
 
 
@@ -334,6 +332,7 @@ def test_the_head_of_a_git_repository_is_taken_without_its_history(
 ) -> None:
     git = ["git", "-C", str(tree), "-c", "user.name=x", "-c", "user.email=x@y"]
     (tree / ".gitattributes").write_text("run.sh export-ignore\n")
+    (tree / "folder" / "below" / "ends\r").unlink()
     for words in (["init", "-q"], ["add", "-f", "-A"], ["commit", "-q", "-m", "x"]):
         subprocess.run([*git, *words], check=True)
     before = look(tree, NEUTRAL)
@@ -354,10 +353,10 @@ def test_the_head_of_a_subversion_repository_is_taken_without_its_history(
 
 
 def test_a_folder_is_fresh_wherever_it_is_made(tmp_path: Path) -> None:
-    first = fresh_folder(tmp_path, "here")
+    first = next_directory(tmp_path, "here")
     assert first == tmp_path / "here" and first.is_dir()
     first.rmdir()
-    fresh_folder(tmp_path, "here")
+    next_directory(tmp_path, "here")
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
 
 

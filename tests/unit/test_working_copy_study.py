@@ -26,10 +26,9 @@ from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.published import read_published
 from vcsbench.statistics.tables import make_table
-from vcsbench.subjects.repository.labels import part_of
-from vcsbench.subjects.working_copy import client
-from vcsbench.subjects.working_copy.cloning import told
-from vcsbench.subjects.working_copy.template import Templates
+from vcsbench.subjects.fsfs import run_client
+from vcsbench.subjects.repository import scaled_revisions
+from vcsbench.subjects.working_copy import WorkingCopyTemplates, cloned_files
 
 ROOT = Path(__file__).parent.parent.parent
 STUDY = "working-copy-2012"
@@ -130,8 +129,8 @@ def test_a_value_that_cannot_be_is_one_sentence(axis: str, value: str) -> None:
 
 
 def test_at_a_scale_a_working_copy_is_as_much_less_behind() -> None:
-    assert part_of(1000, {"repository": {"scale": 0.1}}) == 100
-    assert part_of(1000, {"repository": {"scale": None}}) == 1000
+    assert scaled_revisions(1000, {"repository": {"scale": 0.1}}) == 100
+    assert scaled_revisions(1000, {"repository": {"scale": None}}) == 1000
 
 
 def test_space_is_told_where_the_context_does() -> None:
@@ -145,8 +144,8 @@ LINE = "cloned={} passed_on=3 failed={} errno={}\n"
 
 def test_clones_are_told_of_the_timed_runs(tmp_path: Path) -> None:
     (tmp_path / "reflinks").write_text(LINE.format(9, 0, 0) + LINE.format(7, 0, 0) * 2)
-    assert told(tmp_path, {"reflink": "x", "runs": 2}) == [7, 7]
-    assert told(tmp_path, {"runs": 2}) is None
+    assert cloned_files(tmp_path, {"reflink": "x", "runs": 2}) == [7, 7]
+    assert cloned_files(tmp_path, {"runs": 2}) is None
 
 
 @pytest.mark.parametrize(
@@ -164,7 +163,7 @@ def test_clones_are_told_of_the_timed_runs(tmp_path: Path) -> None:
 def test_a_run_without_clones_fails(said: str, sentence: str, tmp_path: Path) -> None:
     (tmp_path / "reflinks").write_text(said)
     with pytest.raises(UserError, match=sentence):
-        told(tmp_path, {"reflink": "x", "runs": 2})
+        cloned_files(tmp_path, {"reflink": "x", "runs": 2})
 
 
 @pytest.fixture
@@ -184,14 +183,14 @@ def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]
     return first, second
 
 
-def templates_of(path: Path) -> Templates:
+def templates_of(path: Path) -> WorkingCopyTemplates:
     recipe = {
         "storage": {"path": str(path.parent)},
         "repository": {"identity": "x"},
         "binaries": {},
     }
     repository = SimpleNamespace(path=path, words=lambda: {"tree": lambda: ""})
-    return Templates(recipe, repository, shutil.which("svn") or "")  # type: ignore[arg-type]
+    return WorkingCopyTemplates(recipe, repository, shutil.which("svn") or "")  # type: ignore[arg-type]
 
 
 @needs("svn", "svnadmin")
@@ -214,8 +213,8 @@ def test_what_no_update_touches_keeps_the_url_of_the_template(copies: tuple[Path
     updated = first.parent / "updated"
     shutil.copytree(template, updated, symlinks=True)
     new = f"file://{second}"
-    client.relocate(svn, updated, new)
-    client.run(svn, "update", updated)
+    run_client(svn, "relocate", new, updated)
+    run_client(svn, "update", updated)
     assert old in (updated / "file").read_text() and new in (updated / "other").read_text()
     tree, url = templates_of(second).export(2)
     assert look(updated, Neutral(new, old)) == look(tree, Neutral(url))

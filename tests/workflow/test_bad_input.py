@@ -121,9 +121,9 @@ def test_a_storage_that_the_servers_user_cannot_enter(project: Project) -> None:
 
 
 def test_what_is_in_the_way_is_left_alone(project: Project) -> None:
-    from vcsbench.storages.place import Place
+    from vcsbench.storages.workdir import WorkDir
 
-    place = Place(project.path / "storage", project.path)
+    place = WorkDir(project.path / "storage", project.path)
     (place.path / "repositories").mkdir(parents=True)
     (place.path / "repositories" / "precious").write_text("mine")
     text = said(project, grid={STUDY: {"include": [{**PART, "packing": "nopack"}]}})

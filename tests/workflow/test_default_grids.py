@@ -66,5 +66,5 @@ def test_default_grid_has_no_invalid_run(whole_project: Project, study: str) -> 
     grid = rows(whole_project.path / f"results/grid/{study}.csv")
     assert {run["cell"] for run in found} == {row["cell"] for row in grid if not row["skip"]}
     assert [(r["cell"], r["flags"]) for r in found if is_invalid(r["flags"])] == []
-    if study == "working-copy-2012" and not guest.why_not(ROOT):
+    if study == "working-copy-2012" and not guest.why_unavailable(ROOT):
         assert {"nfs", "guest-local"} <= {run["filesystem"] for run in found}

@@ -195,14 +195,14 @@ import os
 import random
 import shutil
 
-from vcsbench.storages.place import Place
-from vcsbench.subjects.subject import Subject
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects import Subject
 
 
 class Pieces(Subject):
     def __init__(self, recipe, number, run):
         super().__init__(recipe, number, run)
-        place = Place(recipe["storage"]["path"], os.getcwd()).make("targets")
+        place = WorkDir(recipe["storage"]["path"], os.getcwd()).make("targets")
         self.folders = [place / f"{os.getpid()}-pieces"]
 
     def check(self):

@@ -12,7 +12,7 @@ import yaml
 
 from project import Project, needs
 from vcsbench.config.validation import read_yaml
-from vcsbench.formats import Said, read_format
+from vcsbench.formats import FormatFile, read_format
 
 pytestmark = needs("svn", "svnadmin", "hyperfine")
 
@@ -58,8 +58,8 @@ def test_it_is_the_baseline_and_is_upgraded_in_a_copy(project: Project) -> None:
     # On a busy machine a run of some milliseconds may leave the table.
     assert pairs and pairs <= {("as-is", "as-is-to-f8"), ("as-is", "f6")}
     (copies,) = (project.path / "storage").glob("*/repositories")
-    assert read_format(copies / "mine.as-is.nopack.1") == Said(6, 1000, False)
-    assert read_format(copies / "mine.as-is-to-f8.nopack.1") == Said(8, 1000, False)
+    assert read_format(copies / "mine.as-is.nopack.1") == FormatFile(6, 1000, False)
+    assert read_format(copies / "mine.as-is-to-f8.nopack.1") == FormatFile(8, 1000, False)
     for revision in (own / "db" / "revs" / "0").iterdir():
         for fmt in ("as-is", "as-is-to-f8"):
             copy = copies / f"mine.{fmt}.nopack.1" / "db" / "revs" / "0" / revision.name

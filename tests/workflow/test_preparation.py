@@ -30,7 +30,7 @@ SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.001, "see
 KEYS = {"repositories": SMALL, "rounds": 2, "copies": 2, "grid": {STUDY: {"include": [PART]}}}
 
 
-def copy_of(project: Project, name: str) -> Path:
+def copy_path(project: Project, name: str) -> Path:
     return next((project.path / "storage").glob(f"vcsbench-*/repositories/{name}"))
 
 
@@ -86,8 +86,8 @@ def test_every_change_of_a_copy_is_noticed_and_just_that_copy_made_again(project
     for number, change in enumerate(CHANGES):
         name = f"ruby.f{6 + number % 2}.nopack.{1 + number // 2 % 2}"
         kept = inodes(project)
-        good = (copy_of(project, name) / "db/revs/0/17").read_bytes()
-        change(copy_of(project, name))
+        good = (copy_path(project, name) / "db/revs/0/17").read_bytes()
+        change(copy_path(project, name))
         planned = project.snakemake("-n")
         assert f"1 copies have vanished or were changed, and are made again ({name}: " in (
             planned.stdout
@@ -95,7 +95,7 @@ def test_every_change_of_a_copy_is_noticed_and_just_that_copy_made_again(project
         done = project.snakemake("results/repositories/disk.json")
         assert done.returncode == 0, (change, done.stdout)
         assert {n for n, inode in inodes(project).items() if kept.get(n) != inode} == {name}
-        assert (copy_of(project, name) / "db/revs/0/17").read_bytes() == good
+        assert (copy_path(project, name) / "db/revs/0/17").read_bytes() == good
     assert project.snakemake().returncode == 0
     assert project.exports() == before, "results stay: they were measured on copies that were whole"
     assert "Nothing to be done" in project.snakemake("-n").stdout
@@ -111,7 +111,7 @@ def test_a_copy_changed_while_the_workflow_runs_fails_its_cells_and_is_made_agai
     project.configure(**{**KEYS, "rounds": 1, "copies": 1})
     assert project.snakemake("results/repositories/disk.json").returncode == 0
     # Between the start of the workflow and the cell: as the measuring process meets it.
-    commit(copy_of(project, "ruby.f7.nopack.1"))
+    commit(copy_path(project, "ruby.f7.nopack.1"))
     cell = "log/file/ruby/f7/nopack/slow/hot-os"
     command = [
         sys.executable,
@@ -132,7 +132,7 @@ def test_a_copy_changed_while_the_workflow_runs_fails_its_cells_and_is_made_agai
 def test_formats_that_changed_places_are_refused_named_and_made_again(project: Project) -> None:
     project.configure(**{**KEYS, "rounds": 1, "copies": 1})
     assert project.snakemake("results/repositories/disk.json").returncode == 0
-    six, seven = (copy_of(project, f"ruby.{fmt}.nopack.1") for fmt in ("f6", "f7"))
+    six, seven = (copy_path(project, f"ruby.{fmt}.nopack.1") for fmt in ("f6", "f7"))
     for one, two in ((six, seven), (Path(f"{six}.json"), Path(f"{seven}.json"))):
         one.rename(one.with_name("aside"))
         two.rename(one)
@@ -163,13 +163,15 @@ def test_a_device_that_returns_other_bytes_is_seen_before_copies_are_made_from_i
 ) -> None:
     project.configure(**{**KEYS, "rounds": 1})
     assert project.snakemake("results/repositories/disk.json").returncode == 0
-    good, bad = copy_of(project, "ruby.f7.nopack.1"), copy_of(project, "ruby.f7.nopack.2")
+    good, bad = copy_path(project, "ruby.f7.nopack.1"), copy_path(project, "ruby.f7.nopack.2")
     # No time changes when a device does this, so the label is given the times of a file written to.
     flip(good)
     sys.path.insert(0, str(project.path / "workflow"))
-    from vcsbench.subjects.repository import labels, state
+    from vcsbench.subjects import fsfs, repository
 
-    labels.write_label(good, {**labels.said_of(good), "state": state.take(good)})
+    repository.write_metadata(
+        good, {**repository.read_metadata(good), "state": fsfs.read_state(good)}
+    )
     shutil.rmtree(bad)
     done = project.snakemake("results/repositories/disk.json")
     assert done.returncode != 0 and "its files have other bytes than were written" in done.stdout
@@ -186,7 +188,7 @@ def test_what_was_loaded_damaged_is_not_measured_and_is_loaded_anew(project: Pro
     flip(loaded / "f7.nopack")
     done = project.measure(STUDY)
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
-    assert "f7.nopack failed: svnadmin: E" in done.stdout and "it is loaded anew" in done.stdout
+    assert "f7.nopack failed: svnadmin: E" in done.stdout and "it is loaded again" in done.stdout
     assert not loaded.exists() and not list(
         (project.path / "storage").glob("vcsbench-*/repositories/*")
     )
@@ -226,11 +228,11 @@ def test_a_disk_that_fills_up_meanwhile_is_one_sentence_and_the_next_run_carries
     full = disk(where)
     project.configure(**KEYS)
     # The estimate of room is made before something else takes it.
-    module = project.path / "workflow" / "vcsbench" / "subjects" / "repository"
+    module = project.path / "workflow" / "vcsbench" / "prepare"
     if where == "scratch":
         target, line = module / "loader.py", "    begun = time.monotonic()\n"
     else:
-        target, line = module / "making.py", "        if copyings:\n            _copy("
+        target, line = module / "copies.py", "        if jobs:\n            _make_batch("
     text = target.read_text()
     assert text.count(line) == 1
     hog = full / "mine"
@@ -273,7 +275,7 @@ def test_a_storage_that_turns_read_only_is_one_sentence(
     path = disk("storage")
     project.configure(**KEYS)
     assert project.snakemake("results/repositories/disk.json").returncode == 0
-    shutil.rmtree(copy_of(project, "ruby.f7.nopack.1"))
+    shutil.rmtree(copy_path(project, "ruby.f7.nopack.1"))
     subprocess.run(["mount", "-o", "remount,ro", path], check=True)
     done = project.measure(STUDY)
     assert done.returncode != 0 and "Traceback" not in done.stdout

@@ -178,7 +178,7 @@ def test_a_subject_and_a_kind_of_work(project: Extended) -> None:
     subject.write_text(
         '''"""A file of letters, made before each cell-round."""
 
-from vcsbench.subjects.subject import Subject
+from vcsbench.subjects import Subject
 
 
 class Letters(Subject):

@@ -125,7 +125,7 @@ def finishes(project: Project) -> str:
 
 
 def run_folders(project: Project) -> list[Path]:
-    from vcsbench.storages.runfolder import _prefix
+    from vcsbench.storages.workdir import _prefix
 
     return list(Path("/tmp").glob(f"{_prefix(project.path)}*"))
 

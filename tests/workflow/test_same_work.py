@@ -14,8 +14,8 @@ import pytest
 
 from project import Project, needs
 from vcsbench.machine import Machine
-from vcsbench.subjects.repository import state
-from vcsbench.subjects.repository.labels import said_of, write_label
+from vcsbench.subjects import fsfs
+from vcsbench.subjects.repository import read_metadata, write_metadata
 
 pytestmark = needs("svn", "svnadmin", "svnmucc", "hyperfine")
 
@@ -134,14 +134,14 @@ def test_what_a_client_leaves_out_is_found(project: Project) -> None:
     assert [one["axes"]["format"] for one in odd["log"]] == ["f8"]
 
 
-def copy_of(project: Project, fmt: str) -> Path:
+def copy_path(project: Project, fmt: str) -> Path:
     return next((project.path / "storage").glob(f"*/repositories/ruby.{fmt}.nopack.1"))
 
 
 def unnoticed(copy: Path) -> None:
     """Leave the copy as if nobody had written to it."""
-    now = {"state": state.take(copy), "youngest": youngest(copy)}
-    write_label(copy, {**said_of(copy), **now})
+    now = {"state": fsfs.read_state(copy), "youngest": youngest(copy)}
+    write_metadata(copy, {**read_metadata(copy), **now})
 
 
 def youngest(copy: Path) -> int:
@@ -182,7 +182,7 @@ def alter_an_author(copy: Path) -> None:
 
 def damage(project: Project, fmt: str, how: Any) -> None:
     """Damage a copy, and forget what was measured on it."""
-    copy = copy_of(project, fmt)
+    copy = copy_path(project, fmt)
     how(copy)
     unnoticed(copy)
     results = project.path / "results"
@@ -218,7 +218,7 @@ def test_a_copy_that_was_damaged_is_found(project: Project) -> None:
     damage(project, "f8", shorten)
     measure(project)
     assert withheld(project, "f6-vs-f7", "export") == f"export: f6 and f7: {CONTENT}"
-    last = youngest(copy_of(project, "f7"))
+    last = youngest(copy_path(project, "f7"))
     reason = withheld(project, "f7-vs-f8", "log")
     assert reason.startswith(f"log: {last} revisions (f7) against {last - 1} (f8)")
     reason = withheld(project, "f7-vs-f8", "dump")  # it has revision 0 as well

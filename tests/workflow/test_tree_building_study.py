@@ -18,7 +18,7 @@ from vcsbench.evidence.flags import is_invalid
 from vcsbench.machine import can_drop_caches
 from vcsbench.programs import path_of
 from vcsbench.storages import guest
-from vcsbench.storages.making import why_cannot_make
+from vcsbench.storages.filesystems import why_cannot_make
 
 STUDY = "tree-building-2007"
 LINUX = {"linux": {"source": "generated", "profile": "linux-tree", "scale": 0.005, "seed": 1}}
@@ -202,7 +202,7 @@ def test_trees_of_a_repository_and_of_an_archive_on_file_systems_that_are_made(
 
 @pytest.mark.slow
 @needs("git")
-@pytest.mark.skipif(bool(guest.why_not(ROOT)), reason=guest.why_not(ROOT) or "-")
+@pytest.mark.skipif(bool(guest.why_unavailable(ROOT)), reason=guest.why_unavailable(ROOT) or "-")
 def test_a_tree_is_built_on_nfs_in_the_guest(project: Project, tree: Path) -> None:
     part = {"repo": "mine", "filesystem": ["nfs", "guest-local"], "cache": "hot-os"}
     configure(

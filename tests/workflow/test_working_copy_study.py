@@ -15,11 +15,11 @@ import pytest
 from project import ROOT, Project, needs
 from vcsbench.axes.client_server import REFLINK_LIBRARY
 from vcsbench.evidence.flags import is_invalid
-from vcsbench.storages.making import why_cannot_make
+from vcsbench.storages.filesystems import why_cannot_make
 
 STUDY = "working-copy-2012"
 LARGE = {"large": {"source": "generated", "profile": "large-tree", "scale": 0.01, "seed": 1}}
-MADE = ("btrfs", "ext4", "xfs", "tmpfs")
+MAKEABLE = ("btrfs", "ext4", "xfs", "tmpfs")
 PLAIN = {"repo": "large", "reflink": "off", "pristines": "stored"}
 
 pytestmark = needs("svn", "svnserve", "hyperfine")
@@ -43,7 +43,7 @@ def configure(project: Project, *include: dict[str, Any], **over: Any) -> None:
         "rounds": 1,
         "copies": 1,
         "runs": "auto",
-        "filesystems": dict.fromkeys(MADE, "make"),
+        "filesystems": dict.fromkeys(MAKEABLE, "make"),
         "grid": {STUDY: {"include": list(include)}},
     }
     project.configure(**{**usual, **over})
@@ -76,7 +76,7 @@ def left(project: Project) -> list[str]:
     return [line for line in said if str(project.path) in line]
 
 
-@makes(*MADE)
+@makes(*MAKEABLE)
 @clones
 def test_the_study_runs_from_grid_to_report(whole_project: Project) -> None:
     project = whole_project
@@ -141,7 +141,7 @@ def _took_space(project: Project, runs: list[dict[str, str]]) -> None:
     used = {run["cell"]: run["used_bytes"] for run in runs}
     assert not used["update-null/large/ext4/off/default/stored/-"]
     tree = json.loads(runs[0]["work"])["bytes"]
-    for kind in MADE:  # a working copy has all files twice
+    for kind in MAKEABLE:  # a working copy has all files twice
         assert float(used[f"checkout/large/{kind}/off/default/stored/-"]) > 2 * tree
     shared = {run["cell"]: run["shared_bytes"] for run in runs}
     assert float(shared["checkout/large/btrfs/off/default/stored/-"]) == 0

@@ -1,5 +1,5 @@
 /* Builds a tree by as few system calls as there are for it: three for each file (open, write, close), one for
- * each folder, link and empty file. What it builds lies in one file, which is mapped (subjects/tree/stores/pack.py
+ * each folder, link and empty file. What it builds lies in one file, which is mapped (subjects/tree_stores.py
  * writes it).
  *
  * usage: build_tree PACK TARGET            TARGET is not there

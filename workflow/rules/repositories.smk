@@ -14,15 +14,14 @@ rule load:
         # Snakemake stores parameters: no password is among them.
         definition=lambda wildcards: PROJECT.here.definition(wildcards.repo),
         identity=lambda wildcards: PROJECT.here.sources[wildcards.repo].identity(),
-        variants=lambda wildcards: PROJECT.shelf.formats(wildcards.repo),
-        # Changes where nothing is left that copies could be made from.
-        made=lambda wildcards: PROJECT.shelf.loaded(wildcards.repo),
+        variants=lambda wildcards: PROJECT.repositories.formats(wildcards.repo),
+        rebuild_token=lambda wildcards: PROJECT.repositories.load_token(wildcards.repo),
         # The number of revisions in its dump file, if cells read one.
-        dump=lambda wildcards: PROJECT.shelf.dumps.get(wildcards.repo),
+        dump=lambda wildcards: PROJECT.repositories.dumps.get(wildcards.repo),
         copies=PLAN.config.settings.copies,
+        # By functions: Snakemake takes braces in a text for wildcards.
         scratch=lambda wildcards: PLAN.config.settings.scratch,
-        # By functions: Snakemake takes braces in a text for wildcards. All that get copies of it.
-        storages=lambda wildcards: PROJECT.shelf.takers(wildcards.repo),
+        storages=lambda wildcards: PROJECT.repositories.storages_needing(wildcards.repo),
         root=lambda wildcards: str(PROJECT.root),
     script:
         "../scripts/load.py"
@@ -31,7 +30,8 @@ rule load:
 rule copies:
     input:
         loaded=lambda wildcards: expand(
-            "results/loaded/{repo}.json", repo=PROJECT.shelf.repositories(wildcards.storage)
+            "results/loaded/{repo}.json",
+            repo=PROJECT.repositories.repositories(wildcards.storage),
         ),
     output:
         "results/repositories/{storage}.json",
@@ -41,14 +41,13 @@ rule copies:
         "../../envs/subversion.yaml"
     threads: 2
     params:
-        variants=lambda wildcards: PROJECT.shelf.rows(wildcards.storage),
-        # Changes where copies are missing or damaged: they are made again.
-        made=lambda wildcards: PROJECT.shelf.made(wildcards.storage),
+        variants=lambda wildcards: PROJECT.repositories.variant_rows(wildcards.storage),
+        rebuild_token=lambda wildcards: PROJECT.repositories.copies_token(wildcards.storage),
         copies=PLAN.config.settings.copies,
         fragmentation_kib=PLAN.config.settings.fragmentation_kib,
         seed=PLAN.config.settings.seed,
-        # Loaded repositories are kept for these storages.
-        others=lambda wildcards: PROJECT.shelf.others(wildcards.storage),
+        # Loaded repositories stay until these storages have their copies.
+        others=lambda wildcards: PROJECT.repositories.other_storages(wildcards.storage),
         storage=lambda wildcards: PLAN.config.settings.storages[wildcards.storage],
         root=lambda wildcards: str(PROJECT.root),
     script:

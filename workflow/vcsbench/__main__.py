@@ -107,7 +107,7 @@ def plan(options: argparse.Namespace, keys: Keys) -> int:
     from vcsbench.forecast.plan_report import plan_report
 
     project = _project(options, keys)
-    for line in plan_report(project.plan, project.shelf):
+    for line in plan_report(project.plan, project.repositories):
         print(line, flush=True)
     return 0
 
@@ -117,7 +117,7 @@ def doctor(options: argparse.Namespace, keys: Keys) -> int:
     from vcsbench.forecast.doctor import doctor as examine
 
     project = _project(options, keys)
-    is_able = examine(project.plan, project.shelf, lambda line: print(line, flush=True))
+    is_able = examine(project.plan, project.repositories, lambda line: print(line, flush=True))
     return 0 if is_able else FAILED
 
 

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from vcsbench.external import SMALL_FILE, parse_number, printable, read_bytes, read_number
 
-# The axis value of a format, and the release for which `svnadmin create --compatible-version` makes it. No f5
-# was ever released.
+# The release for `svnadmin create --compatible-version`, by axis value. There was no release with f5.
 RELEASES = {
     "f1": "1.1",
     "f2": "1.4",
@@ -24,7 +23,7 @@ RELEASES = {
 NEWEST = "f8"
 # The largest number in a repository's own files.
 LARGEST = 2**40
-# From these on: shards, packing, and revisions that are addressed logically.
+# The first formats with shards, with packing, and with logical addressing.
 SHARDED, PACKABLE, LOGICAL = 3, 4, 7
 # The user's own repository, copied by `svnadmin hotcopy`.
 AS_IS = "as-is"
@@ -85,11 +84,11 @@ RELEASE_SETTINGS: dict[str, dict[str, str]] = {
 }
 
 
-class Made(NamedTuple):
-    """A value of the axis: made in the format `created`, and upgraded in place to `format` if that is newer.
+class FormatValue(NamedTuple):
+    """A value of the axis: the format `created`, and the format after an upgrade in place.
 
     `f6-to-f8` was made in f6 and upgraded. `f6-today` has the settings that today's svnadmin gives to f6.
-    `as-is` is the user's own repository, in its own format.
+    `as-is` is the user's own repository, in its present format.
     """
 
     created: str
@@ -98,7 +97,7 @@ class Made(NamedTuple):
 
     @property
     def is_upgraded(self) -> bool:
-        """Whether it was made in an older format than it has."""
+        """Return True if it was made in an older format."""
         return self.created != self.format
 
     @property
@@ -108,13 +107,13 @@ class Made(NamedTuple):
 
     @property
     def is_sharded(self) -> bool:
-        """Whether its revisions lie in shards; an upgrade leaves them where they are."""
-        return number_of(self.created) >= SHARDED
+        """Return True if its revisions are in shards. An upgrade does not change that."""
+        return format_number(self.created) >= SHARDED
 
     @property
     def is_logical(self) -> bool:
-        """Whether its revisions are addressed logically; an upgrade leaves that as it was."""
-        return number_of(self.created) >= LOGICAL
+        """Return True if its revisions are addressed logically. An upgrade does not change that."""
+        return format_number(self.created) >= LOGICAL
 
     @property
     def loaded_as(self) -> str:
@@ -123,73 +122,73 @@ class Made(NamedTuple):
 
     @property
     def value(self) -> str:
-        """The axis value."""
-        return upgraded(self.loaded_as, self.format) if self.is_upgraded else self.loaded_as
+        """Return the axis value."""
+        return upgrade_value(self.loaded_as, self.format) if self.is_upgraded else self.loaded_as
 
 
-class Said(NamedTuple):
-    """The content of db/format: the number, the revisions per shard (0 if the layout is linear), and the
-    addressing of revisions."""
+class FormatFile(NamedTuple):
+    """The content of db/format. `shard` is the number of revisions per shard, 0 for a linear layout."""
 
     number: int
     shard: int
     is_logical: bool
 
 
-def made_of(value: str) -> Made:
-    """Return the meaning of a value of the axis. A ValueError if it has none."""
+def parse_format(value: str) -> FormatValue:
+    """Parse a value of the axis. Raise ValueError if there is no such format."""
     found = _VALUE.fullmatch(value)
     if not found or {found[1], found[3] or found[1]} - {*RELEASES, AS_IS}:
         raise ValueError(f"{value} is no format")
     if found[2] and (found[3] or found[1] == AS_IS):
         raise ValueError(f"{value} is no format")
-    made = Made(found[1], found[3] or found[1], bool(found[2]))
-    if found[3] and found[1] != AS_IS and number_of(made.format) <= number_of(made.created):
+    parsed = FormatValue(found[1], found[3] or found[1], bool(found[2]))
+    is_numbered = found[3] and not parsed.is_as_is
+    if is_numbered and format_number(parsed.format) <= format_number(parsed.created):
         raise ValueError(f"{value} is no upgrade")
-    return made
+    return parsed
 
 
-def upgraded(created: str, to: str) -> str:
+def upgrade_value(created: str, to: str) -> str:
     """Return the axis value of a repository that is made in one format and upgraded in place to another."""
     return created if created == to else f"{created}-to-{to}"
 
 
-def number_of(fmt: str) -> int:
-    """The number of a format: 7 of f7."""
+def format_number(fmt: str) -> int:
+    """Return the number of a format: 7 for f7."""
     return int(fmt.removeprefix("f"))
 
 
-def read_format(path: Path) -> Said:
+def read_format(path: Path) -> FormatFile:
     """Return the content of a repository's db/format. Raise OSError, ValueError or UserError without one."""
     text = read_bytes(path / "db" / "format", SMALL_FILE).decode("ascii")
     first, *lines = text.splitlines() or [""]
-    said = dict(line.split(" ", 1) for line in lines if " " in line)
-    layout = said.get("layout", "linear").split()
+    options = dict(line.split(" ", 1) for line in lines if " " in line)
+    layout = options.get("layout", "linear").split()
     shard = parse_number(layout[1], LARGEST) or 0 if layout[0] == "sharded" else 0
     number = parse_number(first, LARGEST)
     if number is None:
         raise ValueError(
             f"{path}/db/format begins with {printable(first[:40])!r}, which is no number"
         )
-    return Said(number, shard, said.get("addressing", "").startswith("logical"))
+    return FormatFile(number, shard, options.get("addressing", "").startswith("logical"))
 
 
-def packed_of(path: Path, shard: int) -> int:
-    """How many shards of a repository are packed, whose shards hold so many revisions."""
+def count_packed(path: Path, shard: int) -> int:
+    """Return the number of packed shards of a repository with `shard` revisions per shard."""
     unpacked = path / "db" / "min-unpacked-rev"
     return read_number(unpacked, LARGEST) // shard if shard and unpacked.exists() else 0
 
 
-def release_settings(made: Made) -> dict[str, str] | None:
-    """Return the settings that vcsbench writes into db/fsfs.conf; None if it leaves the file as it is."""
-    return None if made.is_as_is or made.is_today else RELEASE_SETTINGS[made.format]
+def release_settings(value: FormatValue) -> dict[str, str] | None:
+    """Return the settings that vcsbench writes into db/fsfs.conf; None if the file stays as it is."""
+    return None if value.is_as_is or value.is_today else RELEASE_SETTINGS[value.format]
 
 
-def written_with(made: Made) -> dict[str, str]:
+def written_settings(value: FormatValue) -> dict[str, str]:
     """Return the settings with which the revisions of a loaded repository were written."""
-    return (
-        today_settings(number_of(made.created)) if made.is_today else RELEASE_SETTINGS[made.created]
-    )
+    if value.is_today:
+        return today_settings(format_number(value.created))
+    return RELEASE_SETTINGS[value.created]
 
 
 def today_settings(number: int) -> dict[str, str]:
@@ -197,10 +196,10 @@ def today_settings(number: int) -> dict[str, str]:
     if number < 4:
         return {}
     since = {"packed-revprops": 6, "io": LOGICAL}
-    found = {
+    settings = {
         option: value for option, value in _F8.items() if number >= since.get(SECTIONS[option], 4)
     }
-    return found if number >= 8 else {**found, "compression": "zlib-5"}
+    return settings if number >= 8 else {**settings, "compression": "zlib-5"}
 
 
 def settings_text(settings: Mapping[str, str]) -> str:
@@ -224,11 +223,11 @@ def read_settings(path: Path) -> dict[str, str]:
 def effective_settings(path: Path, number: int) -> dict[str, str]:
     """Return the settings that today's Subversion uses for a repository of a format."""
     explicit = read_settings(path) if number >= PACKABLE else {}
-    found = {**today_settings(number), **explicit}
+    settings = {**today_settings(number), **explicit}
     # The two exclude each other.
     if "compression-level" in explicit:
-        found.pop("compression", None)
-    return found
+        settings.pop("compression", None)
+    return settings
 
 
 def has_memcached(path: Path) -> bool:

@@ -29,9 +29,17 @@ KINDS = {
     "output": "subjects",
     "server": "measure.servers",
     "probe": "measure.probes",
-    "store": "subjects.tree.stores",
     "program": "strategies",
 }
+# Kinds whose class is in the module of another kind.
+SHARED_MODULES = {
+    "subjects.dump": "subjects.repository",
+    "subjects.built_tree": "subjects.tree",
+    "subjects.targets": "subjects.target",
+    "subjects.fresh_repository": "subjects.target",
+}
+# A call in a file that imports the files next to it by name.
+_BY_NAME = re.compile(rb"\bimport_module\(")
 # An import statement: the module and the names, or the module alone.
 _IMPORT = re.compile(
     r"^ *(?:from (vcsbench[\w.]*) import (\([^)]*\)|[^\n(#]*)|import (vcsbench[\w.]*))",
@@ -57,7 +65,16 @@ def file_of(module: str) -> Path:
 
 def is_kind(folder: str, name: str) -> bool:
     """Return True if a folder of KINDS has a module of this name."""
-    return name.isidentifier() and file_of(f"{folder}.{name}").exists()
+    return name.isidentifier() and file_of(_kind(folder, name)).exists()
+
+
+def kind_module(folder: str, name: str) -> str:
+    """Return the module with a kind, by its full name."""
+    return f"vcsbench.{_kind(folder, name)}"
+
+
+def _kind(folder: str, name: str) -> str:
+    return SHARED_MODULES.get(f"{folder}.{name}", f"{folder}.{name}")
 
 
 def imports(file: Path) -> list[Path]:
@@ -67,7 +84,7 @@ def imports(file: Path) -> list[Path]:
 
 def cell_code(recipe: Mapping[str, Any]) -> str:
     """Return a digest of the modules that run for a cell. The recipe has the keys of KINDS."""
-    named = (f"{folder}.{recipe[key]}" for key, folder in KINDS.items() if recipe.get(key))
+    named = (_kind(folder, recipe[key]) for key, folder in KINDS.items() if recipe.get(key))
     return _digest_of((ENTRY, *named))
 
 
@@ -157,7 +174,7 @@ def _imports(file: str) -> frozenset[str]:
 @cache
 def _siblings(file: str) -> tuple[str, ...]:
     """Return the modules in the folder of a module that imports some of them by name."""
-    if b"import_module(" not in _bytes(file):
+    if not _BY_NAME.search(_bytes(file)):
         return ()
     folder = os.path.dirname(file)
     return tuple(f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".py"))

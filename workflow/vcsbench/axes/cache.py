@@ -10,8 +10,7 @@ from typing import Any
 
 from vcsbench.axes.axis import Axis, Environment, Part, Parts
 from vcsbench.errors import UserError
-from vcsbench.storages.describe import why_never_cold
-from vcsbench.storages.mounts import IN_MEMORY
+from vcsbench.storages.filesystems import IN_MEMORY, why_never_cold
 
 COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be
 cleared; the drift over the rounds shows how much faster repeated cold runs become."""

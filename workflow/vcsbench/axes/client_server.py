@@ -29,7 +29,7 @@ from vcsbench.programs import (
     programs_in,
 )
 from vcsbench.storages import guest
-from vcsbench.storages.making import REFLINKS
+from vcsbench.storages.filesystems import REFLINK_KINDS
 
 # Programs that make a conda environment (envs/setup/conda.sh).
 CONDA = ("micromamba", "mamba", "conda", "pixi")
@@ -318,7 +318,7 @@ def _why_no_reflink(value: str, parts: Parts, env: Environment) -> str:
     if parts.get("pristine_options"):
         return "a working copy without pristines has nothing to clone"
     made = parts.get("filesystem", {}).get("make")
-    if made and made not in REFLINKS:
+    if made and made not in REFLINK_KINDS:
         return f"{made} has no reflinks"
     if not (env.root / REFLINK_LIBRARY).exists():
         return "the library that clones files was not built (set-up builds it where there is gcc)"

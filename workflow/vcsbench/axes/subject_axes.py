@@ -14,17 +14,21 @@ from vcsbench.formats import (
     AS_IS,
     PACKABLE,
     RELEASES,
-    Made,
-    made_of,
-    number_of,
-    upgraded,
-    written_with,
+    FormatValue,
+    format_number,
+    parse_format,
+    upgrade_value,
+    written_settings,
 )
 from vcsbench.storages import guest
-from vcsbench.storages.describe import lacks_journal
-from vcsbench.storages.making import MADE, REFLINKS, why_cannot_make
-from vcsbench.storages.mounts import mount_of
-from vcsbench.storages.place import resolve
+from vcsbench.storages.filesystems import (
+    MAKEABLE,
+    REFLINK_KINDS,
+    lacks_journal,
+    mount_of,
+    why_cannot_make,
+)
+from vcsbench.storages.workdir import resolve
 
 # Parts of a grid may name these: format and packing of the user's own repository, and its upgraded copy.
 CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"
@@ -44,7 +48,7 @@ MAKE, GUEST = "make", "guest"
 # The storage itself; the file system that replaces an ext4 without a journal (storages.spread).
 STORAGE, INSTEAD = "storage", "ext4"
 # A folder named like a kind has to be of that kind.
-KINDS = {**{kind: (kind,) for kind in MADE}, "nfs": ("nfs", "nfs4")}
+KINDS = {**{kind: (kind,) for kind in MAKEABLE}, "nfs": ("nfs", "nfs4")}
 LOOP = """A file system that vcsbench makes lies in an image on the storage, behind a loop device with direct
 I/O. Its journal, allocation and metadata are its own; its writes reach the storage's disk."""
 
@@ -74,18 +78,18 @@ def current_format(env: Environment) -> str:
 
 def _upgraded_formats(env: Environment) -> list[str]:
     stored, newest = env.stored, env.machine.newest_format
-    if isinstance(stored, str) or stored.number >= number_of(newest):
+    if isinstance(stored, str) or stored.number >= format_number(newest):
         return []
-    return [upgraded(AS_IS, newest)]
+    return [upgrade_value(AS_IS, newest)]
 
 
 def _is_makeable(form: str, env: Environment) -> bool:
-    return number_of(form) <= number_of(env.machine.newest_format)
+    return format_number(form) <= format_number(env.machine.newest_format)
 
 
 def _format_words(env: Environment) -> dict[str, list[str]]:
     # Tables compare the others with the first.
-    offered = [form for form in OFFERED_FORMATS if _is_makeable(made_of(form).format, env)]
+    offered = [form for form in OFFERED_FORMATS if _is_makeable(parse_format(form).format, env)]
     return {
         "formats": list(dict.fromkeys([current_format(env), *_upgraded_formats(env), *offered]))
     }
@@ -98,7 +102,7 @@ def _wanted_formats(named: list[str], values: list[str], env: Environment) -> li
 
 def _why_no_format(value: str) -> str:
     try:
-        made_of(value)
+        parse_format(value)
     except ValueError:
         return (
             f"is no format; there are {', '.join(RELEASES)}, those upgraded in place, as f6-to-f8, those "
@@ -112,9 +116,9 @@ def _format_part(value: str, env: Environment) -> Part:
         return {}
     if reason := _why_no_format(value):
         raise UserError(f"format {value} {reason}")
-    made = made_of(value)
+    made = parse_format(value)
     if not made.is_as_is:
-        settings = written_with(made)
+        settings = written_settings(made)
     else:
         settings = {} if isinstance(env.stored, str) else dict(env.stored.settings)
     return {"repository": {"format": value, "fsfs_settings": settings}}
@@ -123,7 +127,7 @@ def _format_part(value: str, env: Environment) -> Part:
 def _why_not_format(value: str, parts: Parts, env: Environment) -> str:
     if not value:
         return ""
-    made, newest = made_of(value), env.machine.newest_format
+    made, newest = parse_format(value), env.machine.newest_format
     if made.is_as_is:
         return _why_no_copy(made, env, parts.get("repository", {}).get("name", env.only))
     if not _is_makeable(made.format, env):
@@ -131,20 +135,20 @@ def _why_not_format(value: str, parts: Parts, env: Environment) -> str:
     return _why_not_upgraded(made, newest)
 
 
-def _why_not_upgraded(made: Made, newest: str) -> str:
+def _why_not_upgraded(made: FormatValue, newest: str) -> str:
     if made.is_upgraded and made.format != newest:
         return f"`svnadmin upgrade` goes to {newest} here, not to {made.format}"
     return ""
 
 
-def _why_no_copy(made: Made, env: Environment, name: str) -> str:
+def _why_no_copy(made: FormatValue, env: Environment, name: str) -> str:
     """Return why a repository cannot be copied as it is; "" if it can."""
     stored, newest = env.stored, env.machine.newest_format
     if name != env.only:
         return f"{name} is no repository of yours to copy as it is"
     if isinstance(stored, str):
         return f"there is no local Subversion repository to copy as it is: {stored}"
-    if stored.number > number_of(newest):
+    if stored.number > format_number(newest):
         return (
             f"the svnadmin here reads formats up to {newest}, and {env.only} is of f{stored.number}"
         )
@@ -198,7 +202,7 @@ def _packing_part(value: str, env: Environment) -> Part:
 def _why_not_packing(value: str, parts: Parts, env: Environment) -> str:
     repository = parts.get("repository", {})
     name = repository.get("name")
-    made = made_of(repository["format"]) if repository.get("format") else None
+    made = parse_format(repository["format"]) if repository.get("format") else None
     if made and made.is_as_is:
         return _why_no_packed_copy(value, made, env)
     if value == PARTLY_PACKED:
@@ -209,7 +213,7 @@ def _why_not_packing(value: str, parts: Parts, env: Environment) -> str:
         return (
             f"a repository that was made in {made.created} has no shards: there is nothing to pack"
         )
-    if made and number_of(made.format) < PACKABLE:
+    if made and format_number(made.format) < PACKABLE:
         return f"Subversion packs no repository of {made.format}"
     revisions = env.revisions(name)
     if revisions >= SHARD:
@@ -219,14 +223,14 @@ def _why_not_packing(value: str, parts: Parts, env: Environment) -> str:
     )
 
 
-def _why_no_packed_copy(value: str, made: Made, env: Environment) -> str:
+def _why_no_packed_copy(value: str, made: FormatValue, env: Environment) -> str:
     """Return why the user's own repository cannot be copied with a packing; "" if it can."""
     stored, current = env.stored, current_packing(env)
     if isinstance(stored, str) or value == current:
         return ""  # The axis `format` has the reason.
     if value != PACKED:
         return f"{env.only} is {current}, and a copy keeps that: svnadmin cannot unpack"
-    number = number_of(made.format) if made.is_upgraded else stored.number
+    number = format_number(made.format) if made.is_upgraded else stored.number
     if not stored.shard:
         return f"{env.only} has no shards: there is nothing to pack"
     if number < PACKABLE:
@@ -245,7 +249,7 @@ def _packing_findings(env: Environment) -> list[str]:
 
 
 def _storage_part(value: str, env: Environment) -> Part:
-    """Return the folder under test; `shelf` is the first storage with the same folder."""
+    """Return the folder under test; `repositories` is the first storage with the same folder."""
     settings = env.config.settings
     name, folders = value or settings.storage, settings.storages
     if name not in folders:
@@ -253,8 +257,8 @@ def _storage_part(value: str, env: Environment) -> Part:
             f"{env.config.where(['storages'])}: `storages.{name}` is missing, on which the grid measures; "
             f"name a folder, or leave {name} out of the grid; there are {', '.join(folders)}"
         )
-    shelf = _first_storage(name, tuple(folders.items()), env.root)
-    return {"storage": {"name": name, "path": folders[name], "shelf": shelf}}
+    repositories = _first_storage(name, tuple(folders.items()), env.root)
+    return {"storage": {"name": name, "path": folders[name], "shelf": repositories}}
 
 
 @cache
@@ -308,9 +312,11 @@ def _why_not_filesystem(value: str, parts: Parts, env: Environment) -> str:
     if not filesystem:
         return ""
     if "guest" in filesystem:
-        return guest.why_not(env.root) or ("ext4 has no reflinks" * bool(parts.get("clones")))
+        return guest.why_unavailable(env.root) or (
+            "ext4 has no reflinks" * bool(parts.get("clones"))
+        )
     kind = filesystem["make"] or filesystem["mounted"][0]
-    if parts.get("clones") and kind not in REFLINKS:
+    if parts.get("clones") and kind not in REFLINK_KINDS:
         return f"{kind} has no reflinks"
     if filesystem["make"]:
         return why_cannot_make(kind)

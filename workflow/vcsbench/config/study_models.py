@@ -80,8 +80,8 @@ class Command(Model):
     )
     store: Text | None = key(
         None,
-        "For `input: tree`, the store that holds the tree: a file in "
-        "workflow/vcsbench/subjects/tree/stores (git, hg, svn, brz, fossil, pack). Default: a folder of "
+        "For `input: tree`, the store that holds the tree, a class in "
+        "workflow/vcsbench/subjects/tree_stores.py (git, hg, svn, brz, fossil, pack). Default: a folder of "
         "files.",
     )
     program: Text | None = key(

@@ -14,7 +14,7 @@ import pandas as pd
 
 from vcsbench.evidence import flags
 from vcsbench.files import read_json
-from vcsbench.storages.mounts import IN_MEMORY
+from vcsbench.storages.filesystems import IN_MEMORY
 
 if TYPE_CHECKING:
     from vcsbench.plan.recipe import CallCount

@@ -20,12 +20,12 @@ from vcsbench.measure import versions
 from vcsbench.measure.context import host
 from vcsbench.measure.meters import counters, instructions, residency
 from vcsbench.plan.plan import Plan
+from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.statistics.contract import Limits
-from vcsbench.storages import describe
-from vcsbench.storages.extents import NotAsked, first_extent
-from vcsbench.storages.mounts import IN_MEMORY, mount_of
-from vcsbench.storages.place import Place, resolve
-from vcsbench.subjects.repository.shelf import Shelf
+from vcsbench.storages import filesystems
+from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
+from vcsbench.storages.filesystems import IN_MEMORY, mount_of
+from vcsbench.storages.workdir import WorkDir, resolve
 
 AVAILABLE, MISSING, LIMITED, WARNING = "available", "missing", "limited", "warning"
 HEADINGS = {
@@ -55,7 +55,7 @@ class Check(NamedTuple):
     remedy: str = ""
 
 
-def doctor(plan: Plan, shelf: Shelf, write: Callable[[str], None]) -> bool:
+def doctor(plan: Plan, repositories: PreparedRepositories, write: Callable[[str], None]) -> bool:
     """Write the lines of the report. Return True if all cells can be measured."""
     services = running_services()
     found = checks(plan, services)
@@ -66,7 +66,7 @@ def doctor(plan: Plan, shelf: Shelf, write: Callable[[str], None]) -> bool:
                 write(f"  {check.text}" + (f" [{check.remedy}]" if check.remedy else ""))
             write("")
     write("Side effects of a run")
-    for sentence in side_effects(plan, shelf, services):
+    for sentence in side_effects(plan, repositories, services):
         write(f"  {sentence}")
     runs = noise_runs()
     scatter = scatter_of(runs)
@@ -130,7 +130,7 @@ def _caches(plan: Plan) -> Check:
         text = "cold caches file by file (vmtouch): inodes and folders stay cached"
         return Check(LIMITED, text, "run as root, on a machine without production servers")
     folder = plan.config.settings.storages[plan.config.settings.storage]
-    text = describe.why_never_cold(machine, folder, setting)
+    text = filesystems.why_never_cold(machine, folder, setting)
     return Check(MISSING, text, "run as root, or apt-get install vmtouch")
 
 
@@ -145,10 +145,10 @@ def _storages(plan: Plan) -> Iterator[Check]:
             continue
         yield _describe_storage(name, folder)
         try:
-            Place(folder, root).check_open()
+            WorkDir(folder, root).check_reachable()
         except UserError as error:
             yield Check(MISSING, str(error))
-        if describe.lacks_journal(str(folder)) and settings.output_location == "auto":
+        if filesystems.lacks_journal(str(folder)) and settings.output_location == "auto":
             text = f"{name} is ext4 without a journal: exports are written to `scratch`"
             yield Check(LIMITED, text, "use a storage with a journal")
         yield from _try_file(name, folder)
@@ -161,7 +161,7 @@ def _storages(plan: Plan) -> Iterator[Check]:
 
 
 def _describe_storage(name: str, folder: Path) -> Check:
-    facts = describe.storage(name, folder)
+    facts = filesystems.describe_storage(name, folder)
     kind = {True: "rotational", False: "not rotational"}.get(facts["rotational"], "")
     device = f"on {facts['device']}"
     parts = (facts["filesystem"], device, kind, facts["scheduler"], facts["mount_options"])
@@ -180,7 +180,7 @@ def _try_file(name: str, folder: Path) -> Iterator[Check]:
                 yield Check(
                     LIMITED, f"{name}: the kernel does not report the cached pages of a file"
                 )
-    except NotAsked as error:
+    except ExtentsUnsupportedError as error:
         text = f"{name}: the layout of copies cannot be checked (no FIEMAP: {error})"
         yield Check(LIMITED, text, "use ext4, xfs or btrfs")
     except OSError as error:

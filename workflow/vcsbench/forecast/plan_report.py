@@ -28,9 +28,9 @@ from vcsbench.measure.context import host
 from vcsbench.plan import grid as grids
 from vcsbench.plan.grid import CellSpec, is_fixed_cost
 from vcsbench.plan.plan import Plan
+from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.statistics.contract import Limits
 from vcsbench.statistics.multiple_testing import detectable_effect
-from vcsbench.subjects.repository.shelf import Shelf
 
 # Rates of a machine with two cores, used until a run on this machine has results: seconds to load and
 # verify a revision in one format, to copy it once, to measure a cell-round, and to trace a command.
@@ -131,18 +131,19 @@ class Forecast(NamedTuple):
         return sum(self.stages.values())
 
 
-def forecast(plan: Plan, shelf: Shelf, costs: CostModel) -> Forecast:
+def forecast(plan: Plan, repositories: PreparedRepositories, costs: CostModel) -> Forecast:
     """Forecast the duration of a run. Finished work takes no time."""
     revisions = {
-        repo: plan.here.revisions(repo) for repo in shelf.all_repositories() if repo != EMPTY
+        repo: plan.here.revisions(repo) for repo in repositories.all_repositories() if repo != EMPTY
     }
     loading_s = sum(
-        revisions[repo] * len(shelf.formats(repo)) * LOAD_S for repo in unloaded_repositories(shelf)
+        revisions[repo] * len(repositories.formats(repo)) * LOAD_S
+        for repo in unloaded_repositories(repositories)
     )
     copying_s = sum(
         revisions.get(variant.repo, 0) * COPY_S
-        for storage in shelf.storages
-        for variant, _ in shelf.missing(storage)
+        for storage in repositories.storages
+        for variant, _ in repositories.missing(storage)
     )
     tracing_s = TRACE_S * sum(len(plan.calls_of(study, there=False)) for study in plan.grids)
     measuring_s, is_rough = 0.0, bool(loading_s)
@@ -165,13 +166,15 @@ def skip_reasons(cells: Sequence[CellSpec]) -> list[tuple[str, int]]:
     return Counter(cell.skip for cell in cells if cell.skip).most_common()
 
 
-def plan_report(plan: Plan, shelf: Shelf) -> Iterator[str]:
+def plan_report(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
     """Yield the lines of the report."""
     yield from ("Cells", *_cells(plan))
     yield from ("", "Side effects")
-    yield from (f"  {sentence}" for sentence in side_effects(plan, shelf, running_services()))
+    yield from (
+        f"  {sentence}" for sentence in side_effects(plan, repositories, running_services())
+    )
     costs = CostModel(plan, measured_costs(plan))
-    expected = forecast(plan, shelf, costs)
+    expected = forecast(plan, repositories, costs)
     source = f"from {len(costs.measured)} measured cell-rounds" if costs.measured else ""
     rough = "from typical rates, for lack of results" if expected.is_rough else ""
     yield from ("", f"Duration, {' and '.join(filter(None, (source, rough))) or 'all is measured'}")

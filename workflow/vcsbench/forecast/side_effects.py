@@ -19,12 +19,10 @@ from vcsbench.measure.servers.kind import HOST
 from vcsbench.measure.template import read_arguments
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import OWN, SHARED, USER, is_private_cell
-from vcsbench.storages.describe import free_bytes
-from vcsbench.storages.mounts import IN_MEMORY, mount_of
-from vcsbench.storages.place import resolve
-from vcsbench.subjects.repository.room import bytes_of
-from vcsbench.subjects.repository.shelf import Shelf
-from vcsbench.subjects.room import SMALLEST
+from vcsbench.prepare.loader import repository_bytes
+from vcsbench.prepare.repositories import PreparedRepositories
+from vcsbench.storages.filesystems import IN_MEMORY, free_bytes, mount_of
+from vcsbench.storages.workdir import SMALLEST, resolve
 
 SERVERS = {
     "svnserve", "httpd", "apache2", "nginx", "lighttpd", "caddy", "postgres", "postmaster", "mysqld",
@@ -70,12 +68,13 @@ def running_services() -> list[str]:
     ]
 
 
-def unloaded_repositories(shelf: Shelf) -> list[str]:
+def unloaded_repositories(repositories: PreparedRepositories) -> list[str]:
     """Return the repositories that a run will load."""
     return [
         repo
-        for repo in shelf.all_repositories()
-        if repo != EMPTY and shelf.loaded(repo) != read_json(shelf.load_record(repo)).get("made")
+        for repo in repositories.all_repositories()
+        if repo != EMPTY
+        and repositories.load_token(repo) != read_json(repositories.load_record(repo)).get("made")
     ]
 
 
@@ -87,11 +86,13 @@ def unmeasured_rounds(plan: Plan) -> dict[tuple[str, str], int]:
     }
 
 
-def side_effects(plan: Plan, shelf: Shelf, services: Sequence[str]) -> Iterator[str]:
+def side_effects(
+    plan: Plan, repositories: PreparedRepositories, services: Sequence[str]
+) -> Iterator[str]:
     """Yield sentences about the side effects of a run. `services` are other servers that run here."""
     yield _packages(plan.root)
     yield _caches(plan, services)
-    yield from _disk(plan, shelf)
+    yield from _disk(plan, repositories)
     yield from _file_systems(plan)
     yield from _memory(plan)
     yield _ports(plan)
@@ -131,19 +132,19 @@ def _clearings(plan: Plan, study: str, path: str) -> int:
     return int(once.count(CLEAR) + per_run * (state["warmup"] + recipe["runs"]))
 
 
-def _disk(plan: Plan, shelf: Shelf) -> Iterator[str]:
+def _disk(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
     scratch = resolve(plan.config.settings.scratch, plan.root)
-    if loading := unloaded_repositories(shelf):
-        need = sum(_bytes(plan, repo) * len(shelf.formats(repo)) for repo in loading)
+    if loading := unloaded_repositories(repositories):
+        need = sum(_bytes(plan, repo) * len(repositories.formats(repo)) for repo in loading)
         kind = "RAM" if mount_of(scratch).filesystem in IN_MEMORY else "disk"
         yield f"Takes {_space(need, scratch)} ({kind}) while repositories are loaded."
-    for repo, last in shelf.dumps.items():
+    for repo, last in repositories.dumps.items():
         revisions = words.count_of(min(last, plan.here.revisions(repo)) + 1, "revision")
         yield f"Keeps a dump file of {revisions} of {repo} in {scratch} until `make clean`."
-    for storage in shelf.storages:
+    for storage in repositories.storages:
         folder = resolve(plan.config.settings.storages[storage], plan.root)
-        need = sum(_bytes(plan, variant.repo) for variant, _ in shelf.missing(storage))
-        place = f"All of it is in {shelf.place(storage).path} until `make clean`."
+        need = sum(_bytes(plan, variant.repo) for variant, _ in repositories.missing(storage))
+        place = f"All of it is in {repositories.workdir(storage).path} until `make clean`."
         if need:
             yield f"Takes {_space(need, folder)} for copies. {place}"
         else:
@@ -151,7 +152,7 @@ def _disk(plan: Plan, shelf: Shelf) -> Iterator[str]:
 
 
 def _bytes(plan: Plan, repo: str) -> int:
-    return bytes_of(plan.here.sources[repo].estimate())
+    return repository_bytes(plan.here.sources[repo].estimate())
 
 
 def _space(need: float, folder: Path) -> str:

@@ -27,7 +27,7 @@ from vcsbench.measure.work import kind_of
 from vcsbench.measure.work.capture import Captured, capture, unread
 from vcsbench.measure.work.kind import Fingerprint
 from vcsbench.measure.work.neutral import Neutral
-from vcsbench.storages import full
+from vcsbench.storages import filesystems
 
 # What is not so when it is tried again: some kernels give back memory that is not used for seconds, between
 # the run that warms up and the timed one. No cold run: what lies below us has cached what it read.
@@ -263,7 +263,7 @@ class CellRound:
         """What else there is to say of a run that failed: that there was no room, and the server's words."""
         writes, server = self.stage.writes, self.stage.server
         told = ""
-        if writes and writes.folders[0].exists() and full.takes_no_more(writes.folders[0]):
+        if writes and writes.folders[0].exists() and filesystems.is_full(writes.folders[0]):
             told = f"; {writes.folders[0]}: {os.strerror(errno.ENOSPC)}"
         if server:
             told += f"; {server.kind}'s log ends: {' '.join(server.last_words()) or 'it is empty'}"

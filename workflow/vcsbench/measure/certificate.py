@@ -19,7 +19,7 @@ from vcsbench.measure.meters.counters import Counters
 from vcsbench.measure.meters.network import NetworkReads, network_output
 from vcsbench.measure.server import Server
 from vcsbench.processes import Usage
-from vcsbench.subjects.subject import Subject
+from vcsbench.subjects import Subject
 
 
 class Served(NamedTuple):

@@ -16,8 +16,8 @@ from vcsbench.measure.meters import libraries
 from vcsbench.measure.stage import Stage
 from vcsbench.measure.work.capture import Captured
 from vcsbench.programs import Programs, joined_digest
-from vcsbench.storages.describe import storage
-from vcsbench.storages.place import Place
+from vcsbench.storages.filesystems import describe_storage
+from vcsbench.storages.workdir import WorkDir
 
 
 class Told(NamedTuple):
@@ -56,8 +56,8 @@ def describe(stage: Stage, told: Told) -> dict[str, Any]:
         "server_files": _files(stage.files),
         "host": host(),
         "targets": recipe["targets"],
-        "storage": storage(
-            recipe["storage"]["name"], Place(recipe["storage"]["path"], os.getcwd()).make()
+        "storage": describe_storage(
+            recipe["storage"]["name"], WorkDir(recipe["storage"]["path"], os.getcwd()).make()
         ),
         "versions": stage.versions,
         "build": _build(stage, _libraries(stage, told.captured)),

@@ -13,8 +13,8 @@ from typing import Any
 
 from vcsbench.files import read_json
 from vcsbench.kernelfile import read
-from vcsbench.storages.place import Place
-from vcsbench.subjects.subject import Subject
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects import Subject
 
 # So long what lies below is taken to remember what was read last.
 GOOD_FOR_S = 3600
@@ -35,7 +35,9 @@ class Discarded:
         copies = [[str(f), s.st_ino, s.st_ctime_ns] for f, s in zip(folders, found, strict=True)]
         which = [read("/proc/sys/kernel/random/boot_id"), recipe["argv"], recipe["stdin"], copies]
         name = hashlib.sha256(json.dumps(which).encode()).hexdigest()[:16]
-        self.file = Place(recipe["storage"]["path"], os.getcwd()).make("discarded") / f"{name}.json"
+        self.file = (
+            WorkDir(recipe["storage"]["path"], os.getcwd()).make("discarded") / f"{name}.json"
+        )
 
     def last(self) -> dict[str, Any]:
         """What the run that was discarded read, as `read_bytes`, and when, as `at`; {} where there was none,

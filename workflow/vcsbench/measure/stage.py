@@ -27,8 +27,7 @@ from vcsbench.measure.template import Words, fill, read_arguments
 from vcsbench.measure.work.neutral import Neutral
 from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.programs import BUILT, SUBVERSION, Programs, check_unchanged
-from vcsbench.subjects import subject_of
-from vcsbench.subjects.subject import CLIENT, Subject
+from vcsbench.subjects import CLIENT, Subject, subject_class
 
 # The interpreter that has what strategies need, without the user's own settings; and where ours are.
 PYTHON = [sys.executable, "-I"]
@@ -73,7 +72,7 @@ class Stage:
 
     def _subject(self, role: str, number: int) -> Subject | None:
         kind = self.recipe[role]
-        return subject_of(kind)(self.recipe, number, self.run) if kind else None
+        return subject_class(kind)(self.recipe, number, self.run) if kind else None
 
     def _frozen_files(self) -> Path:
         """A copy of the server configuration's files, which has to be what the recipe says: an edit while the

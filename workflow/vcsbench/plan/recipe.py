@@ -20,8 +20,8 @@ from vcsbench.files import server_files_digest
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import CellSpec
 from vcsbench.sources.base import is_private
-from vcsbench.storages.describe import lacks_journal
-from vcsbench.storages.place import resolve
+from vcsbench.storages.filesystems import lacks_journal
+from vcsbench.storages.workdir import resolve
 
 # Plain JSON: the measuring process gets it as an argument.
 Parts = Mapping[str, Any]

@@ -29,10 +29,9 @@ from vcsbench.measure.isolation import begin
 from vcsbench.measure.lock import machine_lock
 from vcsbench.processes import how_it_ended
 from vcsbench.run.job import FULL, exit_on_signals, stop_workflow, watch_parents
-from vcsbench.storages import full
-from vcsbench.storages.place import Place
-from vcsbench.storages.runfolder import run_folder
-from vcsbench.subjects import subject_of
+from vcsbench.storages import filesystems
+from vcsbench.storages.workdir import WorkDir, run_folder
+from vcsbench.subjects import subject_class
 
 # The recipe, the export of hyperfine, and the context are JSON.
 Recipe = Mapping[str, Any]
@@ -134,7 +133,7 @@ def _measure_in_guest(
     root = Path.cwd()
     # The guest may not write to the host, so the subjects are prepared before.
     kinds = [recipe[role] for role in ("input", "output") if recipe[role]]
-    image_bytes = max(subject_of(kind)(dict(recipe), number, folder).prepare() for kind in kinds)
+    image_bytes = max(subject_class(kind)(dict(recipe), number, folder).prepare() for kind in kinds)
     out = folder / "out"
     out.mkdir()
     job = {"recipe": {**recipe, "looked_at": True}, "number": number, "thresholds": thresholds}
@@ -147,7 +146,7 @@ def _measure_in_guest(
     sides = [recipe["build"].get(side) or {} for side in ("client", "server")]
     prefixes = [side["prefix"] for side in sides if side.get("prefix")]
     reads = [recipe["storage"]["path"], scratch, *prefixes]
-    with _image(Place(scratch, root), image_bytes) as image:
+    with _image(WorkDir(scratch, root), image_bytes) as image:
         guest.run(root, folder, command, image, limit_s, recipe.get("delay", ""), reads=reads)
     result_file = out / "result.json"
     result = json.loads(result_file.read_text()) if result_file.exists() else {}
@@ -158,7 +157,7 @@ def _measure_in_guest(
 
 
 @contextmanager
-def _image(place: Place, size: int) -> Iterator[Path]:
+def _image(place: WorkDir, size: int) -> Iterator[Path]:
     """Yield an empty file in RAM, in a folder that is named by this process."""
     folder = place.make("targets") / str(os.getpid())
     folder.mkdir()
@@ -195,7 +194,7 @@ def writes_apart(recipe: Recipe) -> bool:
     """Return True if only this cell writes to the device of its output, and the device has room again."""
     if recipe.get("within") or recipe.get("filesystem", {}).get("make"):
         return True
-    if not recipe["targets"] or full.takes_no_more(recipe["targets"]):
+    if not recipe["targets"] or filesystems.is_full(recipe["targets"]):
         return False
     device = os.stat(recipe["targets"]).st_dev
     return all(os.stat(folder).st_dev != device for folder in (os.getcwd(), tempfile.gettempdir()))

@@ -20,7 +20,7 @@ from vcsbench.run.cell import measure
 from vcsbench.run.cluster import clean_nodes
 from vcsbench.run.project import Project
 from vcsbench.run.workflow import checkout_lock, end_processes, remove_leftovers
-from vcsbench.storages.runfolder import abandoned_places, run_folder
+from vcsbench.storages.workdir import abandoned_workdirs, run_folder
 
 
 def find_cell(plan: Plan, name: str) -> tuple[str, str]:
@@ -101,7 +101,7 @@ def clean(project: Project) -> list[str]:
         lines = clean_nodes(root)
         lines += remove_leftovers(root, [])
         places = project.places()
-        abandoned = (gone for place in places for gone in abandoned_places(place.storage))
+        abandoned = (gone for place in places for gone in abandoned_workdirs(place.storage))
         for place in [*places, *abandoned]:
             if place.path.exists():
                 place.remove()

@@ -28,14 +28,14 @@ from vcsbench.measure.steps import STEPS
 from vcsbench.modules import KINDS, is_kind
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import ALL, NOTHING, UNFAILED, decision_of
+from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.run.cluster import Cluster
 from vcsbench.run.inputs import Expectations
 from vcsbench.run.provenance import store_command
 from vcsbench.run.workflow import FAILED, OPTIONS, print_message, remove_leftovers
-from vcsbench.storages.place import Place
-from vcsbench.subjects.repository import variant_of
-from vcsbench.subjects.repository.labels import Variant, last_of
-from vcsbench.subjects.repository.shelf import Shelf
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
+from vcsbench.subjects.tree_stores import STORES
 from vcsbench.urls import split_credentials
 
 # Environment variables: on a node of a cluster, the blocks that are measured there, each after its study;
@@ -86,8 +86,8 @@ class Project:
             )
         # A lost node leaves whole blocks if it measures one after another.
         self.plan = Plan(self.here, by_block=BLOCKS in os.environ)
-        self.shelf = _prepared_repositories(self.plan)
-        for name in self.shelf.all_repositories():
+        self.repositories = _prepared_repositories(self.plan)
+        for name in self.repositories.all_repositories():
             self.here.sources[name].check()
 
     @cached_property
@@ -147,24 +147,24 @@ class Project:
         """Return the records of the repositories and trees that are prepared for a cell."""
         parts = self.plan.parts(self.plan.cell(study, path))
         kinds = dict.fromkeys(filter(None, (parts["input"], parts["output"])))
-        return [record for kind in kinds for record in subjects.subject_of(kind).records(parts)]
+        return [record for kind in kinds for record in subjects.subject_class(kind).records(parts)]
 
     @cache  # noqa: B019 - one instance
     def preparation_records(self, study: str) -> list[str]:
         """Return the records of all preparation of a study. They contain its duration."""
         cells = self.plan.measured(study)
         repos = {self.plan.parts(cell).get("repository", {}).get("name") for cell in cells}
-        names = [name for name in self.shelf.all_repositories() if name in repos]
-        loaded = [self.shelf.load_record(name).relative_to(self.root) for name in names]
+        names = [name for name in self.repositories.all_repositories() if name in repos]
+        loaded = [self.repositories.load_record(name).relative_to(self.root) for name in names]
         records = {record: None for cell in cells for record in self.records(study, cell.path)}
         made = dict.fromkeys([*map(str, loaded), *records])
         return [*made, *self.plan.calls_of(study).values()]
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[WorkDir]:
         """Return vcsbench's folders on all storages and file systems, and in the scratch folder."""
         folders = [*self.config.settings.storages.values(), self.config.settings.scratch]
         folders += mounted_folders(self.config)
-        return [Place(folder, self.root) for folder in dict.fromkeys(folders)]
+        return [WorkDir(folder, self.root) for folder in dict.fromkeys(folders)]
 
     def begin(self) -> None:
         """Prepare a run before its first job."""
@@ -319,7 +319,7 @@ def _builds(config: Config) -> Mapping[str, Any]:
     return config.builds or {axis[0]: {} for axis in axes if isinstance(axis, list)}
 
 
-def _prepared_repositories(plan: Plan) -> Shelf:
+def _prepared_repositories(plan: Plan) -> PreparedRepositories:
     """Return the repositories and dump files that the cells read; on a node, for its blocks only."""
     own_blocks = os.environ.get(BLOCKS, "").splitlines()
     by_storage: dict[str, set[Variant]] = {}
@@ -328,14 +328,14 @@ def _prepared_repositories(plan: Plan) -> Shelf:
         if own_blocks and f"{cell.study}/{plan.name_of_block(cell)}" not in own_blocks:
             continue
         parts = plan.parts(cell)
-        if parts["input"] and subjects.subject_of(parts["input"]).reads_repository(parts):
+        if parts["input"] and subjects.subject_class(parts["input"]).reads_repository(parts):
             variants = by_storage.setdefault(parts["storage"]["shelf"], set())
             variants.add(variant_of(parts.get("repository", {})))
         if parts["input"] == "dump":
             name = parts["repository"]["name"]
-            dumps[name] = max(dumps.get(name, 0), last_of(parts))
+            dumps[name] = max(dumps.get(name, 0), last_dumped_revision(parts))
     settings = plan.config.settings
-    return Shelf(by_storage, settings.storages, settings.copies, plan.root, dumps)
+    return PreparedRepositories(by_storage, settings.storages, settings.copies, plan.root, dumps)
 
 
 def _check_commands(study: Study) -> None:
@@ -350,6 +350,11 @@ def _check_commands(study: Study) -> None:
                     f"{key}.{field}`: there is no kind {kind!r}.{renamed} Use a file name of "
                     f"workflow/vcsbench/{folder.replace('.', '/')}."
                 )
+        if (command.store or "") not in STORES:
+            raise UserError(
+                f"{key}.store`: there is no store {command.store!r}. Use one of "
+                f"{', '.join(filter(None, STORES))}."
+            )
         steps = command.steps or Steps()
         for step in (*steps.setup, *steps.prepare):
             if step not in STEPS:

@@ -21,7 +21,7 @@ from vcsbench.measure.isolation import begin
 from vcsbench.measure.lock import machine_lock
 from vcsbench.plan.recipe import call_digest
 from vcsbench.run.job import exit_on_signals, watch_parents
-from vcsbench.storages.runfolder import run_folder
+from vcsbench.storages.workdir import run_folder
 
 
 def measure_limits(clients: list[int]) -> dict[str, Any]:

@@ -27,9 +27,9 @@ from vcsbench.external import printable
 from vcsbench.files import read_json, write_json
 from vcsbench.plan.result_state import NOTHING, UNFAILED
 from vcsbench.run.job import clear_line
-from vcsbench.storages import full, runfolder
-from vcsbench.storages.mounts import mount_of
-from vcsbench.storages.place import Place
+from vcsbench.storages import filesystems, workdir
+from vcsbench.storages.filesystems import mount_of
+from vcsbench.storages.workdir import WorkDir
 
 # vcsbench's folder in a checkout, with the lock, the host of the last run, and the options of this one.
 FOLDER = ".vcsbench"
@@ -269,7 +269,7 @@ def is_last_host_here(root: Path) -> bool:
 def full_folder(root: Path) -> str:
     """Return the first folder that a run writes whose file system is full, or ""."""
     for folder in (root, *(root / name for name in WRITTEN)):
-        if folder.exists() and full.takes_no_more(folder):
+        if folder.exists() and filesystems.is_full(folder):
             return str(folder)
     return ""
 
@@ -299,12 +299,12 @@ def _user(uid: int) -> str:
         return f"user {uid}"
 
 
-def remove_leftovers(root: Path, places: Iterable[Place]) -> list[str]:
+def remove_leftovers(root: Path, places: Iterable[WorkDir]) -> list[str]:
     """Remove the folders and files of killed measurements. Return a line for each.
 
     Mounts need no removal: they are in the mount namespace of the killed process.
     """
-    return [f"removed {path}" for path in runfolder.remove_abandoned(root, places)]
+    return [f"removed {path}" for path in workdir.remove_abandoned(root, places)]
 
 
 def _end_leftovers(root: Path) -> None:

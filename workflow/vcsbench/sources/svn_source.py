@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, parse_number, printable, read_bytes, read_number
-from vcsbench.formats import CONFIGURATION_LIMIT, effective_settings, packed_of, read_format
+from vcsbench.formats import CONFIGURATION_LIMIT, count_packed, effective_settings, read_format
 from vcsbench.sources.base import (
     Definition,
     Estimate,
@@ -200,7 +200,7 @@ class SvnSource(Source):
                 return f"its file system is {printable(kind)}, not FSFS"
             form = read_format(self._path)
             full = (self._youngest() + 1) // form.shard if form.shard else 0
-            packed = packed_of(self._path, form.shard)
+            packed = count_packed(self._path, form.shard)
         except (OSError, ValueError, IndexError, UserError) as error:
             return f"its files do not say it: {error}"
         settings = effective_settings(self._path, form.number)

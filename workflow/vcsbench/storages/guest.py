@@ -1,5 +1,7 @@
-"""A guest with NFS, for hosts whose kernel has none: User Mode Linux, whose root is the host's, read-only;
-it exports a file system of its own to itself."""
+"""Run a command in a guest with NFS, because many host kernels have none.
+
+The guest is User Mode Linux. Its root is the host's, read-only. It exports a file system over NFS to itself.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +22,23 @@ from vcsbench.external import printable
 from vcsbench.kernelfile import read
 from vcsbench.processes import last_lines, with_pdeathsig
 
-# Set-up's; envs/unpack_nfs_guest.sh makes it.
+# envs/unpack_nfs_guest.sh makes this folder.
 TOOLS = Path(".tools", "nfs-guest")
-# Folders of the guest, by name: NFS, and the file system below its server.
+# Folders in the guest: NFS, and the file system that its server exports.
 FOLDERS = {"nfs": "/mnt/nfs", "guest-local": "/mnt/exp/here"}
 OUT = "/mnt/out"
 INIT = Path(__file__).with_suffix(".sh")
-# Of the file system that is exported.
+# The exported file system.
 KIND = "ext4"
 MEMORY_MIB = 2048
 BOOT_LIMIT_S = 60
-# A guest whose kernel gives up before it has run anything is booted once more: seen once in hundreds.
-BOOTS = 2
+# In one boot of hundreds, the kernel panics before it runs anything.
+BOOT_ATTEMPTS = 2
 PANIC = "Kernel panic"
-# The guest covers these folders of the host, and mounts needed folders below them again.
-COVERED = ("/tmp", "/run", "/var/run", "/var/lib", "/mnt", "/dev")
+# The guest hides these folders of the host, and mounts needed folders below them again.
+HIDDEN = ("/tmp", "/run", "/var/run", "/var/lib", "/mnt", "/dev")
 # Folders that cannot be mounted again: the guest uses them itself.
-TAKEN = (
+RESERVED = (
     "/mnt/out",
     "/mnt/exp",
     "/mnt/nfs",
@@ -50,35 +52,38 @@ TAKEN = (
 BREAKING = re.compile(r"[\s,:'\"\\\x00-\x1f]")
 
 
-def why_not(root: Path) -> str:
-    """Return why there is no guest here, in a clause; "" if there is one."""
+def why_unavailable(root: Path) -> str:
+    """Return the reason in a clause why there is no guest; "" if there is one."""
     if not (root / TOOLS).exists():
         return "the guest's kernel and NFS tools are not here (envs/unpack_nfs_guest.sh gets them)"
     missing = [name for name in (f"mkfs.{KIND}", "ip", "flock") if not shutil.which(name)]
     if missing:
         return f"the guest needs {', '.join(missing)}"
-    if taken := _taken(root):
-        return (
-            f"the checkout is below {taken}, a folder that the guest uses itself; move it elsewhere"
-        )
+    if reserved := _reserved(root):
+        return f"the checkout is below {reserved}, a folder that the guest uses itself; move it elsewhere"
     limit = cgroup.memory().limit
     if limit is not None and limit < MEMORY_MIB << 20:
         return f"the guest needs {MEMORY_MIB} MiB of memory, and {limit >> 20} MiB are allowed"
     return ""
 
 
-def covered(paths: Sequence[str | Path]) -> list[str]:
-    """Return the paths that the guest covers, links resolved."""
-    # Links last: they lead to the others.
+def hidden_folders(paths: Sequence[str | Path]) -> list[str]:
+    """Return the paths that the guest hides, links resolved."""
+    # Links last, because they lead to the others.
     real = sorted({os.path.realpath(path) for path in paths})
     names = dict.fromkeys([*real, *map(os.path.abspath, paths)])
-    hidden = [name for name in names if _is_below(name, COVERED)]
-    # A folder brings the folders below it.
-    return [name for name in hidden if not any(_is_below(name, (o,)) for o in hidden if o != name)]
+    hidden = [name for name in names if _is_below(name, HIDDEN)]
+    # A mount includes the folders below it.
+    return [
+        name
+        for name in hidden
+        if not any(_is_below(name, (other,)) for other in hidden if other != name)
+    ]
 
 
-def _taken(path: str | Path) -> str:
-    return next((t for t in TAKEN if _is_below(os.path.realpath(path), (t,))), "")
+def _reserved(path: str | Path) -> str:
+    real = os.path.realpath(path)
+    return next((folder for folder in RESERVED if _is_below(real, (folder,))), "")
 
 
 def _is_below(path: str, folders: Sequence[str]) -> bool:
@@ -86,7 +91,7 @@ def _is_below(path: str, folders: Sequence[str]) -> bool:
 
 
 def why_no_delay(root: Path) -> str:
-    """Why nothing can be delayed in the guest, in a clause; "" if it can."""
+    """Return the reason in a clause why the guest cannot delay packets; "" if it can."""
     if not shutil.which("tc"):
         return "there is no tc to add a delay with (Debian: iproute2)"
     modules = (root / TOOLS).glob("usr/lib/uml/modules/*/kernel/net/sched/sch_netem.ko*")
@@ -105,9 +110,9 @@ def run(
 ) -> int:
     """Run a command in a new guest and return its exit code.
 
-    `folder` is a private one: the guest has its `out` as /mnt/out and may write it. `image` is an empty file
-    of the size of the exported file system. `reads` are folders of the host that the command reads.
-    Raise UserError if the guest cannot run the command.
+    `folder` is private: the guest mounts its `out` as /mnt/out and may write there. `image` is an empty file
+    of the size of the exported file system. `reads` are folders of the host that the command reads. Raise
+    UserError if the guest cannot run the command.
     """
     tools, out = (root / TOOLS).resolve(), folder / "out"
     for path in (folder, image):
@@ -117,9 +122,9 @@ def run(
                 f"Set TMPDIR and `scratch` to folders of letters and digits."
             )
     for read_folder in (root, *reads):
-        if taken := _taken(read_folder):
+        if reserved := _reserved(read_folder):
             raise UserError(
-                f"{read_folder}: the NFS guest cannot read below {taken}, which it uses itself. "
+                f"{read_folder}: the NFS guest cannot read below {reserved}, which it uses itself. "
                 f"Move the folder elsewhere."
             )
     out.mkdir(exist_ok=True)
@@ -129,14 +134,14 @@ def run(
         "KIND": KIND,
         "NAME": f"{os.uname().nodename}-guest",
         "DELAY": delay,
-        "COVERED": "\n".join(covered((root, tools, sys.prefix, *reads))),
+        "COVERED": "\n".join(hidden_folders((root, tools, sys.prefix, *reads))),
         "COMMAND": shlex.join(command),
     }
-    said = "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
+    variables = "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
     init = folder / "init"
-    init.write_text(f"#!/bin/sh\n{said}{INIT.read_text()}")
+    init.write_text(f"#!/bin/sh\n{variables}{INIT.read_text()}")
     init.chmod(0o755)
-    for _ in range(BOOTS):
+    for _ in range(BOOT_ATTEMPTS):
         subprocess.run([f"mkfs.{KIND}", "-q", "-F", image], check=True, stdout=subprocess.DEVNULL)
         _boot(tools, init, image, folder / "boot.log", limit_s + BOOT_LIMIT_S)
         code = out / "code"
@@ -145,23 +150,17 @@ def run(
         panic = [line for line in read(folder / "boot.log").splitlines() if PANIC in line]
         if not panic or (out / "began").exists():
             break
-    words = [*last_lines(out / "log", 3), *(panic or last_lines(folder / "boot.log", 3))]
-    raise UserError(f"the guest did not come to run anything: {' '.join(words)}")
+    lines = [*last_lines(out / "log", 3), *(panic or last_lines(folder / "boot.log", 3))]
+    raise UserError(f"the guest ended before it ran the command: {' '.join(lines)}")
 
 
 def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> None:
     kernel = next(path for path in (tools / "usr/bin").iterdir() if path.name.startswith("linux"))
     argv = [
-        # On several processors its times drift several-fold.
+        # On several processors its clock drifts.
         *("taskset", "-c", str(max(os.sched_getaffinity(0)))),
-        *(
-            str(kernel),
-            f"mem={MEMORY_MIB}M",
-            "root=/dev/root",
-            "rootfstype=hostfs",
-            "hostfs=/",
-            "ro",
-        ),
+        *(str(kernel), f"mem={MEMORY_MIB}M", "root=/dev/root", "rootfstype=hostfs"),
+        *("hostfs=/", "ro"),
         *(f"ubd0={image}", f"init={init}", "con=null", "con0=null,fd:1", "ssl=null"),
     ]
     with log.open("wb") as output:
@@ -173,14 +172,9 @@ def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> No
             process_group=0,
         )
     try:
-        with suppress(subprocess.TimeoutExpired):  # the caller looks at its results
+        with suppress(subprocess.TimeoutExpired):  # the caller checks for results
             process.wait(limit_s)
     finally:
-        _end(process)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """All of its processes are in its group."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

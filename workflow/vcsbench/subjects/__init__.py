@@ -1,15 +1,112 @@
-"""What cells work on: a file or folder per kind of subject, which is found by its name."""
+"""Subjects: what a cell's command reads or writes, such as a repository or a tree.
+
+A kind of subject is a module of this folder with its class as SUBJECT. Kinds that share a module are in its
+SUBJECTS, by name (vcsbench.modules.SHARED_MODULES).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-from vcsbench.subjects.subject import Subject
+from vcsbench.modules import kind_module
+
+Recipe = Mapping[str, Any]
+Words = dict[str, Callable[[], str]]
+# The number of each client, in words of a command that several clients run at once.
+CLIENT = "@CLIENT@"
+
+
+class Subject:
+    """A subject of one cell-round.
+
+    - `folders`: cleared from caches, and checked for residency. `size`: their bytes, 0 if unknown.
+    - `counterpart`: the tree that a written tree has to equal, and the URL that its keywords may have.
+    - `origin`: returns the URL of what the cell reads.
+    - `beside`: the subject that the cell reads, if this one is written. `urls`: other URLs in keywords.
+    - `served`: the folder that a server serves. `name`: the name of the subject below it.
+      `idle_name`: the name for idle_words().
+    """
+
+    folders: list[Path]
+    size: int = 0
+    counterpart: tuple[Path, str] | None = None
+    origin: Callable[[], str] | None = None
+    beside: Subject | None = None
+    urls: Sequence[str] = ()
+    served: Path | None = None
+    name: str = ""
+    idle_name: str = ""
+
+    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
+        """Take the subject of round `number`. `run` is the private folder of the cell-round.
+
+        Nothing is made or read yet.
+        """
+        self.recipe = recipe
+        self.number = number
+        self.run = run
+        self.folders = []
+
+    @classmethod
+    def records(cls, recipe: Recipe) -> list[str]:
+        """Return the files of the rules that prepare the subject, relative to the checkout."""
+        return []
+
+    @classmethod
+    def reads_repository(cls, recipe: Recipe) -> bool:
+        """Return True if the subject needs copies of a Subversion repository on the storage."""
+        return False
+
+    def check(self) -> None:
+        """Raise UserError if the subject does not match the recipe."""
+
+    def check_unchanged(self, closely: bool = False) -> None:
+        """Raise UserError if the subject changed since check(). `closely` checks every file."""
+
+    def check_place(self) -> None:
+        """Raise UserError if the file system of the subject has gone since the run began."""
+
+    def prepare(self) -> int:
+        """Prepare on the host what a guest only reads. Return the bytes that its file system needs."""
+        return 0
+
+    def words(self) -> Words:
+        """Return the values of the subject's words in a command's template."""
+        return {}
+
+    def idle_words(self) -> Words:
+        """Return words for a run that does nothing, which loads a cold client's own files into the cache.
+
+        Empty if the kind has no such run.
+        """
+        return {}
+
+    def restore(self) -> None:
+        """Reset the subject before a run, outside the timed region."""
+
+    def parts(self) -> dict[str, list[Path]]:
+        """Return the paths whose residency is recorded separately, by name, after the last run."""
+        return {}
+
+    def discard(self) -> None:
+        """Remove what the cell-round made."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return facts for the context, by its keys."""
+        return {}
+
+    def flags(self) -> list[str]:
+        """Return flags for all runs."""
+        return []
 
 
 @cache
-def subject_of(kind: str) -> type[Subject]:
-    """A kind of subject by its name."""
-    found: type[Subject] = import_module(f"{__name__}.{kind}").SUBJECT
+def subject_class(kind: str) -> type[Subject]:
+    """Return the class of a kind of subject."""
+    module = import_module(kind_module("subjects", kind))
+    found: type[Subject] = module.SUBJECTS[kind] if hasattr(module, "SUBJECTS") else module.SUBJECT
     return found

@@ -1,42 +1,87 @@
-"""The subject `target`: a file or tree that a command writes where nothing was."""
+"""Subjects that a command writes: `target`, `targets` and `fresh_repository`."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
-from vcsbench.storages.place import Place
-from vcsbench.subjects.subject import Recipe, Subject, Words
+from vcsbench.errors import UserError
+from vcsbench.storages.workdir import TARGETS, WorkDir, remove_path
+from vcsbench.subjects import CLIENT, Recipe, Subject, Words, fsfs
 
 
 class Target(Subject):
-    """{target} is removed before each run; it lies on the storage under test, or in the scratch folder."""
+    """A file or tree that is removed before each run. {target} is its path.
+
+    It is on the storage under test or in the scratch folder.
+    """
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
         super().__init__(recipe, number, run)
-        # Its name says which process it is of: what a killed one leaves is removed by the next run.
-        self.path = Place(recipe["targets"], os.getcwd()).make("targets") / str(os.getpid())
+        # workdir.remove_abandoned() recognises the process by the name.
+        self.path = WorkDir(recipe["targets"], os.getcwd()).make(TARGETS) / str(os.getpid())
         self.folders = [self.path]
 
     def words(self) -> Words:
-        """{target}."""
+        """Return {target}."""
         return {"target": lambda: str(self.path)}
 
-    idle_words = words
+    def idle_words(self) -> Words:
+        """Return {target}, too."""
+        return self.words()
 
     def restore(self) -> None:
-        """Remove what the last run wrote."""
-        if self.path.is_dir() and not self.path.is_symlink():
-            shutil.rmtree(self.path)
-        else:
-            self.path.unlink(missing_ok=True)
+        """Remove the output of the last run."""
+        remove_path(self.path)
 
     def discard(self) -> None:
-        """Remove it, as far as that is possible."""
+        """Remove the target as far as possible."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self.path.is_file():
             self.path.unlink(missing_ok=True)
 
 
-SUBJECT = Target
+class Targets(Target):
+    """A folder for several clients that write at once. {target} is a client's path in it."""
+
+    def words(self) -> Words:
+        """Return {target}, with a placeholder for the client's number."""
+        return {"target": lambda: str(self.path / CLIENT)}
+
+    def restore(self) -> None:
+        """Make the folder again, empty."""
+        super().restore()
+        self.path.mkdir()
+
+
+class FreshRepository(Target):
+    """A repository of the cell's format, made empty before each run. {fresh} is its path."""
+
+    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
+        if "format" not in recipe.get("repository", {}):
+            raise UserError(
+                "a fresh repository needs the axes repo and format; the study lacks one"
+            )
+        super().__init__(recipe, number, run)
+
+    def words(self) -> Words:
+        """Return {fresh}."""
+        return {"fresh": lambda: str(self.path)}
+
+    def idle_words(self) -> Words:
+        """Return nothing: a command that fills a repository always has work."""
+        return {}
+
+    def restore(self) -> None:
+        """Make an empty repository again."""
+        super().restore()
+        fsfs.create(self.path, self.recipe["repository"]["format"])
+
+    def facts(self) -> dict[str, Any]:
+        """Return the path."""
+        return {"written": str(self.path)}
+
+
+SUBJECTS = {"target": Target, "targets": Targets, "fresh_repository": FreshRepository}

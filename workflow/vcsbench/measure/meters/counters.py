@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from vcsbench import cgroup
 from vcsbench.kernelfile import read
-from vcsbench.storages.mounts import mount_of
+from vcsbench.storages.filesystems import mount_of
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Of /proc/stat's first line: user, nice, system, irq, softirq. Guests' time is in user and nice.

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vcsbench.measure.meters.residency import PAGE, Pages, Residency, pages_function
-from vcsbench.storages.mounts import mount_of
+from vcsbench.storages.filesystems import mount_of
 
 # The same number on every architecture; RESOLVE_CACHED is there since Linux 5.12.
 OPENAT2, RESOLVE_CACHED = 437, 0x20

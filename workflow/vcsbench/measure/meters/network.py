@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from vcsbench.kernelfile import read
 from vcsbench.measure.meters.counters import device_counts
-from vcsbench.storages.mounts import Mount, mount_of
+from vcsbench.storages.filesystems import Mount, mount_of
 
 NFS = ("nfs", "nfs4")
 NETWORK = (*NFS, "cifs", "smb3", "ceph", "9p", "afs", "lustre", "fuse.sshfs", "fuse.glusterfs")

@@ -7,13 +7,13 @@ from pathlib import Path
 from vcsbench.measure.work import dump
 from vcsbench.measure.work.kind import Kind
 from vcsbench.measure.work.neutral import Neutral
-from vcsbench.subjects.repository import fsfs, svnadmin
+from vcsbench.subjects import fsfs
 
 
 def look(repository: Path, neutral: Neutral) -> dict[str, int | str]:
     """youngest, and of a dump of the whole repository its revisions, nodes, bytes and digest: the same
     whatever the format is, and that of the dump that was loaded."""
-    found = svnadmin.reading(lambda output: dump.read(output, neutral), "dump", "-q", repository)
+    found = fsfs.read_output(lambda output: dump.read(output, neutral), "dump", "-q", repository)
     return {"youngest": fsfs.youngest(repository), **found}
 
 

@@ -1,0 +1,174 @@
+"""Prove from the extents of sampled files that copies are interleaved on their device.
+
+A step is a revision, or a shard of packed copies. Its position is the first extent of its file. Two copies
+are together if the median distance between their files of the same step is much shorter than between two
+steps of one copy. Interleaved copies form one group. Packed and unpacked copies are compared separately.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
+from vcsbench.storages.filesystems import mount_of
+from vcsbench.subjects import fsfs
+
+# Sampled steps of each repository. To open an uncached file reads from the device.
+STEPS = 100
+# The largest ratio of same-step to other-step distance in one group. It is near 0 for interleaved copies, and
+# 3 for copies made one after another.
+MAX_RATIO = 0.5
+
+# ("revision", 17) or ("shard", 3).
+Step = tuple[str, int]
+
+
+class Position(NamedTuple):
+    """The first byte on the device of a step's file in a copy."""
+
+    copy: str
+    step: Step
+    start: int
+
+
+def prove_interleaving(copies: Mapping[str, Path]) -> dict[str, Any]:
+    """Return the layout of copies, by name, from their extents.
+
+    - `verdict`: interleaved, partly, apart, alone or unknown. `sentence`: the text after "The copies".
+    - `files`: the number of sampled files. `apart`: the copies outside of the largest group.
+    - `same_step_bytes`: median distance of a file to the same step in the nearest other copy.
+      `other_step_bytes`: to other steps in the same copy. Both are None if unknown.
+    """
+    try:
+        positions = list(_read_positions(copies))
+    except ExtentsUnsupportedError as error:
+        kind = mount_of(next(iter(copies.values()))).filesystem or "this file system"
+        return _unknown(
+            f"asked whether they lie interleaved: {kind} does not report where files lie ({error})"
+        )
+    except OSError as error:
+        return _unknown(f"asked whether they lie interleaved: {error}")
+    return judge_layout(positions)
+
+
+def judge_layout(positions: Sequence[Position]) -> dict[str, Any]:
+    """Return the layout (prove_interleaving) for positions of files."""
+    by_kind: dict[str, dict[str, dict[Step, int]]] = defaultdict(lambda: defaultdict(dict))
+    for copy, step, start in positions:
+        by_kind[step[0]][copy][step] = start
+    count = len(positions)
+    if not by_kind:
+        return _unknown("shown to lie interleaved: no file lies in an extent of its own")
+    kinds = [_CopiesOfKind(starts) for starts in by_kind.values() if len(starts) > 1]
+    if not kinds:
+        return _layout("alone", "are one of each kind, and have nothing to lie beside", count)
+    comparable = [kind for kind in kinds if kind.other_step]
+    if not comparable:
+        return _unknown("shown to lie interleaved: there are too few revisions", count)
+    same = median([distance for kind in comparable for distance in kind.same_step()])
+    other = median([distance for kind in comparable for distance in kind.other_step.values()])
+    evidence = (
+        f"the same revision or shard of the nearest other copy is {_size(same)} away, another one of the "
+        f"same copy {_size(other)} (medians of {count} sampled files, by FIEMAP)"
+    )
+    groups = [kind.groups() for kind in comparable]
+    apart = sorted(copy for groups_of_kind in groups for copy in _outside(groups_of_kind))
+    if not apart:
+        verdict, sentence = "interleaved", f"lie interleaved: {evidence}"
+    elif all(len(groups_of_kind[0]) == 1 for groups_of_kind in groups):
+        verdict, sentence = "apart", f"do NOT lie interleaved: {evidence}"
+    else:
+        names = f"{', '.join(apart)} {'lies' if len(apart) == 1 else 'lie'} apart from the rest"
+        verdict, sentence = "partly", f"lie interleaved only in part: {names}; {evidence}"
+    distances = {"same_step_bytes": same, "other_step_bytes": other}
+    return _layout(verdict, sentence, count, apart=apart, **distances)
+
+
+class _CopiesOfKind:
+    """All packed copies, or all others. `starts` has the position of each step, by copy."""
+
+    def __init__(self, starts: Mapping[str, Mapping[Step, int]]) -> None:
+        self.starts = starts
+        # The median distance between two steps, by copy.
+        self.other_step = {
+            copy: median([abs(a - b) for a, b in combinations(of_copy.values(), 2)])
+            for copy, of_copy in starts.items()
+            if len(of_copy) > 1
+        }
+
+    def same_step(self) -> list[int]:
+        """Return for each file its distance to the same step in the nearest other copy."""
+        by_step: dict[Step, list[int]] = defaultdict(list)
+        for of_copy in self.starts.values():
+            for step, start in of_copy.items():
+                by_step[step].append(start)
+        return [
+            min(abs(start - another) for another in starts[:i] + starts[i + 1 :])
+            for starts in by_step.values()
+            if len(starts) > 1
+            for i, start in enumerate(starts)
+        ]
+
+    def groups(self) -> list[set[str]]:
+        """Return the groups of copies that are together, largest first."""
+        groups: list[set[str]] = []
+        for copy in sorted(self.starts):
+            near = [group for group in groups if any(self._together(copy, c) for c in group)]
+            groups = [group for group in groups if group not in near] + [{copy}.union(*near)]
+        return sorted(groups, key=lambda members: (-len(members), min(members)))
+
+    def _together(self, a: str, b: str) -> bool:
+        shared = self.starts[a].keys() & self.starts[b].keys()
+        if not shared or a not in self.other_step or b not in self.other_step:
+            return False
+        same = median([abs(self.starts[a][step] - self.starts[b][step]) for step in shared])
+        return same <= MAX_RATIO * min(self.other_step[a], self.other_step[b])
+
+
+def _outside(groups: list[set[str]]) -> set[str]:
+    """Return the copies outside of the largest group; all copies if no two are together."""
+    if len(groups) > 1 and len(groups[0]) == 1:
+        return set().union(*groups)
+    return set().union(*groups[1:])
+
+
+def _size(size: float) -> str:
+    return f"{size / 2**20:,.0f} MiB" if size >= 10 << 20 else f"{size / 2**10:,.0f} KiB"
+
+
+def _layout(verdict: str, sentence: str, files: int, **facts: Any) -> dict[str, Any]:
+    defaults: dict[str, Any] = {"apart": [], "same_step_bytes": None, "other_step_bytes": None}
+    return {"verdict": verdict, "sentence": sentence, "files": files, **defaults, **facts}
+
+
+def _unknown(reason: str, files: int = 0) -> dict[str, Any]:
+    return _layout("unknown", f"cannot be {reason}", files)
+
+
+def _read_positions(copies: Mapping[str, Path]) -> Iterator[Position]:
+    """Yield positions of sampled steps, the same steps of all copies that have them."""
+    packed = {name: fsfs.packed_shards(copy) for name, copy in copies.items()}
+    youngest = {name: fsfs.youngest(copy) for name, copy in copies.items()}
+    shards, revisions = _sample(packed.values()), _sample(youngest.values())
+    for name, copy in copies.items():
+        size = fsfs.shard_size(copy)
+        files: dict[Step, str] = {
+            ("shard", n): f"{n}.pack/pack" for n in shards if n < packed[name]
+        } or {
+            ("revision", n): f"{n // size}/{n}" if size else f"{n}"
+            for n in revisions
+            if n <= youngest[name]
+        }
+        for step, file in files.items():
+            if extent := first_extent(copy / "db" / "revs" / file):
+                yield Position(name, step, extent.start)
+
+
+def _sample(ends: Iterable[int]) -> list[int]:
+    """Return about STEPS evenly spread numbers below each of the ends."""
+    return sorted({n for end in set(ends) for n in range(0, end, max(1, end // STEPS))})

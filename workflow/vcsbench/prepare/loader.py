@@ -1,0 +1,446 @@
+"""Load a source once, into one repository per format at the same time, and make upgraded and packed ones."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from vcsbench import progress, words
+from vcsbench.errors import UserError
+from vcsbench.files import read_json
+from vcsbench.formats import AS_IS, has_memcached, parse_format
+from vcsbench.prepare.copies import CopyJob, interleave
+from vcsbench.processes import ended_by
+from vcsbench.sources import Estimate, Source, dump_format
+from vcsbench.sources.base import Facts
+from vcsbench.storages.filesystems import free_bytes, raise_write_error
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects import fsfs
+from vcsbench.subjects.repository import file_state
+from vcsbench.urls import file_url, pegged
+
+# Folders below a work folder: loaded repositories that wait to be copied, and dump files.
+STAGING, DUMPS = "loading", "dumps"
+# Linux's default limit for a pipe of an unprivileged process.
+PIPE_BYTES = 1 << 20
+# Programs, passwords and access rules of the user. A copy is served without them.
+EXCLUDED = ("hooks", "conf")
+_COPIED = re.compile(r"\* Copied revisions? (?:from \d+ to )?(\d+)")
+_MEMCACHED = re.compile(r"^\[memcached-servers\][^\[]*", re.MULTILINE)
+_REVISION = re.compile(rb'\s*revision="(\d+)"')
+_DATE = re.compile(rb"<date>(.*)</date>\n")
+MEMCACHED_NOTE = "The servers of memcached in its db/fsfs.conf are not used."
+# (format, packing), as the axes have them.
+Pair = Sequence[str]
+
+
+@contextlib.contextmanager
+def staging_dir(workdir: WorkDir, repo: str) -> Iterator[Path]:
+    """Make a locked staging folder for a repository. It is removed after any error: it may be in RAM."""
+    staging = workdir.make(STAGING, repo)
+    lock = os.open(staging, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield staging
+    except BaseException:
+        workdir.remove(STAGING, repo)
+        raise
+    finally:
+        os.close(lock)
+
+
+def staging_workdir(record: Mapping[str, Any], root: str | Path) -> WorkDir:
+    """Return the work folder with the staging folder of a load's record."""
+    return WorkDir(Path(record["path"]).parents[2], root)
+
+
+def remove_stale_staging(workdirs: Sequence[WorkDir], root: str | Path) -> None:
+    """Remove staging folders of killed loads: unlocked, and in no record in results/loaded below `root`."""
+    for workdir in workdirs:
+        for staging in sorted((workdir.path / STAGING).glob("*")):
+            record = read_json(Path(root, "results", "loaded", f"{staging.name}.json"))
+            if record.get("path") != str(staging) and not _is_locked(staging):
+                workdir.remove(STAGING, staging.name)
+
+
+def _is_locked(folder: Path) -> bool:
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def choose_staging(
+    estimate: Estimate, repositories: int, scratch: WorkDir, copies: Mapping[WorkDir, int]
+) -> WorkDir:
+    """Return the work folder to load into: scratch, or the first storage with enough space.
+
+    `repositories` of the estimated size are made there, and `copies` on each storage. Storages on one device
+    share its space. Raise UserError without enough space.
+    """
+    size = repository_bytes(estimate)
+    devices = {workdir: _device(workdir) for workdir in (scratch, *copies)}
+    free = {devices[workdir]: free_bytes(workdir.path) for workdir in (scratch, *copies)}
+    need: Counter[int] = Counter()
+    for workdir, number in copies.items():
+        device = devices[workdir]
+        need[device] += size * number
+        if need[device] > free[device]:
+            raise _no_space(workdir, need[device], free[device])
+    _log(
+        f"{repositories} repositories of about {words.size(size)} each, and {sum(copies.values())} copies; "
+        + ", ".join(f"{w.path} has {words.size(free[device])}" for w, device in devices.items())
+    )
+    for workdir, device in devices.items():
+        if need[device] + size * repositories <= free[device]:
+            if workdir is not scratch:
+                _log(f"too large for {scratch.path}: loaded on {workdir.path}, which takes longer")
+            return workdir
+    workdir = next(iter(copies), scratch)
+    device = devices[workdir]
+    raise _no_space(workdir, need[device] + size * repositories, free[device])
+
+
+def repository_bytes(estimate: Estimate) -> int:
+    """Return the bytes of an unpacked repository on a storage."""
+    # Two files for each revision, with half a block unused in each.
+    return estimate.repository_bytes + 2 * estimate.revisions * 4096
+
+
+def _device(workdir: WorkDir) -> int:
+    return os.stat(workdir.make()).st_dev
+
+
+def _no_space(workdir: WorkDir, need: int, free: int) -> UserError:
+    return UserError(
+        f"{workdir.path}: about {words.size(need)} are needed for repositories and their copies, and "
+        f"{words.size(free)} are free; name another folder in `storages`, or lower `copies` or the scale"
+    )
+
+
+def _log(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> dict[str, Any]:
+    """Load `source` into `staging`/<format>.<packing> for each pair. Nothing is verified (verify).
+
+    The user's own repository is copied first, and the others are loaded from that copy: all have the same
+    revisions, although commits arrive. Return revisions, notes, load_options, tree, folder (largest_folder)
+    and seconds.
+    """
+    begun = time.monotonic()
+    created = {parse_format(fmt).loaded_as for fmt, _ in pairs}
+    facts = Facts()
+    copied: list[Path] = []
+    if AS_IS in created:
+        source, facts, copied = _copy_own(source, pairs, staging)
+    paths = [staging / f"{fmt}.{fsfs.NOT_PACKED}" for fmt in sorted(created - {AS_IS})]
+    for path in paths:
+        fsfs.create(path, path.name.removesuffix(f".{fsfs.NOT_PACKED}"))
+    if paths:
+        with progress.stage(
+            source.doing,
+            unit="revisions",
+            look=lambda: (min(map(fsfs.youngest, paths)), source.coming()),
+        ):
+            streamed = _stream(source, paths)
+        facts = replace(streamed, notes=[*facts.notes, *streamed.notes])
+    _log(f"loaded {facts.revisions} revisions in {time.monotonic() - begun:.1f} s")
+    # svnadmin pack uses one core.
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(partial(_finish, pairs=pairs), [*copied, *paths]))
+    for fmt, packing in pairs:
+        path = staging / f"{fmt}.{packing}"
+        if mismatch := fsfs.mismatch(path, fmt, packing):
+            raise UserError(f"{path} was loaded, but {mismatch}: check svnadmin")
+    first = staging / ".".join(pairs[0])
+    tree = source.tree(first)
+    return {
+        "revisions": facts.revisions,
+        "notes": list(facts.notes),
+        "load_options": list(facts.load_options),
+        "tree": tree,
+        "folder": largest_folder(first, tree),
+        "seconds": round(time.monotonic() - begun, 1),
+    }
+
+
+def simultaneous_repositories(pairs: Sequence[Pair]) -> int:
+    """Return how many repositories exist at the same time during a load, with sources of packed ones."""
+    needed = {tuple(pair) for pair in pairs}
+    needed |= {(fmt, fsfs.NOT_PACKED) for fmt, _ in pairs}
+    return len(needed | {(parse_format(fmt).loaded_as, fsfs.NOT_PACKED) for fmt, _ in pairs})
+
+
+def _copy_own(
+    source: Source, pairs: Sequence[Pair], staging: Path
+) -> tuple[Source, Facts, list[Path]]:
+    """Copy the user's own repository; return a source that reads the copy, its facts, and its path."""
+    repository = source.repository()
+    if repository is None:
+        raise UserError(f"{source.describe()}: there is no local repository to copy as it is.")
+    copy, notes = hotcopy(repository, staging)
+    check_packing(copy, {packing for fmt, packing in pairs if parse_format(fmt).is_as_is})
+    return source.at(copy), Facts(fsfs.youngest(copy), notes), [copy]
+
+
+def hotcopy(repository: Path, staging: Path) -> tuple[Path, list[str]]:
+    """Copy a repository by `svnadmin hotcopy`: deltas, packing and settings stay.
+
+    Return the path, which is named by its packing, because a live repository may have been packed since the
+    run began, and notes on changes. The source is only read, and none of its hooks runs.
+    """
+    copy = staging / f"{AS_IS}.new"
+    youngest = fsfs.youngest(repository)
+    with progress.stage("copying the repository", youngest, "revisions") as at:
+
+        def on_line(line: str) -> None:
+            if match := _COPIED.match(line):
+                at.done = int(match[1])
+
+        fsfs.run_svnadmin("hotcopy", repository, copy, on_line=on_line)
+    for name in EXCLUDED:
+        shutil.rmtree(copy / name, ignore_errors=True)
+        (copy / name).mkdir()
+    notes = []
+    if has_memcached(copy):
+        configuration = copy / "db" / "fsfs.conf"
+        text = configuration.read_text(errors="surrogateescape")
+        configuration.write_text(_MEMCACHED.sub("", text), errors="surrogateescape")
+        notes.append(MEMCACHED_NOTE)
+    notes += _remove_bogus_dates(copy)
+    # hotcopy keeps the modes of the source. These are svnadmin's.
+    for folder, _, names in os.walk(copy):
+        os.chmod(folder, 0o755)
+        for name in names:
+            path = os.path.join(folder, name)
+            if not os.path.islink(path):
+                os.chmod(path, 0o644 if os.stat(path).st_mode & 0o200 else 0o444)
+    return copy.rename(staging / f"{AS_IS}.{fsfs.read_shape(copy).packing}"), notes
+
+
+def _remove_bogus_dates(copy: Path) -> list[str]:
+    """Remove dates that Subversion cannot read, because `svnadmin verify` and `svn log` fail there.
+
+    Return a note.
+    """
+
+    def read(output: IO[bytes]) -> dict[str, str]:
+        revision, bogus = "", {}
+        for line in output:
+            if found := _REVISION.match(line):
+                revision = found[1].decode()
+            elif line.startswith(b"<date>"):
+                date = _DATE.fullmatch(line)
+                if not date or not dump_format.is_date(date[1]):
+                    bogus[revision] = dump_format.quoted(date[1] if date else line)
+        return bogus
+
+    options = ("log", "--xml", "--quiet", "-r", "0:HEAD")
+    bogus = fsfs.read_output(read, *options, pegged(file_url(copy)), program="svn")
+    for revision in bogus:
+        fsfs.run_svnadmin("delrevprop", "-r", revision, copy, "svn:date")
+    if not bogus:
+        return []
+    first, date = next(iter(bogus.items()))
+    return [
+        f"{len(bogus)} revisions have a svn:date that Subversion cannot read, first revision {first}: "
+        f"{date}. The copies have no date there."
+    ]
+
+
+def check_packing(copy: Path, packings: set[str]) -> None:
+    """Raise UserError if a planned packing can no longer be made: svnadmin cannot unpack."""
+    packing = copy.name.rpartition(".")[2]
+    if packings - {packing, fsfs.PACKED}:
+        raise UserError(
+            f"The repository was packed since this run began: it is {packing} now. Run again."
+        )
+
+
+class _LoadProcess:
+    """A process of `svnadmin load`. `output` has the lines of its errors after end()."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.output: list[str] = []
+        # In memory, because the disk may be full.
+        self._log = os.fdopen(os.memfd_create(path.name), "r+b")
+        self.process = subprocess.Popen(
+            # Old histories have properties that today's Subversion refuses.
+            ["svnadmin", "load", "-q", "--no-flush-to-disk", "--bypass-prop-validation", path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._log,
+            umask=0o022,
+        )
+
+    def end(self) -> None:
+        """Close its pipe, and wait."""
+        self.process.communicate()
+        with self._log as file:
+            file.seek(0)
+            self.output = file.read().decode(errors="replace").strip().splitlines()
+        if self.process.returncode < 0 or not self.output:
+            self.output.append(ended_by(self.process.returncode))
+
+
+class _Tee:
+    """Write the same bytes to several pipes."""
+
+    def __init__(self, loads: list[_LoadProcess]) -> None:
+        self.pipes = [load.process.stdin for load in loads if load.process.stdin]
+        for pipe in self.pipes:
+            with contextlib.suppress(OSError):  # only slower
+                fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+
+    def write(self, data: bytes) -> int:
+        for pipe in self.pipes:
+            pipe.write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        for pipe in self.pipes:
+            pipe.flush()
+
+
+def _stream(source: Source, paths: list[Path]) -> Facts:
+    loads = [_LoadProcess(path) for path in paths]
+    facts = None
+    try:
+        tee: Any = _Tee(loads)
+        facts = source.write(tee)
+        tee.flush()
+    except BrokenPipeError:
+        pass  # a load failed; its message is read below
+    except BaseException:
+        # Their repositories are removed: no load may still write.
+        for load in loads:
+            load.process.kill()
+        raise
+    finally:
+        # The load that failed first comes first: the others then got an incomplete stream.
+        loads.sort(key=lambda load: (load.process.poll() is None, load.path))
+        for load in loads:
+            load.end()
+    failed = [load for load in loads if load.process.returncode != 0]
+    for load in failed:
+        raise_write_error("\n".join(load.output), load.path)
+    if failed:
+        path, output = failed[0].path, failed[0].output
+        reached = fsfs.youngest(path)
+        place = source.place(reached + 1)
+        raise UserError(
+            f"svnadmin load into {path} failed after revision {reached}"
+            f"{f' ({place})' if place else ''}: {' '.join(output[-3:])}"
+        )
+    if not facts:
+        raise UserError("svnadmin load did not read all of the history")
+    # svnadmin load may take damage for the end of the stream.
+    for path in paths:
+        if (loaded := fsfs.youngest(path)) != facts.revisions:
+            raise UserError(
+                f"svnadmin load into {path} loaded {loaded} of {facts.revisions} revisions"
+            )
+    return facts
+
+
+def _finish(path: Path, pairs: Sequence[Pair]) -> None:
+    """Make upgraded and packed copies of a loaded repository, and remove it if it is not needed."""
+    created, _, packing = path.name.rpartition(".")
+    needed = [(fmt, packing) for fmt, packing in pairs if parse_format(fmt).loaded_as == created]
+    for fmt in dict.fromkeys(fmt for fmt, _ in needed):
+        plain = path.with_name(f"{fmt}.{packing}")
+        if plain != path:
+            _copy(path, plain)
+            fsfs.upgrade(plain, parse_format(fmt))
+        packed = path.with_name(f"{fmt}.{fsfs.PACKED}")
+        if (fmt, fsfs.PACKED) in needed and packed != plain:
+            _copy(plain, packed)
+            _pack(packed)
+            _log(f"packed {fsfs.packed_shards(packed)} shards of {packed.name}")
+        if plain != path and (fmt, packing) not in needed:
+            shutil.rmtree(plain)
+    if (created, packing) not in needed:
+        shutil.rmtree(path)
+
+
+def _copy(path: Path, to: Path) -> None:
+    temporary = to.with_name(f"{to.name}.work")
+    temporary.mkdir()
+    interleave([CopyJob(path, to, fsfs.list_files(path))], temporary, 0, 0)
+    temporary.rmdir()
+
+
+def _pack(path: Path) -> None:
+    with progress.stage("packing", fsfs.read_shape(path).full, "shards") as at:
+
+        def on_line(line: str) -> None:
+            at.done += line.startswith("Packing")
+
+        fsfs.run_svnadmin("pack", path, on_line=on_line)
+
+
+def largest_folder(repository: Path, tree: str) -> str:
+    """Return the folder right below `tree` with the most entries, the first one by name; `tree` without any.
+
+    The study runs `log` on this folder.
+    """
+    above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
+
+    def read(output: IO[bytes]) -> Counter[bytes]:
+        paths = (line.rstrip(b"\n").lstrip(b"/").removeprefix(above) for line in output)
+        return Counter(path.partition(b"/")[0] for path in paths if b"/" in path.rstrip(b"/"))
+
+    counts = fsfs.read_output(read, "tree", "--full-paths", repository, tree, program="svnlook")
+    if not counts:
+        return tree
+    largest = min(counts, key=lambda name: (-counts[name], name))
+    return (above + largest).decode(errors="surrogateescape")
+
+
+def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> dict[str, Any]:
+    """Dump revisions 0 to `revisions` into a file in a work folder.
+
+    Return its path, state, bytes and last revision. Raise UserError if svnadmin fails, OSError if the storage
+    is full. No incomplete file is kept.
+    """
+    path = workdir.make(DUMPS) / f"{name}.dump"
+    try:
+        last = min(revisions, fsfs.youngest(repository))
+    except (OSError, ValueError, IndexError) as error:
+        raise UserError(f"{repository}: cannot be dumped: {error}") from None
+    try:
+        with path.open("wb") as file:
+            fsfs.read_output(
+                lambda output: shutil.copyfileobj(output, file, fsfs.CHUNK),
+                *("dump", "-q", "-r", f"0:{last}", repository),
+            )
+            os.fsync(file.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return {
+        "path": str(path),
+        "state": file_state(path),
+        "bytes": path.stat().st_size,
+        "last": last,
+    }

@@ -1,0 +1,160 @@
+"""Find which prepared repositories the cells need, which exist, and which have to be made again."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from collections.abc import Collection, Mapping
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from vcsbench.files import read_json
+from vcsbench.prepare.copies import missing_copies, staged_path
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects.repository import Variant, empty_copy_ok, file_state
+
+# About so many files of the copies on a storage are checked at each start of the workflow, in 0.4 s.
+SAMPLED_FILES = 100_000
+# So many missing copies are listed.
+LISTED = 3
+
+
+class PreparedRepositories:
+    """The repositories that cells read, by storage, on this machine. Each is checked once per process.
+
+    - `needed`: the variants that cells read, by storage.
+    - `folders`: the configured folder of each storage.
+    - `copies`: the number of copies of each variant. `root`: the checkout.
+    - `dumps`: the number of revisions of each dump file that cells read, by repository.
+    """
+
+    def __init__(
+        self,
+        needed: Mapping[str, Collection[Variant]],
+        folders: Mapping[str, str],
+        copies: int,
+        root: Path,
+        dumps: Mapping[str, int] | None = None,
+    ) -> None:
+        self.needed = {name: sorted(variants) for name, variants in sorted(needed.items())}
+        self.storages = list(self.needed)
+        self.folders = folders
+        self.copies = copies
+        self.root = root
+        self.dumps = dumps or {}
+
+    def workdir(self, storage: str) -> WorkDir:
+        """Return vcsbench's folder on a storage."""
+        return WorkDir(self.folders[storage], self.root)
+
+    def repositories(self, storage: str) -> list[str]:
+        """Return the names of the repositories on a storage."""
+        return sorted({variant.repo for variant in self.needed[storage]})
+
+    def all_repositories(self) -> list[str]:
+        """Return the names of the repositories on any storage, or in a dump file."""
+        read = {variant.repo for variants in self.needed.values() for variant in variants}
+        return sorted(read | set(self.dumps))
+
+    def variant_rows(self, storage: str) -> list[list[str]]:
+        """Return the variants on a storage as lists, for params."""
+        return [list(variant) for variant in self.needed[storage]]
+
+    def formats(self, repo: str) -> list[list[str]]:
+        """Return the pairs of format and packing that a repository is loaded in."""
+        pairs = {tuple(pair) for pairs in self._pairs(repo).values() for pair in pairs}
+        # A dump file needs one repository.
+        return [list(pair) for pair in sorted(pairs)] or [["f7", "nopack"]]
+
+    def storages_needing(self, repo: str) -> dict[str, list[list[str]]]:
+        """Return the pairs of format and packing of a repository, by the folder of each storage."""
+        return {self.folders[storage]: pairs for storage, pairs in self._pairs(repo).items()}
+
+    def other_storages(self, storage: str) -> dict[str, list[str]]:
+        """Return the other storages with copies of the same repositories, by repository."""
+        return {
+            repo: [other for other in self._pairs(repo) if other != storage]
+            for repo in self.repositories(storage)
+        }
+
+    def _pairs(self, repo: str) -> dict[str, list[list[str]]]:
+        pairs: dict[str, list[list[str]]] = {}
+        for storage, variants in self.needed.items():
+            for variant in variants:
+                if variant.repo == repo:
+                    pairs.setdefault(storage, []).append([variant.format, variant.packing])
+        return pairs
+
+    @cache  # noqa: B019 - one instance
+    def copies_token(self, storage: str) -> str:
+        """Return the time when the copies on a storage were made, from their record.
+
+        Return the present time if copies are missing or changed, for example in a tmpfs after a reboot. The
+        changed param makes Snakemake run the rule again.
+        """
+        workdir, record = self.workdir(storage).path, read_json(self.copies_record(storage))
+        variants = record.get("repositories", {})
+        known = [
+            v
+            for v in self.needed[storage]
+            if variants.get(v.name, {}).get("identity") == v.identity
+        ]
+        gone = [
+            f"{variant.name}.{number}: {reason}"
+            for (variant, number), reason in self.missing(storage).items()
+            if variant in known
+        ]
+        if gone:
+            more = [f"and {len(gone) - LISTED} more"] if len(gone) > LISTED else []
+            print(
+                f"{workdir}: {len(gone)} copies have vanished or were changed, and are made again "
+                f"({'; '.join(gone[:LISTED] + more)})",
+                file=sys.stderr,
+            )
+        if gone or (known and not empty_copy_ok(workdir)):
+            return self._now
+        return str(record.get("made") or self._now)
+
+    @cache  # noqa: B019 - one instance
+    def load_token(self, repo: str) -> str:
+        """Return the time when a repository was loaded, from its record.
+
+        Return the present time if copies are missing, and nothing exists to make them from (copies_token).
+        """
+        record = read_json(self.load_record(repo))
+        for storage, variants in self.needed.items():
+            for variant in variants:
+                numbers = {(variant, number) for number in range(1, self.copies + 1)}
+                if variant.repo != repo or not numbers <= self.missing(storage).keys():
+                    continue
+                if not staged_path(record, variant):
+                    return self._now
+        if repo in self.dumps and not has_dump(record, self.dumps[repo]):
+            return self._now
+        return str(record.get("made") or self._now)
+
+    @cache  # noqa: B019 - one instance
+    def missing(self, storage: str) -> dict[tuple[Variant, int], str]:
+        """Return the missing or changed copies on a storage (copies.missing_copies)."""
+        workdir = self.workdir(storage).path
+        return missing_copies(workdir, self.needed[storage], self.copies, SAMPLED_FILES)
+
+    def copies_record(self, storage: str) -> Path:
+        """Return the file with the record of the copies on a storage."""
+        return self.root / "results" / "repositories" / f"{storage}.json"
+
+    def load_record(self, repo: str) -> Path:
+        """Return the file with the record of a load."""
+        return self.root / "results" / "loaded" / f"{repo}.json"
+
+    @cached_property
+    def _now(self) -> str:
+        return datetime.datetime.now(datetime.UTC).isoformat()
+
+
+def has_dump(record: Mapping[str, Any], revisions: int) -> bool:
+    """Return True if a load's record has an unchanged dump file with so many revisions."""
+    dump = record.get("dump") or {}
+    last = min(revisions, record.get("revisions", revisions))
+    return dump.get("last") == last and dump.get("state") == file_state(Path(dump.get("path", "")))

@@ -1,0 +1,330 @@
+"""Read which file systems are mounted, describe storages, and make file systems for one measurement."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import re
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from vcsbench import cgroup
+from vcsbench.errors import UserError
+from vcsbench.kernelfile import read, unescaped
+from vcsbench.namespaces import can_own_mounts, own_mounts
+
+if TYPE_CHECKING:
+    from vcsbench.machine import Machine
+
+# Their files are only in memory: they cannot be cold.
+IN_MEMORY = ("tmpfs", "ramfs")
+MOUNTS = Path("/proc/self/mounts")
+# Memory that Snakemake and the loading programs take.
+LOADING_BYTES = 256 << 20
+# A file system with less free space is full.
+LEAST_BYTES = 256 * 1024
+_REFUSALS = {
+    errno.ENOSPC: ("is full", "free some space"),
+    errno.EDQUOT: ("takes no more of this user: the quota is used up", "raise the quota"),
+    errno.EROFS: ("is read-only", "mount it so that it can be written to"),
+}
+# Subversion prints E and the errno. SQLite, which has its cache of representations, prints S13.
+_SVN_ERRNO = re.compile(r"\bE000(\d{3})\b")
+_SQLITE_FULL = re.compile(r"sqlite\[S13\]")
+# linux/fs.h
+FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_TOPDIR_FL = 0x80086601, 0x40086602, 0x00020000
+# sys/mount.h
+MNT_DETACH = 2
+LOOP_CONTROL = "/dev/loop-control"
+
+
+class Mount(NamedTuple):
+    """A mounted file system: device, mount point, type and options, as the kernel prints them."""
+
+    device: str
+    point: str
+    filesystem: str
+    options: str = ""
+
+
+def read_mounts() -> list[Mount]:
+    """Return all mounts of this process, later ones last."""
+    # Only a newline ends a line, and only a space ends a field: a path may have any other white space.
+    table = os.fsdecode(MOUNTS.read_bytes()) if MOUNTS.exists() else ""
+    fields = [line.split(" ")[:4] for line in table.split("\n") if line]
+    return [Mount(*map(unescaped, four)) for four in fields]
+
+
+def mount_of(path: str | os.PathLike[str]) -> Mount:
+    """Return the mount that holds a path. The path need not exist."""
+    real = os.path.realpath(path)
+    holding = [
+        m for m in read_mounts() if real == m.point or real.startswith(m.point.rstrip("/") + "/")
+    ]
+    # Of two at one point, the later one hides the other.
+    return max(reversed(holding), key=lambda m: len(m.point), default=Mount("", "/", ""))
+
+
+def describe_storage(name: str, path: Path) -> dict[str, Any]:
+    """Return a storage's file system, device, mount options, I/O scheduler and free space for contexts."""
+    mount = mount_of(path)
+    scheduler = _queue(path, "scheduler")
+    chosen = re.search(r"\[(.+?)\]", scheduler)  # none [mq-deadline] kyber
+    return {
+        "name": name,
+        "path": str(path),
+        "filesystem": mount.filesystem,
+        "device": mount.device,
+        "rotational": {"1": True, "0": False}.get(_queue(path, "rotational")),
+        "mount_options": mount.options,
+        "scheduler": chosen[1] if chosen else scheduler,
+        "free_bytes": free_bytes(path),
+    }
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the bytes that may be written to a folder. In RAM, a container's memory limit counts."""
+    status = os.statvfs(folder)
+    free = status.f_bavail * status.f_frsize
+    available = cgroup.memory().available
+    if available is not None and mount_of(folder).filesystem in IN_MEMORY:
+        # The loading programs need memory, too.
+        free = min(free, max(0, available - max(available // 10, LOADING_BYTES)))
+    return free
+
+
+def lacks_journal(path: str) -> bool:
+    """Return True if a path is on ext4 without a journal.
+
+    Such a file system skips inodes for minutes after their deletion (recently_deleted in the kernel's
+    fs/ext4/ialloc.c). To write a tree where one was just removed takes several times as long.
+    """
+    real = os.path.realpath(path)
+    if not os.path.exists(real) or mount_of(real).filesystem != "ext4":
+        return False
+    name = os.path.basename(os.path.realpath(_block(real)))
+    return not list(Path("/proc/fs/jbd2").glob(f"{name}-*"))
+
+
+def why_never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
+    """Return the reason in a clause why no cell on a storage can be cold; "" if one can."""
+    kind = _filesystem(storage)
+    if kind in IN_MEMORY:
+        return f"{storage} is a {kind}: what is only in memory cannot be cold"
+    if machine.clearing(clear_caches):
+        return ""
+    if clear_caches == "auto":
+        return "caches cannot be cleared here: that takes root, or vmtouch to drop a repository's files"
+    takes = "root" if clear_caches == "drop-caches" else "vmtouch"
+    return f"`clear_caches: {clear_caches}` is not possible here: it takes {takes}"
+
+
+@cache  # called for each of thousands of cells
+def _filesystem(path: str) -> str:
+    return mount_of(path).filesystem
+
+
+def _block(path: str | Path) -> str:
+    device = os.stat(path).st_dev
+    return f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"
+
+
+def _queue(path: Path, name: str) -> str:
+    # A partition's queue is its disk's.
+    block = _block(path)
+    return read(f"{block}/queue/{name}") or read(f"{block}/../queue/{name}")
+
+
+def is_full(folder: str | Path) -> bool:
+    """Return True if the file system of a folder has no free space or no free inodes."""
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize < LEAST_BYTES or bool(
+        status.f_files and not status.f_favail
+    )
+
+
+@contextlib.contextmanager
+def explain_write_errors(folder: Path, otherwise: str = "") -> Iterator[None]:
+    """Turn an OSError into a UserError that names the folder that refused a write.
+
+    `folder` is written to. `otherwise` is a second remedy, besides free space.
+    """
+    try:
+        yield
+    except OSError as error:
+        name = error.filename if isinstance(error.filename, str) else ""
+        # A file elsewhere, for example in results/, has no remedy here.
+        if name and not Path(name).absolute().is_relative_to(folder):
+            folder, otherwise = Path(name).parent, ""
+        if error.errno not in _REFUSALS:
+            raise UserError(f"{folder}: failed: {error}") from None
+        problem, remedy = _REFUSALS[error.errno]
+        other = f", or {otherwise}," if otherwise else ""
+        raise UserError(f"{folder}: {problem}; {remedy}{other} and run again") from None
+
+
+def raise_write_error(output: str, path: Path) -> None:
+    """Raise the OSError that a Subversion program printed, if a full or read-only storage caused it."""
+    found = _SVN_ERRNO.search(output)
+    number = int(found[1]) if found else errno.ENOSPC if _SQLITE_FULL.search(output) else 0
+    if number in _REFUSALS:
+        raise OSError(number, os.strerror(number), str(path))
+
+
+def next_directory(above: Path, name: str) -> Path:
+    """Make a new folder in a part of the disk from which nothing was removed lately, and return it.
+
+    lacks_journal() has the reason. ext4 spreads the folders in its root, or in a marked folder, over the
+    disk, and chooses the part by the name.
+    """
+    descriptor = os.open(above, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without such marks
+            (flags,) = struct.unpack("i", fcntl.ioctl(descriptor, FS_IOC_GETFLAGS, bytes(4)))
+            fcntl.ioctl(descriptor, FS_IOC_SETFLAGS, struct.pack("i", flags | FS_TOPDIR_FL))
+    finally:
+        os.close(descriptor)
+    new = above / os.urandom(16).hex()
+    new.mkdir()
+    return new.rename(above / name)
+
+
+class MakeOptions(NamedTuple):
+    """The mkfs command of a kind, its mount options, and Debian's package.
+
+    Neither mkfs nor the mount discards blocks: that would give back allocated space. mkfs writes ext4's
+    tables and journal at once, because ext4 would otherwise write them during the measurement.
+    """
+
+    mkfs: tuple[str, ...]
+    mount_options: str
+    package: str
+
+
+MAKE_OPTIONS = {
+    "btrfs": MakeOptions(("mkfs.btrfs", "-q", "-f", "-K"), "nodiscard", "btrfs-progs"),
+    "ext4": MakeOptions(
+        ("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
+        "nodiscard",
+        "e2fsprogs",
+    ),
+    "xfs": MakeOptions(("mkfs.xfs", "-q", "-f", "-K"), "nodiscard", "xfsprogs"),
+}
+MAKEABLE = (*MAKE_OPTIONS, "tmpfs")
+# These share blocks between files.
+REFLINK_KINDS = ("btrfs", "xfs")
+
+
+class MadeFilesystem:
+    """A file system for one measurement: an image on a storage behind a loop device, or a tmpfs.
+
+    It is mounted at `point`, in a mount namespace of this process. The image is unlinked, and the loop device
+    detaches when its last user closes it. So the kernel removes everything even after a SIGKILL. `folder` is
+    empty, and gets the image and the mount point. `size` is in bytes.
+    """
+
+    def __init__(self, kind: str, size: int, folder: Path) -> None:
+        self.kind = kind
+        self.size = size
+        self.folder = folder
+        self.point = folder / "mounted"
+        self.device = ""
+        self._loop: int | None = None
+        self._mounted = False
+
+    def make(self) -> None:
+        """Make the file system, or make it again, empty, and mount it."""
+        self._unmount()
+        own_mounts()
+        self.point.mkdir(exist_ok=True)
+        if self.kind in IN_MEMORY:
+            _run("mount", "-t", self.kind, "-o", f"size={self.size}", "none", str(self.point))
+        else:
+            if self._loop is None:
+                self._attach()
+            options = MAKE_OPTIONS[self.kind]
+            _run(*options.mkfs, self.device)
+            _run(
+                "mount", "-t", self.kind, "-o", options.mount_options, self.device, str(self.point)
+            )
+        self._mounted = True
+
+    @property
+    def direct_io(self) -> bool | None:
+        """Return True if I/O of the image bypasses the page cache; None without an image."""
+        if not self.device:
+            return None
+        return read(f"/sys/block/{os.path.basename(self.device)}/loop/dio") == "1"
+
+    def remove(self) -> None:
+        """Unmount and remove the file system."""
+        self._unmount()
+        if self._loop is not None:
+            os.close(self._loop)
+            self._loop = None
+        if self.point.exists():
+            self.point.rmdir()
+
+    def _attach(self) -> None:
+        image = self.folder / "image"
+        status = os.statvfs(self.folder)
+        if status.f_bavail * status.f_frsize < self.size:
+            raise UserError(
+                f"{self.folder}: has no room for a file system of {self.size >> 20} MiB; free some space, "
+                f"or lower `filesystem_mib`"
+            )
+        with image.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, self.size)
+        try:
+            self.device = _run("losetup", "--find", "--show", "--direct-io=on", str(image))
+        except UserError:  # a storage without direct I/O
+            self.device = _run("losetup", "--find", "--show", str(image))
+        image.unlink()
+        self._loop = os.open(self.device, os.O_RDONLY)
+        _run("losetup", "--detach", self.device)  # takes effect when the last user closes it
+
+    def _unmount(self) -> None:
+        if self._mounted:
+            libc = ctypes.CDLL(None, use_errno=True)
+            # Only this process sees the mount, so a detached mount ends with its last user.
+            if libc.umount2(os.fsencode(self.point), 0) != 0:
+                libc.umount2(os.fsencode(self.point), MNT_DETACH)
+            self._mounted = False
+
+
+@cache
+def why_cannot_make(kind: str) -> str:
+    """Return the reason in a clause why a kind of file system cannot be made; "" if it can."""
+    if kind not in MAKEABLE:
+        return f"vcsbench cannot make one of the kind {kind} here; it makes {', '.join(MAKEABLE)}"
+    if not can_own_mounts():
+        return "there is no right to mount here (root has it, outside of most containers)"
+    if kind in IN_MEMORY:
+        return ""
+    options = MAKE_OPTIONS[kind]
+    if not shutil.which(options.mkfs[0]):
+        return f"there is no {options.mkfs[0]} (Debian: {options.package})"
+    if kind not in read("/proc/filesystems").split() and not _has_module(kind):
+        return f"this kernel has no {kind}"
+    return "" if os.access(LOOP_CONTROL, os.R_OK | os.W_OK) else "this kernel has no loop devices"
+
+
+def _has_module(kind: str) -> bool:
+    modprobe = shutil.which("modprobe")
+    return modprobe is not None and subprocess.run([modprobe, "-q", "-n", kind]).returncode == 0
+
+
+def _run(*argv: str) -> str:
+    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        reason = done.stderr.strip() or f"exit code {done.returncode} without a message"
+        raise UserError(f"{' '.join(argv)}: {reason}")
+    return done.stdout.strip()

@@ -1,0 +1,370 @@
+"""Manage the one folder that vcsbench makes on each storage. Nothing outside of it is written or removed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vcsbench import processes
+from vcsbench.errors import UserError
+from vcsbench.external import read_bytes
+from vcsbench.files import write_json
+from vcsbench.storages.filesystems import MadeFilesystem, describe_storage, mount_of, read_mounts
+
+MARKER = ".vcsbench"
+MARKER_LIMIT = 1 << 16
+# For the owner and the servers' group.
+MODE = 0o750
+# Names of the folders that vcsbench makes in it.
+TARGETS = "targets"
+SUBFOLDERS = (
+    *("repositories", "loading", "making", "dumps", TARGETS, "discarded", "working-copies"),
+    "trees",
+)
+# Content of a folder whose marker was being written when a run was killed.
+_INCOMPLETE = {MARKER, f".{MARKER}.new"}
+# How long a process that a killed job started may still write.
+ENDS_IN_S = 10.0
+MIB = 1 << 20
+# btrfs and xfs behave differently below this size.
+SMALLEST = 1024 * MIB
+# An update has the old and the new files. A nearly full file system is slow.
+SIZE_FACTOR, SPARE_BYTES = 3, 512 * MIB
+
+
+def owner_of(workdir: Path) -> str:
+    """Return the checkout in the marker of this user's work folder; "" if there is no such marker."""
+    try:
+        status = os.lstat(workdir)
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+            return ""
+        content = json.loads(_read_marker(workdir))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    owner = content.get("owner") if isinstance(content, dict) else ""
+    return owner if isinstance(owner, str) else ""
+
+
+def _read_marker(workdir: Path) -> bytes:
+    try:
+        return read_bytes(workdir / MARKER, MARKER_LIMIT, follow_links=False)
+    except (OSError, UserError):
+        return b"?"  # not a marker
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder of mode 0755, whatever the umask is."""
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
+    else:
+        folder.chmod(0o755)
+
+
+def resolve(folder: str | Path, root: str | Path) -> Path:
+    """Return the real path of a configured folder, which may be relative to the checkout `root`."""
+    return Path(os.path.realpath(Path(root, folder)))
+
+
+class WorkDir:
+    """vcsbench's folder on a storage, one for each checkout.
+
+    `storage` is the configured folder, `root` the checkout. Two checkouts never share a work folder.
+    """
+
+    def __init__(self, storage: str | Path, root: str | Path) -> None:
+        self.storage = resolve(storage, root)
+        self.owner = os.path.realpath(root)
+        name = hashlib.sha256(self.owner.encode()).hexdigest()[:8]
+        self.path = self.storage / f"vcsbench-{name}"
+
+    def make(self, *below: str) -> Path:
+        """Make the work folder and a folder in it, and return that. Raise UserError if that fails."""
+        if not self.storage.is_dir():
+            raise UserError(
+                f"{self.storage}: the storage is not a folder; make it, or name another one"
+            )
+        try:
+            self._make()
+            self._check(below)
+            self._protect()
+            folder = self.path
+            for name in below:
+                folder /= name
+                make_folder(folder)
+        except OSError as error:
+            raise UserError(
+                f"{self.path}: cannot be made: {error.strerror}; name another folder in `storages` "
+                f"or `scratch`"
+            ) from None
+        return folder
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(mode=0o700)
+        except FileExistsError:
+            if not self._is_incomplete():
+                return
+        write_json(self.path / MARKER, {"owner": self.owner})
+
+    def _protect(self) -> None:
+        """Give access to the owner only and, if that is root, to the servers' group.
+
+        A file system without owners and modes refuses or ignores that: see is_protected().
+        """
+        ids = processes.server_ids()
+        status = os.stat(self.path, follow_symlinks=False)
+        has_group = not ids or status.st_gid == ids[1]
+        if not has_group or stat.S_IMODE(status.st_mode) != (MODE if ids else MODE & 0o700):
+            with contextlib.suppress(PermissionError):
+                processes.grant(self.path, MODE)
+
+    def is_protected(self) -> bool:
+        """Return True if other users cannot enter the work folder."""
+        return not stat.S_IMODE(os.stat(self.path).st_mode) & 0o007
+
+    def check_protected(self) -> None:
+        """Raise UserError if other users could read a private repository in the work folder."""
+        if not self.is_protected():
+            raise UserError(
+                f"{self.storage}: its file system keeps no modes, so all users would read the repository, "
+                f"which they cannot now. Name another folder in `storages` or `scratch`."
+            )
+
+    def check_reachable(self) -> None:
+        """Raise UserError if the user of root's servers cannot enter the work folder."""
+        if folder := processes.closed(self.path):
+            raise UserError(
+                f"{self.storage}: the servers run as nobody, who cannot enter {folder}; name a folder "
+                f"in `storages` that everybody can enter, such as /var/tmp, or chmod o+x it"
+            )
+
+    def remove(self, *below: str) -> None:
+        """Remove a file or folder in the work folder. Without a name, remove everything that vcsbench made.
+
+        The work folder itself stays if it contains anything of somebody else. Raise UserError if it is not
+        this checkout's, or if another file system is mounted in it.
+        """
+        if not os.path.lexists(self.path):
+            return
+        self._check(below[:-1])
+        for names in [below] if below else [(name,) for name in SUBFOLDERS]:
+            self._remove(self.path.joinpath(*names))
+        if not below:
+            try:
+                if set(os.listdir(self.path)) <= _INCOMPLETE:
+                    for file in _INCOMPLETE:
+                        (self.path / file).unlink(missing_ok=True)
+                    self.path.rmdir()
+            except OSError as error:
+                raise UserError(f"{self.path}: cannot be removed: {error.strerror}") from None
+
+    def _remove(self, target: Path) -> None:
+        mounted = [m.point for m in read_mounts() if Path(m.point).is_relative_to(target)]
+        if mounted:
+            raise UserError(
+                f"{target}: is not removed: something is mounted at {mounted[0]}; unmount it, and run again"
+            )
+        if target.is_dir() and not target.is_symlink():
+            _remove_tree(target)
+        else:
+            target.unlink(missing_ok=True)
+
+    def _is_own_folder(self) -> bool:
+        status = os.lstat(self.path)
+        return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
+    def _is_incomplete(self) -> bool:
+        """Return True if a run was killed before it wrote the marker. Links and others' folders are False."""
+        if not self._is_own_folder() or not set(os.listdir(self.path)) <= _INCOMPLETE:
+            return False
+        marker = self.path / MARKER
+        return not os.path.lexists(marker) or _read_marker(self.path).strip(b"\0") == b""
+
+    def _check(self, below: Sequence[str] = ()) -> None:
+        """Raise UserError if the work folder is not this checkout's, or if `below` leads over a link."""
+        is_ours = self._is_own_folder() and (
+            owner_of(self.path) == self.owner or self._is_incomplete()
+        )
+        if not is_ours:
+            raise UserError(
+                f"{self.path}: is in the way: vcsbench did not make it, and will not touch it; "
+                f"move it elsewhere"
+            )
+        for number in range(1, len(below) + 1):
+            folder = self.path.joinpath(*below[:number])
+            if folder.is_symlink():
+                raise UserError(
+                    f"{folder}: is in the way: it is a link, which vcsbench did not make, and will not "
+                    f"follow; move it elsewhere"
+                )
+
+
+def _remove_tree(folder: Path) -> None:
+    """Remove a folder in which a process that a killed job started may still make or remove files."""
+    deadline = time.monotonic() + ENDS_IN_S
+    while os.path.lexists(folder):
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            is_busy = error.errno in (errno.ENOTEMPTY, errno.ENOENT)
+            if not is_busy or time.monotonic() > deadline:
+                raise UserError(
+                    f"{folder}: cannot be removed: {error.strerror}. Remove it, and run again."
+                ) from None
+            time.sleep(0.05)
+
+
+def remove_path(path: Path) -> None:
+    """Remove a folder, a file or a link, if it exists. Links are not followed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def abandoned_workdirs(storage: Path) -> list[WorkDir]:
+    """Return the work folders on a storage whose checkout no longer exists."""
+    found = []
+    for path in storage.glob("vcsbench-*"):
+        owner = owner_of(path)
+        if owner and WorkDir(storage, owner).path == path and not os.path.lexists(owner):
+            found.append(WorkDir(storage, owner))
+    return found
+
+
+@contextlib.contextmanager
+def run_folder(root: str | Path) -> Iterator[Path]:
+    """Make a temporary folder for one measurement of the checkout `root`. Its name has the process id."""
+    with tempfile.TemporaryDirectory(
+        prefix=f"{_prefix(root)}{os.getpid()}-", ignore_cleanup_errors=True
+    ) as folder:
+        yield Path(folder)
+
+
+def remove_abandoned(root: str | Path, workdirs: Iterable[WorkDir]) -> list[Path]:
+    """Remove run folders and written targets of killed measurements. Return the removed paths."""
+    prefix = _prefix(root)
+    folders = Path(tempfile.gettempdir()).glob(f"{prefix}*")
+    pids = {path: path.name.removeprefix(prefix).split("-")[0] for path in folders}
+    for workdir in workdirs:
+        pids |= {path: path.name for path in (workdir.path / TARGETS).glob("*")}
+    removed = []
+    for path, pid in pids.items():
+        if pid.isdigit() and not _is_measuring(pid) and _is_own_folder(path):
+            shutil.rmtree(path, ignore_errors=True)
+            removed.append(path)
+    return removed
+
+
+def _prefix(root: str | Path) -> str:
+    return f"{WorkDir('/', root).path.name}-"
+
+
+def _is_measuring(pid: str) -> bool:
+    return any("vcsbench" in word for word in processes.command_line(int(pid)))
+
+
+def _is_own_folder(path: Path) -> bool:
+    # Any user may make folders where temporary files are.
+    return path.is_dir() and not path.is_symlink() and path.lstat().st_uid == os.geteuid()
+
+
+class CellFilesystem:
+    """The file system on which a cell has its working copy or tree.
+
+    It is made for the cell, or it is a folder of the user's. `part` is the value of the axis `filesystem`
+    in a recipe. open() makes it. `inside` is the folder for the cell's files.
+    """
+
+    def __init__(self, part: Mapping[str, Any]) -> None:
+        self.workdir = WorkDir(part["root"], os.getcwd())
+        # remove_abandoned() recognises the process by the name.
+        self.folder = self.workdir.path / TARGETS / str(os.getpid())
+        self.kind: str = part["make"]
+        self.mounted: list[str] = list(part.get("mounted", []))
+        self.made: MadeFilesystem | None = None
+        self.inside = self.folder / "mounted" if self.kind else self.folder
+        self._empty_bytes = 0
+
+    @staticmethod
+    def size_for(content_bytes: int) -> int:
+        """Return the size of a file system, in bytes, for content of this size."""
+        return max(SMALLEST, SIZE_FACTOR * content_bytes + SPARE_BYTES) // MIB * MIB
+
+    def open(self, content_bytes: int) -> None:
+        """Make the file system for content of this size."""
+        self.check()
+        self.workdir.make(TARGETS)
+        self.folder.mkdir(exist_ok=True)
+        if self.kind:
+            self.made = MadeFilesystem(self.kind, self.size_for(content_bytes), self.folder)
+            self.made.make()
+        self._empty_bytes = self._allocated()
+
+    def check(self) -> None:
+        """Raise UserError if the user's file system was unmounted or replaced since the run began."""
+        mount = mount_of(self.workdir.storage)
+        if self.mounted and [mount.filesystem, mount.point] != self.mounted:
+            kind, point = self.mounted
+            raise UserError(
+                f"{self.workdir.storage}: is on {mount.filesystem}, mounted at {mount.point}, and was on "
+                f"{kind}, mounted at {point}, when the run began: mount it again, and run again"
+            )
+
+    def clear(self) -> None:
+        """Empty the file system. One that is made for the cell is made again."""
+        if self.made:
+            self.made.make()
+        else:
+            self._empty_folder()
+        self._empty_bytes = self._allocated()
+
+    def close(self) -> None:
+        """Remove the file system as far as possible."""
+        if self.made:
+            self.made.remove()
+            self.made = None
+        elif not self.kind and self.folder.exists():
+            self._empty_folder()
+        if self.folder.exists():
+            self.folder.rmdir()
+
+    def _empty_folder(self) -> None:
+        for path in self.folder.iterdir():
+            shutil.rmtree(path, ignore_errors=True)
+            if path.is_file():
+                path.unlink()
+
+    def used_bytes(self) -> int:
+        """Return the bytes that were allocated since clear(), after a sync."""
+        return self._allocated() - self._empty_bytes
+
+    def _allocated(self) -> int:
+        os.sync()
+        status = os.statvfs(self.inside)
+        return (status.f_blocks - status.f_bfree) * status.f_frsize
+
+    def flags(self) -> list[str]:
+        """Return the flag for an image that is read and written through the page cache."""
+        return ["host-cached"] if self.made and self.made.direct_io is False else []
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts of the file system for contexts (filesystems.describe_storage)."""
+        facts = describe_storage(mount_of(self.inside).filesystem, self.inside)
+        facts["made"] = bool(self.made)
+        if self.made:
+            facts |= {"bytes": self.made.size, "direct_io": self.made.direct_io}
+        return facts

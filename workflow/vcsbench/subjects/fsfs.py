@@ -1,0 +1,320 @@
+"""Read FSFS repositories on disk, and run Subversion's programs on them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import re
+import stat
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, NamedTuple, TypeVar
+
+from vcsbench.errors import UserError
+from vcsbench.formats import (
+    RELEASES,
+    FormatValue,
+    count_packed,
+    parse_format,
+    read_format,
+    read_settings,
+    release_settings,
+    settings_text,
+)
+from vcsbench.programs import CLIENT_ENVIRONMENT
+from vcsbench.storages.filesystems import raise_write_error
+
+T = TypeVar("T")
+NOT_PACKED, PARTLY_PACKED, PACKED = "nopack", "partly", "pack"
+# Files of no revision are copied after those of the last revision.
+AFTER_ALL_REVISIONS = 1 << 62
+_ERROR = re.compile(r"svn\w+: E\d")
+# No settings can be there. With --config-dir, the client reads neither the user's nor /etc/subversion.
+NO_SETTINGS = ("--config-dir", "/proc/self/no-settings")
+CLIENT_OPTIONS = (
+    "--non-interactive",
+    "--config-option",
+    "config:working-copy:exclusive-locking=yes",
+)
+CHUNK = 1 << 20
+Entries = list[tuple[str, os.stat_result]]
+
+
+def youngest(path: Path) -> int:
+    """Return the youngest revision from db/current."""
+    return int((path / "db" / "current").read_text().split()[0])
+
+
+def shard_size(path: Path) -> int:
+    """Return the revisions per shard, 0 for a linear layout."""
+    return read_format(path).shard
+
+
+def packed_shards(path: Path) -> int:
+    """Return the number of packed shards."""
+    return count_packed(path, shard_size(path))
+
+
+class Shape(NamedTuple):
+    """A repository by its own files: its format (f7), youngest revision, full shards and packed shards."""
+
+    format: str
+    youngest: int
+    full: int
+    packed: int
+    is_logical: bool
+
+    @property
+    def packing(self) -> str:
+        """Return the value of the axis `packing`."""
+        return packing_value(self.full, self.packed)
+
+
+def packing_value(full: int, packed: int) -> str:
+    """Return the value of the axis `packing` for the numbers of full and packed shards."""
+    if not packed:
+        return NOT_PACKED
+    return PACKED if packed == full else PARTLY_PACKED
+
+
+def read_shape(path: Path) -> Shape:
+    """Read the shape of a repository. Raise OSError or ValueError if its files are not consistent FSFS."""
+    kind = (path / "db" / "fs-type").read_text().strip()
+    if kind != "fsfs":
+        raise ValueError(f"its file system is {kind}")
+    number, size, is_logical = read_format(path)
+    packed, last = count_packed(path, size), youngest(path)
+    names = os.listdir(path / "db" / "revs")
+    packs = {name.removesuffix(".pack") for name in names if name.endswith(".pack")}
+    if packs != set(map(str, range(packed))):
+        raise ValueError(f"db/min-unpacked-rev counts {packed} packed shards, and {len(packs)} are")
+    return Shape(f"f{number}", last, (last + 1) // size if size else 0, packed, is_logical)
+
+
+def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str:
+    """Return in a clause how a repository differs from axis values and a youngest revision; "" if not."""
+    try:
+        shape = read_shape(path)
+    except (OSError, ValueError, IndexError) as error:
+        return f"it cannot be read as a repository of {fmt}: {error}"
+    value = parse_format(fmt)
+    if (not value.is_as_is or value.is_upgraded) and shape.format != value.format:
+        return f"it is of format {shape.format}, not of {value.format}"
+    # Only the addressing distinguishes an upgraded repository: an upgrade leaves it.
+    if not value.is_as_is and shape.is_logical != value.is_logical:
+        how = "logically" if shape.is_logical else "physically"
+        return f"its revisions are addressed {how}, and those of {fmt} are not"
+    if shape.full and shape.packing != packing:
+        expected = {PACKED: "all", PARTLY_PACKED: "some"}.get(packing, "none")
+        return (
+            f"{shape.packed} of its {shape.full} full shards are packed, and {expected} should be"
+        )
+    settings = release_settings(value)
+    if settings and read_settings(path) != settings:
+        return f"its db/fsfs.conf has not the settings of {fmt}"
+    if last not in (None, shape.youngest):
+        return f"its youngest revision is {shape.youngest}, not {last}"
+    return ""
+
+
+def walk(repository: Path) -> Iterator[tuple[str, Entries]]:
+    """Yield each folder by its path relative to the repository ("." for itself), with its entries."""
+    waiting = ["."]
+    while waiting:
+        folder = waiting.pop()
+        entries = _entries(os.path.join(repository, folder))
+        yield folder, entries
+        waiting += [join(folder, name) for name, s in entries if stat.S_ISDIR(s.st_mode)]
+
+
+def join(folder: str, name: str) -> str:
+    """Return the path of an entry in a folder of walk()."""
+    return name if folder == "." else f"{folder}/{name}"
+
+
+def _entries(folder: str) -> Entries:
+    with os.scandir(folder) as entries:
+        return sorted((entry.name, entry.stat(follow_symlinks=False)) for entry in entries)
+
+
+def folder_state(entries: Entries) -> str:
+    """Return a digest of a folder's names, modes, sizes and times.
+
+    Each write, replacement and chmod sets a file's ctime, which no program can set back. A device that
+    returns other bytes than were written is not noticed.
+    """
+    text = "\n".join(
+        f"{name}\0{s.st_mode} {s.st_size} {s.st_mtime_ns} {s.st_ctime_ns}" for name, s in entries
+    )
+    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=8).hexdigest()
+
+
+def read_state(repository: Path) -> dict[str, str]:
+    """Return the state of a repository: folder_state() by folder."""
+    return {folder: folder_state(entries) for folder, entries in walk(repository)}
+
+
+def is_shard(folder: str) -> bool:
+    """Return True if a folder holds revisions: a thousand files, or two if it is packed."""
+    return folder.startswith(("db/revs/", "db/revprops/"))
+
+
+def changed_folder(repository: Path, state: dict[str, str], shards: int | None = None) -> str:
+    """Return the first folder that differs from a state; "" if there is none.
+
+    `shards` limits the check to so many random shards. In the other shards, only added and removed files
+    are noticed, because they change the folder above.
+    """
+    sampled = [folder for folder in state if is_shard(folder)]
+    if shards is not None and shards < len(sampled):
+        sampled = random.sample(sampled, shards)
+    for folder in [*(folder for folder in state if not is_shard(folder)), *sorted(sampled)]:
+        with suppress(OSError):
+            if folder_state(_entries(os.path.join(repository, folder))) == state[folder]:
+                continue
+        return folder
+    return "" if state else "."
+
+
+def read_chunks(path: str, size: int) -> Iterator[bytes]:
+    """Yield the bytes of a file of this size."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        # Most files are small: one call reads everything.
+        while size > 0 and (chunk := os.read(file, min(size, CHUNK))):
+            yield chunk
+            size -= len(chunk)
+    finally:
+        os.close(file)
+
+
+class RepositoryFile(NamedTuple):
+    """A file of a repository: its revision, relative path, bytes and permissions."""
+
+    revision: int
+    name: str
+    size: int
+    mode: int
+
+
+def list_files(path: Path) -> list[RepositoryFile]:
+    """Return the files of a repository in the order in which a server would have made them.
+
+    A packed shard counts as its last revision. Raise OSError for anything but files and folders, because
+    Subversion makes nothing else, and a copy of it could not be verified.
+    """
+    size = shard_size(path) or 1
+    files = []
+    for folder, entries in walk(path):
+        for name, status in entries:
+            relative = join(folder, name)
+            if stat.S_ISREG(status.st_mode):
+                revision = _revision(relative.split("/"), size)
+                mode = status.st_mode & 0o777
+                files.append(RepositoryFile(revision, relative, status.st_size, mode))
+            elif not stat.S_ISDIR(status.st_mode):
+                raise OSError(f"{path / relative} is neither a file nor a folder")
+    return sorted(files)
+
+
+def _revision(parts: Sequence[str], size: int) -> int:
+    if len(parts) < 3 or parts[:1] != ["db"] or parts[1] not in ("revs", "revprops"):
+        return AFTER_ALL_REVISIONS
+    shard, _, packed = parts[2].partition(".")
+    if not shard.isdigit():
+        return AFTER_ALL_REVISIONS
+    if packed == "pack":
+        return (int(shard) + 1) * size - 1
+    return int(parts[-1]) if parts[-1].isdigit() else AFTER_ALL_REVISIONS
+
+
+def run_svnadmin(*arguments: str | Path, on_line: Callable[[str], None] | None = None) -> None:
+    """Run svnadmin. `on_line` gets each line of its output. Raise as read_output() does."""
+
+    def read(output: IO[bytes]) -> None:
+        for line in output:
+            if on_line:
+                on_line(line.decode(errors="replace"))
+
+    read_output(read, *arguments)
+
+
+def read_output(
+    read: Callable[[IO[bytes]], T], *arguments: str | Path, program: str = "svnadmin"
+) -> T:
+    """Run a program of Subversion, and return the result of `read` on its output.
+
+    Raise UserError with its error if it fails, or OSError if a full or read-only storage is the reason.
+    """
+    with (
+        # In memory, because the disk may be full.
+        os.fdopen(os.memfd_create("svnadmin"), "w+", errors="replace") as errors,
+        subprocess.Popen(
+            [program, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            # Paths are not translated, and raise_write_error() knows the messages.
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+            umask=0o022,  # the servers run as another user
+        ) as process,
+    ):
+        assert process.stdout
+        try:
+            result = read(process.stdout)
+        except BaseException:
+            process.kill()
+            raise
+        if process.wait() != 0:
+            errors.seek(0)
+            text = errors.read()
+            raise_write_error(text, Path(arguments[-1]))
+            # A checksum's error has more lines after it.
+            lines = text.strip().splitlines() or [f"exit code {process.returncode}"]
+            reason = next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1])
+            raise UserError(f"{program} {arguments[0]} {arguments[-1]} failed: {reason}")
+    return result
+
+
+def run_client(svn: str, *arguments: str | Path, user_settings: bool = False) -> str:
+    """Run the client `svn` outside of the timed region, and return its output. Raise UserError if it fails.
+
+    `user_settings`: with the user's settings, which have passwords and proxies of the user's repositories.
+    """
+    settings = () if user_settings else NO_SETTINGS
+    done = subprocess.run(
+        [svn, *map(str, arguments), *CLIENT_OPTIONS, *settings],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **CLIENT_ENVIRONMENT},
+    )
+    if done.returncode:
+        lines = " ".join(done.stderr.strip().splitlines()[-3:])
+        raise UserError(f"svn {arguments[0]}: exits with {done.returncode}: {lines}")
+    return done.stdout.strip()
+
+
+def create(path: Path, fmt: str) -> None:
+    """Create an empty repository of a format (axis value) with the settings of its release."""
+    value = parse_format(fmt)
+    release = RELEASES[value.created]
+    run_svnadmin("create", "--fs-type", "fsfs", "--compatible-version", release, path)
+    _write_settings(path, value._replace(format=value.created))
+    if value.is_upgraded:
+        upgrade(path, value)
+
+
+def upgrade(path: Path, value: FormatValue) -> None:
+    """Upgrade a repository in place, and write the settings of the release of its new format."""
+    run_svnadmin("upgrade", path)
+    _write_settings(path, value)
+
+
+def _write_settings(path: Path, value: FormatValue) -> None:
+    if settings := release_settings(value):
+        (path / "db" / "fsfs.conf").write_text(settings_text(settings))

@@ -1,0 +1,292 @@
+"""The subjects `repository` and `dump`, and the metadata of the copies of a repository on a storage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import urllib.parse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vcsbench.errors import ChangedError, UserError
+from vcsbench.files import read_json, write_json
+from vcsbench.subjects import Recipe, Subject, Words, fsfs
+
+# The folder below the work folder that servers serve.
+REPOSITORIES = "repositories"
+# The repository for idle runs.
+EMPTY = "empty"
+# Metadata of a copy that results do not contain.
+_INTERNAL = ("variant", "copy", "path", "state", "digest", "seal")
+# Shards of a copy that are checked before it is measured: 2,000 files if they are not packed.
+SAMPLED_SHARDS = 2
+
+
+class Variant(NamedTuple):
+    """A repository in one format and packing. `identity` is that of its source (Source.identity)."""
+
+    repo: str
+    format: str
+    packing: str
+    identity: str
+
+    @property
+    def name(self) -> str:
+        """Return the variant's name on a storage."""
+        return f"{self.repo}.{self.format}.{self.packing}"
+
+
+def copy_path(workdir: Path, name: str, copy: int) -> Path:
+    """Return the path of copy number `copy` (from 1) of the variant `name`."""
+    return workdir / REPOSITORIES / f"{name}.{copy}"
+
+
+def metadata_file(copy: Path) -> Path:
+    """Return the metadata file next to a copy. It is written last, when the copy is complete."""
+    return copy.with_name(f"{copy.name}.json")
+
+
+def write_metadata(copy: Path, content: Mapping[str, Any]) -> None:
+    """Write the metadata of a copy, with its path and a digest."""
+    metadata = {**content, "path": str(copy)}
+    write_json(metadata_file(copy), {**metadata, "seal": _seal(metadata)})
+
+
+def read_metadata(copy: Path) -> dict[str, Any]:
+    """Return the metadata of a copy without a check of the copy; {} if it is missing or was modified."""
+    metadata = read_json(metadata_file(copy))
+    return metadata if metadata.get("seal") == _seal(metadata) else {}
+
+
+def _seal(metadata: Mapping[str, Any]) -> str:
+    content = {key: value for key, value in metadata.items() if key != "seal"}
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def published_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a copy that results contain."""
+    return {key: value for key, value in metadata.items() if key not in _INTERNAL}
+
+
+def invalidate(copy: Path) -> None:
+    """Remove the metadata of a damaged copy, so that the next run makes the copy again."""
+    metadata_file(copy).unlink(missing_ok=True)
+
+
+def check_copy(
+    workdir: Path, variant: Variant, number: int, shards: int | None = SAMPLED_SHARDS
+) -> dict[str, Any]:
+    """Return the metadata of a copy. Raise ChangedError if it is not the expected copy.
+
+    Little is read. Caches are cleared or warmed after this check.
+    """
+    copy = copy_path(workdir, variant.name, number)
+    metadata = read_metadata(copy)
+    problem = problem_with(copy, metadata, variant, number, shards)
+    if problem:
+        if metadata.get("identity") == variant.identity:
+            invalidate(copy)
+        raise ChangedError(
+            f"{copy}: the copy has vanished or was changed: {problem}; the next run of the workflow makes "
+            f"it again"
+        )
+    return metadata
+
+
+def problem_with(
+    copy: Path, metadata: dict[str, Any], variant: Variant, number: int, shards: int | None = None
+) -> str:
+    """Return in a clause why a folder is not copy `number` of a variant; "" if it is.
+
+    `shards` limits the check as in fsfs.changed_folder().
+    """
+    if not copy.exists():
+        return "it is gone"
+    if not metadata:
+        file = metadata_file(copy)
+        return f"{file.name} is {'not as it was written' if file.exists() else 'gone'}"
+    expected = (str(copy), variant.name, number)
+    if (metadata["path"], metadata.get("variant"), metadata.get("copy")) != expected:
+        return (
+            f"it belongs elsewhere: its metadata is that of copy {metadata.get('copy')} of "
+            f"{metadata.get('variant')}, made as {metadata['path']}"
+        )
+    if metadata["identity"] != variant.identity:
+        return "it was made from another source, or from an earlier state of the same source"
+    if mismatch := fsfs.mismatch(copy, variant.format, variant.packing, metadata["youngest"]):
+        return mismatch
+    folder = fsfs.changed_folder(copy, metadata["state"], shards)
+    return f"something changed in {'its folder' if folder == '.' else folder}" if folder else ""
+
+
+def empty_copy_ok(workdir: Path) -> bool:
+    """Return True if the repository for idle runs exists unchanged."""
+    empty = workdir / REPOSITORIES / EMPTY
+    metadata = read_metadata(empty)
+    return metadata.get("path") == str(empty) and not fsfs.changed_folder(empty, metadata["state"])
+
+
+def last_dumped_revision(parts: Mapping[str, Any], youngest: int = sys.maxsize) -> int:
+    """Return the last revision of the dump of a cell: the command's `revisions`, scaled, or the youngest."""
+    if "revisions" not in parts:
+        return youngest
+    return min(scaled_revisions(parts["revisions"], parts), youngest)
+
+
+def scaled_revisions(revisions: int, parts: Mapping[str, Any]) -> int:
+    """Return a number of revisions at the scale of a cell's repository."""
+    return round(revisions * (parts["repository"]["scale"] or 1))
+
+
+class Repository(Subject):
+    """A copy of a Subversion repository, which is only read. Round n uses copy ((n - 1) mod copies) + 1.
+
+    Words: {repository} is its path, {tree} the exported path in it, {folder} the largest folder below that,
+    {last} the last revision of a dump, {url} its URL on the server.
+    """
+
+    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
+        super().__init__(recipe, number, run)
+        (file,) = self.records(recipe)
+        record = json.loads(Path(file).read_text())
+        self.workdir = Path(record["place"])
+        self.layout = record["layout"]
+        self.copy = (number - 1) % record["copies"] + 1
+        self.variant = variant_of(recipe["repository"])
+        self.path = copy_path(self.workdir, self.variant.name, self.copy)
+        self.folders = [self.path]
+        self.served, self.name = self.workdir / REPOSITORIES, self.path.name
+        self.idle_name = EMPTY
+        self.metadata: dict[str, Any] = {}
+
+    @classmethod
+    def records(cls, recipe: Recipe) -> list[str]:
+        """Return the record of the storage's copies."""
+        return [f"results/repositories/{recipe['storage']['shelf']}.json"]
+
+    @classmethod
+    def reads_repository(cls, recipe: Recipe) -> bool:
+        """Return True."""
+        return True
+
+    def check(self) -> None:
+        """Check the copy. In a guest, files have other times: there the host's check counts."""
+        self.metadata = (
+            read_metadata(self.path)
+            if self.recipe.get("looked_at")
+            else check_copy(self.workdir, self.variant, self.copy)
+        )
+        self.size = self.metadata["bytes"]
+
+    def check_unchanged(self, closely: bool = False) -> None:
+        """Check the copy's folders again, or all its files."""
+        if not self.recipe.get("looked_at"):
+            check_copy(self.workdir, self.variant, self.copy, None if closely else 0)
+
+    def words(self) -> Words:
+        """Return {repository}, {tree}, {folder} and {last}."""
+        return {
+            "repository": lambda: str(self.path),
+            "tree": lambda: urllib.parse.quote(self.metadata["tree"]),
+            "folder": lambda: urllib.parse.quote(self.metadata["folder"]),
+            "last": lambda: str(last_dumped_revision(self.recipe, self.metadata["youngest"])),
+        }
+
+    def idle_words(self) -> Words:
+        """Return the words of the empty repository."""
+        return {
+            "repository": lambda: str(self.workdir / REPOSITORIES / EMPTY),
+            "tree": lambda: "",
+            "folder": lambda: "",
+            "last": lambda: "0",
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Return the copy, its metadata, and the layout of all copies."""
+        repository = {
+            **self.recipe["repository"],
+            "variant": self.variant.name,
+            **published_metadata(self.metadata),
+            "path": str(self.path),
+        }
+        return {"copy": self.copy, "repository": repository, "layout": self.layout}
+
+    def flags(self) -> list[str]:
+        """Return flags for a repository without packed shards, and for a copy apart from the others."""
+        packed = self.recipe["repository"]["packed"]
+        flags = {
+            "nothing-packed": packed and not self.metadata["packed_shards"],
+            "apart": self.path.name in self.layout["apart"],
+        }
+        return [flag for flag, holds in flags.items() if holds]
+
+
+def variant_of(repository: Mapping[str, Any]) -> Variant:
+    """Return the variant of a recipe's `repository`. Raise UserError if the study lacks an axis."""
+    keys = {"repo": "name", "format": "format", "packing": "packing"}
+    for axis, key in keys.items():
+        if key not in repository:
+            raise UserError(
+                f"a command that reads a repository needs the axes {', '.join(keys)}; the study has no "
+                f"{axis}"
+            )
+    name, fmt, packing = (repository[key] for key in keys.values())
+    return Variant(name, fmt, packing, repository["identity"])
+
+
+class Dump(Subject):
+    """A dump file of a repository, which is only read. {dump} is its path.
+
+    It has the first `revisions` of the repository. It is in the scratch folder, mostly in RAM, so that
+    reading it takes little of the timed region.
+    """
+
+    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
+        super().__init__(recipe, number, run)
+        (file,) = self.records(recipe)
+        loaded = json.loads(Path(file).read_text())
+        self.load_options: list[str] = loaded.get("load_options", [])
+        self.record: Mapping[str, Any] = loaded.get("dump") or {}
+        self.path = Path(self.record.get("path", ""))
+        self.folders = [self.path]
+        self.size = self.record.get("bytes", 0)
+
+    @classmethod
+    def records(cls, recipe: Recipe) -> list[str]:
+        """Return the record of the load."""
+        return [f"results/loaded/{recipe['repository']['name']}.json"]
+
+    def check(self) -> None:
+        """Raise ChangedError if the file is missing or was changed."""
+        if file_state(self.path) != self.record.get("state"):
+            raise ChangedError(f"{self.path}: is gone, or was changed; the next run makes it again")
+
+    def check_unchanged(self, closely: bool = False) -> None:
+        """Check the file again."""
+        self.check()
+
+    def words(self) -> Words:
+        """Return {dump}, and {load_options}: options without which svnadmin load refuses the file."""
+        options: Any = self.load_options  # a template expands a list to its words
+        return {"dump": lambda: str(self.path), "load_options": lambda: options}
+
+    def facts(self) -> dict[str, Any]:
+        """Return the repository, and the file's size, revisions and digest."""
+        repository = {k: v for k, v in self.recipe["repository"].items() if k != "format"}
+        record = {key: value for key, value in self.record.items() if key != "state"}
+        return {"repository": repository, "dump": {"name": repository["name"], **record}}
+
+
+def file_state(path: Path) -> list[int]:
+    """Return the size, mtime and inode of a file; [] if there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return []
+    return [status.st_size, status.st_mtime_ns, status.st_ino]
+
+
+SUBJECTS = {"repository": Repository, "dump": Dump}

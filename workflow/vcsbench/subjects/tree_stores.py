@@ -1,0 +1,278 @@
+"""Make stores of a tree, from which strategies build it: mostly a repository with one commit.
+
+STORES has the class of each store by the name that a command's `store` gives.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import struct
+import subprocess
+import sys
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from pathlib import Path
+from types import MappingProxyType
+
+from vcsbench.errors import UserError
+from vcsbench.files import entries
+from vcsbench.programs import CLIENT_ENVIRONMENT
+from vcsbench.urls import file_url, pegged
+
+AUTHOR, MESSAGE = "vcsbench <vcsbench@localhost>", "the tree"
+CONTROL_CHARACTERS = {*range(32), 127}
+
+
+class TreeStore:
+    """The tree itself, as a folder."""
+
+    # For the programs that make the store.
+    environment: Mapping[str, str] = MappingProxyType({})
+
+    def carries(self, name: bytes) -> bool:
+        """Return True if the store can hold a file or folder of this name."""
+        return True
+
+    def make(self, source: Path, path: Path, temporary: Path) -> None:
+        """Make the store of the tree `source` at a new path. `temporary` is a private folder."""
+        copy_tree(source, path)
+
+    def clean(self, path: Path) -> None:
+        """Remove traces of a build from the store, before the next run."""
+
+    def run(self, *argv: str | Path, home: Path, cwd: Path | None = None) -> None:
+        """Run a program with a home, in the folder `cwd` or there. Raise UserError if it fails."""
+        homes = {name: str(home) for name in ("HOME", "FOSSIL_HOME", "BRZ_HOME")}
+        private = {**homes, "USER": "vcsbench"}
+        done = subprocess.run(
+            [*map(str, argv)],
+            cwd=cwd or home,
+            env={**os.environ, **CLIENT_ENVIRONMENT, **private, **self.environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
+        if done.returncode:
+            lines = " ".join([*done.stdout.splitlines(), *done.stderr.splitlines()][-3:])
+            raise UserError(
+                f"{' '.join(map(str, argv[:3]))}: exits with {done.returncode}: {lines}"
+            )
+
+
+class SvnStore(TreeStore):
+    """A Subversion repository with one revision."""
+
+    def carries(self, name: bytes) -> bool:
+        """Return False for .svn, control characters and names that are not UTF-8."""
+        return _is_utf8(name) and name != b".svn" and not CONTROL_CHARACTERS & set(name)
+
+    def make(self, source: Path, path: Path, temporary: Path) -> None:
+        """Import the tree."""
+        self.run("svnadmin", "create", path, home=temporary)
+        url = pegged(file_url(path))
+        options = ("--no-ignore", "--no-auto-props", "--non-interactive", "--config-dir", temporary)
+        self.run("svn", "import", "-q", *options, "-m", MESSAGE, source, url, home=temporary)
+
+
+class GitStore(TreeStore):
+    """A bare git repository with one commit in one pack, as after `git gc`."""
+
+    def carries(self, name: bytes) -> bool:
+        """Return False for .git."""
+        return name.lower() != b".git"
+
+    def make(self, source: Path, path: Path, temporary: Path) -> None:
+        """Add everything, ignored files too, commit, and pack."""
+        git = ("git", f"--git-dir={path}", f"--work-tree={source}")
+        author = ("-c", "user.name=vcsbench", "-c", "user.email=vcsbench@localhost")
+        self.run("git", "init", "-q", "--bare", path, home=temporary)
+        self.run(*git, "add", "-A", "-f", source, home=temporary)
+        self.run(*git, *author, "commit", "-q", "--allow-empty", "-m", MESSAGE, home=temporary)
+        self.run(*git, "repack", "-a", "-d", "-q", home=temporary)
+        (path / "index").unlink(missing_ok=True)
+
+    def clean(self, path: Path) -> None:
+        """Forget removed work trees."""
+        self.run("git", f"--git-dir={path}", "worktree", "prune", home=path)
+
+
+class HgStore(TreeStore):
+    """A Mercurial repository with one commit and no working files."""
+
+    def carries(self, name: bytes) -> bool:
+        """Return False for .hg and line breaks."""
+        return name != b".hg" and not set(b"\n\r") & set(name)
+
+    def make(self, source: Path, path: Path, temporary: Path) -> None:
+        """Add everything, ignored files too, commit, and remove the files."""
+        copy_tree(source, path)
+        names = temporary / "names"
+        names.write_bytes(b"\0".join(_files_and_links(os.fsencode(path))))
+        self.run("hg", "init", path, home=temporary)
+        if names.stat().st_size:
+            self.run("hg", "-R", path, "add", "-q", f"listfile0:{names}", home=temporary, cwd=path)
+            self.run("hg", "-R", path, "commit", "-q", "-u", AUTHOR, "-m", MESSAGE, home=temporary)
+            self.run("hg", "-R", path, "update", "-q", "null", home=temporary)
+        names.unlink()
+
+
+def _files_and_links(top: bytes) -> list[bytes]:
+    found = [
+        os.path.relpath(os.path.join(folder, name), top)
+        for folder, folders, names in os.walk(top)
+        for name in (*names, *[f for f in folders if os.path.islink(os.path.join(folder, f))])
+    ]
+    return sorted(found)
+
+
+class BrzStore(TreeStore):
+    """A Breezy branch with one commit, in today's format, and no working files."""
+
+    environment = MappingProxyType({"BRZ_LOG": "/dev/null", "BRZ_EMAIL": AUTHOR})
+
+    def carries(self, name: bytes) -> bool:
+        """Return False for .bzr, line breaks, backslashes and names that are not UTF-8."""
+        return _is_utf8(name) and name != b".bzr" and not set(b"\n\r\\") & set(name)
+
+    def make(self, source: Path, path: Path, temporary: Path) -> None:
+        """Add everything, commit, and remove the files."""
+        brz = (sys.executable, "-I", "-m", "breezy")
+        # Empty ignore files: the default ones exclude output of compilers.
+        for folder in (temporary, temporary / "breezy"):
+            folder.mkdir(exist_ok=True)
+            (folder / "ignore").write_text("")
+        copy_tree(source, path)
+        self.run(*brz, "init", "-q", "--format=2a", path, home=temporary)
+        self.run(*brz, "add", "-q", path, home=temporary)
+        self.run(*brz, "commit", "-q", "--unchanged", "-m", MESSAGE, path, home=temporary)
+        self.run(*brz, "remove-tree", "-q", "--force", path, home=temporary)
+
+
+class FossilStore(TreeStore):
+    """A Fossil repository with one check-in."""
+
+    # These prevent questions.
+    SETTINGS = MappingProxyType(
+        {"crlf-glob": "*", "encoding-glob": "*", "binary-glob": "*", "allow-symlinks": "on"}
+    )
+    REFUSED = frozenset({*rb'\*[]?":<>|', *CONTROL_CHARACTERS})
+
+    def carries(self, name: bytes) -> bool:
+        """Return False for Fossil's files, characters that it refuses, and names that are not UTF-8."""
+        is_own = name in (b"_FOSSIL_", b".fslckout")
+        return _is_utf8(name) and not is_own and not self.REFUSED & set(name)
+
+    def make(self, source: Path, path: Path, temporary: Path) -> None:
+        """Add everything and commit, in a temporary check-out."""
+        self.run("fossil", "init", path, "-A", "vcsbench", home=temporary)
+        tree = temporary / "check-out"
+        copy_tree(source, tree)
+
+        def fossil(*arguments: str | Path) -> None:
+            self.run("fossil", *arguments, home=temporary, cwd=tree)
+
+        fossil("open", "--force", "--keep", path)
+        for name, value in self.SETTINGS.items():
+            fossil("settings", name, value)
+        if any(source.iterdir()):
+            fossil("add", "--dotfiles", "--ignore", "", ".")
+            fossil("commit", "-m", MESSAGE, "--no-warnings", "--user-override", "vcsbench")
+        fossil("close", "--force")
+
+    def clean(self, path: Path) -> None:
+        """Forget removed check-outs."""
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute("DELETE FROM config WHERE name GLOB 'ckout:*'")
+
+
+class OneFileStore(TreeStore):
+    """The content of all files in one file, without names."""
+
+    def make(self, source: Path, path: Path, temporary: Path) -> None:
+        """Concatenate the files."""
+        with path.open("wb") as whole:
+            for file, status in entries(source):
+                if stat.S_ISREG(status.st_mode):
+                    with open(os.fsencode(file), "rb") as part:
+                        shutil.copyfileobj(part, whole)
+
+
+class PackStore(TreeStore):
+    """The tree in one file for workflow/native/build_tree.c.
+
+    Each entry has a header (kind d, l, h or f, mode, lengths), a name and content. A folder comes first.
+    """
+
+    HEADER = struct.Struct("<cIIQ")
+
+    def make(self, source: Path, path: Path, temporary: Path) -> None:
+        """Write the file."""
+        first_names: dict[tuple[int, int], bytes] = {}
+        with path.open("wb") as pack:
+            for file, status in entries(source):
+                name = os.fsencode(os.path.relpath(file, source))
+                first = first_names.setdefault((status.st_dev, status.st_ino), name)
+                if stat.S_ISDIR(status.st_mode):
+                    kind, content = b"d", b""
+                elif stat.S_ISLNK(status.st_mode):
+                    kind, content = b"l", os.readlink(os.fsencode(file))
+                elif first != name:
+                    kind, content = b"h", first
+                else:
+                    kind, content = b"f", Path(file).read_bytes()
+                mode = stat.S_IMODE(status.st_mode)
+                pack.write(self.HEADER.pack(kind, mode, len(name), len(content)))
+                pack.write(name + b"\0" + content + b"\0")
+
+
+STORES: dict[str, type[TreeStore]] = {
+    "": TreeStore,
+    "svn": SvnStore,
+    "git": GitStore,
+    "hg": HgStore,
+    "brz": BrzStore,
+    "fossil": FossilStore,
+    "one_file": OneFileStore,
+    "pack": PackStore,
+}
+
+
+def _is_utf8(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def copy_tree(source: Path, path: Path, without: Collection[str] = ()) -> None:
+    """Copy a tree with contents, modes, times, symbolic and hard links.
+
+    Names in `without` are left out at the top. Pipes, devices and sockets are left out everywhere.
+    """
+    copies: dict[tuple[int, int], str] = {}
+
+    def copy_file(original: str, copy: str) -> str:
+        status = os.lstat(original)
+        first = copies.setdefault((status.st_dev, status.st_ino), copy)
+        if first == copy:
+            return shutil.copy2(original, copy, follow_symlinks=False)
+        os.link(first, copy)
+        return copy
+
+    def is_special(file: str) -> bool:
+        return stat.S_IFMT(os.lstat(file).st_mode) not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
+
+    def ignored(folder: str, names: list[str]) -> list[str]:
+        at_top = Path(folder) == source
+        return [
+            name
+            for name in names
+            if (at_top and name in without) or is_special(os.path.join(folder, name))
+        ]
+
+    shutil.copytree(source, path, symlinks=True, copy_function=copy_file, ignore=ignored)

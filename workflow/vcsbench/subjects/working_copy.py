@@ -1,0 +1,279 @@
+"""The subject `working_copy`: a Subversion working copy that a command checks out or updates."""
+
+from __future__ import annotations
+
+import fcntl
+import filecmp
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from vcsbench.errors import UserError
+from vcsbench.files import read_json, write_json
+from vcsbench.programs import Programs
+from vcsbench.storages.extents import ExtentsUnsupportedError, disk_usage
+from vcsbench.storages.workdir import CellFilesystem, WorkDir, remove_path
+from vcsbench.subjects import Recipe, Subject, Words
+from vcsbench.subjects.fsfs import run_client
+from vcsbench.subjects.repository import Repository, scaled_revisions
+from vcsbench.urls import file_url, pegged
+
+ADMINISTRATIVE = ".svn"
+# The folder below a work folder for templates.
+FOLDER = "working-copies"
+# What a file takes besides its content, on average: half a block, and an inode.
+OVERHEAD_BYTES = 4096
+# linux/fs.h
+FICLONE = 0x40049409
+# The preloaded library (workflow/native) writes a line here at the end of each client that installed files.
+REFLINK_FILE = "reflinks"
+_REFLINK_LINE = re.compile(r"cloned=(\d+) passed_on=(\d+) failed=(\d+) errno=(\d+)")
+_WORKING_FILES = (
+    "SELECT local_relpath, checksum FROM nodes "
+    "WHERE op_depth = 0 AND kind = 'file' AND presence = 'normal'"
+)
+
+
+class WorkingCopy(Subject):
+    """A working copy on the file system under test, with nothing else on it. {working_copy} is its path.
+
+    Without `revisions_behind` in the command it does not exist before a run. With it, it is a copy of a
+    template, so many revisions behind the youngest. {pristine_options} are options for its checkout.
+    """
+
+    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
+        if "filesystem" not in recipe:
+            raise UserError("a working copy needs the axis filesystem; the study has none")
+        super().__init__(recipe, number, run)
+        self.behind: int | None = recipe.get("revisions_behind")
+        self.repository = Repository(recipe, number, run)
+        self.filesystem = CellFilesystem(recipe["filesystem"])
+        self.path = self.filesystem.inside / "wc"
+        self.folders = [self.path]
+        self.svn = Programs(**recipe["build"]["client"]).get("svn")
+        self.revisions = (0, 0)
+
+    def check(self) -> None:
+        """Make the templates if needed, and the file system."""
+        self.prepare()
+        self.filesystem.open(self.templates.size_of(self.revisions[1]))
+
+    def check_place(self) -> None:
+        """Raise UserError if the user's file system was replaced since the run began."""
+        self.filesystem.check()
+
+    def prepare(self) -> int:
+        """Make the templates if needed; return the size of a file system for the working copy."""
+        self.repository.check()
+        youngest = self.repository.metadata["youngest"]
+        self.revisions = (self._first_revision(youngest), youngest)
+        self.templates = WorkingCopyTemplates(self.recipe, self.repository, self.svn)
+        self.counterpart = self.templates.export(youngest)
+        if self.behind is not None:
+            # A relocation does not change keywords in files that no update changes.
+            self.urls = [self.templates.working_copy(self.revisions[0])[1]]
+        return self.filesystem.size_for(self.templates.size_of(youngest))
+
+    def _first_revision(self, youngest: int) -> int:
+        if self.behind is None:
+            return 0
+        # Revision 1 makes the layout.
+        return max(min(2, youngest), youngest - scaled_revisions(self.behind, self.recipe))
+
+    def words(self) -> Words:
+        """Return {working_copy} and {pristine_options}."""
+        return {
+            "working_copy": lambda: str(self.path),
+            "pristine_options": lambda: self.recipe.get("pristine_options", []),
+        }
+
+    def restore(self) -> None:
+        """Empty the file system, and copy the template, unless runs do not change the working copy."""
+        if self.behind == 0 and self.path.exists():
+            return
+        self.filesystem.clear()
+        if self.behind is not None:
+            template, _ = self.templates.working_copy(self.revisions[0])
+            # Without clones: shared blocks would distort the disk space.
+            subprocess.run(["cp", "-a", "--reflink=never", template, self.path], check=True)
+            assert self.origin
+            run_client(self.svn, "relocate", self.origin(), self.path)
+            if "reflink" in self.recipe:
+                clone_working_files(self.path)
+
+    def discard(self) -> None:
+        """Remove the working copy and its file system."""
+        self.filesystem.close()
+
+    def parts(self) -> dict[str, list[Path]]:
+        """Return its pristines, its database, and its working files."""
+        administrative = self.path / ADMINISTRATIVE
+        if not administrative.exists():
+            return {}
+        working = [path for path in self.path.iterdir() if path.name != ADMINISTRATIVE]
+        parts = {
+            "pristines": [administrative / "pristine"],
+            "database": [administrative / "wc.db"],
+            "working": working,
+        }
+        return {name: paths for name, paths in parts.items() if all(map(os.path.exists, paths))}
+
+    def facts(self) -> dict[str, Any]:
+        """Return path, revisions, file system, disk space, and cloned files of each timed run.
+
+        Raise UserError if a run left an unexpected state.
+        """
+        self.filesystem.check()
+        check_clean(self.svn, self.path, self.revisions[1])
+        used = self.filesystem.used_bytes() if self.behind is None else None
+        return {
+            "working_copy": {
+                "path": str(self.path),
+                "revisions": list(self.revisions),
+                "filesystem": self.filesystem.describe(),
+                "space": disk_space(self.path) | {"used_bytes": used},
+                "cloned": cloned_files(self.run, self.recipe),
+            }
+        }
+
+    def flags(self) -> list[str]:
+        """Return the flags of the file system."""
+        return self.filesystem.flags()
+
+
+def check_clean(svn: str, path: Path, revision: int) -> None:
+    """Raise UserError if a working copy has changes, or is not at a revision."""
+    changes = run_client(svn, "status", path).splitlines()
+    if changes:
+        raise UserError(
+            f"{path}: the working copy is not clean after the runs: {changes[0]} (and {len(changes) - 1} "
+            f"more)"
+        )
+    at = run_client(svn, "info", "--show-item", "revision", path)
+    if at != str(revision):
+        raise UserError(
+            f"{path}: the working copy is at revision {at} after the runs, not at {revision}"
+        )
+
+
+def disk_space(path: Path) -> dict[str, int | None]:
+    """Return exclusive and shared bytes of all files in a folder (extents); None without FIEMAP."""
+
+    def files() -> Iterator[str]:
+        for folder, _, names in os.walk(path):
+            for name in names:
+                if not os.path.islink(file := os.path.join(folder, name)):
+                    yield file
+
+    try:
+        usage = disk_usage(files())
+    except ExtentsUnsupportedError:
+        return {"exclusive_bytes": None, "shared_bytes": None}
+    return {"exclusive_bytes": usage.exclusive, "shared_bytes": usage.shared}
+
+
+def clone_working_files(path: Path) -> None:
+    """Replace each working file that equals its pristine by a clone with the same times.
+
+    This is the state that a client with reflinks leaves.
+    """
+    database = sqlite3.connect(f"file:{path}/.svn/wc.db?mode=ro", uri=True)
+    try:
+        files = database.execute(_WORKING_FILES).fetchall()
+    finally:
+        database.close()
+    for name, checksum in files:
+        digest = checksum.rpartition("$")[2]
+        pristine, working = path / f".svn/pristine/{digest[:2]}/{digest}.svn-base", path / name
+        if os.path.islink(working) or not filecmp.cmp(pristine, working, shallow=False):
+            continue
+        times = os.stat(working)
+        with open(pristine, "rb") as source, open(working, "r+b") as target:
+            fcntl.ioctl(target, FICLONE, source.fileno())
+        os.utime(working, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
+    """Return the number of cloned files of each timed run; None if the cell does not clone.
+
+    Raise UserError if a run cloned no file: its label would be wrong.
+    """
+    if "reflink" not in recipe:
+        return None
+    file = run / REFLINK_FILE
+    text = file.read_text() if file.exists() else ""
+    lines = [tuple(map(int, line)) for line in _REFLINK_LINE.findall(text)][-recipe["runs"] :]
+    if len(lines) < recipe["runs"]:
+        raise UserError(
+            "the library that clones files did nothing in some run: the client did not load it, or installs "
+            "files in another way than that of Subversion 1.8 to 1.14"
+        )
+    for cloned, _, failed, number in lines:
+        if not cloned:
+            raise UserError(
+                f"a run cloned no file: this file system refuses ({os.strerror(number)}, {failed} times)"
+                if failed
+                else "a run cloned no file: all that it installed were translated (svn:eol-style, "
+                "svn:keywords) or merged, and so no copies of their pristines"
+            )
+    return [cloned for cloned, *_ in lines]
+
+
+class WorkingCopyTemplates:
+    """Working copies and exports of one repository, made once on the storage and then copied or compared."""
+
+    def __init__(self, recipe: Recipe, repository: Repository, svn: str) -> None:
+        self.workdir = WorkDir(recipe["storage"]["path"], os.getcwd())
+        self.svn = svn
+        self.options = recipe.get("pristine_options", [])
+        self.url = file_url(repository.path)
+        self.tree = repository.words()["tree"]()
+        key = [recipe["repository"]["identity"], self.tree, self.options, recipe["binaries"]]
+        self.digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
+
+    def working_copy(self, revision: int) -> tuple[Path, str]:
+        """Return a clean working copy at a revision, and the URL in its keywords."""
+        return self._make(f"{self.digest}-{revision}", "checkout", *self.options, f"-r{revision}")
+
+    def export(self, revision: int) -> tuple[Path, str]:
+        """Return an export of a revision, and the URL in its keywords.
+
+        That is the URL of the copy that was exported first, which may be another copy of the repository.
+        """
+        return self._make(f"{self.digest}-{revision}-export", "export", f"-r{revision}")
+
+    def size_of(self, revision: int) -> int:
+        """Return the approximate bytes of a working copy of a revision."""
+        path, _ = self.export(revision)
+        return int(read_json(_record_of(path))["bytes"])
+
+    def _make(self, name: str, *arguments: str) -> tuple[Path, str]:
+        """Make a template with the client, unless a complete one exists."""
+        path = self.workdir.make(FOLDER) / name
+        record = _record_of(path)
+        if "url" not in read_json(record) or not path.exists():
+            record.unlink(missing_ok=True)
+            remove_path(path)
+            source = f"{self.url}/{self.tree}".rstrip("/")
+            run_client(self.svn, *arguments, "-q", "--ignore-externals", pegged(source), path)
+            size = sum(
+                os.lstat(os.path.join(folder, file)).st_size + OVERHEAD_BYTES
+                for folder, _, files in os.walk(path)
+                for file in files
+            )
+            # A working copy has each file twice.
+            write_json(record, {"path": str(path), "url": self.url, "bytes": 2 * size})
+        return path, str(read_json(record)["url"])
+
+
+def _record_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+SUBJECT = WorkingCopy
