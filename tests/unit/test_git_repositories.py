@@ -32,7 +32,7 @@ from git_histories import (
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.sources.git_repository import quote
-from vcsbench.subjects.tree import heads
+from vcsbench.subjects.tree import checkout_head
 
 pytestmark = needs_git
 
@@ -104,7 +104,7 @@ def read_everything(path: Path, folder: Path) -> Path:
     source.estimate()
     source.write(io.BytesIO())
     folder.mkdir()
-    heads.take(source.head(), folder / "tree", folder, "svn")
+    checkout_head(source.head(), folder / "tree", folder, "svn")
     return folder / "tree"
 
 
@@ -270,7 +270,7 @@ def test_git_tree_with_one_name_twice_is_refused(work: Path, tmp_path: Path, sec
         source.write(io.BytesIO())
     (tmp_path / "out").mkdir()
     with pytest.raises(UserError, match=r"damaged|twice"):
-        heads.take(source.head(), tmp_path / "out/tree", tmp_path / "out", "svn")
+        checkout_head(source.head(), tmp_path / "out/tree", tmp_path / "out", "svn")
     assert not (tmp_path / "evil").exists()
 
 
@@ -295,7 +295,7 @@ def test_git_tree_and_loaded_history_have_equal_names(tmp_path: Path) -> None:
     source = git_source(make_git(tmp_path / "git", [Commit(nodes)]))
     facts = write_and_load(source, tmp_path / "svn")
     (tmp_path / "out").mkdir()
-    notes = heads.take(source.head(), tmp_path / "out/tree", tmp_path / "out", "svn")
+    notes = checkout_head(source.head(), tmp_path / "out/tree", tmp_path / "out", "svn")
     tree = tree_on_disk(tmp_path / "out/tree")
     assert tree == exported(tmp_path / "svn", 2)
     assert b"esc?\\027[31m/bell?\\007" in tree
