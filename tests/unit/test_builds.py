@@ -23,7 +23,7 @@ from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
 from vcsbench.machine import Machine
-from vcsbench.measure.meters import libraries
+from vcsbench.measure.capture import client_libraries, server_libraries
 from vcsbench.measure.server import Server
 from vcsbench.programs import Programs, check_unchanged, digest
 
@@ -219,9 +219,7 @@ def test_a_wrapped_server_runs_and_shows_what_it_has_loaded(served: Path) -> Non
     server.start()
     try:
         assert processes.command_line(server.pid)[0] == loader
-        names = {
-            os.path.basename(path).partition("-")[0] for path in libraries.by_server(server.pid)
-        }
+        names = {os.path.basename(path).partition("-")[0] for path in server_libraries(server.pid)}
         assert {"libsvn_repos", "libsvn_fs", "libsvn_subr"} <= names
         asked = ["svn", "info", f"svn://127.0.0.1:{server.port}/one"]
         assert subprocess.run(asked, capture_output=True).returncode == 0
@@ -247,7 +245,7 @@ def test_a_wrapper_that_stays_before_its_server_is_refused(served: Path) -> None
 @needs("svn")
 def test_a_client_shows_what_it_loads_through_a_wrapper(folder: Path) -> None:
     prefix = wrapper(folder, "svn")
-    found = libraries.by_client(
+    found = client_libraries(
         [str(prefix / "bin" / "svn"), "--version", "--quiet"], os.environ, folder
     )
     assert found and any(os.path.basename(path).startswith("libsvn_client") for path in found)
@@ -256,7 +254,7 @@ def test_a_client_shows_what_it_loads_through_a_wrapper(folder: Path) -> None:
 
 def test_a_client_whose_loader_tells_nothing_is_unknown(folder: Path) -> None:
     (folder / "told").mkdir()
-    assert libraries.by_client(["/no/such/svn"], os.environ, folder / "told") is None
+    assert client_libraries(["/no/such/svn"], os.environ, folder / "told") is None
 
 
 def context(**client: Any) -> dict[str, Any]:

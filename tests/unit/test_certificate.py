@@ -18,8 +18,9 @@ import pytest
 from vcsbench import processes
 from vcsbench.axes.cache import AXIS, STATES
 from vcsbench.machine import can_drop_caches
-from vcsbench.measure.clearing import clear
-from vcsbench.measure.meters import counters, known, residency, strangers
+from vcsbench.measure import caches, counters
+from vcsbench.measure.caches import clear_caches
+from vcsbench.measure.server import MARKER, other_servers
 
 MIB = 1 << 20
 
@@ -30,7 +31,7 @@ def folder() -> Iterator[Path]:
     path = Path("/var/tmp") / f"vcsbench-test-{os.getpid()}"
     path.mkdir()
     try:
-        if counters.device_counts(path) is None:
+        if counters.device_use(path) is None:
             pytest.skip("/var/tmp has no block device of its own")
         yield path
     finally:
@@ -72,12 +73,12 @@ def test_eviction_makes_files_cold_and_reading_makes_them_hot(folder: Path) -> N
     (folder / "small").write_bytes(b"x" * 700)
     os.sync()
     assert _share(folder) == 1.0
-    clear("evict", [folder, folder / "gone"])
+    clear_caches("evict", [folder, folder / "gone"])
     assert _share(folder) == 0.0
     (folder / "small").read_bytes()
     assert _share(folder) == pytest.approx(700 / (3 * MIB + 700))
     (folder / "below" / "large").read_bytes()
-    asked = residency.ask(folder)
+    asked = caches.resident(folder)
     assert asked and (asked.share, asked.coverage) == (1.0, "all 2 files")
     assert asked.pages_bytes == 3 * MIB + 4096
 
@@ -100,17 +101,17 @@ def test_both_system_calls_see_the_same(folder: Path) -> None:
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # no reading ahead
     os.pread(fd, MIB, MIB)
     try:
-        by_cachestat = residency.by_cachestat()(fd, length)
+        by_cachestat = caches.cachestat_counter()(fd, length)
     except OSError:
         pytest.skip("this kernel has no cachestat")
-    assert by_cachestat == residency.by_mincore(fd, length) == MIB // 4096
+    assert by_cachestat == caches.count_by_mincore(fd, length) == MIB // 4096
     os.close(fd)
 
 
 def test_of_many_files_a_part_is_asked_and_that_is_said(folder: Path) -> None:
     for number in range(10):
         (folder / str(number)).write_bytes(b"x" * 5000)
-    asked = residency.ask(folder, at_most=4)
+    asked = caches.resident(folder, max_files=4)
     assert asked and asked.coverage == "4 of 10 files, evenly chosen"
     assert asked.pages_bytes == 4 * 8192 * 3, "scaled up by every third file"
 
@@ -119,14 +120,14 @@ def test_a_part_is_evenly_chosen_over_folders(folder: Path) -> None:
     for number in range(10):
         (folder / str(number)).mkdir()
         (folder / str(number) / "file").write_bytes(b"x" * 5000)
-    asked = residency.ask(folder, at_most=4)
+    asked = caches.resident(folder, max_files=4)
     assert asked and asked.coverage == "4 of 10 files, evenly chosen"
-    one_by_one = residency.ask(folder)
-    assert one_by_one and (one_by_one.asked, one_by_one.pages_bytes) == (10, 10 * 8192)
+    one_by_one = caches.resident(folder)
+    assert one_by_one and (one_by_one.queried, one_by_one.pages_bytes) == (10, 10 * 8192)
 
 
 def _share(folder: Path) -> float | None:
-    asked = residency.ask(folder)
+    asked = caches.resident(folder)
     return asked.share if asked else None
 
 
@@ -136,29 +137,29 @@ def test_what_the_kernel_does_not_know_is_asked_without_being_loaded(folder: Pat
         (folder / name).mkdir()
         for number in range(3):
             (folder / name / str(number)).write_bytes(b"x" * 5000)
-    if not known.can_ask(folder):
+    if not caches.has_cached_names(folder):
         pytest.skip("this kernel or file system does not tell what names it knows")
     os.sync()
-    clear("drop-caches", [])
-    assert known.ask(30_000, folder) == (0.0, 0, 0, 0), "not even a name is left"
+    clear_caches("drop-caches", [])
+    assert caches.resident_by_names(30_000, folder) == (0.0, 0, 0, 0), "not even a name is left"
     (folder / "read" / "1").read_bytes()
-    asked = known.ask(30_000, folder)
-    assert asked and asked.asked < 6 and asked.pages_bytes == 8192
+    asked = caches.resident_by_names(30_000, folder)
+    assert asked and asked.queried < 6 and asked.pages_bytes == 8192
     assert asked.share == pytest.approx(5000 / 30_000)
     assert asked.coverage == "all files, 1 of them known to the kernel"
-    plain = residency.ask(folder)
+    plain = caches.resident(folder)
     assert plain and (plain.share, plain.pages_bytes) == (asked.share, asked.pages_bytes)
 
 
 def test_a_kernel_without_the_call_is_not_asked(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known, "OPENAT2", 100_000)
-    assert not known.can_ask(folder)
+    monkeypatch.setattr(caches, "OPENAT2", 100_000)
+    assert not caches.has_cached_names(folder)
 
 
 def test_a_file_system_whose_names_may_be_stale_is_not_asked() -> None:
-    assert not known.can_ask(Path("/proc/self"))
+    assert not caches.has_cached_names(Path("/proc/self"))
 
 
 @pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
@@ -167,22 +168,22 @@ def test_the_device_counts_what_is_read_from_it(folder: Path) -> None:
     os.sync()
     fd = os.open(folder / "file", os.O_RDONLY)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    machine, own = counters.count(folder), processes.usage([os.getpid()])
+    machine, own = counters.read_counters(folder), processes.usage([os.getpid()])
     assert len(os.read(fd, 3 * MIB)) == 3 * MIB
-    seen = counters.between(machine, counters.count(folder))
+    seen = counters.counters_between(machine, counters.read_counters(folder))
     assert seen["device_read_bytes"] >= 3 * MIB
     assert (processes.usage([os.getpid()]) - own).read_bytes == 3 * MIB
     os.close(fd)
 
 
 def test_the_device_counts_what_is_written_to_it_and_its_flushes(folder: Path) -> None:
-    before = counters.count(folder)
+    before = counters.read_counters(folder)
     with (folder / "file").open("wb") as file:
         for _ in range(3):
             file.write(os.urandom(MIB))
             file.flush()
             os.fsync(file.fileno())
-    seen = counters.between(before, counters.count(folder))
+    seen = counters.counters_between(before, counters.read_counters(folder))
     assert seen["device_write_bytes"] >= 3 * MIB
     assert before.device
     if before.device[3] is None:
@@ -194,7 +195,7 @@ def test_the_device_counts_what_is_written_to_it_and_its_flushes(folder: Path) -
 
 def test_an_acknowledgement_that_is_delayed_shows(tmp_path: Path) -> None:
     """Of what is answered, the answer acknowledges; of what is not, TCP waits for an answer for 40 ms."""
-    before = counters.count(tmp_path)
+    before = counters.read_counters(tmp_path)
     if before.delayed_acks is None:
         pytest.skip("the kernel does not count delayed acknowledgements")
     with (
@@ -210,19 +211,19 @@ def test_an_acknowledgement_that_is_delayed_shows(tmp_path: Path) -> None:
             one.sendall(b"?")
             other.recv(1)
             time.sleep(0.1)
-    assert counters.between(before, counters.count(tmp_path))["delayed_acks"] >= 3
+    assert counters.counters_between(before, counters.read_counters(tmp_path))["delayed_acks"] >= 3
 
 
 def test_processor_time_that_is_taken_shows(tmp_path: Path) -> None:
-    before, began = counters.count(tmp_path), time.monotonic()
+    before, began = counters.read_counters(tmp_path), time.monotonic()
     while time.monotonic() - began < 0.3:
         pass
-    seen = counters.between(before, counters.count(tmp_path))
+    seen = counters.counters_between(before, counters.read_counters(tmp_path))
     assert seen["window_s"] >= 0.3 and seen["busy_s"] > 0.1
 
 
 def test_servers_of_vcsbench_are_known_by_their_marker_or_their_place(tmp_path: Path) -> None:
-    marked = {**os.environ, strangers.MARKER: "/tmp/somewhere"}
+    marked = {**os.environ, MARKER: "/tmp/somewhere"}
     named = tmp_path / "vcsbench-0a1b" / "svnserve"
     named.parent.mkdir()
     shutil.copy2(shutil.which("sleep") or "", named)
@@ -232,10 +233,10 @@ def test_servers_of_vcsbench_are_known_by_their_marker_or_their_place(tmp_path: 
         subprocess.Popen(["sleep", "61.3"]),
     ]
     try:
-        found = [line for line in strangers.servers([]) if " 61." in line]
+        found = [line for line in other_servers([]) if " 61." in line]
         assert sorted(line[-4:] for line in found) == ["61.1", "61.2"]
         own = [process.pid for process in started]
-        assert not [line for line in strangers.servers(own) if " 61." in line]
+        assert not [line for line in other_servers(own) if " 61." in line]
     finally:
         for process in started:
             process.kill()

@@ -11,18 +11,17 @@ import pytest
 
 from project import needs
 from vcsbench import processes
-from vcsbench.measure.meters import libraries
-from vcsbench.measure.meters.ending import Ending
+from vcsbench.measure.capture import ExitTracer, mapped_libraries
 
 MIB = 1 << 20
 EAT = "a = bytearray({0} << 20)\na[::4096] = b'x' * len(a[::4096])\n"
 
 
-def ended(argv: list[str]) -> tuple[int, Ending]:
+def ended(argv: list[str]) -> tuple[int, ExitTracer]:
     """The exit code of a command, and what was seen of its end."""
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         assert process.stdout
-        ending = Ending(process.pid)
+        ending = ExitTracer(process.pid)
         process.stdout.read()
         ending.join(20)
         assert not ending.is_alive()
@@ -42,7 +41,7 @@ def peak_of(argv: list[str]) -> tuple[int, int]:
 @needs("svn")
 def test_the_libraries_of_a_program_are_seen_through_a_wrapper() -> None:
     code, ending = ended(["sh", "-c", "sleep 0.2; svn --version --quiet; exit 4"])
-    names = [os.path.basename(path) for path in libraries.mapped(ending.maps)]
+    names = [os.path.basename(path) for path in mapped_libraries(ending.maps)]
     assert code == 4 and any(name.startswith("libsvn_client") for name in names)
     assert len(set(names)) == len(names)
 
@@ -68,7 +67,7 @@ def test_of_a_program_and_what_it_starts_the_largest_counts() -> None:
 
 def test_a_program_that_is_killed_is_let_go() -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
-        ending = Ending(process.pid)
+        ending = ExitTracer(process.pid)
         process.kill()
         ending.join(20)
         assert not ending.is_alive() and process.wait() == -9
@@ -87,7 +86,7 @@ os._exit(3)
     with subprocess.Popen([sys.executable, "-c", code]) as process:
         while processes.maps(process.pid):
             pass
-        ending = Ending(process.pid)
+        ending = ExitTracer(process.pid)
         ending.join(20)
         assert not ending.is_alive()
         seen = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from vcsbench.errors import UserError
-from vcsbench.measure.hooks import Hooks
+from vcsbench.measure.hyperfine import Hooks
 
 pytestmark = pytest.mark.skipif(not shutil.which("hyperfine"), reason="not installed: hyperfine")
 

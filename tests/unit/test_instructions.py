@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from vcsbench.measure.meters import instructions
+from vcsbench.measure import counters
 
 PAGE_FAULTS = (1, 2)
 # Touches so many pages, one after another.
@@ -27,17 +27,17 @@ for page in range(int(sys.argv[1])):
 
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(instructions, "EVENT", PAGE_FAULTS)
-    instructions.why_not.cache_clear()
-    if instructions.why_not():
-        pytest.skip(f"here {instructions.why_not()}")
+    monkeypatch.setattr(counters, "EVENT", PAGE_FAULTS)
+    counters.why_no_instructions.cache_clear()
+    if counters.why_no_instructions():
+        pytest.skip(f"here {counters.why_no_instructions()}")
     yield
-    instructions.why_not.cache_clear()
+    counters.why_no_instructions.cache_clear()
 
 
 def touched(pages: int) -> int:
     """How many page faults a child of this process has that touches so many pages."""
-    counting = instructions.count({"client": [os.getpid()]})["client"]
+    counting = counters.count_instructions({"client": [os.getpid()]})["client"]
     subprocess.run([sys.executable, "-c", TOUCH, str(pages)], check=True)
     counted = counting.end()
     assert counted is not None
@@ -63,7 +63,7 @@ def test_all_threads_that_are_there_are_counted(faults: None) -> None:
     thread.start()
     try:
         wait.wait()
-        counting = instructions.count({"server": [os.getpid()]})["server"]
+        counting = counters.count_instructions({"server": [os.getpid()]})["server"]
         go.set()
         ended.wait()
         counted = counting.end()
@@ -77,7 +77,7 @@ def test_all_threads_that_are_there_are_counted(faults: None) -> None:
 def test_sides_are_counted_apart_and_counters_closed(faults: None) -> None:
     before = len(os.listdir("/proc/self/fd"))
     with subprocess.Popen(["sleep", "60"]) as other:
-        counting = instructions.count({"client": [os.getpid()], "server": [other.pid]})
+        counting = counters.count_instructions({"client": [os.getpid()], "server": [other.pid]})
         subprocess.run([sys.executable, "-c", TOUCH, "2000"], check=True)
         counted = {side: one.end() for side, one in counting.items()}
         other.kill()
@@ -89,7 +89,7 @@ def test_sides_are_counted_apart_and_counters_closed(faults: None) -> None:
 def test_a_process_that_has_ended_counts_nothing(faults: None) -> None:
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
-    assert instructions.count({"server": [gone.pid]})["server"].end() is None
+    assert counters.count_instructions({"server": [gone.pid]})["server"].end() is None
 
 
 @pytest.mark.parametrize(
@@ -106,19 +106,19 @@ def test_where_nothing_counts_that_is_said_and_nothing_opened(
     def refuse(_thread: int) -> int:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(instructions, "_open", refuse)
-    instructions.why_not.cache_clear()
+    monkeypatch.setattr(counters, "_open_event", refuse)
+    counters.why_no_instructions.cache_clear()
     try:
-        assert instructions.why_not().startswith(says)
-        assert instructions.count({"client": [os.getpid()]}) == {}
+        assert counters.why_no_instructions().startswith(says)
+        assert counters.count_instructions({"client": [os.getpid()]}) == {}
     finally:
-        instructions.why_not.cache_clear()
+        counters.why_no_instructions.cache_clear()
 
 
 def test_a_counter_that_was_shared_is_no_count() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"".join(n.to_bytes(8, sys.byteorder) for n in (1000, 20, 10)))
     os.close(writing)
-    counting = instructions.Counting([])
-    counting.counters = [reading]
+    counting = counters.InstructionCounter([])
+    counting.events = [reading]
     assert counting.end() is None

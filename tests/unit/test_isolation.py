@@ -17,8 +17,8 @@ import pytest
 from vcsbench import namespaces
 from vcsbench.errors import UserError
 from vcsbench.forecast.side_effects import _privacy
-from vcsbench.measure.isolation import isolate
-from vcsbench.measure.stage import CLIENTS
+from vcsbench.measure.isolation import isolate_network
+from vcsbench.measure.prepared_cell import CLIENTS
 from vcsbench.plan import recipe as recipes
 from vcsbench.plan.plan import Plan
 from vcsbench.sources.base import is_private
@@ -183,16 +183,16 @@ import subprocess, sys
 sys.path.insert(0, {workflow!r})
 from pathlib import Path
 from vcsbench import namespaces
-from vcsbench.measure.stage import CLIENTS, Stage
+from vcsbench.measure.prepared_cell import CLIENTS, PreparedCell
 from vcsbench.programs import Programs
 from vcsbench.subjects.fsfs import run_client
 namespaces.own_mounts()
 namespaces._check(namespaces._libc().mount({there!r}, b"/etc/subversion", None, 0x1000, None))
 url, folder = {url!r}, Path({folder!r})
 run_client("svn", "checkout", url, folder / "wc")
-stage = object.__new__(Stage)
-stage.run, stage.files = folder, folder / "files"
-stage.recipe, stage.reads, stage.client = {{"axes": {{}}, "program": ""}}, None, Programs()
+stage = object.__new__(PreparedCell)
+stage.folder, stage.files = folder, folder / "files"
+stage.recipe, stage.input, stage.client = {{"axes": {{}}, "program": ""}}, None, Programs()
 commands = {{"svn": "ls", "svnbench": "null-list", "svnrdump": "dump", "svnsync": "info"}}
 for name in CLIENTS:
     program, *options = stage._words([], "")[name]()
@@ -224,7 +224,7 @@ def test_clients_read_no_settings_of_the_machine(tmp_path: Path) -> None:
 def test_isolate_in_a_guest_does_nothing(network: str) -> None:
     before = os.readlink("/proc/self/ns/net")
     with ExitStack() as stack:
-        isolate({"network": network, "looked_at": True}, stack)
+        isolate_network({"network": network, "looked_at": True}, stack)
         assert os.readlink("/proc/self/ns/net") == before
 
 

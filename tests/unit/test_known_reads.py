@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from vcsbench import processes
-from vcsbench.measure.certificate import Witness
-from vcsbench.measure.hooks import Hooks
-from vcsbench.measure.timing import Hyperfine
+from vcsbench.measure.hyperfine import Hooks, Hyperfine
+from vcsbench.measure.run_evidence import EvidenceCollector
 
 pytestmark = pytest.mark.skipif(not shutil.which("hyperfine"), reason="not installed: hyperfine")
 
@@ -23,17 +22,17 @@ RUNS = 3
 def certificates(folder: Path, argv: list[str]) -> list[dict[str, Any]]:
     """The certificates of some runs of a command."""
     folder.mkdir()
-    witness = Witness(None, None, None, "")
+    witness = EvidenceCollector(None, None, None, "")
 
     def answer(name: str) -> None:
         witness.end(hyperfine.pid)
         if name == "prepare":
-            witness.begin(hyperfine.pid, timed=True)
+            witness.begin(hyperfine.pid, is_timed=True)
 
     hooks = Hooks(folder, answer)
-    hyperfine = Hyperfine(folder, hooks, argv, "", 0, RUNS)
+    hyperfine = Hyperfine(folder, hooks, argv, "", RUNS)
     held = os.open(os.devnull, os.O_RDONLY)
-    assert hyperfine.time(os.environ, 60, held) == ""
+    assert hyperfine.run(os.environ, 60, held) == ""
     os.close(held)
     return witness.certificates
 

@@ -16,7 +16,7 @@ from dump_streams import BASE, DATE, HEAD, file, folder, revision
 from project import needs
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.measure.template import fill
+from vcsbench.measure.prepared_cell import fill_template
 from vcsbench.prepare.loader import load_source
 
 pytestmark = needs("svnadmin")
@@ -80,7 +80,7 @@ def test_load_cell_loads_the_dump_of_a_copy(tmp_path: Path, name: str) -> None:
         "load_args": list,
         "fresh": lambda: str(tmp_path / "fresh"),
     }
-    argv = fill(study["commands"]["load"]["argv"], words)
+    argv = fill_template(study["commands"]["load"]["argv"], words)
     subprocess.run(argv, input=dump, check=True)
 
 

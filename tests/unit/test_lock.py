@@ -16,17 +16,17 @@ import pytest
 
 from snakemake_logger_plugin_vcsbench import Job, RunProgress, other_holder
 from vcsbench.errors import UserError
-from vcsbench.measure import lock
-from vcsbench.measure.lock import Holder, lock_holder, machine_lock
+from vcsbench.measure import isolation
+from vcsbench.measure.isolation import Holder, lock_holder, machine_lock
 from vcsbench.run.workflow import RUN_ROOT
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
 HOLD = """
 import sys, time
 sys.path.insert(0, {workflow!r})
-from vcsbench.measure import lock
-lock.PATH = {path!r}
-with lock.machine_lock():
+from vcsbench.measure import isolation
+isolation.LOCK_PATH = {path!r}
+with isolation.machine_lock():
     print("held", flush=True)
     time.sleep(float(sys.argv[1]))
 """
@@ -37,7 +37,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be anot
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the lock is in a test: in a folder as /tmp is."""
     tmp_path.chmod(0o1777)
-    monkeypatch.setattr(lock, "PATH", str(tmp_path / "lock"))
+    monkeypatch.setattr(isolation, "LOCK_PATH", str(tmp_path / "lock"))
     return tmp_path / "lock"
 
 
@@ -156,7 +156,7 @@ def test_lock_holder_with_control_characters_in_its_command_is_printable() -> No
     process = subprocess.Popen([sys.executable, *argv])
     try:
         deadline = time.monotonic() + 5
-        while "title" not in (found := lock._describe(process.pid)).command:
+        while "title" not in (found := isolation._describe(process.pid)).command:
             assert time.monotonic() < deadline
         assert "\x1b" not in str(found) and "\n" not in str(found) and len(found.command) == 120
     finally:
@@ -165,7 +165,7 @@ def test_lock_holder_with_control_characters_in_its_command_is_printable() -> No
 
 
 def test_lock_holder_that_has_ended_is_described_without_a_name() -> None:
-    assert lock._describe(0) == Holder(0, "?", "?", "")
+    assert isolation._describe(0) == Holder(0, "?", "?", "")
 
 
 @pytest.mark.parametrize("run", ["/srv/another", "/srv/mine"])

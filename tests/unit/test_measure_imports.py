@@ -32,5 +32,5 @@ def test_what_measures_imports_nothing_slow() -> None:
         check=True,
     )
     modules = json.loads(done.stdout)
-    assert "vcsbench.measure.cell" in modules
+    assert "vcsbench.measure.cell_round" in modules
     assert not set(SLOW) & set(modules)

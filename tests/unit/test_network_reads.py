@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vcsbench.measure.meters import network
+from vcsbench.measure import counters
 from vcsbench.storages.filesystems import Mount
 
 STATISTICS = r"""device proc mounted on /proc with fstype proc
@@ -34,14 +34,14 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "exports").write_text(
         f"# Version 1.1\n/\t127.0.0.1(ro,v4root)\n{folder}\t127.0.0.1(rw)\n"
     )
-    monkeypatch.setattr(network, "MOUNT_STATISTICS", str(tmp_path / "mountstats"))
-    monkeypatch.setattr(network, "EXPORTS", str(tmp_path / "exports"))
-    monkeypatch.setattr(network, "mount_of", lambda path: mount())
+    monkeypatch.setattr(counters, "MOUNT_STATISTICS", str(tmp_path / "mountstats"))
+    monkeypatch.setattr(counters, "EXPORTS", str(tmp_path / "exports"))
+    monkeypatch.setattr(counters, "mount_of", lambda path: mount())
     return tmp_path
 
 
 def test_network_output_reads_pages_and_direct_bytes_of_its_own_mount(kernel: Path) -> None:
-    found = network.network_output([kernel], [kernel])
+    found = counters.network_output([kernel], [kernel])
     assert found and found.has_input and found.storage == (kernel / "a folder",)
     assert found.read_counters().from_server == 4096 + 25 * mmap.PAGESIZE
 
@@ -59,8 +59,8 @@ def test_network_output_reads_pages_and_direct_bytes_of_its_own_mount(kernel: Pa
 def test_network_output_knows_disk_of_a_server_on_this_machine_only(
     kernel: Path, monkeypatch: pytest.MonkeyPatch, kind: str, address: str, is_here: bool
 ) -> None:
-    monkeypatch.setattr(network, "mount_of", lambda path: mount(kind, address))
-    found = network.network_output([], [kernel])
+    monkeypatch.setattr(counters, "mount_of", lambda path: mount(kind, address))
+    found = counters.network_output([], [kernel])
     assert found and bool(found.storage) == is_here and not found.has_input
     if kind == "cifs" or not is_here:
         assert found.read_counters().from_storage is None
@@ -69,6 +69,6 @@ def test_network_output_knows_disk_of_a_server_on_this_machine_only(
 def test_network_output_of_a_local_file_system_is_none(
     kernel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(network, "mount_of", lambda path: mount("ext4"))
-    assert network.network_output([], [kernel]) is None
-    assert network.network_output([kernel], []) is None
+    monkeypatch.setattr(counters, "mount_of", lambda path: mount("ext4"))
+    assert counters.network_output([], [kernel]) is None
+    assert counters.network_output([kernel], []) is None

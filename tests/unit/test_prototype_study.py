@@ -18,8 +18,7 @@ from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.evidence.judgement import promised
-from vcsbench.measure.work import trees, verified
-from vcsbench.measure.work.neutral import Neutral
+from vcsbench.measure.work import UrlNormaliser, inspect_trees, read_verified
 from vcsbench.plan.grid import CellSpec, make_grid
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run import inputs
@@ -149,16 +148,16 @@ def test_of_several_runs_the_first_is_promised_something_else() -> None:
 def test_what_verify_says_it_has_verified_is_its_work() -> None:
     lines = [b"* Verifying metadata at revision 0 ...\n"]
     lines += [b"* Verified revision %d.\n" % number for number in range(4)]
-    assert verified.read(iter(lines), Neutral("")) == {"revisions": 4, "youngest": 3}  # type: ignore[arg-type]
+    assert read_verified(iter(lines), UrlNormaliser("")) == {"revisions": 4, "youngest": 3}  # type: ignore[arg-type]
 
 
 def test_clients_did_the_same_where_all_of_their_trees_are_equal(tmp_path: Path) -> None:
     for client in ("1", "2"):
         (tmp_path / client).mkdir()
         (tmp_path / client / "file").write_text("same")
-    assert trees.look(tmp_path, Neutral(""))["files"] == 1
+    assert inspect_trees(tmp_path, UrlNormaliser(""))["files"] == 1
     (tmp_path / "2" / "file").write_text("other")
-    assert trees.look(tmp_path, Neutral("")) == {"different_trees": 2}
+    assert inspect_trees(tmp_path, UrlNormaliser("")) == {"different_trees": 2}
 
 
 class Wildcards:

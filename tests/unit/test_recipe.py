@@ -49,17 +49,15 @@ def digests() -> dict[str, str]:
 @pytest.mark.parametrize(
     ("file", "stale"),
     [
-        ("measure/cell.py", ALL),
-        ("measure/hooks.sh", ALL),
-        ("measure/meters/residency.py", ALL),
+        ("measure/cell_round.py", ALL),
+        ("measure/hyperfine.sh", ALL),
+        ("measure/caches.py", ALL),
         ("evidence/judgement.py", ALL),
         ("subjects/repository.py", ALL),
         ("storages/workdir.py", ALL),
-        ("measure/work/log.py", {"log over svn", "log over file"}),
-        ("measure/work/tree.py", {"export over http"}),
-        ("measure/work/dump.py", set()),
-        ("measure/servers/svnserve.py", {"log over svn"}),
-        ("measure/servers/httpd.conf", {"export over http"}),
+        ("measure/work.py", ALL),
+        ("measure/server.conf", ALL),
+        ("measure/machine_limits.py", set()),
         ("subjects/target.py", {"export over http"}),
         ("axes/cache.py", set()),  # what an axis says stands in the recipe itself
         ("prepare/copies.py", set()),
@@ -116,9 +114,7 @@ def test_code_digest_damaged_cache_is_ignored(
         assert cache.read_text().count(":") > 50
 
 
-@pytest.mark.parametrize(
-    "file", ["measure/work/new.py", "measure/meters/new.py", "subjects/new.py"]
-)
+@pytest.mark.parametrize("file", ["measure/new.py", "subjects/new.py"])
 def test_cell_code_new_module_keeps_digest(package: Path, file: str) -> None:
     before = digests()
     (package / file).write_text('"""New."""\n')

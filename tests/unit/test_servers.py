@@ -19,8 +19,7 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
 from vcsbench.measure import server as servers
-from vcsbench.measure.server import Server, free_port
-from vcsbench.measure.servers.kind import HOST
+from vcsbench.measure.server import HOST, Server, free_port
 
 DEFAULT = Path(__file__).parent.parent.parent / "config" / "servers" / "default"
 KINDS = [
@@ -125,7 +124,7 @@ def test_a_port_that_gets_taken_between_two_starts_is_one_sentence(folder: Path,
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_port_that_is_settled_is_kept_until_the_server_starts(folder: Path, kind: str) -> None:
     server = Server(kind, folder / "root", DEFAULT, folder / "run")
-    server.settle()
+    server.reserve_port()
     port = server.port
     with socket.socket() as other, pytest.raises(OSError, match="in use"):
         other.bind((HOST, port))

@@ -14,8 +14,7 @@ import pytest
 
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
-from vcsbench.measure.server import Server, server_environment
-from vcsbench.measure.servers.kind import HOST
+from vcsbench.measure.server import HOST, Server, server_environment
 from vcsbench.processes import SERVER_GROUP
 
 DEFAULT = Path(__file__).parent.parent.parent / "config" / "servers" / "default"

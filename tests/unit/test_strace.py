@@ -13,7 +13,7 @@ import pytest
 
 from project import needs
 from vcsbench.errors import UserError
-from vcsbench.measure.strace import Attached, Counts, count_command
+from vcsbench.measure.syscalls import AttachedTrace, CallCounts, trace_command
 
 # Opens, seeks, reads and writes so often; in a thread and in a child as well, if they are wanted.
 PROGRAM = """
@@ -63,9 +63,11 @@ EACH = {
 
 
 def of(*lines: str) -> dict[str, int]:
-    counts = Counts()
+    counts = CallCounts()
     counts.read(f"{line}\n".encode() for line in lines)
-    return {name: number for name, number in counts.told().items() if number and name != "others"}
+    return {
+        name: number for name, number in counts.as_dict().items() if number and name != "others"
+    }
 
 
 def test_lines_are_counted_by_what_they_did() -> None:
@@ -99,9 +101,9 @@ def test_a_call_in_two_parts_is_one_call_with_the_arguments_of_both() -> None:
 
 
 def test_all_others_are_counted_by_name() -> None:
-    counts = Counts()
+    counts = CallCounts()
     counts.read([b"1 mmap(0, 0x1000, 0x1, 0x2, 0x3, 0) = 0x7f00\n", b"1 exit_group(0) = ?\n"])
-    assert counts.told()["others"] == {"mmap": 1}
+    assert counts.as_dict()["others"] == {"mmap": 1}
 
 
 @needs("strace")
@@ -116,7 +118,7 @@ def test_a_program_with_known_calls_is_counted_exactly(
 
     def counted(number: int) -> Counter[str]:
         argv = [sys.executable, "-I", "-S", str(script), str(file), str(number), where]
-        told = count_command(argv, dict(os.environ), "", 60).told()
+        told = trace_command(argv, dict(os.environ), "", 60).as_dict()
         return Counter({name: told[name] for name in EACH})
 
     counted(1)  # writes down what Python keeps
@@ -148,9 +150,9 @@ def test_a_process_at_work_is_counted_from_here_to_there(tmp_path: Path) -> None
                 process.stdout.readline()
 
         ask(5)
-        attached = Attached([process.pid])
+        attached = AttachedTrace([process.pid])
         ask(20)
-        told = attached.let_go().told()
+        told = attached.end().as_dict()
         ask(5)  # it goes on by itself
         process.stdin.close()
     assert told["bytes_read"] == 20 * (10 + len("go\n"))
@@ -160,8 +162,8 @@ def test_a_process_at_work_is_counted_from_here_to_there(tmp_path: Path) -> None
 @needs("strace")
 def test_a_command_that_fails_or_takes_too_long_is_one_sentence() -> None:
     with pytest.raises(UserError, match="under strace, false failed"):
-        count_command(["/bin/false"], dict(os.environ), "", 10)
+        trace_command(["/bin/false"], dict(os.environ), "", 10)
     began = time.monotonic()
     with pytest.raises(UserError, match=r"took longer than 0\.5 s and was ended"):
-        count_command(["/bin/sleep", "30"], dict(os.environ), "", 0.5)
+        trace_command(["/bin/sleep", "30"], dict(os.environ), "", 0.5)
     assert time.monotonic() - began < 10

@@ -30,8 +30,7 @@ from git_histories import (
 from project import needs
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.measure.work import dump as dump_work
-from vcsbench.measure.work.neutral import Neutral
+from vcsbench.measure.work import UrlNormaliser, read_dump
 from vcsbench.prepare.loader import load_source
 from vcsbench.sources import Source
 from vcsbench.sources.svn_source import revision_bytes
@@ -226,7 +225,7 @@ def test_dump_work_of_all_formats_is_the_same_without_revision_0(tmp_path: Path)
     found = []
     for form in formats:
         printed = run("svnadmin", "dump", "-q", tmp_path / f"a/{form}.nopack")
-        found.append(dump_work.read(io.BytesIO(printed), Neutral("")))
+        found.append(read_dump(io.BytesIO(printed), UrlNormaliser("")))
     assert found[0]["revisions"] == 3
     assert all(work == found[0] for work in found)
 
@@ -238,7 +237,7 @@ def test_dump_work_of_other_content_differs(tmp_path: Path) -> None:
     ):
         path = create(tmp_path / str(number), stream)
         printed = run("svnadmin", "dump", "-q", path)
-        digests.add(dump_work.read(io.BytesIO(printed), Neutral(""))["digest"])
+        digests.add(read_dump(io.BytesIO(printed), UrlNormaliser(""))["digest"])
     assert len(digests) == 3
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from vcsbench.errors import UserError
-from vcsbench.measure.template import fill
+from vcsbench.measure.prepared_cell import fill_template
 
 WORDS = {
     "svn": lambda: ["/usr/bin/svn", "--non-interactive"],
@@ -14,20 +14,20 @@ WORDS = {
 
 
 def test_a_word_may_stand_for_several_arguments_or_none() -> None:
-    assert fill("{svn} log {args} -v {url}", WORDS) == [
+    assert fill_template("{svn} log {args} -v {url}", WORDS) == [
         "/usr/bin/svn", "--non-interactive", "log", "-v", "svn://h/r",
     ]  # fmt: skip
 
 
 def test_words_inside_a_word_and_an_empty_tree() -> None:
-    assert fill("x {url}/{tree}", WORDS)[1] == "svn://h/r/trunk"
-    assert fill("x {url}/{tree}", {**WORDS, "tree": str})[1] == "svn://h/r"
+    assert fill_template("x {url}/{tree}", WORDS)[1] == "svn://h/r/trunk"
+    assert fill_template("x {url}/{tree}", {**WORDS, "tree": str})[1] == "svn://h/r"
 
 
 def test_values_are_never_split() -> None:
-    assert fill("x {url}", {"url": lambda: "a b 'c"}) == ["x", "a b 'c"]
+    assert fill_template("x {url}", {"url": lambda: "a b 'c"}) == ["x", "a b 'c"]
 
 
 def test_an_unknown_word_is_named() -> None:
     with pytest.raises(UserError, match=r"\{revision\}"):
-        fill("{svn} log {revision}", WORDS)
+        fill_template("{svn} log {revision}", WORDS)

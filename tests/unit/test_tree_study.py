@@ -23,11 +23,9 @@ from vcsbench.config.study import load_study
 from vcsbench.config.study_models import Command
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence import same_work
-from vcsbench.measure.cell import CellRound
-from vcsbench.measure.stage import PYTHON, STRATEGIES
-from vcsbench.measure.template import fill
-from vcsbench.measure.work.built_tree import look
-from vcsbench.measure.work.neutral import Neutral
+from vcsbench.measure.cell_round import CellRound
+from vcsbench.measure.prepared_cell import PYTHON, STRATEGIES, fill_template
+from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
 from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.run import inputs
 from vcsbench.sources import open_source
@@ -42,7 +40,7 @@ ROOT = Path(__file__).parent.parent.parent
 STUDY = load_study(ROOT / "config" / "studies" / "tree-building-2007.yaml")
 FINDINGS = read_yaml(ROOT / "config" / "published" / "findings.yaml")[STUDY.name]
 BUILDING = {name: one for name, one in STUDY.commands.items() if one.work == "built_tree"}
-NEUTRAL = Neutral("")
+NEUTRAL = UrlNormaliser("")
 
 made = partial(study_grid, STUDY.name)
 
@@ -214,7 +212,7 @@ def build(name: str, stored: Path, target: Path, private: Path) -> None:
     }
     own = {n: v.replace("{run}", str(private)) for n, v in (command.environment or {}).items()}
     environment = {**os.environ, **programs.CLIENT_ENVIRONMENT, **own}
-    subprocess.run(fill(command.argv, words), env=environment, check=True)
+    subprocess.run(fill_template(command.argv, words), env=environment, check=True)
 
 
 @pytest.mark.parametrize("name", [name for name in BUILDING if name != "cp reflink"])
@@ -229,7 +227,7 @@ def test_each_strategy_builds_the_tree(name: str, tree: Path, tmp_path: Path) ->
     record = templates(tree, command.store or "", tmp_path / "storage").store_record()
     target = tmp_path / "built"
     build(name, Path(record["path"]), target, private)
-    assert look(target, NEUTRAL) == look(tree, NEUTRAL)
+    assert inspect_built_tree(target, NEUTRAL) == inspect_built_tree(tree, NEUTRAL)
     STORES[command.store or ""]().clean(Path(record["path"]))
     found = {what for what, number in lost_features(tree, target).items() if number}
     assert found == LOSES.get(name, {"hard-links"})
@@ -265,7 +263,10 @@ def test_what_a_store_cannot_carry_is_left_out_and_counted(tree: Path, tmp_path:
     record = templates(tree, "svn", tmp_path / "storage").store_record()
     assert record["left_out"] == 1
     build("svn export", Path(record["path"]), tmp_path / "built", tmp_path)
-    built, whole = look(tmp_path / "built", NEUTRAL), look(tree, NEUTRAL)
+    built, whole = (
+        inspect_built_tree(tmp_path / "built", NEUTRAL),
+        inspect_built_tree(tree, NEUTRAL),
+    )
     assert int(built["files"]) == int(whole["files"]) - 1
     assert templates(tree, "git", tmp_path / "storage").store_record()["left_out"] == 0
 
@@ -283,7 +284,9 @@ def test_a_tree_that_has_changed_since_it_was_made_is_made_anew(tree: Path, tmp_
     copy = Path(these.source_record()["path"])
     (copy / "text").unlink()
     (copy.parent / "making-of-one-that-was-killed").mkdir()
-    assert look(Path(these.source_record()["path"]), NEUTRAL) == look(tree, NEUTRAL)
+    assert inspect_built_tree(Path(these.source_record()["path"]), NEUTRAL) == inspect_built_tree(
+        tree, NEUTRAL
+    )
     these.remove_incomplete()
     assert not list(copy.parent.glob("making-*"))
     before = copy.stat().st_ino
@@ -323,7 +326,7 @@ def taken(definition: dict[str, Any], tmp_path: Path) -> dict[str, int | str]:
     path, private = tmp_path / "taken", tmp_path / "private"
     private.mkdir()
     checkout_head(head, path, private, shutil.which("svn") or "")
-    return look(path, NEUTRAL)
+    return inspect_built_tree(path, NEUTRAL)
 
 
 @needs("git")
@@ -335,7 +338,7 @@ def test_the_head_of_a_git_repository_is_taken_without_its_history(
     (tree / "folder" / "below" / "ends\r").unlink()
     for words in (["init", "-q"], ["add", "-f", "-A"], ["commit", "-q", "-m", "x"]):
         subprocess.run([*git, *words], check=True)
-    before = look(tree, NEUTRAL)
+    before = inspect_built_tree(tree, NEUTRAL)
     (tree / "text").write_text("changed, and not committed\n")
     assert taken({"source": "git", "path": str(tree)}, tmp_path) == before
 
@@ -349,7 +352,9 @@ def test_the_head_of_a_subversion_repository_is_taken_without_its_history(
     subprocess.run(["svnadmin", "create", repository], check=True)
     url = f"file://{repository}/trunk"
     subprocess.run(["svn", "import", "-q", "--no-ignore", "-m", "x", tree, url], check=True)
-    assert taken({"source": "svn", "path": str(repository)}, tmp_path) == look(tree, NEUTRAL)
+    assert taken({"source": "svn", "path": str(repository)}, tmp_path) == inspect_built_tree(
+        tree, NEUTRAL
+    )
 
 
 def test_a_folder_is_fresh_wherever_it_is_made(tmp_path: Path) -> None:
@@ -394,8 +399,8 @@ def test_what_an_attempt_that_is_set_aside_has_built_is_removed(tmp_path: Path) 
     restored: list[str] = []
     attempt = object.__new__(CellRound)
     attempt.hyperfine = SimpleNamespace(export=export)  # type: ignore[assignment]
-    writes = SimpleNamespace(restore=lambda: restored.append("built"))
-    attempt.stage = SimpleNamespace(server=None, writes=writes)  # type: ignore[assignment]
+    cell = SimpleNamespace(server=None, reset_output=lambda: restored.append("built"))
+    attempt.cell = cell  # type: ignore[assignment]
     attempt.runs, attempt.set_aside = [], []
     attempt._set_aside()
     assert restored == ["built"] and attempt.set_aside == [{"runs": [], "results": []}]

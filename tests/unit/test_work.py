@@ -15,10 +15,10 @@ import pytest
 from project import needs
 from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.measure.hooks import Abandoned
-from vcsbench.measure.work import kind_of, neutral, tree
-from vcsbench.measure.work.capture import capture
-from vcsbench.measure.work.neutral import Neutral
+from vcsbench.measure import work
+from vcsbench.measure.capture import capture
+from vcsbench.measure.hyperfine import ParentGone
+from vcsbench.measure.work import KINDS, UrlNormaliser, inspect_tree
 
 pytestmark = needs("svn", "svnadmin", "svnbench")
 
@@ -82,9 +82,9 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def did(kind: str, *argv: str | Path, url: str = "file:///nowhere") -> dict[str, Any]:
     """The fingerprint of a command that prints."""
-    read = kind_of(kind).read
+    read = KINDS[kind].read
     assert read
-    return read(io.BytesIO(sh(*argv)), Neutral(url))
+    return read(io.BytesIO(sh(*argv)), UrlNormaliser(url))
 
 
 def url_of(repository: Path) -> str:
@@ -121,7 +121,7 @@ def test_a_dump_has_no_part_that_varies_but_its_uuid(repositories: list[Path]) -
     stream = bytearray(sh("svnadmin", "dump", "-q", repositories[0]))
     at = stream.index(b"0123456789abcdef") + (1 << 20)
     stream[at] ^= 1
-    damaged = kind_of("dump").read(io.BytesIO(stream), Neutral("file:///nowhere"))  # type: ignore[misc]
+    damaged = KINDS["dump"].read(io.BytesIO(stream), UrlNormaliser("file:///nowhere"))  # type: ignore[misc]
     assert {key for key in damaged if damaged[key] != both[0][key]} == {"digest"}
 
 
@@ -140,7 +140,7 @@ def test_content_of_a_dump_is_not_taken_for_its_headers(tmp_path: Path) -> None:
 
 def exported(repository: Path, target: Path) -> dict[str, Any]:
     sh("svn", "export", "-q", url_of(repository) + "/trunk", target)
-    return tree.look(target, Neutral(url_of(repository)))
+    return inspect_tree(target, UrlNormaliser(url_of(repository)))
 
 
 def test_a_tree_is_the_same_from_every_copy_keywords_included(
@@ -152,7 +152,7 @@ def test_a_tree_is_the_same_from_every_copy_keywords_included(
     assert counted == {"files": 4, "directories": 2, "symlinks": 1}
     # The URL is in there, and only what is in a file of this repository's is passed over.
     assert url_of(repositories[0]) in (tmp_path / "0" / "keywords").read_text()
-    other = tree.look(tmp_path / "0", Neutral(url_of(repositories[1])))
+    other = inspect_tree(tmp_path / "0", UrlNormaliser(url_of(repositories[1])))
     assert other["digest"] != both[0]["digest"]
 
 
@@ -177,7 +177,7 @@ def test_every_change_of_a_tree_shows(
 ) -> None:
     whole = exported(repositories[0], tmp_path / "t")
     change(tmp_path / "t")
-    after = tree.look(tmp_path / "t", Neutral(url_of(repositories[0])))
+    after = inspect_tree(tmp_path / "t", UrlNormaliser(url_of(repositories[0])))
     assert {key for key in whole if whole[key] != after[key]} == differs
 
 
@@ -186,34 +186,36 @@ def test_what_a_working_copy_keeps_for_itself_is_no_part_of_the_tree(
 ) -> None:
     whole = exported(repositories[0], tmp_path / "exported")
     sh("svn", "checkout", "-q", url_of(repositories[0]) + "/trunk", tmp_path / "checked-out")
-    assert tree.look(tmp_path / "checked-out", Neutral(url_of(repositories[0]))) == whole
+    assert inspect_tree(tmp_path / "checked-out", UrlNormaliser(url_of(repositories[0]))) == whole
 
 
 def test_no_tree_at_all() -> None:
-    nothing = tree.look(Path("/nowhere/at/all"), Neutral("file:///nowhere"))
+    nothing = inspect_tree(Path("/nowhere/at/all"), UrlNormaliser("file:///nowhere"))
     assert nothing["files"] == nothing["directories"] == 0
 
 
 def test_a_url_that_lies_across_two_pieces_is_found() -> None:
     url = "svn://127.0.0.1:3690/ruby.f7.pack.1"
     text = f"$HeadURL: {url}/a $".encode()
-    expected = Neutral(url).whole(text)
+    expected = UrlNormaliser(url).replace(text)
     assert url.encode() not in expected
-    ends = (neutral.CHUNK, neutral.CHUNK - neutral.LONGEST)
+    ends = (work.CHUNK, work.CHUNK - work.LONGEST)
     for before in (end - back for end in ends for back in range(-2, len(text) + 2, 7)):
-        whole, digest = b"x" * before + text + b"y" * 5000, Neutral(url).digest()
-        for start in range(0, len(whole), neutral.CHUNK // 2):
-            digest.update(whole[start : start + neutral.CHUNK // 2])
+        whole, digest = b"x" * before + text + b"y" * 5000, work.UrlFreeDigest(UrlNormaliser(url))
+        for start in range(0, len(whole), work.CHUNK // 2):
+            digest.update(whole[start : start + work.CHUNK // 2])
         neutralised = b"x" * before + expected + b"y" * 5000
         assert digest.end() == hashlib.sha256(neutralised).hexdigest()[:16]
         assert digest.bytes == len(neutralised)
 
 
 def run_capture(tmp_path: Path, *argv: str, limit_s: float = 20, watched: Any = ()) -> Any:
-    read = kind_of("stdout").read
+    read = KINDS["stdout"].read
     assert read
-    where = Neutral("file:///nowhere")
-    return capture(argv, "", read, where, dict(os.environ), tmp_path / "log", limit_s, watched)
+    where = UrlNormaliser("file:///nowhere")
+    return capture(
+        argv, "", lambda output: read(output, where), os.environ, tmp_path / "log", limit_s, watched
+    )
 
 
 def test_a_captured_run_counts_what_it_writes(tmp_path: Path) -> None:
@@ -246,7 +248,7 @@ def test_a_captured_run_ends_with_the_workflow(tmp_path: Path) -> None:
     workflow = subprocess.Popen(["sleep", "0.2"])
     watched = [os.pidfd_open(workflow.pid)]
     begun = time.monotonic()
-    with pytest.raises(Abandoned):
+    with pytest.raises(ParentGone):
         run_capture(tmp_path, "sleep", "60", watched=watched)
     assert time.monotonic() - begun < 20
     workflow.wait()

@@ -20,8 +20,7 @@ from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.evidence.run_columns import space_columns
-from vcsbench.measure.work.neutral import Neutral
-from vcsbench.measure.work.tree import look
+from vcsbench.measure.work import UrlNormaliser, inspect_tree
 from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.published import read_published
@@ -200,7 +199,7 @@ def test_an_export_goes_with_the_url_that_its_keywords_have(copies: tuple[Path, 
     for path in copies:
         tree, url = templates_of(path).export(1)
         assert url in (tree / "file").read_text()
-        seen.append(look(tree, Neutral(url)))
+        seen.append(inspect_tree(tree, UrlNormaliser(url)))
     assert seen[0] == seen[1]
 
 
@@ -217,5 +216,5 @@ def test_what_no_update_touches_keeps_the_url_of_the_template(copies: tuple[Path
     run_client(svn, "update", updated)
     assert old in (updated / "file").read_text() and new in (updated / "other").read_text()
     tree, url = templates_of(second).export(2)
-    assert look(updated, Neutral(new, old)) == look(tree, Neutral(url))
-    assert look(updated, Neutral(new)) != look(tree, Neutral(url))
+    assert inspect_tree(updated, UrlNormaliser(new, old)) == inspect_tree(tree, UrlNormaliser(url))
+    assert inspect_tree(updated, UrlNormaliser(new)) != inspect_tree(tree, UrlNormaliser(url))

@@ -229,9 +229,9 @@ def test_a_server_that_is_kept_alive_behind_our_back(bench: Bench) -> None:
 
 
 def test_a_server_that_is_not_ended_although_its_label_says_so(bench: Bench) -> None:
-    steps = bench.project.path / "workflow" / "vcsbench" / "measure" / "steps.py"
+    steps = bench.project.path / "workflow" / "vcsbench" / "measure" / "prepared_cell.py"
     text = steps.read_text()
-    broken = text.replace("stage.server.stop()", "bool(stage.server)")
+    broken = text.replace("self.server.stop()", "bool(self.server)")
     assert broken != text
     steps.write_text(broken)
     try:

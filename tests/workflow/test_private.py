@@ -181,19 +181,26 @@ exec /usr/bin/svn "$@"
 
 
 @pytest.mark.parametrize(
-    ("act", "expected"),
+    ("ra", "cache", "act", "expected"),
     [
-        ("kill -TERM $$", "svn was ended by SIGTERM in timed run 1 of 1"),
-        ("rm -rf {copy}/db/revs", "the copy has vanished or was changed: "),
-        ("touch {copy}/db/revs/0/extra", "the copy has vanished or was changed: something changed in db/"),
+        ("file", "cold", "kill -TERM $$", "svn was ended by SIGTERM in timed run 1 of 1"),
+        # The second warm-up run.
+        ("svn", "hot-svn", "kill -SEGV $$", "svn was ended by SIGSEGV: "),
+        ("file", "cold", "rm -rf {copy}/db/revs", "the copy has vanished or was changed: "),
+        (
+            "file",
+            "cold",
+            "touch {copy}/db/revs/0/extra",
+            "the copy has vanished or was changed: something changed in db/",
+        ),
     ],
-)  # fmt: skip
-def test_cell_whose_client_or_copy_is_lost_in_a_timed_run_fails_with_one_sentence(
-    project: Project, act: str, expected: str
+)
+def test_cell_whose_client_or_copy_is_lost_in_a_run_fails_with_one_sentence(
+    project: Project, ra: str, cache: str, act: str, expected: str
 ) -> None:
     prefix, count = project.path / "build", project.path / "count"
     (prefix / "bin").mkdir(parents=True)
-    cell = {"command": "log", "repo": "ruby", "ra": "file", "cache": "cold"}
+    cell = {"command": "log", "repo": "ruby", "ra": ra, "cache": cache}
     tiny = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
     project.configure(
         repositories={"ruby": tiny}, rounds=1, copies=1, grid={STUDY: {"include": [{**CELLS, **cell}]}},
@@ -208,8 +215,10 @@ def test_cell_whose_client_or_copy_is_lost_in_a_timed_run_fails_with_one_sentenc
     program.chmod(0o755)
     path = f"{project.path}:{os.environ['PATH']}"
     done = project.snakemake(measurements_of(STUDY), environment={"PATH": path})
-    assert done.returncode != 0 and contexts(project) == [], done.stdout
-    log = next((project.path / "results" / "logs" / "cells").rglob("round1.log")).read_text()
+    assert done.returncode != 0, done.stdout
+    assert not [c for c in contexts(project) if c["axes"]["repo"] == "ruby"]
+    logs = (project.path / "results" / "logs" / "cells").rglob("round1.log")
+    log = next(path for path in logs if "ruby" in path.parts).read_text()
     assert expected in log and "Traceback" not in log, log
     lines = [line for line in log.strip().splitlines() if not line.startswith("waiting for ")]
     assert len(lines) == 1

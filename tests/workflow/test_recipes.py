@@ -197,19 +197,12 @@ class Letters(Subject):
 SUBJECT = Letters
 '''
     )
-    work = project.path / "workflow" / "vcsbench" / "measure" / "work" / "first.py"
+    work = project.path / "workflow" / "vcsbench" / "measure" / "work.py"
     work.write_text(
-        '''"""The first number that a command prints."""
-
-from vcsbench.measure.work.kind import PRINTED, Kind
-
-
-def read(stream, neutral):
-    return {"first": int(stream.read().split()[0])}
-
-
-KIND = Kind(PRINTED, read)
-'''
+        f"{work.read_text()}\n\n"
+        "def read_first(output, urls):\n"
+        '    return {"first": int(output.read().split()[0])}\n\n\n'
+        'KINDS["first"] = WorkKind(PRINTED, read_first)\n'
     )
     study = {
         "title": "Letters",

@@ -24,11 +24,8 @@ CACHE = PACKAGE.parent.parent / ".vcsbench" / "code-digests.json"
 # The module that measures every cell; and the folders of modules of which a recipe names one, by its key.
 ENTRY = "run.cell"
 KINDS = {
-    "work": "measure.work",
     "input": "subjects",
     "output": "subjects",
-    "server": "measure.servers",
-    "probe": "measure.probes",
     "program": "strategies",
 }
 # Kinds whose class is in the module of another kind.
@@ -59,7 +56,7 @@ def closure(*files: str | Path, all_named: bool = False) -> list[Path]:
 
 
 def file_of(module: str) -> Path:
-    """Return the file of a module by its name in the package (`measure.work.log`). It need not exist."""
+    """Return the file of a module by its name in the package (`measure.work`). It need not exist."""
     return Path(_file_of(module))
 
 

@@ -22,10 +22,10 @@ much faster repeated cold runs become."""
 STEPS = ("setup", "first", "prepare")
 _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")
 
-# `setup`: steps (measure/steps.py) before the first run. `prepare`: steps before each run. `first`: steps
+# `setup`: steps (STEPS) before the first run. `prepare`: steps before each run. `first`: steps
 # before the first timed run, if they differ. `warmup`: runs that do not count, prepared like the timed ones;
 # `warmup_of_server`: more of them if there is a server. `discard`: one more run does not count if no such run
-# has read the copy lately (measure/discarded.py). `runs`: the timed ones if the configuration has `auto`.
+# has read the copy lately (measure/cell_round.py). `runs`: the timed ones if the configuration has `auto`.
 # `promises`: `os` is cold or hot; `server` is new (it has served nothing) or kept (it has served the runs
 # before); `then` has the promises of later runs, if they differ.
 # Written pages of an earlier run are flushed before each run (sync), because they would disturb it.

@@ -42,7 +42,7 @@ SERVER_AXIS = "config"
 PUBLISHED = {"slow": 0, "medium": 1, "fast": 2}
 
 # `scheme` begins URLs, `files` are the used files of config/servers/<config>, `server` is the kind of
-# server (a file in measure/servers), "" if the client reads the repository itself.
+# server (SERVER_KINDS), "" if the client reads the repository itself.
 ACCESS: dict[str, dict[str, Any]] = {
     "http": {"scheme": "http", "files": ["httpd.conf", "client"], "server": "httpd"},
     "svn": {"scheme": "svn", "files": ["svnserve.args", "client"], "server": "svnserve"},

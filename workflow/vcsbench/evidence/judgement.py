@@ -1,6 +1,6 @@
 """Judge a timed run: read hyperfine's export, compare the evidence with the label, return flags.
 
-Judging reads the evidence only (vcsbench.measure.certificate). Other thresholds judge all runs again and
+Judging reads the evidence only (vcsbench.measure.run_evidence). Other thresholds judge all runs again and
 measure none.
 """
 

@@ -30,7 +30,7 @@ from vcsbench.evidence.run_columns import (
     count_columns,
     space_columns,
 )
-from vcsbench.measure.identity import full_name
+from vcsbench.measure.host import host_label
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
 
 # Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). The wait does not
@@ -250,7 +250,7 @@ def _columns_of_cell_round(context: Mapping[str, Any]) -> dict[str, Any]:
         "order": context.get("order"),
         "seed": context.get("seed"),
         "scale": context.get("repository", {}).get("scale"),
-        "host": full_name(context["host"]),
+        "host": host_label(context["host"]),
         "started_at": context.get("started_at", ""),
         **{key: context.get("took", {}).get(key) for key in ("waited_s", "cell_round_s")},
     }

@@ -138,7 +138,7 @@ def space_columns(context: Context) -> Columns:
 
 
 def read_calls(paths: Iterable[str | Path], counted: Mapping[str, CallCount]) -> dict[str, Columns]:
-    """Return the counted system calls (measure.counting.count) by the path of each cell.
+    """Return the counted system calls (measure.syscalls.count_calls) by the path of each cell.
 
     `counted` names the cell whose counts each cell uses. Counts of another command become a `why_not`.
     """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from vcsbench.axes.table import axis_of
-from vcsbench.measure.work.kind import APART
+from vcsbench.measure.work import APART
 
 OTHER, UNKNOWN = REFUSED = "other-work", "work-unknown"
 # The order of figures in sentences; all others stand between these.

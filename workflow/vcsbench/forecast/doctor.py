@@ -16,9 +16,9 @@ from vcsbench import cgroup, words
 from vcsbench.errors import UserError
 from vcsbench.forecast.plan_report import describe_rounds, noise_runs, scatter_of, skip_reasons
 from vcsbench.forecast.side_effects import EVICT, missing_packages, running_services, side_effects
-from vcsbench.measure import versions
-from vcsbench.measure.context import host
-from vcsbench.measure.meters import counters, instructions, residency
+from vcsbench.measure import caches, counters
+from vcsbench.measure.host import host
+from vcsbench.measure.prepared_cell import read_versions
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.statistics.contract import Limits
@@ -113,7 +113,7 @@ def _programs() -> Iterator[Check]:
         for name, argv in VERSIONS.items()
         if shutil.which(name)
     }
-    found = versions.told(running)
+    found = read_versions(running)
     yield Check(AVAILABLE, ", ".join(f"{name} {version}" for name, version in found.items()))
     major = found.get("hyperfine", "").partition(".")[0]
     if major.isdigit() and int(major) < HYPERFINE:
@@ -176,7 +176,7 @@ def _try_file(name: str, folder: Path) -> Iterator[Check]:
             file.flush()
             os.fsync(file.fileno())
             first_extent(file.name)
-            if residency.ask(Path(file.name)) is None:
+            if caches.resident(Path(file.name)) is None:
                 yield Check(
                     LIMITED, f"{name}: the kernel does not report the cached pages of a file"
                 )
@@ -189,7 +189,7 @@ def _try_file(name: str, folder: Path) -> Iterator[Check]:
 
 
 def _evidence() -> Iterator[Check]:
-    if reason := instructions.why_not():
+    if reason := counters.why_no_instructions():
         yield Check(LIMITED, f"no instruction counts: {reason}", "use a physical machine")
     else:
         yield Check(AVAILABLE, "instruction counts of the processor")
@@ -201,12 +201,12 @@ def _evidence() -> Iterator[Check]:
             last = (traced.stderr.strip().splitlines() or ["it fails"])[-1]
             remedy = "allow ptrace (in a container: --cap-add SYS_PTRACE)"
             yield Check(LIMITED, f"no system-call counts: {last}", remedy)
-    if not counters.count().pressure:
+    if not counters.read_counters().pressure:
         yield Check(LIMITED, "the kernel reports no pressure (/proc/pressure)", "boot with psi=1")
 
 
 def _machine() -> Iterator[Check]:
-    facts, now = host(), counters.setting()
+    facts, now = host(), counters.machine_state()
     memory, cores = words.size(facts["memory_bytes"] or 0), words.count_of(facts["cores"], "core")
     guest = f", a virtual machine ({facts['virtualized']})" if facts["virtualized"] else ""
     text = f"{facts['cpu']}, {cores}, {memory}, {facts['os']}, {facts['kernel']}{guest}"

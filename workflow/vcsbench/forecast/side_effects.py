@@ -14,9 +14,7 @@ from typing import NamedTuple
 from vcsbench import cgroup, processes, words
 from vcsbench.config.configuration import EMPTY
 from vcsbench.files import read_json, server_file
-from vcsbench.measure.meters import strangers
-from vcsbench.measure.servers.kind import HOST
-from vcsbench.measure.template import read_arguments
+from vcsbench.measure.server import HOST, other_servers, read_arguments
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import OWN, SHARED, USER, is_private_cell
 from vcsbench.prepare.loader import repository_bytes
@@ -55,7 +53,7 @@ def missing_packages(root: Path) -> list[MissingPackage]:
 def running_services() -> list[str]:
     """Describe the servers of others that run on this machine, a line per program."""
     found: Counter[str] = Counter()
-    ours = {*strangers.servers(())}
+    ours = {*other_servers(())}
     for pid in processes.all_pids():
         argv = processes.command_line(pid)
         # Some programs append their state to their name: `postgres: checkpointer`.

@@ -1,31 +1,36 @@
-"""What a cell-round is measured on and with: host, storage, programs, subjects."""
+"""Describe where a cell-round was measured: host, storage, programs, subjects, environment."""
 
 from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Mapping
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vcsbench import cgroup
-from vcsbench.kernelfile import read
-from vcsbench.measure.environment import changing
-from vcsbench.measure.identity import identity
-from vcsbench.measure.meters import libraries
-from vcsbench.measure.stage import Stage
-from vcsbench.measure.work.capture import Captured
+from vcsbench.measure.capture import Captured, client_libraries, server_libraries
+from vcsbench.measure.host import host
+from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.programs import Programs, joined_digest
 from vcsbench.storages.filesystems import describe_storage
 from vcsbench.storages.workdir import WorkDir
+from vcsbench.urls import without_password
+
+# Variables that change programs: of loaders, C libraries, Subversion and its libraries, and proxies.
+CHANGING = re.compile(
+    r"LD_.*|GLIBC_TUNABLES|MALLOC_.*|SVN_.*|APR_.*|SERF_.*|OPENSSL_.*|GCONV_PATH|"
+    r"(http|https|ftp|all|no)_proxy",
+    re.IGNORECASE,
+)
+_USER_WITHOUT_SCHEME = re.compile(r"^[^/\s]*@")
 
 
-class Told(NamedTuple):
-    """What a cell-round has brought: its number, when it began, the run that was read (if one was), the runs,
-    the attempts that were set aside, and how long hyperfine and its hooks took of the attempt that counts."""
+class RoundResult(NamedTuple):
+    """The result of a cell-round: its number and start, the run that was read (if any), the timed runs, the
+    attempts that were set aside, and the seconds of hyperfine and its hooks in the last attempt."""
 
     number: int
-    began: datetime.datetime
+    started_at: datetime.datetime
     captured: Captured | None
     runs: list[dict[str, Any]]
     set_aside: list[dict[str, Any]]
@@ -33,46 +38,53 @@ class Told(NamedTuple):
     hooks_s: float
 
 
-def describe(stage: Stage, told: Told) -> dict[str, Any]:
-    """The context of a cell-round, as its file has it."""
-    recipe = stage.recipe
-    state = recipe["state"]
+def describe(cell: PreparedCell, result: RoundResult) -> dict[str, Any]:
+    """Return the context of a cell-round, the content of its context file."""
+    recipe, captured = cell.recipe, result.captured
+    state, place = recipe["state"], recipe["storage"]
+    work = {"kind": recipe["work"]}
+    environment = changing_environment()
     return {
         **{key: recipe[key] for key in ("study", "cell", "axes")},
         "recipe_digest": recipe["digest"],
-        "round": told.number,
-        "started_at": told.began.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        "argv": stage.argv,
+        "round": result.number,
+        "started_at": result.started_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "argv": cell.argv,
         "argv_template": recipe["argv"],
-        "stdin": stage.stdin,
+        "stdin": cell.stdin,
         "hooks": {"setup": state["setup"], "prepare": state["prepare"], "cleanup": []},
         "warmup": state["warmup"],
         "promises": state["promises"],
         "network": recipe.get("network"),
-        "environment": changing(),
-        "server": _server(stage, told.runs),
+        "environment": environment,
+        "server": _server(cell, result.runs),
         "servers": recipe["servers"],
         "remote": recipe.get("remote"),
-        "server_files": _files(stage.files),
+        "server_files": _contents(cell.files),
         "host": host(),
         "targets": recipe["targets"],
-        "storage": describe_storage(
-            recipe["storage"]["name"], WorkDir(recipe["storage"]["path"], os.getcwd()).make()
-        ),
-        "versions": stage.versions,
-        "build": _build(stage, _libraries(stage, told.captured)),
-        **{key: fact for subject in stage.subjects for key, fact in subject.facts().items()},
-        "work": _work(recipe["work"], told.captured),
-        # hyperfine's with the hooks in it.
-        "took": {"hyperfine_s": round(told.hyperfine_s, 6), "hooks_s": round(told.hooks_s, 6)},
-        "set_aside": told.set_aside,
-        "runs": told.runs,
-        "flags": _flags(stage),
+        "storage": describe_storage(place["name"], WorkDir(place["path"], os.getcwd()).make()),
+        "versions": cell.versions,
+        "build": _build(cell, _client_libraries(cell, captured)),
+        **{key: fact for subject in cell.subjects for key, fact in subject.facts().items()},
+        "work": work | ({"captured_io": captured.io} if captured else {}),
+        # hyperfine's time includes its hooks.
+        "took": {
+            "hyperfine_s": round(result.hyperfine_s, 6),
+            "hooks_s": round(result.hooks_s, 6),
+        },
+        "set_aside": result.set_aside,
+        "runs": result.runs,
+        # The flags that do not depend on the evidence of a run.
+        "flags": [
+            *(flag for subject in cell.subjects for flag in subject.flags()),
+            *["environment"] * bool(environment),
+        ],
     }
 
 
-def _server(stage: Stage, runs: list[dict[str, Any]]) -> dict[str, Any] | None:
-    server = stage.server
+def _server(cell: PreparedCell, runs: list[dict[str, Any]]) -> dict[str, Any] | None:
+    server = cell.server
     if not server:
         return None
     return {
@@ -83,103 +95,53 @@ def _server(stage: Stage, runs: list[dict[str, Any]]) -> dict[str, Any] | None:
     }
 
 
-def _work(kind: str, captured: Captured | None) -> dict[str, Any]:
-    """How what the runs did was told: by which kind of reading, and what the kernel counted of the run that
-    was read."""
-    return {"kind": kind, "captured_io": captured.io} if captured else {"kind": kind}
-
-
-def _libraries(stage: Stage, captured: Captured | None) -> list[str] | None:
-    """The libraries that the client had loaded in the run whose end was seen, or loads in one more."""
-    if not os.path.basename(stage.command[0]).startswith("svn"):
+def _client_libraries(cell: PreparedCell, captured: Captured | None) -> list[str] | None:
+    """Return the libraries of the client in the run that was traced, or in one more run."""
+    if not os.path.basename(cell.command[0]).startswith("svn"):
         return None
-    seen = captured and captured.libraries
-    return seen or libraries.by_client(stage.touch or stage.command, stage.environment, stage.run)
+    if captured and captured.libraries:
+        return captured.libraries
+    return client_libraries(cell.idle_command or cell.command, cell.environment, cell.folder)
 
 
-def _build(stage: Stage, loaded: list[str] | None) -> dict[str, Any]:
-    """The binaries that ran: of each side the program, its version as it reports it, Subversion's
-    libraries that it had loaded, and where those of the build belong."""
-    program = stage.command[0]
-    client = _side(program, stage.versions[os.path.basename(program)], stage.client, loaded)
-    described: dict[str, Any] = {
-        "name": stage.recipe["build"]["name"],
-        "client": client,
-        "server": None,
-    }
-    server = stage.server
+def _build(cell: PreparedCell, libraries: list[str] | None) -> dict[str, Any]:
+    """Return the binaries of each side: program, version, loaded libraries, and the folders of the build."""
+    program = cell.command[0]
+    client = _side(program, cell.versions[os.path.basename(program)], cell.client, libraries)
+    build: dict[str, Any] = {"name": cell.recipe["build"]["name"], "client": client, "server": None}
+    server = cell.server
     if server and server.pid:
-        version = server.of.version(server, stage.versions[server.kind])
-        theirs = libraries.by_server(server.pid)
-        described["server"] = _side(server.argv[0], version, server.programs, theirs)
-    files = [path for side in ("client", "server") for path in _loaded(described[side])]
-    described["digest"] = joined_digest(files)
-    return described
+        version = server.program.version(server, cell.versions[server.kind])
+        of_server = server_libraries(server.pid)
+        build["server"] = _side(server.argv[0], version, server.programs, of_server)
+    sides = [side for side in (client, build["server"]) if side]
+    files = [path for side in sides for path in (side["program"], *(side["libraries"] or []))]
+    build["digest"] = joined_digest(files)
+    return build
 
 
 def _side(
-    program: str, version: str, programs: Programs, loaded: list[str] | None
+    program: str, version: str, programs: Programs, libraries: list[str] | None
 ) -> dict[str, Any]:
     return {
         "program": program,
         "version": version,
         "places": programs.places,
-        "libraries": loaded,
+        "libraries": libraries,
     }
 
 
-def _loaded(side: Mapping[str, Any] | None) -> list[str]:
-    return [side["program"], *(side["libraries"] or [])] if side else []
-
-
-def _files(folder: Path) -> dict[str, str]:
-    """The content of those files of a server configuration that the cell uses."""
+def _contents(folder: Path) -> dict[str, str]:
+    """Return the contents of the files below a folder, by their paths in it."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_text(errors="replace") for path in files}
 
 
-def _flags(stage: Stage) -> list[str]:
-    """The flags that all runs earn, before any of their evidence is judged."""
-    own = [flag for subject in stage.subjects for flag in subject.flags()]
-    return [*own, *["environment"] * bool(changing())]
-
-
-def host() -> dict[str, Any]:
-    """Return the machine: name, identity, kernel, processor, cores, memory, hypervisor, clock source.
-
-    `memory_limit_bytes` and `quota_cores` are a container's limits; None where there is none.
-    """
-    # Slurm's nodes may share a host name.
-    name = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
-    cpu = read("/proc/cpuinfo")
+def changing_environment() -> dict[str, str]:
+    """Return the environment variables that change client or server programs, without secrets."""
+    variables = {name: value for name, value in os.environ.items() if CHANGING.fullmatch(name)}
+    # A proxy may have no scheme: user:password@host:port.
     return {
-        "name": name,
-        "id": identity(name, _field(cpu, "model name")),
-        "kernel": os.uname().release,
-        "os": _os_name(),
-        "cpu": _field(cpu, "model name"),
-        "cores": len(os.sched_getaffinity(0)),
-        "memory_bytes": cgroup.machine_memory_bytes(),
-        "memory_limit_bytes": cgroup.memory().limit,
-        "quota_cores": cgroup.quota_cores(),
-        "virtualized": _hypervisor(cpu),
-        "clock_source": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "load": os.getloadavg()[0],
+        name: _USER_WITHOUT_SCHEME.sub("...@", without_password(value))
+        for name, value in sorted(variables.items())
     }
-
-
-def _os_name() -> str:
-    lines = read("/etc/os-release").splitlines()
-    return next((line[13:-1] for line in lines if line.startswith('PRETTY_NAME="')), "")
-
-
-def _hypervisor(cpu: str) -> str:
-    if "hypervisor" not in _field(cpu, "flags").split():
-        return ""
-    return read("/sys/class/dmi/id/sys_vendor") or "yes"
-
-
-def _field(text: str, name: str) -> str:
-    lines = (line.partition(":") for line in text.splitlines())
-    return next((value.strip() for key, _, value in lines if key.strip() == name), "")

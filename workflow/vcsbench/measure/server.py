@@ -1,37 +1,156 @@
-"""Start and stop a server on a free port of the loopback interface."""
+"""Start and stop svnserve and httpd on the loopback interface, and detect other servers of vcsbench."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import socket
+import string
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.measure.meters.strangers import MARKER
-from vcsbench.measure.servers import kind_of
-from vcsbench.measure.servers.kind import DIRECTIVES, HOST
+from vcsbench.external import printable, read_bytes
 from vcsbench.programs import Programs
 
+HOST = "127.0.0.1"
 ON_PATH = Programs()
 # A port may be taken between finding it free and listening on it.
 TRIES = 5
-# The names that a server takes from our environment: places of programs and libraries, settings of the C
-# library, and the mark of the run, by which a later run finds a server that was left.
+START_LIMIT_S = 20.0
+# Each server has this variable in its environment.
+MARKER = "VCSBENCH_SERVER"
+# A server inherits these variables: places of programs and libraries, settings of the C library, and the
+# mark of the run, by which a later run detects a server that was left.
 INHERITED = re.compile(
     r"PATH|TZ|LD_LIBRARY_PATH|LD_PRELOAD|LD_BIND_NOW|GLIBC_TUNABLES|MALLOC_\w+|VCSBENCH_RUN_ROOT"
 )
-_HANDED_OVER = re.compile(r"/proc/self/fd/\d+")
+HTTPD_TEMPLATE = Path(__file__).with_name("server.conf")
+DIRECTIVES = "directives.conf"
+DIRECTIVES_LIMIT = 1 << 20
+_DESCRIPTOR_PATH = re.compile(r"/proc/self/fd/\d+")
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-START_LIMIT_S = 20.0
+
+
+class ServerKind:
+    """A server program.
+
+    vcsbench sends `greeting` to check that a server answers; it must not read the repository.
+    `version_options` print the program's version.
+    """
+
+    greeting = b""
+    version_options: tuple[str, ...] = ("--version", "--quiet")
+
+    def command(self, server: Server) -> list[str]:
+        """Return the argv of a server."""
+        raise NotImplementedError
+
+    def version(self, server: Server, program_version: str) -> str:
+        """Return the version of Subversion in a running server."""
+        return program_version
+
+
+class Svnserve(ServerKind):
+    """svnserve, as a daemon in the foreground. It sends the first message, so it needs no greeting."""
+
+    def command(self, server: Server) -> list[str]:
+        """Return the argv: the options of `svnserve.args`, then the cell's."""
+        return [
+            *(server.programs.get("svnserve"), "--daemon", "--foreground"),
+            *("--root", str(server.root)),
+            *("--listen-host", HOST, "--listen-port", str(server.port)),
+            *read_arguments(server.files / "svnserve.args"),
+            *server.options,
+        ]
+
+
+class Httpd(ServerKind):
+    """httpd with mod_dav_svn, from a generated configuration.
+
+    The greeting requests the server's options, which reads no repository.
+    """
+
+    greeting = b"OPTIONS * HTTP/1.0\r\n\r\n"
+    version_options = ("-v",)
+
+    def command(self, server: Server) -> list[str]:
+        """Return the argv: in the foreground, with the directives of `httpd.conf` after the generated ones.
+
+        httpd reads both files through descriptors. So no folder above them has to be open to its user, and no
+        character of a path is part of a pattern.
+        """
+        directives = server.files / "httpd.conf"
+        try:
+            content = read_bytes(directives, DIRECTIVES_LIMIT)
+        except FileNotFoundError:
+            raise _missing(directives) from None
+        text = string.Template(HTTPD_TEMPLATE.read_text()).substitute(
+            run=server.writable_folder(),
+            port=server.port,
+            root=quote_for_httpd(server.root),
+            utf8="" if str(server.root).isascii() else "SVNUseUTF8 on",
+            modules="\n".join(_load_modules(server.programs)),
+            directives=server.hand_over(DIRECTIVES, os.fsdecode(content)),
+        )
+        conf = server.hand_over("httpd.conf", text)
+        # other_servers() finds the served folder in the command line.
+        return [server.programs.httpd, "-DFOREGROUND", f"-Dserving={server.root}", "-f", conf]
+
+    def version(self, server: Server, program_version: str) -> str:
+        """Return the version of mod_dav_svn, which is in the answers of httpd."""
+        match = re.search(r"\bSVN/([\w.-]+)", server.greet())
+        return match[1] if match else ""
+
+
+SERVER_KINDS: dict[str, ServerKind] = {"svnserve": Svnserve(), "httpd": Httpd()}
+
+
+def quote_for_httpd(path: str | Path) -> str:
+    """Return a path for a place between double quotes in httpd's configuration.
+
+    `${name}` is a variable there, and cannot be escaped: `dollar` is defined as the variable of a dollar.
+    Raise UserError for a path with a control character, which no directive can have.
+    """
+    text = os.fspath(path)
+    if any(ord(character) < ord(" ") for character in text):
+        raise UserError(
+            f"{printable(ascii(text))}: httpd serves no path with a control character. Rename the folder."
+        )
+    for character, escaped in (("\\", "\\\\"), ('"', '\\"'), ("$", "${dollar}")):
+        text = text.replace(character, escaped)
+    return text
+
+
+def _load_modules(programs: Programs) -> Iterator[str]:
+    """Yield the directives that load modules. A module without a file is compiled in."""
+    for name in ("mpm_event", "unixd", "authz_core", "dav"):
+        path = os.path.join(programs.httpd_modules, f"mod_{name}.so")
+        if os.path.exists(path):
+            yield f'LoadModule {name}_module "{quote_for_httpd(path)}"'
+    yield f'LoadModule dav_svn_module "{quote_for_httpd(programs.mod_dav_svn)}"'
+
+
+def read_arguments(path: Path) -> list[str]:
+    """Return the options in a file of config/servers. A # starts a comment."""
+    try:
+        return shlex.split(path.read_text(), comments=True)
+    except FileNotFoundError:
+        raise _missing(path) from None
+    except ValueError as error:
+        raise UserError(f"{path}: cannot be read as options: {error}") from None
+
+
+def _missing(path: Path) -> UserError:
+    return UserError(f"{path}: there is no such file; a server configuration has one")
 
 
 class Server:
-    """A server of one kind (measure/servers).
+    """A server of a kind (a key of SERVER_KINDS).
 
     `root` is the served folder, `files` the configuration (config/servers/<name>), and `run` a private folder
     of this process. `programs` are the build's, `options` come after the options of the configuration.
@@ -47,7 +166,7 @@ class Server:
         options: Sequence[str] = (),
     ) -> None:
         self.kind = kind
-        self.of = kind_of(kind)
+        self.program = SERVER_KINDS[kind]
         self.root = root
         self.files = files
         self.run = run
@@ -57,56 +176,56 @@ class Server:
         self.argv: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
-        self.held: socket.socket | None = None
+        self.reserved: socket.socket | None = None
         self.listeners: list[int] = []
         self.output = run / "output"
         # Opened by this process, and kept: the server reaches them by their numbers, from its first start on.
-        self.handed_over: dict[str, int] = {}
+        self.descriptors: dict[str, int] = {}
 
     @property
     def pid(self) -> int:
         """The server's pid; 0 if it does not run."""
         return self.process.pid if self.process and self.process.poll() is None else 0
 
-    def settle(self) -> None:
-        """Settle on a port before the first start, and keep it from others until then."""
-        self.held = socket.socket()
-        self.held.bind((HOST, 0))
-        self.port = self.held.getsockname()[1]
-        self.argv = self.of.command(self)
+    def reserve_port(self) -> None:
+        """Choose a port before the first start, and reserve it until then."""
+        self.reserved = socket.socket()
+        self.reserved.bind((HOST, 0))
+        self.port = self.reserved.getsockname()[1]
+        self.argv = self.program.command(self)
 
     def start(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Start the server and wait until it answers. `meanwhile` is called while it starts.
 
         The port stays the same over all starts, because the timed command names it. Only the first start
-        takes another port if this one is taken, unless the port was settled. Raise UserError with the last
+        takes another port if this one is taken, unless the port is reserved. Raise UserError with the last
         lines of the server's output if it does not start.
         """
-        taken, is_settled = [], bool(self.starts or self.held)
-        if self.held:
-            self.held.close()
-            self.held = None
-        for _ in range(1 if is_settled else TRIES):
+        taken, is_fixed = [], bool(self.starts or self.reserved)
+        if self.reserved:
+            self.reserved.close()
+            self.reserved = None
+        for _ in range(1 if is_fixed else TRIES):
             self._spawn()
             meanwhile()
             if self._answers():
                 self.starts += 1
                 return self._check_options()
-            said = " ".join(self.last_words())
+            output = " ".join(self.last_output())
             self.stop()
-            if "in use" not in said:
+            if "in use" not in output:
                 raise UserError(
-                    f"{self.kind} did not start from {self.files}: {said or 'it said nothing'}"
+                    f"{self.kind} did not start from {self.files}: {output or 'it printed nothing'}"
                 )
             taken.append(str(self.port))
-            self.port = self.port if is_settled else free_port()
+            self.port = self.port if is_fixed else free_port()
         raise UserError(
             f"{self.kind} found its port on {HOST} taken ({', '.join(taken)}); another program took it "
             f"between two runs: run again, or widen net.ipv4.ip_local_port_range"
         )
 
     def _spawn(self) -> None:
-        self.argv = self.of.command(self)
+        self.argv = self.program.command(self)
         log = self._open_output()
         self.process = subprocess.Popen(
             # SIGTERM: on it, httpd ends its children as well.
@@ -118,27 +237,27 @@ class Server:
             stderr=log,
             cwd="/",
             env={**server_environment(os.environ), MARKER: str(self.run)},
-            pass_fds=[*self.handed_over.values()],
+            pass_fds=[*self.descriptors.values()],
         )
 
     def _open_output(self) -> int:
         """Return a descriptor of the file of the server's output, which lies in our own folder."""
-        if "output" not in self.handed_over:
+        if "output" not in self.descriptors:
             self._keep("output", os.open(self.output, _NEW | os.O_APPEND | os.O_RDWR, 0o600))
-            processes.grant(self.handed_over["output"], 0o660)
-        return self.handed_over["output"]
+            processes.grant(self.descriptors["output"], 0o660)
+        return self.descriptors["output"]
 
     def writable_folder(self) -> str:
         """Make the one folder that the server may write, and return its path for the server.
 
         Nothing in it is opened by name: any process of the servers' user may change it.
         """
-        if "writable" not in self.handed_over:
+        if "writable" not in self.descriptors:
             folder = self.run / "writable"
             folder.mkdir(mode=0o700)
             self._keep("writable", os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW))
             processes.grant(folder, 0o770)
-        return f"/proc/self/fd/{self.handed_over['writable']}"
+        return f"/proc/self/fd/{self.descriptors['writable']}"
 
     def hand_over(self, name: str, text: str) -> str:
         """Write a file that the server may read, and return its path for the server."""
@@ -148,24 +267,24 @@ class Server:
             file.write(os.fsencode(text))
         processes.grant(path, 0o640)
         self._keep(name, os.open(path, os.O_RDONLY | os.O_NOFOLLOW))
-        return f"/proc/self/fd/{self.handed_over[name]}"
+        return f"/proc/self/fd/{self.descriptors[name]}"
 
     def _keep(self, name: str, descriptor: int) -> None:
         """Keep a descriptor under a name; a later one of the name gets the same number."""
-        if name in self.handed_over:
-            os.dup2(descriptor, self.handed_over[name], inheritable=False)
+        if name in self.descriptors:
+            os.dup2(descriptor, self.descriptors[name], inheritable=False)
             os.close(descriptor)
         else:
-            self.handed_over[name] = descriptor
+            self.descriptors[name] = descriptor
 
     def close(self) -> None:
         """End the server, and close all that was kept open for its next start."""
         self.stop()
-        if self.held:
-            self.held.close()
-            self.held = None
-        while self.handed_over:
-            os.close(self.handed_over.popitem()[1])
+        if self.reserved:
+            self.reserved.close()
+            self.reserved = None
+        while self.descriptors:
+            os.close(self.descriptors.popitem()[1])
 
     def stop(self) -> None:
         """End the server, if it runs."""
@@ -173,23 +292,23 @@ class Server:
             processes.end(self.process)
             self.process = None
 
-    def last_words(self) -> list[str]:
-        """Return the last lines of the server's output, which has its log. Paths are those of the files."""
+    def last_output(self) -> list[str]:
+        """Return the last lines of the server's output and log. Descriptors are replaced by their files."""
         paths = {
             f"/proc/self/fd/{number}": self.files / "httpd.conf"
             if name == DIRECTIVES
             else self.run / name
-            for name, number in self.handed_over.items()
+            for name, number in self.descriptors.items()
         }
         return [
-            _HANDED_OVER.sub(lambda found: str(paths.get(found[0], found[0])), line)
+            _DESCRIPTOR_PATH.sub(lambda match: str(paths.get(match[0], match[0])), line)
             for line in processes.last_lines(self.output)
         ]
 
     def greet(self) -> str:
         """Return the beginning of the server's answer to a greeting."""
         with socket.create_connection((HOST, self.port), timeout=START_LIMIT_S) as connection:
-            connection.sendall(self.of.greeting)
+            connection.sendall(self.program.greeting)
             return connection.recv(4096).decode(errors="replace")
 
     def _answers(self) -> bool:
@@ -235,3 +354,32 @@ def free_port() -> int:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
     return port
+
+
+SERVER_NAMES = frozenset({"svnserve", "httpd", "apache2"})
+# Work directories on storages, and private folders of cells, have this in their paths.
+OUR_PATH = "/vcsbench-"
+
+
+def other_servers(exclude: Collection[int]) -> list[str]:
+    """Return the command lines of vcsbench's servers, of any user and checkout, without the excluded pids.
+
+    The command line is enough to detect a server whose environment cannot be read.
+    """
+    commands = []
+    for pid in set(processes.all_pids()).difference(exclude):
+        words = processes.command_line(pid)
+        # A kernel thread has no command line.
+        if words and (_has_marker(pid) or _serves_our_path(words)):
+            commands.append(" ".join(words))
+    return sorted(commands)
+
+
+def _has_marker(pid: int) -> bool:
+    return any(word.startswith(f"{MARKER}=") for word in processes.environment(pid))
+
+
+def _serves_our_path(words: list[str]) -> bool:
+    # A loader that runs the program comes first.
+    names = {os.path.basename(word) for word in words[:4]}
+    return bool(names & SERVER_NAMES) and any(OUR_PATH in word for word in words)

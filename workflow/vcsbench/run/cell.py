@@ -23,10 +23,9 @@ from vcsbench.errors import ChangedError, UserError
 from vcsbench.evidence import judgement
 from vcsbench.external import printable
 from vcsbench.files import write_bytes, write_json
-from vcsbench.measure.cell import CellRound
-from vcsbench.measure.hooks import Abandoned
-from vcsbench.measure.isolation import begin
-from vcsbench.measure.lock import machine_lock
+from vcsbench.measure.cell_round import CellRound
+from vcsbench.measure.hyperfine import ParentGone
+from vcsbench.measure.isolation import enter_user_namespace, machine_lock
 from vcsbench.processes import how_it_ended
 from vcsbench.run.job import FULL, exit_on_signals, stop_workflow, watch_parents
 from vcsbench.storages import filesystems
@@ -49,7 +48,7 @@ def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, 
     exit_on_signals()
     recipe = json.loads(recipe_json)
     try:
-        begin(recipe)
+        enter_user_namespace(recipe)
         watch_parents()
         exported, described = measure(recipe, int(number), judgement.unpack(thresholds))
         described |= {"order": int(order), "seed": int(seed)}
@@ -58,7 +57,7 @@ def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, 
         write_bytes(export, exported)
     except UserError as error:
         return fail(str(error), is_alone=writes_apart(recipe))
-    except Abandoned:
+    except ParentGone:
         return fail("the workflow has ended, and so does this measurement")
     except subprocess.CalledProcessError as error:
         return fail(f"{printable(error.cmd[0])} {how_it_ended(error.returncode)}.")
@@ -91,7 +90,7 @@ def _measure_here(
 ) -> Measured:
     """Measure on this system, in a private folder."""
     cell_round = _cell_round(recipe, number, thresholds, folder)
-    subjects = cell_round.stage.subjects
+    subjects = cell_round.cell.subjects
     try:
         found = cell_round.measure(lock)
     except ChangedError:

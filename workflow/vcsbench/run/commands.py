@@ -12,9 +12,8 @@ from typing import Any
 from vcsbench.axes.cache import steps_of
 from vcsbench.errors import UserError
 from vcsbench.files import server_files
-from vcsbench.measure.stage import Stage
-from vcsbench.measure.steps import STEPS
-from vcsbench.measure.work import kind_of
+from vcsbench.measure.prepared_cell import STEPS, PreparedCell
+from vcsbench.measure.work import KINDS
 from vcsbench.plan.plan import Plan
 from vcsbench.run.cell import measure
 from vcsbench.run.cluster import clean_nodes
@@ -42,17 +41,17 @@ def describe_cell(project: Project, study: str, path: str, number: int) -> str:
     recipe = _recipe(project, study, path)
     state = recipe["state"]
     with run_folder(project.config.root) as folder:
-        stage = Stage(recipe, number, folder)
-        for subject in stage.subjects:
+        cell = PreparedCell(recipe, number, folder)
+        for subject in cell.subjects:
             subject.check()
-        stage.fill()
-        copy = f" (copy {stage.reads.facts().get('copy', number)})" if stage.reads else ""
+        cell.fill_in()
+        copy = f" (copy {cell.input.facts().get('copy', number)})" if cell.input else ""
         lines = [
             ("cell", f"{study}/{path}, round {number}{copy}"),
-            ("command", shlex.join(stage.argv) + (f" < {stage.stdin}" if stage.stdin else "")),
+            ("command", shlex.join(cell.argv) + (f" < {cell.stdin}" if cell.stdin else "")),
         ]
-        if stage.server:
-            lines.append(("server", shlex.join(stage.server.of.command(stage.server))))
+        if cell.server:
+            lines.append(("server", shlex.join(cell.server.program.command(cell.server))))
     if recipe["servers"]:
         files = server_files(Path(recipe["servers"]), recipe["access"]["files"])
         lines.append(("files", ", ".join(map(str, files.values()))))
@@ -64,7 +63,7 @@ def describe_cell(project: Project, study: str, path: str, number: int) -> str:
     lines += [
         ("warm-up", warmup),
         ("runs", f"{recipe['runs']} timed by hyperfine"),
-        ("work", f"{recipe['work']}: {kind_of(recipe['work']).says}"),
+        ("work", f"{recipe['work']}: {KINDS[recipe['work']].description}"),
         ("caches", f"cleared by {recipe['clearing']}" if clears else "not cleared"),
         ("result", f"results/cells/{study}/{path}/round{number}.json"),
     ]

@@ -17,7 +17,7 @@ from typing import Any
 from vcsbench import processes, words
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
-from vcsbench.measure.context import host
+from vcsbench.measure.host import host
 from vcsbench.run.cluster import (
     CLEAN,
     FOLDER,

@@ -23,8 +23,8 @@ from vcsbench.config.study_models import Steps
 from vcsbench.errors import UserError
 from vcsbench.evidence import judgement
 from vcsbench.machine import Machine
-from vcsbench.measure import work
-from vcsbench.measure.steps import STEPS
+from vcsbench.measure.prepared_cell import STEPS
+from vcsbench.measure.work import KINDS as WORK_KINDS
 from vcsbench.modules import KINDS, is_kind
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import ALL, NOTHING, UNFAILED, decision_of
@@ -345,9 +345,8 @@ def _check_commands(study: Study) -> None:
         for field, folder in KINDS.items():
             kind = getattr(command, field, None)
             if kind and not is_kind(folder, kind):
-                renamed = f" It is now called `{WORK[kind]}`." if kind in WORK else ""
                 raise UserError(
-                    f"{key}.{field}`: there is no kind {kind!r}.{renamed} Use a file name of "
+                    f"{key}.{field}`: there is no kind {kind!r}. Use a file name of "
                     f"workflow/vcsbench/{folder.replace('.', '/')}."
                 )
         if (command.store or "") not in STORES:
@@ -355,13 +354,18 @@ def _check_commands(study: Study) -> None:
                 f"{key}.store`: there is no store {command.store!r}. Use one of "
                 f"{', '.join(filter(None, STORES))}."
             )
+        if command.work not in WORK_KINDS:
+            renamed = f" It is now called `{WORK[command.work]}`." if command.work in WORK else ""
+            raise UserError(
+                f"{key}.work`: there is no kind {command.work!r}.{renamed} Use one of {', '.join(WORK_KINDS)}."
+            )
         steps = command.steps or Steps()
         for step in (*steps.setup, *steps.prepare):
             if step not in STEPS:
                 raise UserError(
                     f"{key}.steps`: there is no step {step!r}. Use one of {', '.join(STEPS)}."
                 )
-        if work.kind_of(command.work).look and not command.output:
+        if WORK_KINDS[command.work].inspect and not command.output:
             raise UserError(
                 f"{key}.work`: {command.work!r} inspects what a command writes, and this one writes nothing. "
                 f"Add `output: target`, or choose another kind."

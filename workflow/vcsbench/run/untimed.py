@@ -13,12 +13,10 @@ import time
 from typing import Any
 
 from vcsbench.files import write_json
-from vcsbench.measure.ceiling import ceiling
-from vcsbench.measure.context import host
-from vcsbench.measure.counting import count
-from vcsbench.measure.identity import full_name
-from vcsbench.measure.isolation import begin
-from vcsbench.measure.lock import machine_lock
+from vcsbench.measure import syscalls
+from vcsbench.measure.host import host, host_label
+from vcsbench.measure.isolation import enter_user_namespace, machine_lock
+from vcsbench.measure.machine_limits import machine_limits
 from vcsbench.plan.recipe import call_digest
 from vcsbench.run.job import exit_on_signals, watch_parents
 from vcsbench.storages.workdir import run_folder
@@ -29,8 +27,8 @@ def measure_limits(clients: list[int]) -> dict[str, Any]:
     watch_parents()
     with machine_lock():
         began = time.monotonic()
-        limits = ceiling(clients)
-    facts = {"host": full_name(host()), "seconds": round(time.monotonic() - began, 3)}
+        limits = machine_limits(clients)
+    facts = {"host": host_label(host()), "seconds": round(time.monotonic() - began, 3)}
     return {**facts, **limits}
 
 
@@ -38,10 +36,10 @@ def count_calls(recipe: dict[str, Any]) -> dict[str, Any]:
     """Count the system calls of a cell. The result has a reason if they cannot be counted."""
     os.umask(0o022)  # the servers, which run as another user, read the files
     # A namespace is entered before the first thread starts.
-    begin(recipe)
+    enter_user_namespace(recipe)
     watch_parents()
     with machine_lock(), run_folder(os.getcwd()) as folder:
-        calls = count(recipe, folder)
+        calls = syscalls.count_calls(recipe, folder)
     if calls["why_not"]:
         print(calls["why_not"], file=sys.stderr)
     cell = {key: recipe[key] for key in ("study", "cell", "axes")}

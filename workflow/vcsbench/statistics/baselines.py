@@ -18,7 +18,7 @@ from typing import Any
 from vcsbench import __version__
 from vcsbench.errors import UserError
 from vcsbench.files import write_bytes, write_json
-from vcsbench.measure.identity import full_name
+from vcsbench.measure.host import host_label
 
 FOLDER = Path("baselines")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -124,7 +124,7 @@ def describe(study: str, rows: Iterable[Mapping[Any, Any]], results: Path) -> di
         "last": times[-1] if times else "",
         "rounds": len({number for _, number in contexts}),
         "seeds": _distinct(context.get("seed") for context in every),
-        "hosts": {full_name(context["host"]): context["host"] for context in every},
+        "hosts": {host_label(context["host"]): context["host"] for context in every},
         **_conditions(every),
         "cells": {cell: cell_settings(context) for (cell, _), context in contexts.items()},
     }

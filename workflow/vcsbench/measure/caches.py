@@ -1,0 +1,277 @@
+"""Clear caches, and ask the kernel how much of some files is in the page cache, without reading them."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from vcsbench.machine import DROP_CACHES
+from vcsbench.storages.filesystems import mount_of
+
+PAGE = mmap.PAGESIZE
+# Of more files, every second, third, ... one is queried.
+MAX_FILES = 50_000
+# Most of the time of a cold file is the device's, which reads its inode: threads query several folders at
+# once. With fewer files their creation takes longer than the queries.
+THREADS = 4
+THREADS_FROM = 5_000
+# System calls: cachestat since Linux 6.5, openat2 with RESOLVE_CACHED since 5.12.
+CACHESTAT, OPENAT2 = 451, 437
+RESOLVE_CACHED = 0x20
+# On these file systems, a cached name is valid without a query of a server or a device.
+LOCAL = frozenset(["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs"])
+
+
+def clear_caches(method: str, folders: Sequence[Path]) -> None:
+    """Make caches cold: `drop-caches` empties the kernel's, `evict` drops the files of some folders."""
+    if method == "drop-caches":
+        # 3: pages, directory entries and inodes.
+        with open(DROP_CACHES, "wb", buffering=0) as file:
+            file.write(b"3")
+        return
+    existing = [folder for folder in folders if folder.exists()]
+    if existing:
+        subprocess.run(["vmtouch", "-qe", *existing], check=True, stdout=subprocess.DEVNULL)
+
+
+class Residency(NamedTuple):
+    """How much of some files is in memory.
+
+    `share` (0 to 1) of the bytes of the `queried` files; `pages_bytes` of their pages, scaled up if not
+    all of `files` were queried. `files` is 0 for resident_by_names(), which queries only files with cached
+    names.
+    """
+
+    share: float
+    pages_bytes: int
+    files: int
+    queried: int
+
+    @property
+    def coverage(self) -> str:
+        """Return which part of the files was queried, as text of the evidence."""
+        if not self.files:
+            return f"all files, {self.queried} of them known to the kernel"
+        if self.queried == self.files:
+            return f"all {self.files} files"
+        return f"{self.queried} of {self.files} files, evenly chosen"
+
+
+class FileUse(NamedTuple):
+    """Bytes of files, how many of them are cached, and the bytes of the cached pages."""
+
+    size: int
+    cached: int
+    pages_bytes: int
+
+
+# Returns the cached pages of an open file with a length.
+PageCounter = Callable[[int, int], int]
+FolderFiles = tuple[str, list[str]]
+
+
+class _Range(ctypes.Structure):
+    _fields_ = (("offset", ctypes.c_uint64), ("length", ctypes.c_uint64))  # length 0: to the end
+
+
+class _Cachestat(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_uint64)
+        for name in ("cache", "dirty", "writeback", "evicted", "recently_evicted")
+    )
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("flags", "mode", "resolve"))
+
+
+# Created once, because the creation takes as long as the system call.
+_WHOLE_FILE = ctypes.byref(_Range(0, 0))
+_CACHED_ONLY = _OpenHow(os.O_RDONLY | os.O_CLOEXEC, 0, RESOLVE_CACHED)
+_CACHED_ONLY_ARGUMENTS = (ctypes.byref(_CACHED_ONLY), ctypes.sizeof(_CACHED_ONLY))
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+# A function of its own: the argument types of `syscall` differ between calls.
+_syscall = ctypes.CDLL(None, use_errno=True).syscall
+
+
+def page_counter() -> PageCounter:
+    """Return the counter of cached pages that this kernel supports, for one thread."""
+    # -1 is no file: a kernel that has the call, and allows it, answers EBADF.
+    _syscall(CACHESTAT, -1, None, None, 0)
+    is_missing = ctypes.get_errno() in (errno.ENOSYS, errno.EPERM)
+    return count_by_mincore if is_missing else cachestat_counter()
+
+
+def cachestat_counter() -> PageCounter:
+    """Return a counter by cachestat(2)."""
+    result = _Cachestat()
+    pointer = ctypes.byref(result)
+
+    def count(fd: int, _length: int) -> int:
+        if _syscall(CACHESTAT, fd, _WHOLE_FILE, pointer, 0):
+            raise OSError(ctypes.get_errno(), "cachestat")
+        return int(result.cache)
+
+    return count
+
+
+def count_by_mincore(fd: int, length: int) -> int:
+    """Return the cached pages of an open file by mincore(2)."""
+    address = _libc.mmap(None, length, mmap.PROT_READ, mmap.MAP_SHARED, fd, 0)
+    if address in (None, ctypes.c_void_p(-1).value):
+        raise OSError(ctypes.get_errno(), "mmap")
+    try:
+        states = ctypes.create_string_buffer(-(-length // PAGE))
+        if _libc.mincore(address, length, states):
+            raise OSError(ctypes.get_errno(), "mincore")
+        return sum(state & 1 for state in states.raw)
+    finally:
+        _libc.munmap(address, length)
+
+
+def resident(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
+    """Return the residency of files and of all files below folders, or of an even sample of `max_files`.
+
+    Return None if they have no bytes or the kernel does not answer. To open files loads their inodes, so
+    caches must be cleared again before a cold run.
+    """
+    folders = [folder for path in paths for folder in _folders(str(path))]
+    count = sum(len(names) for _, names in folders)
+    step = -(-count // max_files) or 1
+    chosen, start = [], 0
+    for folder, names in folders:
+        chosen.append((folder, names[start::step]))
+        start = (start - len(names)) % step  # every step-th of all files, not of each folder
+    try:
+        uses = list(_query(chosen))
+    except OSError:
+        return None
+    size, cached, pages_bytes = (sum(use[i] for use in uses) for i in range(3))
+    queried = sum(len(names) for _, names in chosen)
+    return Residency(cached / size, pages_bytes * step, count, queried) if size else None
+
+
+def _query(folders: Sequence[FolderFiles]) -> Iterator[FileUse]:
+    if sum(len(names) for _, names in folders) < THREADS_FROM:
+        yield from map(_query_folder, folders)
+        return
+    # The import takes as long as the query of a small repository.
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        yield from pool.map(_query_folder, folders)
+
+
+def _folders(folder: str) -> Iterator[FolderFiles]:
+    """Yield each folder with its files in the order of their inodes, which is that on the device."""
+    if not os.path.isdir(folder):
+        yield os.path.split(folder)[0], [os.path.basename(folder)]
+        return
+    below, files = [], []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                below.append(entry.path)
+            elif entry.is_file(follow_symlinks=False):
+                files.append((entry.inode(), entry.name))
+    yield folder, [name for _, name in sorted(files)]
+    for path in sorted(below):
+        yield from _folders(path)
+
+
+def _query_folder(files: FolderFiles) -> FileUse:
+    folder, names = files
+    count_pages = page_counter()
+    uses = []
+    # Relative to their folder: the kernel does not resolve the path again for each file.
+    parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for name in names:
+            uses.append(_query_file(os.open(name, os.O_RDONLY, dir_fd=parent), count_pages))
+    finally:
+        os.close(parent)
+    return FileUse(*(sum(use[i] for use in uses) for i in range(3)))
+
+
+def _query_file(fd: int, count_pages: PageCounter) -> FileUse:
+    """Query an open file, and close it."""
+    try:
+        length = os.fstat(fd).st_size
+        pages_bytes = count_pages(fd, length) * PAGE if length else 0
+    finally:
+        os.close(fd)
+    return FileUse(length, min(pages_bytes, length), pages_bytes)
+
+
+def has_cached_names(*paths: Path) -> bool:
+    """Return True if the kernel reports which names below folders are cached. This opens the folders."""
+    try:
+        return all(mount_of(path).filesystem in LOCAL and _is_cached(path) for path in paths)
+    except OSError:
+        return False
+
+
+def resident_by_names(size: int, *paths: Path) -> Residency | None:
+    """Return the residency of files below folders with `size` bytes; None if the kernel does not answer.
+
+    Only files with cached names are opened, so no inode is loaded. A cached name keeps the names of its
+    parent folders in the cache, so a folder without a cached name has no cached files. Memory pressure may
+    drop names before pages; the evidence shows it.
+    """
+    try:
+        count_pages = page_counter()
+        uses = [use for path in paths for use in _query_cached(os.fsencode(path), count_pages)]
+    except OSError:
+        return None
+    cached = sum(use.cached for use in uses)
+    return Residency(cached / size, sum(use.pages_bytes for use in uses), 0, len(uses))
+
+
+def _is_cached(path: Path) -> bool:
+    os.close(os.open(path, os.O_RDONLY))
+    fd = _open_cached(os.fsencode(path))
+    if fd is not None:
+        os.close(fd)
+    return fd is not None
+
+
+def _query_cached(folder: bytes, count_pages: PageCounter) -> Iterator[FileUse]:
+    parent = _open_cached(folder)
+    if parent is None:
+        return
+    if not stat.S_ISDIR(os.fstat(parent).st_mode):
+        yield _query_file(parent, count_pages)
+        return
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _query_cached(entry.path, count_pages)
+                elif entry.is_file(follow_symlinks=False):
+                    fd = _open_cached(entry.name, parent)
+                    if fd is not None:
+                        yield _query_file(fd, count_pages)
+    finally:
+        os.close(parent)
+
+
+def _open_cached(name: bytes, parent: int = -100) -> int | None:
+    """Open a file; return None if its name is not in the kernel's cache. -100 is AT_FDCWD."""
+    fd: int = _syscall(OPENAT2, parent, name, *_CACHED_ONLY_ARGUMENTS)
+    if fd >= 0:
+        return fd
+    number = ctypes.get_errno()
+    if number == errno.EAGAIN:
+        return None
+    raise OSError(number, os.strerror(number), os.fsdecode(name))

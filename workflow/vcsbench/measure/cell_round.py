@@ -1,0 +1,328 @@
+"""Measure one round of a cell: run hyperfine with its hooks, and collect the evidence of each run."""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import hashlib
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from vcsbench import processes
+from vcsbench.errors import UserError
+from vcsbench.external import printable
+from vcsbench.files import read_json
+from vcsbench.kernelfile import read
+from vcsbench.measure.capture import Captured, capture
+from vcsbench.measure.context import RoundResult, describe
+from vcsbench.measure.hyperfine import Hooks, Hyperfine
+from vcsbench.measure.prepared_cell import PreparedCell
+from vcsbench.measure.run_evidence import EvidenceCollector
+from vcsbench.measure.syscalls import PROBES
+from vcsbench.measure.work import KINDS, Fingerprint, UrlNormaliser, discard_output
+from vcsbench.storages.filesystems import is_full
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects import Subject
+
+# With these flags the round is measured again: some kernels return unused memory for seconds, between the
+# warm-up and the timed run. No cold run: layers below this system have cached its reads.
+RETRIED_FLAGS = frozenset(["cache-not-warm"])
+MAX_RETRIES = 2
+# Layers below this system (the host of a VM, a RAID controller) are assumed to cache the last reads this
+# long.
+DISCARDED_RUN_S = 3600
+
+Run = dict[str, Any]
+# Adds the times of an export, and flags, to runs.
+Judge = Callable[[Path, list[Run]], None]
+
+
+class CellRound:
+    """One round of a cell, by its recipe. `folder` is a private folder.
+
+    `judge` is no part of the measurement: it decides about retries and flags.
+    """
+
+    def __init__(self, recipe: dict[str, Any], number: int, folder: Path, judge: Judge) -> None:
+        self.recipe = recipe
+        self.state: Mapping[str, Any] = recipe["state"]
+        self.number = number
+        self.folder = folder
+        self.judge = judge
+        self.cell = PreparedCell(recipe, number, folder)
+        self.work = KINDS[recipe["work"]]
+        self.captured: Captured | None = None
+        self.has_discarded_run = bool(self.state.get("discard"))
+        self.discarded_run: Run = {}
+        self.runs: list[Run] = []
+        self.set_aside: list[Run] = []
+        self.read_error: Exception | None = None
+
+    def measure(self, lock: int) -> tuple[bytes, dict[str, Any]]:
+        """Measure. Return hyperfine's export, byte for byte, and the context.
+
+        Raise UserError with the output of the command and the server if a run fails.
+        """
+        started_at = datetime.datetime.now(datetime.UTC)
+        with ExitStack() as stack:
+            self.cell.open(stack)
+            self.hooks = Hooks(self.folder, self._answer)
+            subject = self.cell.input if self.has_discarded_run else None
+            self.discarded_run_cache = DiscardedRunCache(self.recipe, subject)
+            self.discarded_run = self.discarded_run_cache.read()
+            self._time(lock)
+            self.discarded_run_cache.renew()
+            while self._is_retried() and len(self.set_aside) < MAX_RETRIES:
+                self._set_aside()
+                self._time(lock)
+            seconds = self.hyperfine.seconds, self.hooks.seconds
+            self._check_counterpart()
+            result = RoundResult(
+                self.number, started_at, self.captured, self.runs, self.set_aside, *seconds
+            )
+            context = describe(self.cell, result)
+            probe = self.recipe.get("probe")
+            if probe and self.number == 1:
+                context |= PROBES[probe](self.cell)
+        return self.hyperfine.export.read_bytes(), context
+
+    def _time(self, lock: int) -> None:
+        """Run hyperfine and judge its runs."""
+        cell = self.cell
+        self.prepared_runs = 0
+        self.runs = []
+        self.collector = EvidenceCollector(
+            # The reads of a remote server are not on this machine.
+            None if "remote" in self.recipe else cell.input,
+            cell.output,
+            cell.server,
+            self.recipe["clearing"],
+            bool(self.recipe.get("measure_sync")),
+        )
+        self.hyperfine = Hyperfine(
+            self.folder, self.hooks, cell.argv, cell.stdin, self.recipe["runs"]
+        )
+        error = self.hyperfine.run(cell.environment, self.recipe["time_limit_s"], lock)
+        if error:
+            raise UserError(f"{printable(error)}; run again, {self._rerun()}{self._details()}")
+        codes = self.hyperfine.exit_codes()
+        for number, code in enumerate(codes, 1):
+            if code != 0:
+                raise self._run_error(number, len(codes), code)
+        if self.read_error:
+            raise self.read_error
+        self.judge(self.hyperfine.export, self.runs)
+
+    def _run_error(self, number: int, runs: int, code: int | None) -> UserError:
+        name, ended = os.path.basename(self.cell.argv[0]), processes.how_it_ended(code)
+        why = "" if processes.signal_of(code) else f"; run again, {self._rerun()}"
+        return UserError(f"{name} {ended} in timed run {number} of {runs}{why}{self._details()}")
+
+    def _is_retried(self) -> bool:
+        return any(RETRIED_FLAGS.intersection(run["flags"]) for run in self.runs)
+
+    def _set_aside(self) -> None:
+        """Move the runs out of the result, and restore the state before the measurement."""
+        export = json.loads(self.hyperfine.export.read_bytes())
+        self.set_aside.append({"runs": self.runs, "results": export["results"]})
+        self.cell.reset_output()
+        if self.cell.server:
+            self.cell.server.stop()
+            self.cell.server.start()
+
+    def _answer(self, hook: str) -> None:
+        """Do the work of a hook of hyperfine."""
+        if hook == "setup":
+            self._set_up()
+            return
+        self._end_run(is_last=hook == "cleanup")
+        if hook == "prepare":
+            self.prepared_runs += 1
+            self._prepare(is_timed=True, is_first=self.prepared_runs == 1)
+        elif not self.captured and self.work.read:
+            # No warm-up run preceded the timed ones. The caches do not matter for its output.
+            self.cell.reset_output()
+            self.collector.begin(self.hyperfine.pid, is_timed=False)
+            self._capture()
+
+    def _set_up(self) -> None:
+        """Run the steps before the first run, and the warm-up runs, which are runs of this process.
+
+        hyperfine does not report the signal that ended a warm-up run of its own.
+        """
+        _ = self.cell.versions  # the programs that print them have ended before a timed run
+        for step in self.state["setup"]:
+            self.cell.run_step(step)
+        if self.state["warmup"] or (self.has_discarded_run and not self.discarded_run):
+            self._prepare(is_timed=False, is_first=True)
+            self._capture()
+            self._store_discarded_run()
+        for _ in range(self.state["warmup"] - 1):
+            self._prepare(is_timed=False, is_first=False)
+            self._run_untimed(is_read=False)
+
+    def _prepare(self, is_timed: bool, is_first: bool) -> None:
+        for step in self.state["first" if is_first and "first" in self.state else "prepare"]:
+            self.cell.run_step(step)
+            if step == "clear-caches" and is_timed and self.collector.query_cleared():
+                self.cell.run_step(step)
+        self.collector.begin(self.hyperfine.pid, is_timed)
+
+    def _run_untimed(self, is_read: bool) -> Captured:
+        """Run the command once, and compute the fingerprint of its output if `is_read`."""
+        cell, read_output = self.cell, (is_read and self.work.read) or discard_output
+        quiet_options = self.work.quiet_options if is_read else ()
+        try:
+            captured = capture(
+                [word for word in cell.argv if word not in quiet_options],
+                cell.stdin,
+                lambda output: read_output(output, cell.urls),
+                cell.environment,
+                self.folder / "captured.log",
+                self.recipe["time_limit_s"],
+                self.hooks.watched,
+            )
+        except UserError as error:
+            raise UserError(f"{error}{self._details()}") from None
+        self.collector.end(self.hyperfine.pid)
+        return captured
+
+    def _capture(self) -> None:
+        """Run the command once for its fingerprint and its peak memory."""
+        self.captured = self._run_untimed(is_read=True)
+        for run in self.runs:
+            run["certificate"]["client_peak_memory_bytes"] = self.captured.peak_bytes
+            if self.work.read:
+                run["work"] = self.captured.work
+
+    def _store_discarded_run(self) -> None:
+        if self.has_discarded_run:
+            run = self.collector.warming[0]
+            self.discarded_run = {
+                "read_bytes": run["client_read_bytes"] + (run.get("server_read_bytes") or 0),
+                "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            }
+            self.discarded_run_cache.write(self.discarded_run)
+
+    def _end_run(self, is_last: bool) -> None:
+        """Collect the evidence of the run that has ended, if one has."""
+        evidence = self.collector.end(self.hyperfine.pid, is_last)
+        if not evidence:
+            return
+        # The peak of the captured run: hyperfine reports that of a timed run since 1.21 only.
+        evidence["client_peak_memory_bytes"] = self.captured and self.captured.peak_bytes
+        evidence |= {f"discarded_{name}": value for name, value in self.discarded_run.items()}
+        run: Run = {"run": len(self.runs) + 1, "certificate": evidence, "work": {}}
+        self.runs.append(run)
+        try:
+            run["work"] = self._fingerprint()
+            if self.recipe.get("clients"):
+                run["launched"] = json.loads(self.cell.launcher_report.read_text())
+        except (OSError, UserError, ValueError) as error:
+            # A failed run may have no output to read; its exit code is then the better reason.
+            self.read_error = self.read_error or error
+
+    def _fingerprint(self) -> Fingerprint:
+        """Return the fingerprint of the run that has ended; {} if it is not known yet."""
+        if self.captured and self.work.read:
+            return self.captured.work
+        output = self.cell.output
+        if self.work.inspect and output:
+            return self.work.inspect(output.folders[0], self.cell.urls)
+        return {}
+
+    def _check_counterpart(self) -> None:
+        """Raise UserError if a run has not written an equal copy of the tree that it read."""
+        output = self.cell.output
+        if not (output and output.counterpart and self.work.inspect):
+            return
+        tree, url = output.counterpart
+        expected = self.work.inspect(tree, UrlNormaliser(url))
+        for run in self.runs:
+            if run["work"] != expected:
+                raise UserError(
+                    f"run {run['run']} has not written what an export is: {run['work']} and not {expected}"
+                )
+
+    def _rerun(self) -> str:
+        """Run the command again, untimed, and return how it ended and its last errors."""
+        self.cell.reset_output()
+        argv, limit_s = self.cell.argv, self.recipe["time_limit_s"]
+        try:
+            with open(self.cell.stdin or os.devnull, "rb") as given:
+                done = subprocess.run(
+                    argv,
+                    stdin=given,
+                    capture_output=True,
+                    env=self.cell.environment,
+                    timeout=limit_s,
+                )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"{argv[0]} failed: {error}"
+        name = os.path.basename(argv[0])
+        if done.returncode == 0:
+            return f"{name} succeeds"
+        errors = printable(done.stderr).strip().splitlines()[-3:]
+        return f"{name} {processes.how_it_ended(done.returncode)}: {' '.join(errors)}"
+
+    def _details(self) -> str:
+        """Return more details of a failed run: a full file system, and the end of the server's log."""
+        output, server = self.cell.output, self.cell.server
+        details = ""
+        if output and output.folders[0].exists() and is_full(output.folders[0]):
+            details = f"; {output.folders[0]}: {os.strerror(errno.ENOSPC)}"
+        if server:
+            log = " ".join(server.last_output()) or "it is empty"
+            details += f"; {server.kind}'s log ends: {log}"
+        return details
+
+
+class DiscardedRunCache:
+    """The last discarded cold run of a command over a subject, in a file on the storage.
+
+    The first cold run warms the layers below this system, so it is discarded. Its successors are not,
+    until DISCARDED_RUN_S after the last cold run. Cells with another access or server configuration read
+    the same data. Without a subject nothing is stored: each run is the first.
+    """
+
+    def __init__(self, recipe: Mapping[str, Any], subject: Subject | None) -> None:
+        self.file: Path | None = None
+        folders = [folder for folder in subject.folders if folder.exists()] if subject else []
+        if not folders:
+            return
+        # A copy that was created again, and a restarted machine, have no discarded run.
+        copies = [
+            [str(folder), s.st_ino, s.st_ctime_ns] for folder in folders for s in [os.stat(folder)]
+        ]
+        boot = read("/proc/sys/kernel/random/boot_id")
+        key = json.dumps([boot, recipe["argv"], recipe["stdin"], copies])
+        name = hashlib.sha256(key.encode()).hexdigest()[:16]
+        self.file = (
+            WorkDir(recipe["storage"]["path"], os.getcwd()).make("discarded") / f"{name}.json"
+        )
+
+    def read(self) -> dict[str, Any]:
+        """Return `read_bytes` and the time `at` of the discarded run; {} without one, or if it is too old."""
+        if not self.file or not self.file.exists():
+            return {}
+        age_s = time.time() - self.file.stat().st_mtime
+        return read_json(self.file) if 0 <= age_s < DISCARDED_RUN_S else {}
+
+    def write(self, run: Mapping[str, Any]) -> None:
+        """Store a discarded run, and remove those that are too old."""
+        if self.file:
+            for file in self.file.parent.iterdir():
+                if time.time() - file.stat().st_mtime > DISCARDED_RUN_S:
+                    file.unlink()
+            self.file.write_text(json.dumps(run))
+
+    def renew(self) -> None:
+        """Record that another cold run has read the subject."""
+        if self.file and self.file.exists():
+            os.utime(self.file)

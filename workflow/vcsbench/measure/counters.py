@@ -1,0 +1,398 @@
+"""Read the kernel's counters: processors, swap, pressure, devices, network file systems, instructions."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import glob
+import mmap
+import os
+import socket
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vcsbench import cgroup
+from vcsbench.kernelfile import read, unescaped
+from vcsbench.measure.host import CLOCK_SOURCE, SCALING_GOVERNOR
+from vcsbench.storages.filesystems import Mount, mount_of
+
+_libc = ctypes.CDLL(None, use_errno=True)
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+# Columns of /proc/stat: user, nice, system, irq, softirq. Time of guests is in user and nice.
+BUSY = (0, 1, 2, 5, 6)
+STEAL = 7
+# Column of a device's flushes, since Linux 5.5.
+FLUSHES = 15
+NFS_CLIENT = "/proc/net/rpc/nfs"
+# A line of names and a line of numbers for each part of TCP.
+TCP = "/proc/net/netstat"
+
+
+class DeviceUse(NamedTuple):
+    """Bytes read and written, reads (after merging), and flushes of block devices; None if not counted."""
+
+    read_bytes: int | None = None
+    write_bytes: int | None = None
+    reads: int | None = None
+    flushes: int | None = None
+
+
+class Counters(NamedTuple):
+    """The machine's counters at one moment; None, or no entry, if it has no such counter.
+
+    `rpcs` are the calls of this machine's NFS client, `device` the use of the storage's block devices by
+    all processes, `pressure` the microseconds in which tasks waited for cpu, memory and io, `throttled`
+    the number of slowdowns of processors because of heat, `quota_us` the time in which quotas held back
+    this control group and its ancestors, and `delayed_acks` the TCP acknowledgements after a timeout
+    (docs/evidence.md).
+    """
+
+    moment_s: float
+    ticks: tuple[int, ...]
+    swapped_in: int
+    swapped_out: int
+    pressure: dict[str, int]
+    throttled: int | None
+    quota_us: int | None
+    device: DeviceUse | None
+    rpcs: int | None = None
+    delayed_acks: int | None = None
+
+
+def read_counters(*paths: Path) -> Counters:
+    """Read the counters of the machine, and of the devices that hold the paths."""
+    swapped = _numbers("/proc/vmstat", ("pswpin", "pswpout"))
+    stalls = {resource: _stalled_us(resource) for resource in ("cpu", "memory", "io")}
+    return Counters(
+        moment_s=time.monotonic(),
+        ticks=tuple(int(n) for n in read("/proc/stat").split("\n", 1)[0].split()[1:]),
+        swapped_in=swapped.get("pswpin", 0),
+        swapped_out=swapped.get("pswpout", 0),
+        pressure={resource: us for resource, us in stalls.items() if us is not None},
+        throttled=_throttled(),
+        quota_us=cgroup.throttled_us(),
+        device=device_use(*paths),
+        rpcs=_rpcs(),
+        delayed_acks=_delayed_acks(),
+    )
+
+
+def counters_between(before: Counters, after: Counters) -> dict[str, Any]:
+    """Return the evidence of the machine between two moments."""
+    window_s = after.moment_s - before.moment_s
+    ticks = [b - a for a, b in zip(before.ticks, after.ticks, strict=True)]
+    device = DeviceUse()
+    if before.device and after.device:
+        device = DeviceUse(*map(_difference, before.device, after.device))
+    pressure = {
+        f"{resource}_pressure_pct": round(100e-6 * (us - before.pressure[resource]) / window_s, 2)
+        for resource, us in after.pressure.items()
+        if resource in before.pressure
+    }
+    return {
+        "window_s": round(window_s, 6),
+        "device_read_bytes": device.read_bytes,
+        "device_write_bytes": device.write_bytes,
+        "device_reads": device.reads,
+        "device_flushes": device.flushes,
+        "rpcs": _difference(before.rpcs, after.rpcs),
+        "delayed_acks": _difference(before.delayed_acks, after.delayed_acks),
+        "busy_s": round(sum(ticks[i] for i in BUSY) * TICK_S, 3),
+        "steal_s": round(ticks[STEAL] * TICK_S, 3),
+        "steal_pct": round(100 * ticks[STEAL] / (sum(ticks[: STEAL + 1]) or 1), 2),
+        "swapped_in_pages": after.swapped_in - before.swapped_in,
+        "swapped_out_pages": after.swapped_out - before.swapped_out,
+        **pressure,
+        "throttled": _difference(before.throttled, after.throttled),
+        "quota_throttled_us": _difference(before.quota_us, after.quota_us),
+    }
+
+
+def machine_state() -> dict[str, Any]:
+    """Return the machine's state before a run: load, available memory, governor, clock source."""
+    return {
+        "load_before": os.getloadavg()[0],
+        "memory_available_bytes": cgroup.memory().available,
+        "governor": read(SCALING_GOVERNOR),
+        "clock_source": read(CLOCK_SOURCE),
+    }
+
+
+def device_use(*paths: Path) -> DeviceUse | None:
+    """Return the use of the block devices that hold paths, each counted once; None if there is none."""
+    devices = {_device(path) for path in paths}
+    folders = [f"/sys/dev/block/{os.major(n)}:{os.minor(n)}" for n in devices]
+    stats = [numbers for folder in folders if (numbers := _device_numbers(folder))]
+    if not stats:
+        return None
+    reads, sectors_read, sectors_written = (sum(numbers[i] for numbers in stats) for i in (0, 2, 6))
+    # Flushes are counted for whole disks only.
+    disks = {_whole_disk(folder) for folder in folders}
+    flushes = [n[FLUSHES] for disk in disks if len(n := _device_numbers(disk)) > FLUSHES]
+    return DeviceUse(
+        sectors_read * 512, sectors_written * 512, reads, sum(flushes) if flushes else None
+    )
+
+
+def _device(path: Path) -> int:
+    number = os.stat(path).st_dev
+    if os.major(number):
+        return number
+    # btrfs has its own numbers; the mount names the device.
+    device = mount_of(path).device
+    return os.stat(device).st_rdev if device.startswith("/dev/") else number
+
+
+def _device_numbers(folder: str) -> list[int]:
+    return [int(field) for field in read(f"{folder}/stat").split()]
+
+
+@cache
+def _whole_disk(folder: str) -> str:
+    path = os.path.realpath(folder)
+    return os.path.dirname(path) if os.path.exists(f"{path}/partition") else path
+
+
+def _rpcs() -> int | None:
+    # rpc CALLS RETRANSMISSIONS REFRESHES
+    lines = [line for line in read(NFS_CLIENT).splitlines() if line.startswith("rpc ")]
+    return int(lines[0].split()[1]) if lines else None
+
+
+def _delayed_acks() -> int | None:
+    lines = [line.split() for line in read(TCP).splitlines()[:2]]
+    numbers = dict(zip(*lines, strict=True)) if len(lines) == 2 else {}
+    return int(numbers["DelayedACKs"]) if "DelayedACKs" in numbers else None
+
+
+def _stalled_us(resource: str) -> int | None:
+    # "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", then a line of "full".
+    first = read(f"/proc/pressure/{resource}").split("\n", 1)[0]
+    return int(first.rpartition("total=")[2]) if first else None
+
+
+@cache
+def _throttle_files() -> tuple[str, ...]:
+    return tuple(glob.glob("/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"))
+
+
+def _throttled() -> int | None:
+    files = _throttle_files()
+    return sum(int(read(file) or 0) for file in files) if files else None
+
+
+def _numbers(path: str, names: tuple[str, ...]) -> dict[str, int]:
+    pairs = (line.split()[:2] for line in read(path).splitlines() if line.startswith(names))
+    return {name: int(value) for name, value in pairs if name in names}
+
+
+def _difference(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
+
+
+def sync_seconds(path: Path) -> float:
+    """Write all dirty data of the file system of a path, which need not exist. Return the seconds."""
+    while not path.exists():
+        path = path.parent
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        began = time.monotonic()
+        if _libc.syncfs(folder) != 0:
+            raise _system_error(path)
+        return round(time.monotonic() - began, 6)
+    finally:
+        os.close(folder)
+
+
+def _system_error(path: Path | None = None) -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number), path)
+
+
+# Network file systems
+
+NFS = ("nfs", "nfs4")
+NETWORK = (*NFS, "cifs", "smb3", "ceph", "9p", "afs", "lustre", "fuse.sshfs", "fuse.glusterfs")
+MOUNT_STATISTICS = "/proc/self/mountstats"
+EXPORTS = "/proc/fs/nfsd/exports"
+# Positions in the `bytes:` line: O_DIRECT reads in bytes, and pages read into the page cache.
+DIRECT_BYTES, PAGES = 2, 6
+
+
+class NetworkReads(NamedTuple):
+    """Bytes read so far from the server of a mount, and by it from its disk. None is unknown."""
+
+    from_server: int | None = None
+    from_storage: int | None = None
+
+
+class NetworkOutput(NamedTuple):
+    """A network file system that a run writes to.
+
+    `storage` has the exported folders of a server on this machine, and is empty for other servers.
+    `has_input` is True if the run reads its repository or tree from the same mount.
+    """
+
+    mount: Mount
+    storage: tuple[Path, ...]
+    has_input: bool
+
+    def read_counters(self) -> NetworkReads:
+        """Read the counters now."""
+        use = device_use(*self.storage) if self.storage else None
+        return NetworkReads(_read_from_server(self.mount), use.read_bytes if use else None)
+
+    def between(self, before: NetworkReads, after: NetworkReads) -> dict[str, Any]:
+        """Return the evidence of a run from the counters before and after it."""
+        names = ("network_read_bytes", "network_storage_read_bytes")
+        return {
+            "network_filesystem": self.mount.filesystem,
+            "network_input": self.has_input,
+            **dict(zip(names, map(_difference, before, after), strict=True)),
+        }
+
+
+def network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> NetworkOutput | None:
+    """Return the network file system that holds the first output; None if it is on a local one."""
+    mount = mount_of(outputs[0]) if outputs else None
+    if not mount or mount.filesystem not in NETWORK:
+        return None
+    has_input = any(mount_of(folder).point == mount.point for folder in inputs)
+    storage = _local_exports() if mount.filesystem in NFS and _is_served_here(mount) else ()
+    return NetworkOutput(mount, storage, has_input)
+
+
+def _read_from_server(mount: Mount) -> int | None:
+    """Return the bytes that an NFS mount has read. The client's own counters have them in pages."""
+    if mount.filesystem not in NFS:
+        return None
+    is_this = False
+    for line in read(MOUNT_STATISTICS).splitlines():
+        words = line.split()
+        if line.startswith("device "):
+            is_this = "on" in words and unescaped(words[words.index("on") + 1]) == mount.point
+        elif is_this and words[:1] == ["bytes:"]:
+            numbers = [int(word) for word in words[1:]]
+            return numbers[DIRECT_BYTES] + numbers[PAGES] * mmap.PAGESIZE
+    return None
+
+
+def _is_served_here(mount: Mount) -> bool:
+    """Return True if the server's address is one of this machine's: only these can be bound."""
+    options = dict(option.partition("=")[::2] for option in mount.options.split(","))
+    address = options.get("addr", "")
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
+    except OSError:
+        return False
+    return bool(address)
+
+
+def _local_exports() -> tuple[Path, ...]:
+    """Return the folders that this machine's NFS server exports."""
+    lines = [line for line in read(EXPORTS).splitlines() if line.startswith("/")]
+    # The kernel adds the parent folders of an export with the option v4root.
+    exports = [unescaped(line.split()[0]) for line in lines if "v4root" not in line]
+    return tuple(path for path in map(Path, exports) if path.is_dir())
+
+
+# Instructions in user mode, as the processor counts them: perf_event_open(2).
+# A counter belongs to one thread, and to all threads and processes that this thread starts later.
+
+# The number of the system call; other architectures than these have 241.
+PERF_EVENT_OPEN = {"x86_64": 298, "ppc64le": 319, "ppc64": 319, "s390x": 331}.get(
+    os.uname().machine, 241
+)
+# Type PERF_TYPE_HARDWARE, config PERF_COUNT_HW_INSTRUCTIONS.
+EVENT = (0, 1)
+# Inherited by children, without the kernel and the hypervisor.
+EVENT_FLAGS = 1 << 1 | 1 << 5 | 1 << 6
+# Read the enabled time and the running time with the count.
+TIMES = 0x1 | 0x2
+CLOSE_ON_EXEC = 8
+ANY_CPU, NO_GROUP = -1, -1
+
+
+class _EventAttributes(ctypes.Structure):
+    """struct perf_event_attr in its first version, which every kernel supports."""
+
+    _fields_ = (
+        ("type", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
+        ("config", ctypes.c_uint64),
+        ("sample_period", ctypes.c_uint64),
+        ("sample_type", ctypes.c_uint64),
+        ("read_format", ctypes.c_uint64),
+        ("flags", ctypes.c_uint64),
+        ("wakeup", ctypes.c_uint32),
+        ("breakpoint", ctypes.c_uint32),
+        ("address", ctypes.c_uint64),
+    )
+
+
+class InstructionCounter:
+    """Count the instructions of all threads of some processes, and of their later children."""
+
+    def __init__(self, pids: Sequence[int]) -> None:
+        self.events: list[int] = []
+        self.has_failed = False
+        try:
+            for pid in pids:
+                for thread in map(int, os.listdir(f"/proc/{pid}/task")):
+                    with suppress(ProcessLookupError):  # it has ended since
+                        self.events.append(_open_event(thread))
+        except OSError:
+            self.has_failed = True
+
+    def end(self) -> int | None:
+        """Return the count; None if a counter failed, or was shared with other users for some of the time."""
+        counts = [_read_and_close(event) for event in self.events]
+        self.events = []
+        known = [count for count in counts if count is not None]
+        return None if self.has_failed or len(known) < len(counts) else sum(known)
+
+
+@cache
+def why_no_instructions() -> str:
+    """Return why instructions cannot be counted here; "" if they can."""
+    try:
+        os.close(_open_event(0))
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EPERM):
+            takes = "root, CAP_PERFMON, or kernel.perf_event_paranoid of at most 2"
+            return f"counters may not be read: that takes {takes}"
+        return f"the machine has no counter of instructions ({os.strerror(error.errno or 0)})"
+    return ""
+
+
+def count_instructions(sides: Mapping[str, Sequence[int]]) -> dict[str, InstructionCounter]:
+    """Start a counter for the processes of each side; return {} if instructions cannot be counted."""
+    if why_no_instructions():
+        return {}
+    return {side: InstructionCounter(pids) for side, pids in sides.items()}
+
+
+def _open_event(thread: int) -> int:
+    """Open the counter of a thread; 0 is this thread."""
+    kind, config = EVENT
+    attributes = _EventAttributes(kind, ctypes.sizeof(_EventAttributes), config, read_format=TIMES)
+    attributes.flags = EVENT_FLAGS
+    options = (thread, ANY_CPU, NO_GROUP, ctypes.c_ulong(CLOSE_ON_EXEC))
+    event = int(_libc.syscall(PERF_EVENT_OPEN, ctypes.byref(attributes), *options))
+    if event < 0:
+        raise _system_error()
+    return event
+
+
+def _read_and_close(event: int) -> int | None:
+    count, enabled_ns, running_ns = struct.unpack("=3Q", os.read(event, 24))
+    os.close(event)
+    # A counter that was shared with other users is an extrapolation.
+    return int(count) if running_ns == enabled_ns else None

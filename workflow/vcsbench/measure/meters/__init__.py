@@ -1,1 +1,0 @@
-"""What is read of the machine and of processes around a run."""

@@ -1,0 +1,332 @@
+"""Prepare one round of a cell: its subjects, server, command, environment, and the steps between runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import urllib.parse
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from vcsbench import __version__
+from vcsbench.errors import UserError
+from vcsbench.external import printable
+from vcsbench.files import files_digest, server_files
+from vcsbench.measure import launcher
+from vcsbench.measure.caches import clear_caches
+from vcsbench.measure.isolation import isolate_network
+from vcsbench.measure.server import HOST, Server, read_arguments
+from vcsbench.measure.work import UrlNormaliser
+from vcsbench.modules import PACKAGE, cell_code
+from vcsbench.processes import how_it_ended
+from vcsbench.programs import BUILT, CLIENT_ENVIRONMENT, SUBVERSION, Programs, check_unchanged
+from vcsbench.subjects import CLIENT, Subject, subject_class
+from vcsbench.urls import pegged
+
+# The interpreter that has the modules of strategies, without the user's settings.
+PYTHON = [sys.executable, "-I"]
+STRATEGIES = str(PACKAGE / "strategies")
+# Programs of Subversion that take the options of all clients.
+CLIENTS = ("svn", "svnbench", "svnrdump", "svnsync")
+WARM_UP_LIMIT_S = 60
+WORD = re.compile(r"\{(\w+)\}")
+# The values of a template's {words}, computed only for the words of the template.
+Words = Mapping[str, Callable[[], "str | Sequence[str]"]]
+
+
+class PreparedCell:
+    """One round of a cell, by its recipe. `folder` is a private folder.
+
+    open() sets `command`, which one client runs, `argv`, which is timed (that, or the launcher of several
+    clients), `stdin`, a file or "", and `idle_command`, the command on an empty subject ([] if there is
+    none).
+    """
+
+    def __init__(self, recipe: Mapping[str, Any], number: int, folder: Path) -> None:
+        self.recipe = recipe
+        self.folder = folder
+        self.input = self._subject("input", number)
+        self.output = self._subject("output", number)
+        self.subjects = [subject for subject in (self.input, self.output) if subject]
+        self.client = Programs(**recipe["build"]["client"])
+        self.environment = {
+            **self.client.environment(os.environ),
+            **CLIENT_ENVIRONMENT,
+            **{k: text.replace("{run}", str(folder)) for k, text in recipe["environment"].items()},
+        }
+        self.files = self._copy_server_files()
+        self.server = self._server()
+        if self.input and self.output:
+            self.output.beside = self.input
+            self.output.origin = self.origin if self.input.served else None
+        self.command: list[str] = []
+        self.argv: list[str] = []
+        self.idle_command: list[str] = []
+        self.stdin = ""
+        self.version_queries: dict[str, subprocess.Popen[str]] = {}
+
+    def _subject(self, role: str, number: int) -> Subject | None:
+        kind = self.recipe[role]
+        return subject_class(kind)(self.recipe, number, self.folder) if kind else None
+
+    def _copy_server_files(self) -> Path:
+        """Copy the files of the server configuration, so that an edit during the run has no effect.
+
+        Raise UserError if they differ from those of the recipe.
+        """
+        copy = self.folder / "files"
+        copy.mkdir()
+        if not self.recipe["servers"]:
+            return copy
+        names, folder = self.recipe["access"]["files"], Path(self.recipe["servers"])
+        for name, path in server_files(folder, names).items():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy / name)
+        if files_digest(copy, names) != self.recipe["server_files"]:
+            raise UserError(
+                f"{folder}: was changed after this run of the workflow had begun; run it again"
+            )
+        return copy
+
+    def _server(self) -> Server | None:
+        kind = self.recipe["server"]
+        if not kind or not self.input or not self.input.served:
+            return None
+        folder = self.folder / "server"
+        folder.mkdir()
+        programs = Programs(**self.recipe["build"]["server"])
+        options = self.recipe.get("server_options", ())
+        return Server(kind, self.input.served, self.files, folder, programs, options)
+
+    def open(self, stack: ExitStack) -> None:
+        """Check subjects, programs and code, start the server, and fill in the command, which names its port.
+
+        `stack` takes the clean-up. Raise UserError if something differs from the recipe.
+        """
+        isolate_network(self.recipe, stack)
+        for subject in self.subjects:
+            subject.check()
+            stack.callback(subject.discard)
+        if self.server:
+            stack.callback(self.server.close)
+        if self.server and not self._starts_server_later():
+            self.server.start(meanwhile=self._check)
+        else:
+            if self.server:
+                self.server.reserve_port()
+            self._check()
+        self.fill_in()  # again, because the port may have been taken
+
+    def _check(self) -> None:
+        server = self.server.programs if self.server else self.client
+        check_unchanged(self.recipe["binaries"], self.client, server)
+        if cell_code(self.recipe) != self.recipe["code"]:
+            raise UserError(
+                f"{PACKAGE}: the code that measures changed after this run of the workflow had begun; "
+                f"run it again"
+            )
+        self.fill_in()
+        self.version_queries = query_versions(self.command[0], self.server)
+
+    def _starts_server_later(self) -> bool:
+        """Return True if a step stops the server before a step starts it."""
+        state = self.recipe["state"]
+        steps = [*state["setup"], *state.get("first", []), *state["prepare"]]
+        steps = [step for step in steps if step.endswith("-server")]
+        return steps[:1] == ["stop-server"] and "start-server" in steps
+
+    @cached_property
+    def versions(self) -> dict[str, str]:
+        """The versions of the programs. Read them before a timed run: the programs may still print them."""
+        return read_versions(self.version_queries)
+
+    def fill_in(self) -> None:
+        """Fill in the templates of the command."""
+        words = self._words()
+        self.command = fill_template(self.recipe["argv"], words)
+        self.argv = [*self._launcher(), *self.command]
+        self.stdin = "".join(fill_template(self.recipe["stdin"], words))
+        idle = [subject.idle_words() for subject in self.subjects]
+        if all(idle) and self.input and "remote" not in self.recipe:
+            words = self._words(idle, self.input.idle_name)
+            command = fill_template(self.recipe["argv"], words)
+            self.idle_command = [word.replace(CLIENT, "1") for word in command]
+
+    def fill_template(self, template: str) -> list[str]:
+        """Return the argv of another command on the same subjects, with the same programs and options."""
+        return fill_template(template, self._words())
+
+    @property
+    def launcher_report(self) -> Path:
+        """The file that the launcher of several clients writes in each run."""
+        return self.folder / "launched.json"
+
+    def _launcher(self) -> list[str]:
+        number = self.recipe.get("clients")
+        if not number:
+            return []
+        python = [sys.executable, "-I", "-S", "-X", "frozen_modules=on"]
+        return [*python, launcher.__file__, str(self.launcher_report), str(number), CLIENT]
+
+    def _words(self, subjects: Sequence[Words] | None = None, served: str | None = None) -> Words:
+        """Return the words of templates: axes, programs, {url} of `served`, and those of the subjects."""
+        if subjects is None:
+            subjects = [subject.words() for subject in self.subjects]
+            served = self.input.name if self.input else ""
+        options = ["--non-interactive", "--config-dir", str(self._client_config())]
+        options += self.recipe.get("client_options", [])
+        words: dict[str, Any] = {
+            axis: lambda value=value: value for axis, value in self.recipe["axes"].items()
+        }
+        words["python"] = lambda: PYTHON
+        words["program"] = lambda: [*PYTHON, STRATEGIES, str(self.recipe["program"])]
+        words["built"] = lambda: str(BUILT)
+        for name in SUBVERSION:
+            more = options if name in CLIENTS else []
+            words[name] = lambda name=name, more=more: [self.client.get(name), *more]
+        for program in ("svnadmin", "load"):
+            file = self.files / f"{program}.args"
+            words[f"{program}_args"] = lambda file=file: read_arguments(file)
+        if self.input and self.input.served:
+            words["url"] = lambda: self.url(served or "")
+        for of_subject in subjects:
+            words |= of_subject
+        return words
+
+    def _client_config(self) -> Path:
+        """Return the client's configuration folder, a copy because the client writes into it."""
+        copy = self.folder / "client"
+        if not copy.exists():
+            given = self.files / "client"
+            shutil.copytree(given, copy) if given.exists() else copy.mkdir()
+            # Without it, the first run writes it, and so more than the others.
+            (copy / "README.txt").touch()
+        return copy
+
+    def url(self, name: str) -> str:
+        """Return the URL of a name below the served folder; for a remote server, that of its repository."""
+        assert self.input
+        if remote := self.recipe.get("remote"):
+            return str(remote["url"]).replace("{repo}", self.recipe["repository"]["name"])
+        scheme = self.recipe["access"]["scheme"]
+        if not self.server:
+            return f"{scheme}://{urllib.parse.quote(f'{self.input.served}/{name}')}"
+        return f"{scheme}://{HOST}:{self.server.port}/{urllib.parse.quote(name)}"
+
+    def origin(self) -> str:
+        """Return the URL of the tree that the cell reads."""
+        assert self.input
+        tree = self.input.words().get("tree")
+        return f"{self.url(self.input.name)}/{tree() if tree else ''}".rstrip("/")
+
+    @property
+    def urls(self) -> UrlNormaliser:
+        """The normaliser of the URLs of the cell's input."""
+        if not self.input or not self.input.served:
+            return UrlNormaliser()
+        return UrlNormaliser(self.url(self.input.name), *(self.output.urls if self.output else ()))
+
+    def run_step(self, name: str) -> None:
+        """Run a step of the hooks by its name."""
+        STEPS[name](self)
+
+    def reset_output(self) -> None:
+        """Remove the output of the last run."""
+        if self.output:
+            self.output.restore()
+
+    def start_server(self) -> None:
+        """Start the server, unless it runs, and wait until it answers."""
+        if self.server and not self.server.pid:
+            self.server.start()
+
+    def stop_server(self) -> None:
+        """End the server, if it runs."""
+        if self.server:
+            self.server.stop()
+
+    def sync(self) -> None:
+        """Write dirty pages, which cannot be dropped and would disturb a run."""
+        os.sync()
+
+    def clear_caches(self) -> None:
+        """Clear the caches."""
+        folders = [folder for subject in self.subjects for folder in subject.folders]
+        clear_caches(self.recipe["clearing"], folders)
+
+    def warm_client(self) -> None:
+        """Run the client once on an empty repository, so that its own files are in the cache."""
+        if not self.idle_command:
+            return
+        done = subprocess.run(
+            self.idle_command, capture_output=True, timeout=WARM_UP_LIMIT_S, env=self.environment
+        )
+        if done.returncode != 0:
+            errors = printable(done.stderr).strip() or "it printed nothing"
+            ended = how_it_ended(done.returncode)
+            raise UserError(f"the client {ended} against an empty repository: {errors}")
+        self.reset_output()
+
+
+# The steps of hyperfine's --setup and --prepare, by their names in recipes.
+STEPS: dict[str, Callable[[PreparedCell], None]] = {
+    "restore": PreparedCell.reset_output,
+    "start-server": PreparedCell.start_server,
+    "stop-server": PreparedCell.stop_server,
+    "sync": PreparedCell.sync,
+    "clear-caches": PreparedCell.clear_caches,
+    "touch-client": PreparedCell.warm_client,
+}
+
+
+def fill_template(template: str, words: Words) -> list[str]:
+    """Return the argv of a template. A word with several values must be an argument of its own."""
+    argv: list[str] = []
+    for part in shlex.split(template):
+        alone = WORD.fullmatch(part)
+        if alone and not isinstance(value := _value(alone[1], words), str):
+            argv.extend(value)
+            continue
+        filled = WORD.sub(lambda match: str(_value(match[1], words)), part)
+        # The export of a whole repository is {url}/{tree} with an empty tree.
+        filled = filled.rstrip("/") if part.endswith("}") and len(filled) > 1 else filled
+        argv.append(pegged(filled))
+    return argv
+
+
+def _value(word: str, words: Words) -> str | Sequence[str]:
+    if word not in words:
+        raise UserError(
+            f"`argv` has {{{word}}}, which stands for nothing; there are {', '.join(words)}"
+        )
+    return words[word]()
+
+
+def query_versions(client: str, server: Server | None) -> dict[str, subprocess.Popen[str]]:
+    """Start hyperfine, the client and the server program to print their versions."""
+    name = os.path.basename(client)
+    commands = {"hyperfine": [Programs().get("hyperfine"), "--version"]}
+    commands[name] = [client, "--version", *(["--quiet"] if name.startswith("svn") else [])]
+    if server:
+        commands[server.kind] = [server.argv[0], *server.program.version_options]
+    return {
+        name: subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for name, argv in commands.items()
+    }
+
+
+def read_versions(queries: Mapping[str, subprocess.Popen[str]]) -> dict[str, str]:
+    """Return the printed versions by program, "" if none, and those of vcsbench and Python."""
+    versions = {"vcsbench": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
+    for name, process in queries.items():
+        lines = process.communicate()[0].strip().splitlines()
+        words = lines[0].replace("Apache/", "").split() if lines else []
+        versions[name] = next((word.rstrip("),.") for word in words if word[:1].isdigit()), "")
+    return versions

@@ -1,0 +1,284 @@
+"""Collect the evidence of each run of a cell: counters and caches before and after it.
+
+Nothing is judged here. vcsbench.evidence judges again whenever its thresholds change.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vcsbench import processes
+from vcsbench.measure import caches, counters
+from vcsbench.measure.server import Server, other_servers
+from vcsbench.processes import Usage
+from vcsbench.subjects import Subject
+
+Evidence = dict[str, Any]
+
+
+class ServerUse(NamedTuple):
+    """A server at one moment: its pid (0 if it does not run), its processes, and what they have used.
+
+    `ended` changes when one of its processes ends.
+    """
+
+    pid: int = 0
+    start_ticks: int = 0
+    family: tuple[int, ...] = ()
+    ended: int = 0
+    usage: Usage = Usage()
+
+    @property
+    def instance(self) -> tuple[int, int]:
+        """A key of one start of the server."""
+        return self.pid, self.start_ticks
+
+
+class Snapshot(NamedTuple):
+    """The counters of the machine, the client (hyperfine and its children) and the server at one moment."""
+
+    machine: counters.Counters
+    client: Usage
+    own_cpu_s: float
+    server: ServerUse
+    network: counters.NetworkReads | None = None
+
+
+class EvidenceCollector:
+    """Collect the evidence of each run, timed or not: begin(), the run, end().
+
+    `certificates` has the evidence of the timed runs, `warming` the reads of the other ones.
+    `measures_sync` waits after each run until its output is on the device.
+    """
+
+    def __init__(
+        self,
+        inputs: Subject | None,
+        outputs: Subject | None,
+        server: Server | None,
+        clearing: str,
+        measures_sync: bool = False,
+    ) -> None:
+        self.input = inputs
+        self.output = outputs
+        self.server = server
+        self.clearing = clearing
+        self.measures_sync = measures_sync
+        # Residency of the input can then be queried without loading inodes.
+        self.by_names = bool(inputs and inputs.size and caches.has_cached_names(*inputs.folders))
+        self.network = counters.network_output(
+            inputs.folders if inputs else (), outputs.folders if outputs else ()
+        )
+        self.certificates: list[Evidence] = []
+        self.warming: list[Evidence] = []
+        self.is_cleared = False
+        self.resident_input: caches.Residency | None = None
+        self.resident_output: caches.Residency | None = None
+        self.before: Snapshot | None = None
+        self.is_timed = False
+        self.state: Evidence = {}
+        self.instructions: dict[str, counters.InstructionCounter] = {}
+        # By instance of the server: the bytes that it read in each run.
+        self.server_reads: dict[tuple[int, int], list[int]] = {}
+
+    def query_cleared(self) -> bool:
+        """Query the residency after caches were cleared.
+
+        Return True if that has loaded inodes: caches must then be cleared again.
+        """
+        self.resident_input = self._query_input()
+        self.resident_output = _query(self.output)
+        self.is_cleared = True
+        return bool(self.input and not self.by_names) or self.resident_output is not None
+
+    def begin(self, hyperfine: int, is_timed: bool) -> None:
+        """Take the counters before a run below the process `hyperfine`."""
+        self.is_timed = is_timed
+        sides = {"client": [hyperfine]}
+        if is_timed and self.server and self.server.pid:
+            sides["server"] = processes.family(self.server.pid)
+        if is_timed:
+            others = other_servers(sides.get("server", []))
+            self.state = counters.machine_state() | {"other_servers": others}
+        self.before = self._snapshot(hyperfine)
+        if is_timed:
+            self.instructions = counters.count_instructions(sides)
+
+    def end(self, hyperfine: int, is_last: bool = False) -> Evidence | None:
+        """Take the counters after a run, if one has begun. Return the evidence of a timed run.
+
+        Residency is queried after each run with cleared caches, otherwise only after the last run.
+        """
+        counts = {side: counter.end() for side, counter in self.instructions.items()}
+        before, self.before, self.instructions = self.before, None, {}
+        if not before:
+            return None
+        after = self._snapshot(hyperfine)
+        sync = {}
+        if self.measures_sync and self.output:
+            sync["sync_s"] = counters.sync_seconds(self.output.folders[0])
+        seen: Evidence = {
+            **_io("client", after.client - before.client),
+            **(self._server(before.server, after.server) if self.server else {}),
+            **counters.counters_between(before.machine, after.machine),
+            **self._network(before, after),
+            **{f"{side}_instructions": number for side, number in counts.items()},
+            "instructions_why_not": counters.why_no_instructions(),
+        }
+        seen |= _others_cpu(seen, before, after)
+        reads = self.server_reads.setdefault(after.server.instance, []) if after.server.pid else []
+        earlier_reads = list(reads)
+        reads.append(seen.get("server_rchar") or 0)
+        if not self.is_timed:
+            keys = ("client_read_bytes", "server_pid", "server_read_bytes", "server_rchar")
+            self.warming.append({key: seen[key] for key in keys if key in seen})
+            return None
+        evidence = {
+            **self._residency(is_last),
+            **seen,
+            **self.state,
+            **sync,
+            "warming": list(self.warming),
+        }
+        if self.server:
+            evidence["server_runs_before"] = len(earlier_reads)
+            evidence["server_first_rchar"] = earlier_reads[0] if earlier_reads else None
+        self.certificates.append(evidence)
+        return evidence
+
+    def _snapshot(self, hyperfine: int) -> Snapshot:
+        clients = [hyperfine]
+        if not self.is_timed:
+            clients.append(os.getpid())  # warm-up runs are children of this process
+        return Snapshot(
+            machine=counters.read_counters(*_existing_folders(self.input, self.output)),
+            client=processes.usage(clients),
+            own_cpu_s=time.process_time(),
+            server=_server_use(self.server),
+            network=self.network.read_counters() if self.network else None,
+        )
+
+    def _network(self, before: Snapshot, after: Snapshot) -> Evidence:
+        if not self.network or before.network is None or after.network is None:
+            return {}
+        return self.network.between(before.network, after.network)
+
+    def _residency(self, is_last: bool) -> Evidence:
+        is_cleared, self.is_cleared = self.is_cleared, False
+        before, self.resident_input = self.resident_input, None
+        written, self.resident_output = self.resident_output, None
+        is_queried = is_cleared or is_last
+        after = self._query_input() if is_queried else None
+        evidence: Evidence = {
+            "cache_cleared_by": self.clearing if is_cleared else "",
+            "subject_bytes": self.input.size if self.input else None,
+            "resident_before": before.share if before else None,
+            "resident_after": after.share if after else None,
+            "resident_after_bytes": after.pages_bytes if after else None,
+            "resident_of": after.coverage if after else "",
+        }
+        if self.output:
+            left = _query(self.output) if is_queried else None
+            evidence["written_resident_before"] = written.share if written else None
+            evidence["written_resident_after"] = left.share if left else None
+            for name, paths in self.output.parts().items() if is_queried else ():
+                part = caches.resident(*paths)
+                evidence[f"{name}_resident"] = part.share if part else None
+        return evidence
+
+    def _query_input(self) -> caches.Residency | None:
+        if self.input and self.by_names:
+            return caches.resident_by_names(self.input.size, *self.input.folders)
+        return _query(self.input)
+
+    def _server(self, before: ServerUse, after: ServerUse) -> Evidence:
+        assert self.server
+        evidence: Evidence = {
+            "server_kind": self.server.kind,
+            "server_pid_before": before.pid,
+            "server_pid": after.pid,
+            "server_same": bool(after.pid) and before.instance == after.instance,
+            "server_processes_changed": (before.family, before.ended)
+            != (after.family, after.ended),
+        }
+        if not evidence["server_same"]:
+            return evidence
+        used = after.usage - before.usage
+        started = processes.started_at(after.pid)
+        return evidence | {
+            "server_started_at": datetime.datetime.fromtimestamp(started, datetime.UTC).isoformat(),
+            "server_age_s": round(time.time() - started, 3),
+            "server_argv": processes.command_line(after.pid),
+            "server_build": binary_of(after.pid),
+            "server_cpu_s": used.cpu_s,
+            "server_peak_memory_bytes": processes.peak_memory_bytes(after.pid),
+            # In a container, root may not read the I/O of a server that runs as another user.
+            **_io("server", used if processes.can_read_io(after.pid) else None),
+        }
+
+
+def _existing_folders(*subjects: Subject | None) -> list[Path]:
+    """Return the folders of subjects; the parent of a folder that does not exist yet."""
+    folders = [folder for subject in subjects if subject for folder in subject.folders]
+    return [folder if folder.exists() else folder.parent for folder in folders]
+
+
+def _query(subject: Subject | None) -> caches.Residency | None:
+    existing = [folder for folder in subject.folders if folder.exists()] if subject else []
+    return caches.resident(*existing) if existing else None
+
+
+def _io(side: str, used: Usage | None) -> Evidence:
+    """Return the I/O of a side; None for each number that is unknown."""
+    names = ("read_bytes", "write_bytes", "rchar", "wchar", "syscr")
+    return {f"{side}_{name}": used and getattr(used, name) for name in names}
+
+
+def _others_cpu(seen: Evidence, before: Snapshot, after: Snapshot) -> dict[str, float]:
+    """Return the CPU time of processes other than client, server and vcsbench, and its share of all cores.
+
+    The kernel counts it in ticks.
+    """
+    client = after.client.cpu_s - before.client.cpu_s
+    own = after.own_cpu_s - before.own_cpu_s
+    rest = max(0.0, seen["busy_s"] - client - (seen.get("server_cpu_s") or 0.0) - own)
+    cores = os.cpu_count() or 1
+    return {
+        "others_cpu_s": round(rest, 3),
+        "others_cpu_pct": round(100 * rest / (cores * seen["window_s"]), 1),
+    }
+
+
+def _server_use(server: Server | None) -> ServerUse:
+    pid = server.pid if server else 0
+    if not pid:
+        return ServerUse()
+    family = processes.family(pid)
+    return ServerUse(
+        pid,
+        processes.start_ticks(pid),
+        tuple(sorted(family)),
+        processes.ended_children(family),
+        processes.usage(family),
+    )
+
+
+def binary_of(pid: int) -> str:
+    """Return the binary of a process: its path and the first digits of its digest; "" if unknown."""
+    try:
+        path = os.readlink(f"/proc/{pid}/exe")
+        return f"{path} sha256:{_digest(path, os.stat(f'/proc/{pid}/exe').st_mtime_ns)}"
+    except OSError:
+        return ""
+
+
+@cache
+def _digest(path: str, _modified_ns: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -1,0 +1,358 @@
+"""Compute the fingerprint of a command's work, from its output or from the files that it wrote.
+
+Cells are compared only if their fingerprints are equal. The `work` key of a study's command is a key of
+KINDS.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+# Numbers by name, and the `digest` of the output or the files.
+Fingerprint = dict[str, int | str]
+
+# The fingerprint of a result that differs from others by design has this key.
+APART = "apart"
+CHUNK = 1 << 20
+
+
+# URLs in output and files
+
+# The longest keyword that Subversion expands, and more than the longest URL of a copy.
+LONGEST = 1024
+# The first bytes of a URL are searched first, because most files contain no URL.
+PREFIX_LENGTH = 12
+# A keyword of fixed width is padded or cut together with its URL. %b is the start of the URL.
+FIXED_WIDTH = rb"\$(?:HeadURL|URL|Header):: %b[^$\r\n]{0,255}\$"
+
+
+class UrlNormaliser:
+    """Replace the repository's URLs in bytes by one word: they differ between copies, ports and protocols.
+
+    Expanded keywords ($HeadURL$, $Header$) contain them. Without `urls`, or with "" only, bytes stay as
+    they are.
+    """
+
+    def __init__(self, *urls: str) -> None:
+        roots = sorted({url.encode() for url in urls if url}, key=len, reverse=True)
+        self._prefixes = {root[:PREFIX_LENGTH] for root in roots}
+        fixed_width = [FIXED_WIDTH % re.escape(prefix) for prefix in self._prefixes]
+        self._pattern = re.compile(b"|".join([*fixed_width, *map(re.escape, roots)]))
+
+    def _may_match(self, data: bytes) -> bool:
+        return any(prefix in data for prefix in self._prefixes)
+
+    def replace(self, data: bytes) -> bytes:
+        """Normalise data that is complete."""
+        return self._pattern.sub(b"{url}", data) if self._may_match(data) else data
+
+    def complete_length(self, data: bytes) -> int:
+        """Return how many bytes of the data cannot be part of a URL that continues after the data."""
+        end = max(0, len(data) - LONGEST)
+        if self._may_match(data):
+            for match in self._pattern.finditer(data):
+                if match.start() < end < match.end():
+                    return match.end()
+        return end
+
+
+class UrlFreeDigest:
+    """Compute the digest and the length (`bytes`) of normalised data that comes in pieces of any size."""
+
+    def __init__(self, normaliser: UrlNormaliser) -> None:
+        self._normaliser = normaliser
+        self._pieces: list[bytes] = []
+        self._pending = 0
+        self._sha256 = hashlib.sha256()
+        self.bytes = 0
+
+    def update(self, data: bytes) -> None:
+        """Add the next piece."""
+        self._pieces.append(data)
+        self._pending += len(data)
+        if self._pending >= CHUNK:
+            pending = b"".join(self._pieces)
+            end = self._normaliser.complete_length(pending)
+            self._add(pending[:end])
+            self._pieces, self._pending = [pending[end:]], len(pending) - end
+
+    def end(self) -> str:
+        """Return the digest of all pieces."""
+        self._add(b"".join(self._pieces))
+        self._pieces, self._pending = [], 0
+        return self._sha256.hexdigest()[:16]
+
+    def _add(self, data: bytes) -> None:
+        data = self._normaliser.replace(data)
+        self._sha256.update(data)
+        self.bytes += len(data)
+
+
+# Output of commands. A reader reads the output to its end in constant memory.
+
+
+def discard_output(output: IO[bytes], _urls: UrlNormaliser | None = None) -> Fingerprint:
+    """Read the output to its end. Return no fingerprint."""
+    while output.read(1 << 16):
+        pass
+    return {}
+
+
+def read_stdout(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
+    """Return lines, bytes and digest of any output."""
+    digest, lines = UrlFreeDigest(urls), 0
+    while data := output.read(CHUNK):
+        lines += data.count(b"\n")
+        digest.update(data)
+    return {"lines": lines, "digest": digest.end(), "bytes": digest.bytes}
+
+
+LOG_SEPARATOR = b"-" * 72 + b"\n"
+# r12 | author | date | 3 lines
+LOG_HEADING = re.compile(rb"r\d+ \|.*?(?: \| (\d+) lines?)?\n", re.DOTALL)
+LOG_PATH = b"   "
+
+
+def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
+    """Return revisions, changed paths (0 without -v), bytes and digest of the output of `svn log`.
+
+    A message may contain lines like the headings of other revisions. Its own heading has its number of lines.
+    """
+    digest = UrlFreeDigest(urls)
+    revisions = paths = lines = message = 0
+    before, in_heading = b"", False
+    for line in output:
+        digest.update(line)
+        if message:
+            message -= 1
+        elif before == LOG_SEPARATOR and (heading := LOG_HEADING.fullmatch(line)):
+            revisions += 1
+            lines, in_heading = int(heading[1] or 0), True
+        elif in_heading and line.startswith(LOG_PATH):
+            paths += 1
+        elif in_heading and line == b"\n":
+            message, in_heading = lines, False
+        before = line
+    return {"revisions": revisions, "paths": paths, "digest": digest.end(), "bytes": digest.bytes}
+
+
+NULL_COUNT = re.compile(rb"\s*([\d,]+) (\D+)")
+# These differ between runs and between protocols: mod_dav_svn adds its own properties.
+VARYING_COUNTS = frozenset(
+    ["seconds taken", "bytes transferred over network", "properties", "bytes in properties"]
+)
+
+
+def read_printed_counts(output: IO[bytes], _urls: UrlNormaliser) -> Fingerprint:
+    """Return the counts that svnbench prints, by svnbench's names for them."""
+    counts: Fingerprint = {}
+    for line in output:
+        match = NULL_COUNT.fullmatch(line.rstrip())
+        if match and (name := match[2].decode("ascii", "replace")) not in VARYING_COUNTS:
+            counts[name.replace(" ", "_")] = int(match[1].replace(b",", b""))
+    return counts
+
+
+VERIFIED = re.compile(rb"\* Verified revision (\d+)\.\s*")
+
+
+def read_verified(output: IO[bytes], _urls: UrlNormaliser) -> Fingerprint:
+    """Return the number of revisions (revision 0 counts), and the youngest, that `svnadmin verify` prints."""
+    revisions, youngest = 0, -1
+    for line in output:
+        if match := VERIFIED.fullmatch(line):
+            revisions += 1
+            youngest = max(youngest, int(match[1]))
+    return {"revisions": revisions, "youngest": youngest}
+
+
+REVISION = b"Revision-number: "
+NODE = b"Node-path: "
+LENGTH = b"Content-length: "
+# Repositories of other formats have another UUID if the source has none, and up to format 3 no SHA-1.
+LEFT_OUT = re.compile(rb"UUID: |Text-[a-z-]+-sha1: ")
+# The date of revision 0 is the time of the load if the source has none. Its lengths are left out with it.
+OF_REVISION_0 = re.compile(rb"(Prop-content-|Content-)length: ")
+DATE = re.compile(rb"^K 8\nsvn:date\nV \d+\n[^\n]*\n", re.MULTILINE)
+LARGEST_REVISION_0 = 1 << 20
+
+
+def read_dump(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
+    """Return revisions, nodes, bytes and digest of a dump, without UUID, SHA-1 and revision 0's date.
+
+    All other bytes are equal for all formats, packings and copies of a repository.
+    """
+    digest = UrlFreeDigest(urls)
+    revisions = nodes = length = 0
+    is_revision_0 = False
+    for line in stream:
+        if line == b"\n":
+            digest.update(line)
+            if is_revision_0 and length <= LARGEST_REVISION_0:
+                digest.update(DATE.sub(b"", stream.read(length)))
+                length = 0
+            while length > 0 and (data := stream.read(min(length, CHUNK))):
+                digest.update(data)
+                length -= len(data)
+            length, is_revision_0 = 0, False
+            continue
+        if line.startswith(LENGTH):
+            length = int(line[len(LENGTH) :])
+        if line.startswith(REVISION):
+            revisions += 1
+            is_revision_0 = line == b"Revision-number: 0\n"
+        nodes += line.startswith(NODE)
+        if not LEFT_OUT.match(line) and not (is_revision_0 and OF_REVISION_0.match(line)):
+            digest.update(line)
+    return {"revisions": revisions, "nodes": nodes, "digest": digest.end(), "bytes": digest.bytes}
+
+
+# Files that commands wrote
+
+# The administrative folder of a working copy is no part of its tree.
+ADMINISTRATIVE = ".svn"
+# Other systems have these at the top of a tree.
+METADATA = (b".svn", b".git", b".hg", b".bzr", b".jj", b".fslckout", b"_FOSSIL_")
+# Name within the tree, path, mode.
+Entry = tuple[bytes, bytes, int]
+
+
+def inspect_tree(target: Path, urls: UrlNormaliser) -> Fingerprint:
+    """Return files, directories, symlinks, bytes in files, and the digest of a tree.
+
+    The digest covers names, contents, the executable bit and the targets of symlinks.
+    """
+    return _fingerprint_of(_entries(target), urls)
+
+
+def inspect_apart(target: Path, urls: UrlNormaliser) -> Fingerprint:
+    """Return the fingerprint of a tree with the key APART."""
+    return {**inspect_tree(target, urls), APART: 1}
+
+
+def inspect_trees(targets: Path, urls: UrlNormaliser) -> Fingerprint:
+    """Return the fingerprint that all trees below a folder have, or how many different ones there are."""
+    different = {tuple(inspect_tree(path, urls).items()) for path in sorted(targets.iterdir())}
+    return dict(*different) if len(different) == 1 else {"different_trees": len(different)}
+
+
+def inspect_built_tree(target: Path, urls: UrlNormaliser) -> Fingerprint:
+    """Return the fingerprint of a tree without directories and without metadata of version control systems.
+
+    Some strategies do not build empty directories. Another check reports that.
+    """
+    entries = (
+        entry
+        for entry in _entries(target)
+        if not stat.S_ISDIR(entry[2]) and entry[0].partition(b"/")[0] not in METADATA
+    )
+    counts = _fingerprint_of(entries, urls)
+    return {name: value for name, value in counts.items() if name != "directories"}
+
+
+def inspect_repository(repository: Path, urls: UrlNormaliser) -> Fingerprint:
+    """Return the youngest revision of a repository, and the fingerprint of its dump."""
+    # Few cells need these modules.
+    from vcsbench.subjects import fsfs
+
+    dump = fsfs.read_output(lambda output: read_dump(output, urls), "dump", "-q", repository)
+    return {"youngest": fsfs.youngest(repository), **dump}
+
+
+def _fingerprint_of(entries: Iterable[Entry], urls: UrlNormaliser) -> Fingerprint:
+    counts = {"files": 0, "directories": 0, "symlinks": 0, "bytes": 0}
+    total = hashlib.sha256()
+    for name, path, mode in entries:
+        total.update(name + b"\0")
+        if stat.S_ISLNK(mode):
+            counts["symlinks"] += 1
+            total.update(b"l" + os.readlink(path) + b"\0")
+        elif stat.S_ISDIR(mode):
+            counts["directories"] += 1
+            total.update(b"d\0")
+        else:
+            digest, size = _file_digest(path, urls)
+            counts["files"] += 1
+            counts["bytes"] += size
+            total.update((b"x" if mode & stat.S_IXUSR else b"f") + digest + b"\0")
+    return {**counts, "digest": total.hexdigest()[:16]}
+
+
+def _entries(target: Path) -> Iterator[Entry]:
+    """Yield the target itself and everything below it, always in the same order; nothing if it is missing."""
+    root = os.fsencode(target)
+    try:
+        mode = os.lstat(root).st_mode
+    except FileNotFoundError:
+        return
+    yield b"", root, mode
+    pending = [(b"", root)] if stat.S_ISDIR(mode) else []
+    while pending:
+        parent, folder = pending.pop()
+        with os.scandir(folder) as children:
+            entries = sorted(children, key=lambda entry: entry.name)
+        for entry in entries:
+            if os.fsdecode(entry.name) == ADMINISTRATIVE:
+                continue
+            name = parent + entry.name
+            mode = entry.stat(follow_symlinks=False).st_mode
+            yield name, entry.path, mode
+            if stat.S_ISDIR(mode):
+                pending.append((name + b"/", entry.path))
+
+
+def _file_digest(path: bytes, urls: UrlNormaliser) -> tuple[bytes, int]:
+    """Return the digest and the length of a file's normalised content."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        # A buffer of the file's size: larger buffers cost more than the read.
+        size = os.fstat(descriptor).st_size
+        data = os.read(descriptor, min(size, CHUNK))
+        if size < CHUNK:
+            data = urls.replace(data)
+            return hashlib.sha256(data).hexdigest()[:16].encode(), len(data)
+        digest = UrlFreeDigest(urls)
+        while data:
+            digest.update(data)
+            data = os.read(descriptor, CHUNK)
+        return digest.end().encode(), digest.bytes
+    finally:
+        os.close(descriptor)
+
+
+class WorkKind(NamedTuple):
+    """A way to compute the fingerprint of a command: `read` its output, or `inspect` what it wrote.
+
+    `quiet_options` of the command suppress its output, so they are left out in the run that is read.
+    """
+
+    description: str
+    read: Callable[[IO[bytes], UrlNormaliser], Fingerprint] | None = None
+    inspect: Callable[[Path, UrlNormaliser], Fingerprint] | None = None
+    quiet_options: Sequence[str] = ()
+
+
+# All runs of a command that only prints do the same, so one run is read for all of them.
+PRINTED = "the output of one untimed run"
+QUIET = ("-q", "--quiet")
+KINDS = {
+    "built_tree": WorkKind("the files and links of each timed run", inspect=inspect_built_tree),
+    "dump": WorkKind(PRINTED, read_dump),
+    "log": WorkKind(PRINTED, read_log),
+    "opaque": WorkKind("unknown, so the command is compared with nothing"),
+    "printed_counts": WorkKind(PRINTED, read_printed_counts, quiet_options=QUIET),
+    "repository": WorkKind("a dump of the loaded repository", inspect=inspect_repository),
+    "stdout": WorkKind(PRINTED, read_stdout),
+    "tree": WorkKind("the files of each timed run", inspect=inspect_tree),
+    "trees": WorkKind("the files of each client, which must be equal", inspect=inspect_trees),
+    "unchecked": WorkKind(
+        "the files of each timed run, which differ by design", inspect=inspect_apart
+    ),
+    "verified": WorkKind(PRINTED, read_verified, quiet_options=QUIET),
+}
