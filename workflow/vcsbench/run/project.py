@@ -357,7 +357,8 @@ def _check_commands(study: Study) -> None:
         if command.work not in WORK_KINDS:
             renamed = f" It is now called `{WORK[command.work]}`." if command.work in WORK else ""
             raise UserError(
-                f"{key}.work`: there is no kind {command.work!r}.{renamed} Use one of {', '.join(WORK_KINDS)}."
+                f"{key}.work`: there is no kind {command.work!r}.{renamed} "
+                f"Use one of {', '.join(WORK_KINDS)}."
             )
         steps = command.steps or Steps()
         for step in (*steps.setup, *steps.prepare):
