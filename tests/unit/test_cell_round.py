@@ -1,0 +1,115 @@
+"""A round of a cell: warm-up runs, and the cache of discarded runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from vcsbench.errors import UserError
+from vcsbench.measure.cell_round import DISCARDED_RUN_S, CellRound, DiscardedRunCache
+from vcsbench.measure.work import KINDS, UrlNormaliser
+from vcsbench.subjects import Subject
+
+RUN = {"read_bytes": 4096, "at": "2026-11-21T07:00:00+00:00"}
+
+
+def cell_round(folder: Path, script: str, warmup: int) -> CellRound:
+    """A round whose command is a shell script, without a server and without files."""
+    attempt: Any = object.__new__(CellRound)
+    attempt.recipe = {"time_limit_s": 20}
+    attempt.state = {"setup": [], "prepare": [], "warmup": warmup}
+    attempt.folder, attempt.work = folder, KINDS["stdout"]
+    attempt.has_discarded_run, attempt.runs = False, []
+    attempt.hooks = SimpleNamespace(watched=[])
+    attempt.hyperfine = SimpleNamespace(pid=os.getpid())
+    attempt.collector = SimpleNamespace(begin=lambda *_: None, end=lambda *_: None)
+    argv, urls = ["sh", "-c", script], UrlNormaliser()
+    attempt.cell = SimpleNamespace(
+        argv=argv,
+        stdin="",
+        environment=os.environ,
+        versions={},
+        output=None,
+        server=None,
+        urls=urls,
+    )
+    round_: CellRound = attempt
+    return round_
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_warm_up_run_killed_names_command_and_signal(tmp_path: Path, number: int) -> None:
+    script = (
+        f'echo >> "{tmp_path}/runs"; [ $(wc -l < "{tmp_path}/runs") -lt {number} ] || kill -TERM $$'
+    )
+    with pytest.raises(UserError, match=r"^sh was ended by SIGTERM"):
+        cell_round(tmp_path, script, warmup=3)._set_up()
+    assert (tmp_path / "runs").read_text() == number * "\n"
+
+
+def test_warm_up_runs_first_one_is_read(tmp_path: Path) -> None:
+    attempt = cell_round(tmp_path, f'echo >> "{tmp_path}/runs"; echo text', warmup=2)
+    attempt._set_up()
+    assert (tmp_path / "runs").read_text() == "\n\n"
+    assert attempt.captured and attempt.captured.work["lines"] == 1
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.chdir(tmp_path)
+    for name in ("storage", "copy1", "copy2"):
+        (tmp_path / name).mkdir()
+    return {"argv": "{svn} log {url}", "stdin": "", "storage": {"path": str(tmp_path / "storage")}}
+
+
+def cache_of(recipe: dict[str, Any], copy: str = "copy1", **other: str) -> DiscardedRunCache:
+    subject = Subject(recipe, 1, Path())
+    subject.folders = [Path(recipe["storage"]["path"]).parent / copy]
+    return DiscardedRunCache(recipe | other, subject)
+
+
+def test_discarded_run_is_stored_per_command_and_copy(recipe: dict[str, Any]) -> None:
+    assert cache_of(recipe).read() == {}
+    cache_of(recipe).write(RUN)
+    assert cache_of(recipe).read() == RUN
+    for other in (
+        cache_of(recipe, "copy2"),
+        cache_of(recipe, argv="{svn} export {url}"),
+        cache_of(recipe, "gone"),
+        DiscardedRunCache(recipe, None),
+    ):
+        assert other.read() == {}
+
+
+def test_discarded_run_of_recreated_copy_is_unknown(recipe: dict[str, Any], tmp_path: Path) -> None:
+    cache_of(recipe).write(RUN)
+    (tmp_path / "copy1").rename(tmp_path / "old")
+    (tmp_path / "copy1").mkdir()
+    assert cache_of(recipe).read() == {}
+
+
+def test_discarded_run_expires_unless_renewed(recipe: dict[str, Any]) -> None:
+    cache = cache_of(recipe)
+    cache.write(RUN)
+    assert cache.file
+    expired = time.time() - DISCARDED_RUN_S - 1
+    os.utime(cache.file, (expired, expired))
+    assert cache.read() == {}
+    cache.renew()
+    assert cache.read() == RUN
+    os.utime(cache.file, (expired, expired))
+    cache_of(recipe, "copy2").write(RUN)
+    assert not cache.file.exists()
+
+
+def test_discarded_run_truncated_file_is_ignored(recipe: dict[str, Any]) -> None:
+    cache = cache_of(recipe)
+    cache.write(RUN)
+    assert cache.file
+    cache.file.write_text(cache.file.read_text()[:10])
+    assert cache.read() == {}
