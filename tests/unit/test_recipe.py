@@ -111,7 +111,7 @@ def test_code_digest_damaged_cache_is_ignored(
         monkeypatch.setattr(modules, "CACHE", cache)
         modules._known_digests.cache_clear()
         assert digests() == before
-        assert cache.read_text().count(":") > 50
+        assert cache.read_text().count(":") > 30
 
 
 @pytest.mark.parametrize("file", ["measure/new.py", "subjects/new.py"])
