@@ -63,7 +63,7 @@ def test_measure_failed_round_reports_unmounted_file_system_first(
 ) -> None:
     class Failing:
         def __init__(self, *_: Any) -> None:
-            self.stage = SimpleNamespace(subjects=[kind({}, 1, Path()) for kind in kinds])
+            self.cell = SimpleNamespace(subjects=[kind({}, 1, Path()) for kind in kinds])
 
         def measure(self, _lock: int) -> None:
             raise error
