@@ -1,4 +1,4 @@
-"""Write what a study's minutes went to, what they have answered, and what more of them would."""
+"""Write the time account of a study: seconds per step, answered comparisons, and the gain of more minutes."""
 
 from pathlib import Path
 from typing import Any

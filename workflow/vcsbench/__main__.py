@@ -113,7 +113,7 @@ def plan(options: argparse.Namespace, keys: Keys) -> int:
 
 
 def doctor(options: argparse.Namespace, keys: Keys) -> int:
-    """Print what this machine can measure, what it lacks, and how noisy it is."""
+    """Print the abilities of this machine, missing programs, and its noise."""
     from vcsbench.forecast.doctor import doctor as examine
 
     project = _project(options, keys)

@@ -135,7 +135,7 @@ class FormatFile(NamedTuple):
 
 
 def parse_format(value: str) -> FormatValue:
-    """Parse a value of the axis. Raise ValueError if there is no such format."""
+    """Parse a value of the axis. Raise ValueError if the format is unknown."""
     found = _VALUE.fullmatch(value)
     if not found or {found[1], found[3] or found[1]} - {*RELEASES, AS_IS}:
         raise ValueError(f"{value} is no format")

@@ -24,7 +24,7 @@ _in_user_namespace = False
 
 @contextmanager
 def own_network() -> Iterator[None]:
-    """Give this thread, and all that it starts, a network with nothing but a loopback interface.
+    """Give this thread, and all that it starts, a network with a loopback interface only.
 
     It takes root, and 0.6 ms. Raise OSError without the right to it.
     """

@@ -1,4 +1,4 @@
-"""The programs of one side of a build, client or server: where they are, and what shows which they are."""
+"""Find the programs of a build's client or server, and compute their digests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from vcsbench.errors import UserError
 from vcsbench.machine import HTTPD, Machine
 
-# Where a prefix has its programs, and httpd's modules; the first that has them counts.
+# Folders below a prefix with programs and with httpd's modules, in order of preference.
 PROGRAMS = ("bin", "sbin")
 MODULES = (
     "libexec",
@@ -27,26 +27,26 @@ MODULES = (
     "lib/httpd/modules",
     "lib64/httpd/modules",
 )
-# The environment of every client: text as it is, and no sleep for timestamps, which times nothing.
+# Environment of every client: UTF-8 text, and no sleep for timestamps.
 CLIENT_ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP_FOR_TIMESTAMPS": "yes",
-    # What the user has configured for git and Mercurial is no part of what is measured.
+    # The user's configuration of git and Mercurial is not measured.
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
     "HGRCPATH": "",
 }
-# Subversion's libraries, and what the name of a folder has that is an architecture's.
+# Names of Subversion's libraries, and a part of the names of an architecture's folders.
 LIBRARY = re.compile(r"libsvn_.*\.so")
 ARCHITECTURE = "-linux-"
-# What a template names in braces is one of these, of the client's build; all else comes from the cell.
+# Names in braces of a command template that are programs of the client's build.
 SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync")
-# What set-up has built; and where an interpreter has its modules.
+# Programs that set-up built, and the modules of an interpreter.
 BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 MODULES_OF = "lib/python3*/*-packages"
-# How a command names a module of the interpreter that it needs.
+# Prefix of a command's need that is a module of the interpreter.
 MODULE = "python3:"
-# A script is read for the files that it names if it is no larger.
+# Only the first bytes of a script are searched for the files that it runs.
 SCRIPT_BYTES = 1 << 16
 
 
@@ -56,13 +56,13 @@ class _Places(NamedTuple):
 
 
 class Programs(_Places):
-    """The programs below `prefix`, or those on the PATH where it is "".
+    """The programs below `prefix`, or on the PATH if it is empty.
 
-    `library_path` is what LD_LIBRARY_PATH is for them (folders with colons between).
+    `library_path` is their LD_LIBRARY_PATH: folders, separated by colons.
     """
 
     def find(self, name: str) -> str:
-        """The path of a program, or "" where there is none."""
+        """Return the path of a program, or "" if it is missing."""
         if not self.prefix:
             found = shutil.which(name)
             return os.path.abspath(found) if found else ""
@@ -70,17 +70,19 @@ class Programs(_Places):
         return next((p for p in paths if os.path.isfile(p) and os.access(p, os.X_OK)), "")
 
     def get(self, name: str) -> str:
-        """The path of a program; a UserError where there is none."""
+        """Return the path of a program; raise UserError if it is missing."""
         found = self.find(name)
         if not found and self.prefix:
-            raise UserError(f"{self.prefix}: has no {' or '.join(f'{d}/{name}' for d in PROGRAMS)}")
+            raise UserError(
+                f"{self.prefix}: {' and '.join(f'{d}/{name}' for d in PROGRAMS)} are missing. Install {name} there."
+            )
         if not found:
-            raise UserError(f"{name} is not on the PATH; `make report` installs what is needed")
+            raise UserError(f"{name}: not on the PATH. `make report` installs it.")
         return found
 
     @cached_property
     def httpd(self) -> str:
-        """The httpd that these programs' mod_dav_svn runs in: their own or the machine's; "" without."""
+        """Return the httpd that loads mod_dav_svn, of this build or of the machine, or ""."""
         if not self.prefix:
             return Machine().httpd
         own = self.find("apache2") or self.find("httpd")
@@ -88,13 +90,13 @@ class Programs(_Places):
 
     @cached_property
     def httpd_modules(self) -> str:
-        """The folder of that httpd's own modules, or ""."""
+        """Return the folder of the modules of that httpd, or ""."""
         own = self.prefix and self.httpd.startswith(self.prefix + "/")
         return self._folder_with("mod_dav.so") if own else Machine().httpd_modules
 
     @cached_property
     def mod_dav_svn(self) -> str:
-        """The path of mod_dav_svn.so, or ""."""
+        """Return the path of mod_dav_svn.so, or ""."""
         folder = self._folder_with("mod_dav_svn.so") if self.prefix else Machine().httpd_modules
         return os.path.join(folder, "mod_dav_svn.so") if folder else ""
 
@@ -103,35 +105,34 @@ class Programs(_Places):
         return next((f for f in folders if os.path.isfile(os.path.join(f, name))), "")
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """An environment in which the programs find their libraries, and no other build's."""
+        """Return an environment in which the programs find the libraries of their own build."""
         if not self.prefix:
             return dict(inherited)
         changed = {k: v for k, v in inherited.items() if k != "LD_LIBRARY_PATH"}
         return {**changed, "LD_LIBRARY_PATH": self.library_path} if self.library_path else changed
 
     def as_words(self) -> list[str]:
-        """The words before a command line that give it this environment and no other process."""
+        """Return the words before a command line that set this environment for it alone."""
         if not self.prefix:
             return []
         if not self.library_path:
             return ["env", "-u", "LD_LIBRARY_PATH"]
-        # env itself runs without: the folders may hold another C library.
+        # Not for env itself, because the folders may contain another C library.
         return ["env", f"LD_LIBRARY_PATH={self.library_path}"]
 
     @property
     def places(self) -> list[str]:
-        """The folders below which Subversion's libraries lie if these are the programs that run; [] for
-        the PATH's, of which nothing is claimed."""
+        """Return the folders with the libraries of this build; [] for programs on the PATH."""
         if not self.prefix:
             return []
         return [os.path.realpath(p) for p in (self.prefix, *self.library_path.split(":")) if p]
 
     def digests(self, name: str) -> dict[str, str]:
-        """Digests of a program, and of all of Subversion's libraries where these programs have them."""
+        """Return the digests of a program and of the Subversion libraries of this build."""
         return {name: digest(self.find(name)), "libraries": self._libraries()}
 
     def httpd_digests(self) -> dict[str, str]:
-        """Digests of httpd, of mod_dav_svn, and of Subversion's libraries."""
+        """Return the digests of httpd, of mod_dav_svn and of the Subversion libraries."""
         return {
             "httpd": digest(self.httpd),
             "mod_dav_svn": digest(self.mod_dav_svn),
@@ -149,8 +150,10 @@ class Programs(_Places):
 
 
 def _libraries_below(folders: Iterable[str]) -> str:
-    """A digest of Subversion's libraries in folders, and in those of an architecture (x86_64-linux-gnu) in
-    them; not in all others there: to look into each takes longer than all else that is checked."""
+    """Return a digest of the Subversion libraries in folders and in their architecture's folders.
+
+    A search of all subfolders takes longer than all other checks.
+    """
     found: set[str] = set()
     for folder in folders:
         with suppress(OSError):
@@ -168,8 +171,11 @@ def _libraries_in(folder: str) -> Iterator[str]:
 
 
 def path_of(need: str) -> str:
-    """Where something is that a command needs beside its own programs: a program, one that set-up has built,
-    or a module of this interpreter (`python3:NAME`), by what says its version; "" where it is not."""
+    """Return the path of a need of a command, or "" if it is missing.
+
+    A need is a program on the PATH, a program that set-up built, or a module of this interpreter
+    (`python3:NAME`; the path of its metadata, which contain the version).
+    """
     if need.startswith(MODULE):
         prefix = Path(sys.executable).parent.parent
         found = prefix.glob(f"{MODULES_OF}/{need.removeprefix(MODULE)}-*.dist-info/METADATA")
@@ -179,8 +185,8 @@ def path_of(need: str) -> str:
 
 
 def programs_in(argv: str) -> tuple[str, ...]:
-    """The names of the programs that a command's template runs: its words of Subversion's, {svn} and the
-    like, and the first word where that is a program's own name."""
+    """Return the names of the programs in a command template: {svn} and similar words, and a first word
+    without braces."""
     words = [word for word in re.findall(r"\{(\w+)\}", argv) if word in SUBVERSION]
     first = argv.split()[0]
     return tuple(dict.fromkeys([*([] if "{" in first else [first]), *words]))
@@ -189,8 +195,10 @@ def programs_in(argv: str) -> tuple[str, ...]:
 def binaries(
     client: Programs, clients: Sequence[str], server: Programs, kind: str
 ) -> dict[str, str]:
-    """Digests of the client's programs and of a server of a `kind`, and of the Subversion libraries of
-    each side; a side without a name is left out."""
+    """Return the digests of the client's programs, of a server of a `kind`, and of their libraries.
+
+    Without `kind` there is no server.
+    """
     found: dict[str, str] = {}
     for program in clients:
         own = program in SUBVERSION
@@ -203,7 +211,7 @@ def binaries(
 
 
 def check_unchanged(known: Mapping[str, str], client: Programs, server: Programs) -> None:
-    """Raise a UserError where binaries() says other than when a cell's spec was made."""
+    """Raise UserError if a program changed after the recipe of a cell was computed."""
     names: dict[str, list[str]] = {"client": [], "server": []}
     for key in known:
         side, _, name = key.partition(" ")
@@ -213,22 +221,22 @@ def check_unchanged(known: Mapping[str, str], client: Programs, server: Programs
     changed = [key for key in known if now[key] != known[key]]
     if changed:
         prefix = (client if changed[0].startswith("client") else server).prefix or "the PATH"
-        raise UserError(
-            f"{prefix}: the {changed[0]} changed after this run of the workflow had begun; run it again"
-        )
+        raise UserError(f"{prefix}: the {changed[0]} changed during the run. Run again.")
 
 
 def joined_digest(paths: Iterable[str]) -> str:
-    """A digest of files by their names and contents, wherever they lie; "" without files."""
+    """Return a digest of the names and contents of files, without their folders; "" without files."""
     lines = sorted(f"{os.path.basename(path)} {digest(path)}" for path in paths)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16] if lines else ""
 
 
 def digest(path: str) -> str:
-    """A digest of a program: of its file, and if that is a script, of the files as well that it names
-    by their absolute paths (what a wrapper runs). "" where there is no file."""
+    """Return a digest of a program, or "" if it is missing.
+
+    The digest of a script covers the files that it names by absolute paths, because a wrapper runs them.
+    """
     script = _script(path)
-    # Its interpreter, in the first line, is no part of a build.
+    # The interpreter in the first line does not belong to the build.
     named = re.findall(rb"/[^\s'\":;]+", script.partition(b"\n")[2])
     digests = [_file_digest(name) for name in [path, *map(os.fsdecode, named)]]
     if len(digests) == 1:

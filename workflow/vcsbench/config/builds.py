@@ -1,4 +1,4 @@
-"""Find the binaries of the configured builds, those of the client and of the server."""
+"""Find the client and server binaries of the configured builds."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from vcsbench.measure.work import Fingerprint
 
 LIBRARY = re.compile(r"(/\S*/(?:libsvn_[^/\s]*\.so|mod_dav_svn\.so)[^/\s]*)$", re.MULTILINE)
 LOADER_LIMIT_S = 60
+TRACER_LIMIT_S = 2.0
 
 
 class Captured(NamedTuple):
@@ -66,14 +67,17 @@ def capture(
     watchdog.start()
     try:
         work = read(process.stdout)
-        tracer.join()  # before waitid, which would take the tracer's stops for the end
+        with open(os.pidfd_open(process.pid), "rb", buffering=0) as ended:
+            select.select([ended], [], [])
+        # Before waitid, which would take the tracer's stops for the end. A child that stays is not awaited.
+        tracer.join(TRACER_LIMIT_S)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         # The process has ended, but the kernel still has its counters.
         io = processes.io_counts([process.pid])
     finally:
         process.stdout.close()
         _kill_group(process.pid)
-        tracer.join()
+        tracer.join(TRACER_LIMIT_S)
         process.wait()
         watchdog.join()
     if watchdog.is_parent_gone:

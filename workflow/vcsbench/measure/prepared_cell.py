@@ -323,7 +323,7 @@ def query_versions(client: str, server: Server | None) -> dict[str, subprocess.P
 
 
 def read_versions(queries: Mapping[str, subprocess.Popen[str]]) -> dict[str, str]:
-    """Return the printed versions by program, "" if none, and those of vcsbench and Python."""
+    """Return the printed versions by program, "" if none, and the versions of vcsbench and Python."""
     versions = {"vcsbench": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     for name, process in queries.items():
         lines = process.communicate()[0].strip().splitlines()

@@ -32,7 +32,7 @@ from vcsbench.plan.result_state import measured_recipe
 FOLDER = "results/cluster"
 JOBS = f"{FOLDER}/jobs.json"
 NODES = "nodes"
-# What a node's folder does not share with the checkout.
+# Parts of a node's folder that are separate from the checkout.
 UNSHARED = ("results", "reports", ".snakemake", ".vcsbench", NODES)
 # Beginnings of the states of nodes that Slurm has lost. A state that ends with * means the same.
 LOST = ("down", "drain", "fail", "unk", "err", "power", "future")

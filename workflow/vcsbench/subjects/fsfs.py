@@ -163,7 +163,7 @@ def is_shard(folder: str) -> bool:
 
 
 def changed_folder(repository: Path, state: dict[str, str], shards: int | None = None) -> str:
-    """Return the first folder that differs from a state; "" if there is none.
+    """Return the first folder that differs from a state; "" if nothing differs.
 
     `shards` limits the check to so many random shards. In the other shards, only added and removed files
     are noticed, because they change the folder above.

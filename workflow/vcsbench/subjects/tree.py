@@ -38,7 +38,7 @@ FOLDER = "trees"
 TEMPORARY_PREFIX = "making-"
 # The new folder for each built tree.
 BUILD_FOLDER = "here"
-# What a file takes besides its content, on average: half a block, and an inode.
+# Mean overhead of a file on disk: half a block and an inode.
 OVERHEAD_BYTES = 4096
 # The package's folder, for processes of sources.
 PYTHONPATH = str(Path(__file__).parents[2])

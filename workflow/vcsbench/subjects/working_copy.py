@@ -27,7 +27,7 @@ from vcsbench.urls import file_url, pegged
 ADMINISTRATIVE = ".svn"
 # The folder below a work folder for templates.
 FOLDER = "working-copies"
-# What a file takes besides its content, on average: half a block, and an inode.
+# Mean overhead of a file on disk: half a block and an inode.
 OVERHEAD_BYTES = 4096
 # linux/fs.h
 FICLONE = 0x40049409
