@@ -74,7 +74,7 @@ class Programs(_Places):
         found = self.find(name)
         if not found and self.prefix:
             raise UserError(
-                f"{self.prefix}: {' and '.join(f'{d}/{name}' for d in PROGRAMS)} are missing. Install {name} there."
+                f"{self.prefix}: {' and '.join(f'{d}/{name}' for d in PROGRAMS)} are missing. Install {name}."
             )
         if not found:
             raise UserError(f"{name}: not on the PATH. `make report` installs it.")
