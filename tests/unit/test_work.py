@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -242,6 +243,18 @@ def test_a_captured_run_is_ended_with_all_that_it_started(tmp_path: Path) -> Non
     assert time.monotonic() - begun < 20, "the sleep had the pipe open"
     pids = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
     assert ["sleep", "61.25"] not in map(processes.command_line, pids)
+
+
+def test_capture_child_in_another_session_stays_and_is_not_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vcsbench.measure.capture.TRACER_LIMIT_S", 0.1)
+    child = "setsid sleep 61.5 >/dev/null 2>&1 & echo $! >pid; echo done"
+    monkeypatch.chdir(tmp_path)
+    begun = time.monotonic()
+    seen = run_capture(tmp_path, "sh", "-c", child)
+    assert time.monotonic() - begun < 20 and seen.work["bytes"] == len("done\n")
+    os.kill(int(Path("pid").read_text()), signal.SIGKILL)
 
 
 def test_a_captured_run_ends_with_the_workflow(tmp_path: Path) -> None:

@@ -67,8 +67,7 @@ def capture(
     watchdog.start()
     try:
         work = read(process.stdout)
-        with open(os.pidfd_open(process.pid), "rb", buffering=0) as ended:
-            select.select([ended], [], [])
+        watchdog.join()  # ends with the process
         # Before waitid, which would take the tracer's stops for the end. A child that stays is not awaited.
         tracer.join(TRACER_LIMIT_S)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
