@@ -176,7 +176,7 @@ def test_baseline_table_withholds_other_host(here: Path) -> None:
     assert table[["value", "ratio", "low", "high"]].isna().all(axis=None)
     assert table["flags"].str.contains("hosts-differ").all()
     for why in table["withheld"]:
-        assert why.endswith("(workstation#aaaa, workstation#bbbb)")
+        assert why.endswith("numbers are never compared (workstation#aaaa, workstation#bbbb)")
     assert "8 of 8 cells are not compared, for the reasons below." in notes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import time
@@ -128,7 +129,8 @@ def test_doctor_with_skipped_cells_names_the_reason(tmp_path: Path) -> None:
     is_able, text = run_doctor(open_project(tmp_path, builds={}))
     # A small repository has nothing to pack.
     assert not is_able and "fewer than a shard of 1000" in text
-    assert "% takes about" in text and " 0 cells" not in text
+    # 15 % on a machine whose runs scatter widely.
+    assert re.search("to detect (10|15) % takes about", text) and " 0 cells" not in text
     assert not list((tmp_path / "storage").iterdir())
 
 

@@ -39,7 +39,7 @@ def said(project: Project, **keys: Any) -> str:
         ),
         (
             {"grid": {STUDY: {"include": [PART], "exclude": [{"ra": "file"}]}}},
-            f"`grid.{STUDY}` leaves no cell to measure",
+            f"`grid.{STUDY}`: no cell is left.",
         ),
         ({"repository": "/no/such/place"}, "/no/such/place: there is no such file or folder"),
         ({"repository": "/usr/share"}, "/usr/share: is neither a Subversion repository"),
