@@ -240,9 +240,9 @@ def test_after_a_kill_of_everything_the_next_run_carries_on(tiny: Project, plain
     else:
         finishes(tiny)
     after = tiny.exports()
-    # Snakemake may not have recorded the end of the last one.
     again = [path for path in before if after[path] != before[path]]
-    assert len(again) <= 1, "what was whole is not measured again"
+    # A plain Snakemake measures a cell-round again whose end it had not recorded.
+    assert len(again) <= (1 if plain else 0), "what was whole is not measured again"
     assert len(after) == 6
 
 

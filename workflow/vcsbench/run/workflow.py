@@ -25,7 +25,7 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import read_json, write_json
-from vcsbench.plan.result_state import NOTHING, UNFAILED
+from vcsbench.plan.result_state import NOTHING, UNFAILED, measured_recipe
 from vcsbench.run.job import clear_line
 from vcsbench.storages import filesystems, workdir
 from vcsbench.storages.filesystems import mount_of
@@ -105,12 +105,12 @@ def _measure(root: Path, snakemake: Snakemake) -> int:
     failed = root / FAILED
     failed.unlink(missing_ok=True)
     status = snakemake.call({})
-    measured = _count_results(root)
+    measured = len(list(_contexts(root)))
     if not status or not failed.exists() or full_folder(root) or not measured:
         return status
     print_message("some jobs failed. The other cells go on.")
     while snakemake.call({"measure": UNFAILED}):
-        before, measured = measured, _count_results(root)
+        before, measured = measured, len(list(_contexts(root)))
         if measured <= before:
             # No more cells can be measured.
             snakemake.call({"measure": NOTHING})
@@ -119,8 +119,21 @@ def _measure(root: Path, snakemake: Snakemake) -> int:
     return status
 
 
-def _count_results(root: Path) -> int:
-    return sum(1 for _ in root.glob("results/cells/*/**/round*.context.json"))
+def _contexts(root: Path) -> Iterator[Path]:
+    return root.glob("results/cells/*/**/round*.context.json")
+
+
+def last_result(root: Path) -> list[str]:
+    """Return the export and the context of the youngest cell-round; [] if they are not whole.
+
+    Cell-rounds run one by one, so a killed Snakemake has at most this one unrecorded.
+    """
+    context = max(_contexts(root), key=lambda path: path.stat().st_mtime_ns, default=None)
+    if context is None:
+        return []
+    export = context.with_name(context.name.replace(".context.json", ".json"))
+    paths = [export, context] if measured_recipe(export) else []
+    return [str(path.relative_to(root)) for path in paths]
 
 
 class Snakemake:
@@ -156,14 +169,17 @@ class Snakemake:
         status = self._run(command)
         if status and locked.exists() and self.may_unlock:
             # The checkout's lock proves that no Snakemake works here: a killed run left its lock.
-            self._unlock()
+            self._tidy("--unlock")
+            if files := last_result(self.root):
+                # The killed Snakemake may not have recorded that this cell-round is finished.
+                self._tidy("--cleanup-metadata", *files)
             status = self._run(command)
         return status
 
-    def _unlock(self) -> None:
+    def _tidy(self, *arguments: str) -> None:
         files = ["config/config.yaml", *self.configfiles]
         subprocess.run(
-            ["snakemake", "--unlock", "--configfile", *files],
+            ["snakemake", *arguments, "--configfile", *files],
             cwd=self.root,
             env=self.environment,
             stdin=subprocess.DEVNULL,
