@@ -13,7 +13,7 @@ from vcsbench.advice.cards import (
     ADVICE,
     Advice,
     Card,
-    Question,
+    CardQuestion,
     card_of,
     case_label,
     factor,
@@ -44,7 +44,7 @@ def cases(*rows: dict[str, Any], axis: str = "format", **options: Any) -> list[C
 
 
 def card(*rows: dict[str, Any], axis: str = "format", **options: Any) -> Card:
-    question = options.pop("question", Question(axis, "Which?"))
+    question = options.pop("question", CardQuestion(axis, "Which?"))
     workload = options.pop("workload", ())
     found = cases(*rows, axis=axis, **options)
     return card_of(question, rows[0]["baseline"], AXES, found, 10.0, workload)
@@ -190,7 +190,7 @@ def test_answer_for_a_reader_gives_the_factor_of_his_case() -> None:
 
 @pytest.mark.parametrize(("ratio", "short"), [(2.0, "yes"), (0.5, "no")])
 def test_answer_to_a_yes_or_no_question(ratio: float, short: str) -> None:
-    question = Question("format", "Upgrade?", yes_value="f7")
+    question = CardQuestion("format", "Upgrade?", yes_value="f7")
     assert card(row(ratio), question=question).answer.short == short
 
 

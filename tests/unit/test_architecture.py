@@ -161,3 +161,12 @@ def test_what_runs_with_a_module_is_known(file: Path) -> None:
     packages = chain.from_iterable(path.parents for path in found)
     inits = {path / "__init__.py" for path in packages if path.is_relative_to(PACKAGE)}
     assert set(modules.imports(file)) == found | (inits if found else set())
+
+
+def test_classes_of_the_package_have_unique_names() -> None:
+    found: dict[str, list[str]] = {}
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(name_of(file))
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}

@@ -16,7 +16,7 @@ from vcsbench.errors import UserError
 from vcsbench.prepare import copies
 from vcsbench.prepare.copies import CopyJob, copy_and_compare, interleave, make_copies
 from vcsbench.prepare.loader import choose_staging, load_source
-from vcsbench.sources import Estimate
+from vcsbench.sources import SizeEstimate
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
@@ -268,7 +268,7 @@ def test_a_copy_that_somebody_committed_to_is_noticed(loaded: Path, tmp_path: Pa
     assert list(copies.missing_copies(place.path, variants, 1)) == [(variants[0], 1)]
 
 
-ONE = Estimate(revisions=0, repository_bytes=1 << 30)
+ONE = SizeEstimate(revisions=0, repository_bytes=1 << 30)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from unit.test_advice import card, row
-from vcsbench.advice.cards import ADVICE, Advice, Question
+from vcsbench.advice.cards import ADVICE, Advice, CardQuestion
 from vcsbench.errors import UserError
 from vcsbench.report.terminal import COLUMNS, StudySummary, command_of, lines, read_summaries
 
@@ -30,7 +30,9 @@ def summary(*cards: Any, **changes: Any) -> StudySummary:
 
 
 def packing() -> Any:
-    return card(row(2.4), row(6.9, ra="svn"), question=Question("format", "Pack?", yes_value="f7"))
+    return card(
+        row(2.4), row(6.9, ra="svn"), question=CardQuestion("format", "Pack?", yes_value="f7")
+    )
 
 
 def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command() -> None:
@@ -58,7 +60,7 @@ def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason()
 
 
 def test_lines_of_an_aggregate_have_one_per_candidate() -> None:
-    question = Question("format", "Build?", aggregate=True)
+    question = CardQuestion("format", "Build?", aggregate=True)
     texts = ["b against a: faster", "c: not measured in 8 cells."]
     made = replace(card(row(2.0), question=question), lines=texts)
     found = lines([summary(made)])

@@ -12,7 +12,7 @@ from vcsbench.advice.cards import (
     Advice,
     Answer,
     Card,
-    Question,
+    CardQuestion,
     Situation,
     card_of,
     factor,
@@ -56,12 +56,12 @@ class AdviceSettings:
     order: Mapping[str, Sequence[str]]
     scenario_axes: Sequence[str]
     block: Sequence[str]
-    questions: Sequence[Question] = ()
+    questions: Sequence[CardQuestion] = ()
     workload: Sequence[Row] = ()
     limits: Limits = DEFAULT_LIMITS
 
 
-def questions_of(questions: Mapping[str, Row], commands: Mapping[str, Row]) -> list[Question]:
+def questions_of(questions: Mapping[str, Row], commands: Mapping[str, Row]) -> list[CardQuestion]:
     """Return the questions of a study by axis; `commands` has a command for values without an action."""
     made = []
     for axis, question in questions.items():
@@ -73,7 +73,7 @@ def questions_of(questions: Mapping[str, Row], commands: Mapping[str, Row]) -> l
         }
         restrict_to, yes = list(question.get("values", ())), question.get("yes_value", "")
         aggregate = bool(question.get("aggregate"))
-        made.append(Question(axis, question["question"], restrict_to, yes, texts, aggregate))
+        made.append(CardQuestion(axis, question["question"], restrict_to, yes, texts, aggregate))
     return made
 
 

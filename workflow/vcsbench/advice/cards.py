@@ -133,7 +133,7 @@ def seconds(value: float) -> str:
 
 
 @dataclass(frozen=True)
-class Question:
+class CardQuestion:
     """A question of a study: its axis, its text, and the study's settings for the values.
 
     `yes_value` makes the answer yes or no, `actions` has the command and the note of a value ("" for a
@@ -177,7 +177,7 @@ class Card:
     cases, `weights` the workload's share of each case, `lines` have a sentence per candidate of an aggregate.
     """
 
-    question: Question
+    question: CardQuestion
     reference: str
     shown: Sequence[str]
     cases: Sequence[Case]
@@ -240,7 +240,7 @@ def fits(where: Where, picks: Where) -> bool:
 
 
 def card_of(
-    question: Question,
+    question: CardQuestion,
     reference: str,
     axes: Sequence[str],
     cases: Sequence[Case],

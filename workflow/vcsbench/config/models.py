@@ -55,7 +55,7 @@ class StudySets(Model):
     default: Names = key(MISSING, "The studies of any other run.")
 
 
-class Repository(Model):
+class RepositorySettings(Model):
     """One value of the axis `repo`."""
 
     source: Literal["generated", "git", "svn", "dump", "directory", "archive"] = key(
@@ -140,7 +140,7 @@ class RemoteServer(Model):
     )
 
 
-class Cluster(Model):
+class ClusterSettings(Model):
     """The nodes of a cluster."""
 
     nodes: (
@@ -204,7 +204,7 @@ class Settings(Model):
         "A repository of your own (Subversion, git or a dump file); the studies run on it alone. `make "
         "report REPO=path` sets it.",
     )
-    repositories: dict[Name, Repository] = key(
+    repositories: dict[Name, RepositorySettings] = key(
         MISSING, "The values of the axis `repo`, each with its source.", min_length=1
     )
     builds: dict[Name, BuildPlace | None] = key(
@@ -281,8 +281,8 @@ class Settings(Model):
         "Which cells are measured: `all`; `unfailed`, without those that failed before and lack a round; or "
         "`nothing`, for a report of the existing results. `vcsbench run` sets it after a failure.",
     )
-    cluster: Cluster = key(
-        Cluster(),
+    cluster: ClusterSettings = key(
+        ClusterSettings(),
         "The nodes that `snakemake --profile profiles/slurm` measures on (docs/cluster.md).",
     )
     duplicates: int = key(

@@ -24,7 +24,7 @@ from vcsbench.files import read_json
 from vcsbench.formats import AS_IS, has_memcached, parse_format
 from vcsbench.prepare.copies import CopyJob, interleave
 from vcsbench.processes import ended_by
-from vcsbench.sources import Estimate, Source, dump_format
+from vcsbench.sources import SizeEstimate, Source, dump_format
 from vcsbench.sources.base import Facts
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
 from vcsbench.storages.workdir import WorkDir
@@ -88,7 +88,7 @@ def _is_locked(folder: Path) -> bool:
 
 
 def choose_staging(
-    estimate: Estimate, repositories: int, scratch: WorkDir, copies: Mapping[WorkDir, int]
+    estimate: SizeEstimate, repositories: int, scratch: WorkDir, copies: Mapping[WorkDir, int]
 ) -> WorkDir:
     """Return the work folder to load into: scratch, or the first storage with enough space.
 
@@ -118,7 +118,7 @@ def choose_staging(
     raise _no_space(workdir, need[device] + size * repositories, free[device])
 
 
-def repository_bytes(estimate: Estimate) -> int:
+def repository_bytes(estimate: SizeEstimate) -> int:
     """Return the bytes of an unpacked repository on a storage."""
     # Two files for each revision, with half a block unused in each.
     return estimate.repository_bytes + 2 * estimate.revisions * 4096

@@ -124,7 +124,7 @@ class GridRow:
 
 
 @dataclass(frozen=True)
-class Group:
+class GridGroup:
     """The rows that share the value of the first row axis, `axis`."""
 
     title: str
@@ -142,7 +142,7 @@ class Grid:
     title: str
     headings: Sequence[Sequence[Heading]]
     starts: Sequence[bool]
-    groups: Sequence[Group]
+    groups: Sequence[GridGroup]
     constant: Sequence[tuple[str, str]]
     of: Mapping[str, str] = field(default_factory=dict)
     across: Sequence[Mapping[str, str]] = ()
@@ -245,7 +245,9 @@ def _grid(points: Sequence[Point], layout: Layout) -> Grid:
             of = dict(zip(layout.rows, name, strict=True))
             rows.append(GridRow(labels, [places.get(name + c) for c in columns], slug, of))
             above = name
-        groups.append(Group(title, rows, "".join(layout.axis_of(layout.rows[i]) for i in grouping)))
+        groups.append(
+            GridGroup(title, rows, "".join(layout.axis_of(layout.rows[i]) for i in grouping))
+        )
     # A single candidate is in the table's name already.
     has_one = len(layout.order.get("candidate", ())) == 1
     titles = [axis for axis in layout.rest if axis != "candidate" or not has_one]

@@ -13,8 +13,8 @@ from vcsbench.sources import dump_source, git_source, svn_source
 from vcsbench.sources.base import (
     UNREACHABLE,
     Definition,
-    Estimate,
     Facts,
+    SizeEstimate,
     Source,
     local_path,
     unreachable,
@@ -49,7 +49,7 @@ WITH_TREE = ("svn", "dump")
 OF_COPIES = ("packing", "studies")
 
 
-__all__ = ["KINDS", "Estimate", "Facts", "Source", "detect", "open_source"]
+__all__ = ["KINDS", "Facts", "SizeEstimate", "Source", "detect", "open_source"]
 
 
 def open_source(name: str, definition: Definition, where: str = "config/config.yaml") -> Source:

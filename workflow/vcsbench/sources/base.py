@@ -27,7 +27,7 @@ UNREACHABLE = (OSError, ValueError, RuntimeError)
 
 
 @dataclass(frozen=True)
-class Estimate:
+class SizeEstimate:
     """A rough size, from before the preparation, for the choice of disk or RAM.
 
     `repository_bytes` is the size of the loaded repository, not packed. `files` and `tree_bytes` are those of
@@ -87,12 +87,12 @@ class Source(Protocol):
     def describe(self) -> str:
         """Return one line for reports."""
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> SizeEstimate:
         """Return the estimated size. May take seconds, the first time."""
         return self._estimate
 
     @cached_property
-    def _estimate(self) -> Estimate: ...
+    def _estimate(self) -> SizeEstimate: ...
 
     def coming(self) -> int:
         """Return the number of revisions that write() writes, as far as that is known yet."""

@@ -13,9 +13,9 @@ from vcsbench.errors import UserError
 from vcsbench.external import parse_number, printable
 from vcsbench.sources.base import (
     Definition,
-    Estimate,
     Facts,
     Options,
+    SizeEstimate,
     Source,
     digest_of,
     digest_of_file,
@@ -166,7 +166,7 @@ class DumpSource(Source):
         return f"Subversion dump file {printable(os.fspath(self._path))}"
 
     @cached_property
-    def _estimate(self) -> Estimate:
+    def _estimate(self) -> SizeEstimate:
         """Estimate from the beginning of the file, which is all of a small file."""
         size, can_seek = self._path.stat().st_size, not compression(self._path)
         if not can_seek:
@@ -175,13 +175,13 @@ class DumpSource(Source):
             with opened(self._path) as file:
                 sample = read_sample(file, can_seek, size if can_seek else SAMPLE_BYTES)
         except (OSError, UserError, *DAMAGED):  # write() reports it
-            return Estimate(1, int(size * REPOSITORY_FACTOR))
+            return SizeEstimate(1, int(size * REPOSITORY_FACTOR))
         revisions = sample.revisions
         if sample.is_all:
             size = size if can_seek else sample.bytes
         elif sample.bytes:
             revisions = revisions * max(size, sample.bytes) // sample.bytes
-        return Estimate(max(1, revisions), int(size * REPOSITORY_FACTOR))
+        return SizeEstimate(max(1, revisions), int(size * REPOSITORY_FACTOR))
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the file's content. Raise UserError with the place where it is truncated or corrupt.

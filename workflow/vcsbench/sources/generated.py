@@ -17,7 +17,7 @@ from typing import BinaryIO
 from vcsbench.config.configuration import EMPTY
 from vcsbench.files import files_digest
 from vcsbench.sources import dump_format
-from vcsbench.sources.base import Definition, Estimate, Facts, Options, Source
+from vcsbench.sources.base import Definition, Facts, Options, SizeEstimate, Source
 from vcsbench.sources.generated_profiles import (
     GAPS,
     PROFILES,
@@ -531,10 +531,10 @@ class GeneratedSource(Source):
         )
 
     @cached_property
-    def _estimate(self) -> Estimate:
+    def _estimate(self) -> SizeEstimate:
         profile = self._profile
         grown = growth(profile, self._youngest)
-        return Estimate(
+        return SizeEstimate(
             revisions=self._youngest,
             repository_bytes=profile.repository.at(self._scale),
             files=int(grown * profile.tree_files),
@@ -576,8 +576,8 @@ class EmptySource(Source):
         return "an empty repository"
 
     @cached_property
-    def _estimate(self) -> Estimate:
-        return Estimate(revisions=1, repository_bytes=100_000)
+    def _estimate(self) -> SizeEstimate:
+        return SizeEstimate(revisions=1, repository_bytes=100_000)
 
     def write(self, out: BinaryIO) -> Facts:
         """Write revisions 0 and 1."""

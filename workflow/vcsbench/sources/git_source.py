@@ -17,7 +17,7 @@ from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable
 from vcsbench.sources import dump_format
-from vcsbench.sources.base import Definition, Estimate, Facts, Head, Options, Source
+from vcsbench.sources.base import Definition, Facts, Head, Options, SizeEstimate, Source
 from vcsbench.sources.git_history import Commit, ConversionPlan, RevisionWriter, read_commits
 from vcsbench.sources.git_objects import (
     DIFF_TREE,
@@ -147,7 +147,7 @@ class GitSource(Source):
         )
 
     @cached_property
-    def _estimate(self) -> Estimate:
+    def _estimate(self) -> SizeEstimate:
         """Estimate from the number of commits, and the sizes of git's packs and of the youngest tree."""
         with self._open() as git:
             tip = self._commit(git)
@@ -161,7 +161,7 @@ class GitSource(Source):
             sizes = list(blob_sizes(git, blobs))
             # Objects that a clone borrows may be of other histories.
             packed = max(pack_bytes(git.layout), sum(sizes) // 4)
-        return Estimate(
+        return SizeEstimate(
             revisions=revisions + 1,
             repository_bytes=int(packed * REPOSITORY_FACTOR),
             files=len(sizes),

@@ -19,10 +19,10 @@ from vcsbench.external import SMALL_FILE, parse_number, printable, read_bytes, r
 from vcsbench.formats import CONFIGURATION_LIMIT, count_packed, effective_settings, read_format
 from vcsbench.sources.base import (
     Definition,
-    Estimate,
     Facts,
     Head,
     Options,
+    SizeEstimate,
     Source,
     Stored,
     digest_of,
@@ -234,8 +234,8 @@ class SvnSource(Source):
         return f"Subversion repository {path}, {self._youngest():,} revisions"
 
     @cached_property
-    def _estimate(self) -> Estimate:
-        return Estimate(self._youngest(), revision_bytes(self._path / "db" / "revs"))
+    def _estimate(self) -> SizeEstimate:
+        return SizeEstimate(self._youngest(), revision_bytes(self._path / "db" / "revs"))
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the output of `svnadmin dump`."""
@@ -326,12 +326,12 @@ class SvnUrlSource(Source):
         return f"Subversion repository {self._url}{until}"
 
     @cached_property
-    def _estimate(self) -> Estimate:
+    def _estimate(self) -> SizeEstimate:
         try:
             revisions = self._youngest()
         except UserError:  # write() reports it; a loaded history needs no server
             revisions = UNKNOWN_REVISIONS
-        return Estimate(revisions, revisions * REVISION_BYTES)
+        return SizeEstimate(revisions, revisions * REVISION_BYTES)
 
     def _youngest(self) -> int:
         if self._revision:

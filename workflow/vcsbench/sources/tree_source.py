@@ -25,10 +25,10 @@ from vcsbench.sources import archives, dump_format
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, Parts, shown, split_name
 from vcsbench.sources.base import (
     Definition,
-    Estimate,
     Facts,
     Head,
     Options,
+    SizeEstimate,
     Source,
     digest_of,
     digest_of_file,
@@ -202,10 +202,10 @@ class DirectorySource(_TreeSource):
             raise self._options.error("path", f"{self._path} cannot be read")
 
     @cached_property
-    def _estimate(self) -> Estimate:
+    def _estimate(self) -> SizeEstimate:
         with _readable(self._path):
             sizes = [state.st_size for _, state in entries(self._path)]
-        return Estimate(REVISIONS, int(sum(sizes) * REPOSITORY_FACTOR), len(sizes), sum(sizes))
+        return SizeEstimate(REVISIONS, int(sum(sizes) * REPOSITORY_FACTOR), len(sizes), sum(sizes))
 
 
 class ArchiveSource(_TreeSource):
@@ -230,9 +230,9 @@ class ArchiveSource(_TreeSource):
             )
 
     @cached_property
-    def _estimate(self) -> Estimate:
+    def _estimate(self) -> SizeEstimate:
         total = self._path.stat().st_size * PACKED_FACTOR
-        return Estimate(REVISIONS, int(total * REPOSITORY_FACTOR), tree_bytes=total)
+        return SizeEstimate(REVISIONS, int(total * REPOSITORY_FACTOR), tree_bytes=total)
 
     @contextmanager
     def _open(self, counts: Counter[str]) -> Iterator[Path]:

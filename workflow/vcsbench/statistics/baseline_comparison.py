@@ -38,7 +38,7 @@ Key = tuple[str, ...]  # a cell's axis values
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class MeasurementSet:
     """Measurements of a study at a time, with their description (baselines.describe)."""
 
     name: str
@@ -64,20 +64,20 @@ class CellPair:
     noise: Noise = field(default_factory=Noise)
 
 
-def load_baseline(name: str, study: str) -> Snapshot:
+def load_baseline(name: str, study: str) -> MeasurementSet:
     """Return a saved study; UserError if it cannot be read or lacks a column."""
     frame = read_measurements(baselines.csv_path(name, study))
-    return Snapshot(name, frame, baselines.read_description(name, study))
+    return MeasurementSet(name, frame, baselines.read_description(name, study))
 
 
-def load_current(study: str, results: Path) -> Snapshot:
+def load_current(study: str, results: Path) -> MeasurementSet:
     """Return the current measurements of a study."""
     frame = read_measurements(results / "measurements" / f"{study}.csv")
     rows: list[dict[Any, Any]] = frame[["cell", "round", "started_at"]].to_dict("records")
-    return Snapshot(baselines.NOW, frame, baselines.describe(study, rows, results))
+    return MeasurementSet(baselines.NOW, frame, baselines.describe(study, rows, results))
 
 
-def pair_cells(before: Snapshot, now: Snapshot, axes: Sequence[str]) -> list[CellPair]:
+def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str]) -> list[CellPair]:
     """Return each current cell with the saved one, from runs after the baseline.
 
     Runs that the baseline contains would be compared with themselves.
@@ -123,7 +123,7 @@ def _with_ratios(pairs: Sequence[CellPair], noise: Noise) -> list[CellPair]:
     return [replace(pair, ratio=one) for pair, one in zip(pairs, ratios, strict=True)]
 
 
-def _larger_noise(before: Snapshot, now: Snapshot, axes: Sequence[str]) -> Noise:
+def _larger_noise(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str]) -> Noise:
     """Return the larger variance of duplicates of both days."""
     days = [noise_of(side.frame, axes, []).duplicates for side in (before, now)]
     return Noise(duplicates=max(days, key=lambda day: np.nan_to_num(day.variance, nan=-1.0)))
@@ -189,7 +189,9 @@ def _row(pair: CellPair, limits: Limits) -> dict[str, Any]:
     return row | {"value": value, "flags": flags.joined(words)} | pair.ratio.statistics()
 
 
-def baseline_notes(before: Snapshot, now: Snapshot, pairs: Sequence[CellPair]) -> list[str]:
+def baseline_notes(
+    before: MeasurementSet, now: MeasurementSet, pairs: Sequence[CellPair]
+) -> list[str]:
     """Return sentences for readers of a baseline's table."""
     then = before.description
     notes = [
@@ -262,7 +264,9 @@ def history(
     return {"times": times, "points": points if len(times) > 1 else [], "unread": unread}
 
 
-def _read(names: Sequence[str], study: str, results: Path) -> tuple[list[Snapshot], list[str]]:
+def _read(
+    names: Sequence[str], study: str, results: Path
+) -> tuple[list[MeasurementSet], list[str]]:
     """Return the baselines by date, then the current results if they are newer; and errors."""
     snapshots, unread = [], []
     for name in names:
@@ -277,14 +281,14 @@ def _read(names: Sequence[str], study: str, results: Path) -> tuple[list[Snapsho
     return snapshots, unread
 
 
-def _before(snapshot: Snapshot, earlier: Sequence[Snapshot]) -> Snapshot | None:
+def _before(snapshot: MeasurementSet, earlier: Sequence[MeasurementSet]) -> MeasurementSet | None:
     """Return the latest earlier snapshot of the same host."""
     hosts = snapshot.description["hosts"].keys()
     return next((s for s in reversed(earlier) if hosts & s.description["hosts"].keys()), None)
 
 
 def _points(
-    snapshot: Snapshot,
+    snapshot: MeasurementSet,
     axes: Sequence[str],
     rows: Mapping[Key, Mapping[Any, Any]],
     lines: Mapping[Key, int],
@@ -314,7 +318,9 @@ def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _time(snapshot: Snapshot, before: Snapshot | None, calls: Sequence[str]) -> dict[str, Any]:
+def _time(
+    snapshot: MeasurementSet, before: MeasurementSet | None, calls: Sequence[str]
+) -> dict[str, Any]:
     description = snapshot.description
     words = [call for call in dict.fromkeys(calls) if is_difference(call)]
     return {
