@@ -240,11 +240,6 @@ FLAGS: dict[str, Flag] = {
     ),
 }
 
-# A table has no number for rows with one of these.
-WITHHOLDING = {
-    *("hosts-differ", "other-work", "work-unknown", "not-saved", "same-runs"),
-    *("other-command", "other-repository", "other-method"),
-}
 INVALID = frozenset(word for word, flag in FLAGS.items() if flag.is_invalid)
 
 

@@ -36,6 +36,8 @@ _INCOMPLETE = {MARKER, f".{MARKER}.new"}
 # How long a process that a killed job started may still write.
 ENDS_IN_S = 10.0
 MIB = 1 << 20
+# Mean overhead of a file on disk: half a block and an inode.
+OVERHEAD_BYTES = 4096
 # btrfs and xfs behave differently below this size.
 SMALLEST = 1024 * MIB
 # An update has the old and the new files. A nearly full file system is slow.

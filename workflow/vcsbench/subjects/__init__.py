@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.modules import kind_module
+from vcsbench.storages.workdir import CellFilesystem
 
 Recipe = Mapping[str, Any]
 Words = dict[str, Callable[[], str]]
@@ -102,6 +103,26 @@ class Subject:
     def flags(self) -> list[str]:
         """Return flags for all runs."""
         return []
+
+
+class FilesystemSubject(Subject):
+    """A subject on a file system of the cell-round: `filesystem`."""
+
+    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
+        super().__init__(recipe, number, run)
+        self.filesystem = CellFilesystem(recipe["filesystem"])
+
+    def check_place(self) -> None:
+        """Raise UserError if the user's file system was replaced since the run began."""
+        self.filesystem.check()
+
+    def discard(self) -> None:
+        """Remove the file system of the cell-round, and the subject with it."""
+        self.filesystem.close()
+
+    def flags(self) -> list[str]:
+        """Return the flags of the file system."""
+        return self.filesystem.flags()
 
 
 @cache

@@ -24,8 +24,8 @@ from vcsbench.errors import UserError
 from vcsbench.files import ADMINISTRATIVE, entries, read_json, write_json
 from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import next_directory
-from vcsbench.storages.workdir import CellFilesystem, WorkDir, remove_path, resolve
-from vcsbench.subjects import Recipe, Subject, Words, tree_stores
+from vcsbench.storages.workdir import OVERHEAD_BYTES, WorkDir, remove_path, resolve
+from vcsbench.subjects import FilesystemSubject, Recipe, Subject, Words, tree_stores
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository
 from vcsbench.subjects.tree_stores import STORES, TreeStore, copy_tree
@@ -38,13 +38,11 @@ FOLDER = "trees"
 TEMPORARY_PREFIX = "making-"
 # The new folder for each built tree.
 BUILD_FOLDER = "here"
-# Mean overhead of a file on disk: half a block and an inode.
-OVERHEAD_BYTES = 4096
 # The package's folder, for processes of sources.
 PYTHONPATH = str(Path(__file__).parents[2])
 
 
-class Tree(Subject):
+class Tree(FilesystemSubject):
     """A tree, or its store of the command's kind `store`.
 
     Words: {source} and {store} are its path, {store_url} the path in a URL.
@@ -57,7 +55,6 @@ class Tree(Subject):
         self.repository = None if _has_head(recipe) else Repository(recipe, number, run)
         svn = Programs(**recipe["build"]["client"]).find("svn")
         self.templates = TreeTemplates(recipe, self.repository, svn)
-        self.filesystem = CellFilesystem(recipe["filesystem"])
         self.path = self.filesystem.inside / "store"
         self.idle = Path()
         self.left_out = 0
@@ -91,10 +88,6 @@ class Tree(Subject):
     def _copy(self, template: Path, path: Path) -> None:
         # Without clones, because a strategy decides which blocks the built tree shares.
         subprocess.run(["cp", "-a", "--reflink=never", template, path], check=True)
-
-    def check_place(self) -> None:
-        """Raise UserError if the user's file system was replaced since the run began."""
-        self.filesystem.check()
 
     def prepare(self) -> int:
         """Make the tree and its stores; return the size of a file system for it and the built tree."""
@@ -135,10 +128,6 @@ class Tree(Subject):
         is_equal = self.recipe["work"] == BUILT and not self.left_out
         return (Path(self.templates.source_record()["path"]), "") if is_equal else None
 
-    def discard(self) -> None:
-        """Remove the file system of the cell-round."""
-        self.filesystem.close()
-
     def facts(self) -> dict[str, Any]:
         """Return the repository, the tree, and what the command read."""
         self.filesystem.check()
@@ -158,10 +147,6 @@ class Tree(Subject):
                 "filesystem": self.filesystem.describe(),
             },
         }
-
-    def flags(self) -> list[str]:
-        """Return the flags of the file system."""
-        return self.filesystem.flags()
 
 
 def _has_head(recipe: Recipe) -> bool:

@@ -18,8 +18,8 @@ from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
 from vcsbench.programs import Programs
 from vcsbench.storages.extents import ExtentsUnsupportedError, disk_usage
-from vcsbench.storages.workdir import CellFilesystem, WorkDir, remove_path
-from vcsbench.subjects import Recipe, Subject, Words
+from vcsbench.storages.workdir import OVERHEAD_BYTES, WorkDir, remove_path
+from vcsbench.subjects import FilesystemSubject, Recipe, Words
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository, scaled_revisions
 from vcsbench.urls import file_url, pegged
@@ -27,8 +27,6 @@ from vcsbench.urls import file_url, pegged
 ADMINISTRATIVE = ".svn"
 # The folder below a work folder for templates.
 FOLDER = "working-copies"
-# Mean overhead of a file on disk: half a block and an inode.
-OVERHEAD_BYTES = 4096
 # linux/fs.h
 FICLONE = 0x40049409
 # The preloaded library (workflow/native) writes a line here at the end of each client that installed files.
@@ -40,7 +38,7 @@ _WORKING_FILES = (
 )
 
 
-class WorkingCopy(Subject):
+class WorkingCopy(FilesystemSubject):
     """A working copy on the file system under test, with nothing else on it. {working_copy} is its path.
 
     Without `revisions_behind` in the command it does not exist before a run. With it, it is a copy of a
@@ -53,7 +51,6 @@ class WorkingCopy(Subject):
         super().__init__(recipe, number, run)
         self.behind: int | None = recipe.get("revisions_behind")
         self.repository = Repository(recipe, number, run)
-        self.filesystem = CellFilesystem(recipe["filesystem"])
         self.path = self.filesystem.inside / "wc"
         self.folders = [self.path]
         self.svn = Programs(**recipe["build"]["client"]).get("svn")
@@ -63,10 +60,6 @@ class WorkingCopy(Subject):
         """Make the templates if needed, and the file system."""
         self.prepare()
         self.filesystem.open(self.templates.size_of(self.revisions[1]))
-
-    def check_place(self) -> None:
-        """Raise UserError if the user's file system was replaced since the run began."""
-        self.filesystem.check()
 
     def prepare(self) -> int:
         """Make the templates if needed; return the size of a file system for the working copy."""
@@ -107,10 +100,6 @@ class WorkingCopy(Subject):
             if "reflink" in self.recipe:
                 clone_working_files(self.path)
 
-    def discard(self) -> None:
-        """Remove the working copy and its file system."""
-        self.filesystem.close()
-
     def parts(self) -> dict[str, list[Path]]:
         """Return its pristines, its database, and its working files."""
         administrative = self.path / ADMINISTRATIVE
@@ -141,10 +130,6 @@ class WorkingCopy(Subject):
                 "cloned": cloned_files(self.run, self.recipe),
             }
         }
-
-    def flags(self) -> list[str]:
-        """Return the flags of the file system."""
-        return self.filesystem.flags()
 
 
 def check_clean(svn: str, path: Path, revision: int) -> None:
