@@ -313,7 +313,9 @@ def restart():
         if port in words and words[0].endswith("svnserve"):
             os.kill(int(pid), 9)
             break
-    again = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    quiet = {{"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}}
+    # As a service manager would: what a client starts ends with it.
+    again = subprocess.Popen(words, start_new_session=True, **quiet)
     open({pids!r}, "a").write(f"{{again.pid}}\\n")
     import socket, time
     while True:

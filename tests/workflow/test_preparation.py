@@ -149,7 +149,7 @@ def test_formats_that_changed_places_are_refused_named_and_made_again(project: P
     ]
     environment = {**os.environ, "PYTHONPATH": str(project.path / "workflow")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    belongs = f"the label is that of copy 1 of ruby.f7.nopack, made as {seven}"
+    belongs = f"its metadata is that of copy 1 of ruby.f7.nopack, made as {seven}"
     assert done.returncode == 1 and belongs in done.stderr, done.stderr
     done = project.measure(STUDY)
     assert done.returncode == 0 and "2 copies have vanished or were changed" in done.stdout
@@ -308,7 +308,7 @@ def test_make_clean_leaves_what_a_link_to_results_names(project: Project) -> Non
     project.configure(**KEYS)
     done = clean(project)
     assert done.returncode == 0, done.stderr
-    assert (real / "precious").read_text() == "mine" and f"{real} is left" in done.stdout
+    assert (real / "precious").read_text() == "mine" and f"{real} remains" in done.stdout
 
 
 def clean(project: Project) -> subprocess.CompletedProcess[str]:
