@@ -100,7 +100,7 @@ def test_a_server_configuration(project: Extended) -> None:
 
 
 def test_a_protocol(project: Extended) -> None:
-    access = project.path / "workflow" / "vcsbench" / "axes" / "ra.py"
+    access = project.path / "workflow" / "vcsbench" / "axes" / "client_server.py"
     files = '"files": ["svnserve.args", "client"]'
     entry = f'    "svn-again": {{"scheme": "svn", {files}, "server": "svnserve"}},\n'
     start = "ACCESS: dict[str, dict[str, Any]] = {\n"
