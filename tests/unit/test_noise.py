@@ -14,7 +14,7 @@ from vcsbench.statistics.intervals import Estimate, ratio_interval
 from vcsbench.statistics.noise import (
     NO_NOISE,
     Noise,
-    machine_limits,
+    limits_on_machine,
     noise_of,
     noise_table,
     run_scatter,
@@ -275,8 +275,8 @@ def test_run_scatter_one_round_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(("within", "notable"), [(0.09, 15), (0.06, 10)])
-def test_machine_limits_noisy_machine_raises_effect(within: float, notable: float) -> None:
-    here = machine_limits(Limits(), frame(within, 0.0, 0.1, 4), ["command"])
+def test_limits_on_machine_noisy_machine_raises_effect(within: float, notable: float) -> None:
+    here = limits_on_machine(Limits(), frame(within, 0.0, 0.1, 4), ["command"])
     assert (here.min_effect_pct, here.min_rounds) == (notable, Limits().min_rounds)
-    coarse = machine_limits(Limits(min_effect_pct=30), frame(within, 0.0, 0.1, 4), ["command"])
+    coarse = limits_on_machine(Limits(min_effect_pct=30), frame(within, 0.0, 0.1, 4), ["command"])
     assert coarse.min_effect_pct == 30

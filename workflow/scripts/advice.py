@@ -10,14 +10,14 @@ from vcsbench.evidence.measurements import read_measurements
 from vcsbench.files import write_text
 from vcsbench.run.job import job_log
 from vcsbench.statistics.contract import NUMBERS, Limits
-from vcsbench.statistics.noise import machine_limits
+from vcsbench.statistics.noise import limits_on_machine
 
 snakemake: Any
 
 with job_log(snakemake.log[0]):
     inputs, params = snakemake.input, snakemake.params
     frame = read_measurements(inputs.measurements)
-    limits = machine_limits(Limits(**params.limits), frame, params.block)
+    limits = limits_on_machine(Limits(**params.limits), frame, params.block)
     for axis, values in params.no_choices.items():
         frame = frame[~frame[axis].isin(values)]
     questions = questions_of(params.questions, params.typed)

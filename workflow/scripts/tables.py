@@ -11,7 +11,7 @@ from vcsbench.files import write_json
 from vcsbench.run.job import job_log
 from vcsbench.statistics import baseline_comparison, baselines
 from vcsbench.statistics.contract import Limits
-from vcsbench.statistics.noise import machine_limits, run_scatter
+from vcsbench.statistics.noise import limits_on_machine, run_scatter
 from vcsbench.statistics.published import read_published
 from vcsbench.statistics.tables import make_tables
 
@@ -42,7 +42,7 @@ def compare(folder: Path, baseline: str, limits: Limits) -> None:
     now = baseline_comparison.load_current(study, Path("results"))
     before = baseline_comparison.load_baseline(baseline, study)
     found = baseline_comparison.pair_cells(before, now, list(params.order))
-    own_limits = machine_limits(limits, now.frame, params.block)
+    own_limits = limits_on_machine(limits, now.frame, params.block)
     table = baseline_comparison.baseline_table(baseline, found, params.order, own_limits)
     name = baselines.table_name(baseline)
     write_json(folder / f"{name}.json", baseline_comparison.baseline_notes(before, now, found))

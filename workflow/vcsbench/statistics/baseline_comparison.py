@@ -27,7 +27,7 @@ from vcsbench.statistics.contract import (
 )
 from vcsbench.statistics.intervals import NO_ESTIMATE, Estimate, ratio_interval, unpaired_ratio
 from vcsbench.statistics.multiple_testing import call_table
-from vcsbench.statistics.noise import Noise, machine_limits, noise_of
+from vcsbench.statistics.noise import Noise, limits_on_machine, noise_of
 from vcsbench.statistics.variance import moderated
 
 # Compared axis of a baseline's table; no study has an axis of this name.
@@ -250,7 +250,7 @@ def history(
         pairs = pair_cells(before, snapshot, axes) if before else []
         rows: dict[Key, dict[Any, Any]] = {}
         if before:
-            here = machine_limits(limits, snapshot.frame, block)
+            here = limits_on_machine(limits, snapshot.frame, block)
             table = baseline_table(before.name, pairs, order, here)
             records = table[table["call"] != ""].to_dict("records")
             rows = {tuple(row[axis] for axis in axes): row for row in records}

@@ -284,7 +284,7 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     return math.sqrt(float(known.median())) if len(known) else math.nan
 
 
-def machine_limits(limits: Limits, frame: pd.DataFrame, block: Sequence[str]) -> Limits:
+def limits_on_machine(limits: Limits, frame: pd.DataFrame, block: Sequence[str]) -> Limits:
     """Return the limits for the machine of these measurements: larger if it is noisy."""
     return limits.on_machine(run_scatter(frame, block))
 
