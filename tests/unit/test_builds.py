@@ -173,7 +173,7 @@ def test_what_makes_cells_stale_is_each_sides_own(folder: Path) -> None:
     third = now()
     assert {key for key in second if second[key] != third[key]} == {"client svn"}
     check_unchanged(third, build.client, build.server)
-    with pytest.raises(UserError, match="the client svn changed during the run. Run again"):
+    with pytest.raises(UserError, match="the client svn changed during the run"):
         check_unchanged(second, build.client, build.server)
 
 
