@@ -82,6 +82,19 @@ def test_command_of_a_run_quotes_what_a_shell_would_split() -> None:
     assert command_of(environment) == "make report REPO='/a b'"
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("--config measure=nothing", "make report"),
+        ("--config measure=nothing seed=2", "make report ARGS='--config seed=2'"),
+        ("--config seed=2 measure=nothing -n", "make report ARGS='--config seed=2 -n'"),
+        ("-n --config measure=nothing --quiet", "make report ARGS='-n --quiet'"),
+    ],
+)
+def test_command_of_a_report_without_measuring_measures(given: str, expected: str) -> None:
+    assert command_of({"ARGS": given}) == expected
+
+
 def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path: Path) -> None:
     (tmp_path / "advice").mkdir()
     (tmp_path / "advice" / "one.json").write_bytes(ADVICE.dump_json(Advice([packing()])))

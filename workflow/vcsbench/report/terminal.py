@@ -34,6 +34,7 @@ from vcsbench.statistics.contract import (
 )
 
 COLUMNS = 80
+NOTHING = "measure=nothing"
 # Widths of the question and the answer.
 _QUESTION, _ANSWER = 12, 10
 _VERDICTS = {
@@ -176,10 +177,17 @@ def _counts(study: StudySummary) -> Iterator[str]:
 
 
 def command_of(environment: Mapping[str, str]) -> str:
-    """Return the command that started the run, without its minutes."""
+    """Return the command that started the run, without its minutes and without `measure=nothing`."""
     names = ("REPO", "STUDY", "ARGS")
-    given = [f"{name}={shlex.quote(environment[name])}" for name in names if environment.get(name)]
-    return " ".join(["make report", *given])
+    given = {name: environment[name] for name in names if environment.get(name)}
+    if NOTHING in (arguments := given.get("ARGS", "").split()):
+        place = arguments.index(NOTHING)
+        is_last = place + 1 == len(arguments) or arguments[place + 1].startswith("-")
+        # `--config` without a value is an error.
+        first = place - 1 if arguments[place - 1] == "--config" and is_last else place
+        given["ARGS"] = " ".join(arguments[:first] + arguments[place + 1 :])
+    parts = [f"{name}={shlex.quote(value)}" for name, value in given.items() if value]
+    return " ".join(["make report", *parts])
 
 
 def read_summaries(results: Path) -> list[StudySummary]:
