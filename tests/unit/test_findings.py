@@ -250,6 +250,21 @@ def test_reasons_of_differing_verdict_name_newer_version(
     assert codes(frame.assign(repo="ruby"), context) == expected
 
 
+@pytest.mark.parametrize(
+    ("published", "measured_on", "expected"),
+    [
+        ("spinning disk", ["SSD"], ["other-storage"]),
+        ("spinning disk", ["SSD", "spinning disk"], []),
+        ("spinning disk", [""], []),
+        ("", ["SSD"], []),
+    ],
+)
+def test_reasons_of_differing_verdict_name_other_storage(published, measured_on, expected):
+    context = EvaluationContext(storages=measured_on, published=Conditions(1, storage=published))
+    frame = measured([1.0, 1.01, 0.99, 1.0, 1.02]).assign(repo="ruby")
+    assert codes(frame, context) == expected
+
+
 def test_reasons_of_differing_verdict_name_how_to_test_them():
     context = EvaluationContext(
         scales={"ruby": 0.12}, versions=["1.14.2"], published=Conditions(1, "1.9"), study="s"

@@ -201,6 +201,9 @@ class Published(Model):
         "The version of Subversion that the study measured, such as 1.9.",
         pattern=r"^(\d+\.\d+)?$",
     )
+    storage: Literal["", "spinning disk", "SSD", "RAM"] = key(
+        "", "The kind of storage that the study measured on."
+    )
     machine: Text = key(MISSING, "The machine of the study, in a line.")
     rounds: int = key(MISSING, "How often it repeated each measurement.", ge=1, le=10_000)
 

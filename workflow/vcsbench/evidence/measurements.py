@@ -32,6 +32,7 @@ from vcsbench.evidence.run_columns import (
 )
 from vcsbench.measure.host import host_label
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
+from vcsbench.storages.filesystems import storage_kind
 
 # Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). The wait does not
 # depend on the work, and no network card of a real server adds it.
@@ -126,12 +127,12 @@ def measurements(collected: Collected) -> pd.DataFrame:
     cell, the axes, round, run, TIMES, client_peak_memory_bytes; the evidence and run_columns; work (JSON,
     equal text for equal work, "" if unknown), the columns of the build, set_aside (flags of invalid attempts
     before this run, a comma between attempts), copy, order (position among all cell-rounds), seed (of that
-    order), scale, host, started_at, waited_s (seconds, for other measurements on the machine), cell_round_s
-    (seconds), FIXED_COST_COLUMNS, flags (words separated by spaces).
+    order), scale, storage (its kind), host, started_at, waited_s (seconds, for other measurements on the
+    machine), cell_round_s (seconds), FIXED_COST_COLUMNS, flags (words separated by spaces).
     """
     first = ["cell", *collected.axes, "round", "run", *TIMES, "client_peak_memory_bytes"]
     last = ["work", "client", "client_version", "server", "server_version", "binaries"]
-    last += ["set_aside", "copy", "order", "seed", "scale", "host", "started_at"]
+    last += ["set_aside", "copy", "order", "seed", "scale", "storage", "host", "started_at"]
     last += ["waited_s", "cell_round_s", "flags"]
     names = dict.fromkeys(itertools.chain.from_iterable(collected.runs))
     middle = [name for name in names if name not in first and name not in last]
@@ -250,10 +251,15 @@ def _columns_of_cell_round(context: Mapping[str, Any]) -> dict[str, Any]:
         "order": context.get("order"),
         "seed": context.get("seed"),
         "scale": context.get("repository", {}).get("scale"),
+        "storage": _storage_kind(context.get("storage") or {}),
         "host": host_label(context["host"]),
         "started_at": context.get("started_at", ""),
         **{key: context.get("took", {}).get(key) for key in ("waited_s", "cell_round_s")},
     }
+
+
+def _storage_kind(storage: Mapping[str, Any]) -> str:
+    return storage_kind(storage.get("filesystem", ""), storage.get("rotational"))
 
 
 def _invalid_flags(attempt: Mapping[str, Any]) -> str:

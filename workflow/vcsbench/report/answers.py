@@ -289,6 +289,7 @@ class FindingView:
     interval: str
     of: str
     why: str
+    tests: Sequence[str]
     table: str
     anchor: str
     news: str
@@ -320,8 +321,8 @@ def finding_views(
         low, high = _number(row.get("low")), _number(row.get("high"))
         interval = (low, high) if low is not None and high is not None else None
         # A scale without a test is in the section's text.
-        reasons = [r for r in (row.get("why") or "").split("; ") if r]
-        reasons = [r for r in reasons if "(to test: " in r or not r.startswith("scale: ")]
+        reasons = [r.partition(" (to test: ") for r in (row.get("why") or "").split("; ") if r]
+        reasons = [r for r in reasons if r[2] or not r[0].startswith("scale: ")]
         view = FindingView(
             id=row["id"],
             statement=row["statement"],
@@ -331,7 +332,10 @@ def finding_views(
             measured=_written(row["measured"]),
             interval=" to ".join(map(_written, interval)) if interval else "",
             of="; ".join(filter(None, [row.get("unit", ""), row.get("over", "")])),
-            why="; ".join(reasons),
+            why="; ".join(reason for reason, _, _ in reasons),
+            tests=[
+                f"{reason.partition(':')[0]}: {test[:-1]}" for reason, _, test in reasons if test
+            ],
             table=table,
             anchor=_anchor(where, section) if section else "",
             news=_news(row, definition, interval),

@@ -144,7 +144,13 @@ def published_metadata(wildcards: Wildcards) -> dict[str, Any]:
 def published_conditions(wildcards: Wildcards) -> dict[str, Any]:
     """Return the fields of statistics.findings.Conditions of a study's published numbers."""
     published = study_file(wildcards.study).published
-    return {"scale": published.scale, "subversion": published.subversion} if published else {}
+    if published is None:
+        return {}
+    return {
+        "scale": published.scale,
+        "subversion": published.subversion,
+        "storage": published.storage,
+    }
 
 
 def published_tables(study: str) -> list[str]:

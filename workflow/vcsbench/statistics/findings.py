@@ -61,10 +61,11 @@ HOLDS = "holds"
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions of numbers: the scale (of the published repositories) and the version of Subversion."""
+    """Conditions of published numbers: scale of the repositories, version of Subversion, kind of storage."""
 
     scale: float | None = None
     subversion: str = ""
+    storage: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,14 @@ class EvaluationContext:
     """Facts about measured numbers that a verdict uses.
 
     `noise` maps a metric to its noise; `scales` a repository to its scale; `baselines` a name to its cells
-    next to the current ones. `versions` has the versions of Subversion. `grid` has the cells (axes and
-    `skip`).
+    next to the current ones. `versions` has the versions of Subversion, `storages` the kinds of storage.
+    `grid` has the cells (axes and `skip`).
     """
 
     noise: Callable[[str], Noise] = lambda _metric: NO_NOISE
     scales: Mapping[str, float] = field(default_factory=dict)
     versions: Sequence[str] = ()
+    storages: Sequence[str] = ()
     published: Conditions = Conditions()
     grid: Sequence[Mapping[str, str]] = ()
     baselines: Mapping[str, Sequence[CellPair]] = field(default_factory=dict)
@@ -103,6 +105,7 @@ def context_of(
         noise=cache(lambda metric: noise_of(measured, axes, block, metric_of(metric))),
         scales={str(value): float(scale) for value, scale in lowest.items()},
         versions=[str(version) for side in sides for version in measured[side].dropna().unique()],
+        storages=[*measured["storage"].dropna().unique()] if "storage" in measured else [],
         published=published,
         grid=[row for row in grid if row.get("repo") != EMPTY],
         limits=limits,
@@ -404,6 +407,11 @@ def _conditions(
             test = f"raise `scale` of {subject} under `repositories`, make report STUDY={study}"
             values = {"subject": subject, "scale": scale, "published": whole}
             yield Reason("scale", values, test if differs and study else "")
+    storages = [kind for kind in context.storages if kind]
+    if differs and published.storage and storages and published.storage not in storages:
+        values = {"measured": words.enumeration(storages), "published": published.storage}
+        test = f"name a folder on this storage under `storages`, make report STUDY={study}"
+        yield Reason("other-storage", values, test)
     newer = [v for v in dict.fromkeys(context.versions) if _is_newer(v, published.subversion)]
     if differs and newer:
         values = {"measured": words.enumeration(newer), "published": published.subversion}

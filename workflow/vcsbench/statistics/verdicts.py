@@ -33,6 +33,7 @@ SENTENCES = {
     "partial": "measured: {measured} of {total} cells, reduced over {reduced}",
     "no-duplicates": "noise unknown: the grid has no duplicates",
     "scale": "scale: {subject} at {scale:.3g} of the published {published:g}",
+    "other-storage": "storage: {measured}, published on {published}",
     "newer-version": "version: Subversion {measured}, published with {published}",
     "other-work": "other work: {reason}",
     "work-unknown": "work unknown: {reason}",

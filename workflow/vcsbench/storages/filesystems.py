@@ -90,6 +90,13 @@ def describe_storage(name: str, path: Path) -> dict[str, Any]:
     }
 
 
+def storage_kind(filesystem: str, is_rotational: bool | None) -> str:
+    """Return `RAM`, `spinning disk`, `SSD`, or "" if unknown. A virtual disk may claim either."""
+    if filesystem in IN_MEMORY:
+        return "RAM"
+    return {True: "spinning disk", False: "SSD"}[is_rotational] if is_rotational is not None else ""
+
+
 def free_bytes(folder: Path) -> int:
     """Return the bytes that may be written to a folder. In RAM, a container's memory limit counts."""
     status = os.statvfs(folder)
