@@ -94,15 +94,7 @@ def test_baseline_table_has_columns_and_welch_ratio(here: Path) -> None:
     )
     table, notes = compare(before, now)
     axes = list(AXES)
-    assert list(table) == [
-        "table",
-        *axes,
-        "baseline",
-        "candidate",
-        "value",
-        *STATISTICS,
-        *CALL,
-    ]
+    assert list(table) == ["table", *axes, "baseline", "candidate", "value", *STATISTICS, *CALL]
     assert set(table["table"]) == {"old-vs-now"}
     assert set(zip(table["baseline"], table["candidate"], strict=True)) == {("old", "now")}
     assert len(table) == 8
@@ -187,10 +179,7 @@ def test_baseline_table_withholds_other_host(here: Path) -> None:
         (lambda c: c["repository"].update(scale=1), "other-repository"),
         (lambda c: c["repository"].update(identity="another"), "other-repository"),
         (lambda c: c.update(warmup=7), "other-method"),
-        (
-            lambda c: c["runs"][0]["certificate"].update(cache_cleared_by="evict"),
-            "other-method",
-        ),
+        (lambda c: c["runs"][0]["certificate"].update(cache_cleared_by="evict"), "other-method"),
     ],
 )
 def test_baseline_table_withholds_other_settings(

@@ -133,10 +133,7 @@ def test_check_writes_junit_and_markdown(tmp_path: Path) -> None:
     suites = ElementTree.fromstring(junit)
     assert [
         (s.get("name"), s.get("tests"), s.get("failures"), s.get("errors")) for s in suites
-    ] == [
-        ("a", "3", "1", "1"),
-        ("b", "1", "0", "1"),
-    ]
+    ] == [("a", "3", "1", "1"), ("b", "1", "0", "1")]
     good, bad, unsure = suites[0]
     assert [part.tag for part in good] == ["system-out"]
     assert bad[0].tag == "failure" and unsure[0].tag == "error" and unsure[0].text == "low n"
@@ -195,9 +192,7 @@ def test_read_expectations_invalid_is_user_error(tmp_path: Path, text: str, says
     assert str(second) in str(error.value)
 
 
-def test_read_expectations_default_examples_are_valid(
-    tmp_path: Path,
-) -> None:
+def test_read_expectations_default_examples_are_valid(tmp_path: Path) -> None:
     lines = (CONFIG / "expectations.yaml").read_text().splitlines()
     path = tmp_path / "expectations.yaml"
     path.write_text("\n".join(line[1:] for line in lines if line.startswith(("#f", "#  "))))

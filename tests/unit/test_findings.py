@@ -105,11 +105,7 @@ def test_evaluate_findings_has_columns():
         ([2.0, 2.01, 1.99, 2.0, 2.02], "reproduced", ""),
         ([1.0, 1.01, 0.99, 1.0, 1.02], "differs", ""),
         ([3.0, 3.01, 2.99, 3.0, 3.02], "differs", ""),
-        (
-            [1.7, 1.9, 1.75, 1.85, 1.802],
-            "inconclusive",
-            Reason("on-bound").text,
-        ),
+        ([1.7, 1.9, 1.75, 1.85, 1.802], "inconclusive", Reason("on-bound").text),
         ([1.0, 1.01, 0.99, 1.0], "inconclusive", "low n: 4 rounds"),
         ([2.0], "inconclusive", "low n: 1 round"),
     ],
@@ -206,10 +202,7 @@ def test_evaluate_findings_average_has_error_of_average():
 def test_evaluate_findings_without_duplicates_has_reason():
     basis = EvaluationContext(noise=lambda metric: Noise())
     row = evaluate_findings([finding()], AXES, None, measured([2.0] * 5), basis).iloc[0]
-    assert (row["verdict"], row["why"]) == (
-        "reproduced",
-        Reason("no-duplicates").text,
-    )
+    assert (row["verdict"], row["why"]) == ("reproduced", Reason("no-duplicates").text)
 
 
 def test_evaluate_findings_smaller_scale_has_reason():

@@ -235,10 +235,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 # Shrinking takes minutes.
 QUICKLY = settings(
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.generate],
+    deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
 )
 
 

@@ -19,6 +19,7 @@ from vcsbench.errors import UserError
 from vcsbench.forecast.side_effects import _privacy
 from vcsbench.measure.isolation import isolate_network
 from vcsbench.measure.prepared_cell import CLIENTS
+from vcsbench.measure.server import MARKER, other_servers
 from vcsbench.plan import recipe as recipes
 from vcsbench.plan.plan import Plan
 from vcsbench.sources.base import is_private
@@ -59,6 +60,26 @@ def test_own_network_is_left_when_the_measurement_fails() -> None:
     with pytest.raises(UserError), namespaces.own_network():
         raise UserError("x")
     assert os.readlink("/proc/self/ns/net") == outside
+
+
+def test_other_servers_of_vcsbench_have_marker_or_folder(tmp_path: Path) -> None:
+    program = tmp_path / "vcsbench-0a1b" / "svnserve"
+    program.parent.mkdir()
+    shutil.copy2(shutil.which("sleep") or "", program)
+    started = [
+        subprocess.Popen(["sleep", "61.1"], env={**os.environ, MARKER: "/tmp/somewhere"}),
+        subprocess.Popen([program, "61.2"]),
+        subprocess.Popen(["sleep", "61.3"]),
+    ]
+    try:
+        servers = [line for line in other_servers([]) if " 61." in line]
+        assert sorted(line[-4:] for line in servers) == ["61.1", "61.2"]
+        ignored = [process.pid for process in started]
+        assert not [line for line in other_servers(ignored) if " 61." in line]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
 
 
 PROGRAM = """

@@ -185,8 +185,7 @@ def test_judge_hot_run_on_nfs_by_disks_and_page_cache(
 
 
 @pytest.mark.parametrize(
-    ("device", "found"),
-    [(0, []), (None, []), (3 * MIB, ["cache-not-warm", "io-busy"])],
+    ("device", "found"), [(0, []), (None, []), (3 * MIB, ["cache-not-warm", "io-busy"])]
 )
 def test_judge_hot_run_on_network_without_counters_by_local_devices(
     device: int | None, found: list[str]

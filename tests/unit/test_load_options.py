@@ -49,8 +49,7 @@ def old_repository(path: Path, stream: bytes) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [name if "CR" in name else pytest.param(name, marks=pytest.mark.slow) for name in OLD],
+    "name", [name if "CR" in name else pytest.param(name, marks=pytest.mark.slow) for name in OLD]
 )
 def test_advised_commands_load_old_repository_as_typed(tmp_path: Path, name: str) -> None:
     old_repository(tmp_path / "OLD", OLD[name] + folder(b"trunk"))

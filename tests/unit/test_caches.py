@@ -1,0 +1,161 @@
+"""Page cache and device of real files: resident shares, eviction, counted reads and writes, cold runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from project import needs, open_folder
+from vcsbench import processes
+from vcsbench.axes.cache import AXIS, STATES
+from vcsbench.machine import can_drop_caches
+from vcsbench.measure import caches, counters
+from vcsbench.measure.caches import clear_caches
+
+MIB = 1 << 20
+needs_drop_caches = pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder on a disk, not in memory."""
+    with open_folder("/var/tmp") as path:
+        if counters.device_use(path) is None:
+            pytest.skip("/var/tmp has no block device of its own")
+        yield path
+
+
+def evicted_file(path: Path, size: int = 3 * MIB) -> int:
+    """Write a file that is not in the page cache, and return its descriptor."""
+    path.write_bytes(os.urandom(size))
+    os.sync()
+    descriptor = os.open(path, os.O_RDONLY)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    return descriptor
+
+
+def share(folder: Path) -> float | None:
+    residency = caches.resident(folder)
+    return residency.share if residency else None
+
+
+@needs("vmtouch")
+def test_clear_caches_evict_makes_files_cold_until_read(folder: Path) -> None:
+    (folder / "below").mkdir()
+    (folder / "below" / "large").write_bytes(os.urandom(3 * MIB))
+    (folder / "small").write_bytes(b"x" * 700)
+    os.sync()
+    assert share(folder) == 1.0
+    clear_caches("evict", [folder, folder / "gone"])
+    assert share(folder) == 0.0
+    (folder / "small").read_bytes()
+    assert share(folder) == pytest.approx(700 / (3 * MIB + 700))
+    (folder / "below" / "large").read_bytes()
+    residency = caches.resident(folder)
+    assert residency and (residency.share, residency.coverage) == (1.0, "all 2 files")
+    assert residency.pages_bytes == 3 * MIB + 4096
+
+
+def test_resident_reads_no_file(folder: Path) -> None:
+    os.close(evicted_file(folder / "file"))
+    assert [share(folder), share(folder)] == [0.0, 0.0]
+
+
+def test_cachestat_and_mincore_count_the_same_pages(folder: Path) -> None:
+    length = 3 * MIB + 100
+    descriptor = evicted_file(folder / "file", length)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)  # no reading ahead
+    os.pread(descriptor, MIB, MIB)
+    try:
+        pages = caches.cachestat_counter()(descriptor, length)
+        assert pages == caches.count_by_mincore(descriptor, length) == MIB // 4096
+    except OSError:
+        pytest.skip("this kernel has no cachestat")
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("name", ["{}", "{}/file"])
+def test_resident_many_files_samples_evenly_over_folders(folder: Path, name: str) -> None:
+    for number in range(10):
+        path = folder / name.format(number)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x" * 5000)
+    residency = caches.resident(folder, max_files=4)
+    assert residency and residency.coverage == "4 of 10 files, evenly chosen"
+    assert residency.pages_bytes == 4 * 8192 * 3, "scaled up by every third file"
+    whole = caches.resident(folder)
+    assert whole and (whole.queried, whole.pages_bytes) == (10, 10 * 8192)
+
+
+@needs_drop_caches
+def test_resident_by_names_queries_cached_names_only(folder: Path) -> None:
+    for name in ("read", "unread"):
+        (folder / name).mkdir()
+        for number in range(3):
+            (folder / name / str(number)).write_bytes(b"x" * 5000)
+    if not caches.has_cached_names(folder):
+        pytest.skip("this kernel or file system does not report the names it knows")
+    os.sync()
+    clear_caches("drop-caches", [])
+    assert caches.resident_by_names(30_000, folder) == (0.0, 0, 0, 0)
+    (folder / "read" / "1").read_bytes()
+    residency = caches.resident_by_names(30_000, folder)
+    assert residency and residency.queried < 6 and residency.pages_bytes == 8192
+    assert residency.share == pytest.approx(5000 / 30_000)
+    assert residency.coverage == "all files, 1 of them known to the kernel"
+    plain = caches.resident(folder)
+    assert plain and (plain.share, plain.pages_bytes) == (residency.share, residency.pages_bytes)
+
+
+def test_has_cached_names_unsupported_is_false(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not caches.has_cached_names(Path("/proc/self"))
+    monkeypatch.setattr(caches, "OPENAT2", 100_000)
+    assert not caches.has_cached_names(folder)
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_cold_state_skip_client_warmup_leaves_client_untouched(skip: bool) -> None:
+    config = SimpleNamespace(settings=SimpleNamespace(skip_client_warmup=skip))
+    environment: Any = SimpleNamespace(config=config)
+    assert ("touch-client" in AXIS.part("cold", environment)["state"]["prepare"]) is not skip
+
+
+def test_cold_state_clears_caches_while_server_is_stopped() -> None:
+    expected = ["stop-server", "sync", "clear-caches", "start-server"]
+    assert [step for step in STATES["cold"]["prepare"] if step in expected] == expected
+
+
+@needs_drop_caches
+def test_counters_device_read_is_counted(folder: Path) -> None:
+    descriptor = evicted_file(folder / "file")
+    machine, process = counters.read_counters(folder), processes.usage([os.getpid()])
+    assert len(os.read(descriptor, 3 * MIB)) == 3 * MIB
+    os.close(descriptor)
+    delta = counters.counters_between(machine, counters.read_counters(folder))
+    assert delta["device_read_bytes"] >= 3 * MIB
+    assert (processes.usage([os.getpid()]) - process).read_bytes == 3 * MIB
+
+
+def test_counters_device_write_and_flushes_are_counted(folder: Path) -> None:
+    before = counters.read_counters(folder)
+    with (folder / "file").open("wb") as file:
+        for _ in range(3):
+            file.write(os.urandom(MIB))
+            file.flush()
+            os.fsync(file.fileno())
+    delta = counters.counters_between(before, counters.read_counters(folder))
+    assert delta["device_write_bytes"] >= 3 * MIB
+    assert before.device
+    if before.device[3] is None:
+        pytest.skip("the kernel counts no flushes")
+    # A device without a cache of its own never flushes.
+    assert delta["device_flushes"] >= 0
+    assert before.device[3] > 0 or delta["device_flushes"] == 0
