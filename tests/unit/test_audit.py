@@ -1,4 +1,4 @@
-"""A copy is what its label says, whose it says, and what the repository says of itself."""
+"""Copies are checked against their metadata, their path, and the repository itself."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from project import needs
 from shards import small_shards
 from vcsbench import sources
 from vcsbench.errors import UserError
@@ -28,16 +29,17 @@ from vcsbench.subjects.repository import (
     write_metadata,
 )
 
-pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
+pytestmark = needs("svnadmin")
 
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
 PAIRS = [("f6", "nopack"), ("f6", "pack"), ("f7", "nopack")]
 PLAIN, PACKED, NEWER = (Variant("ruby", fmt, packing, "i1") for fmt, packing in PAIRS)
 VARIANTS = [PLAIN, PACKED, NEWER]
+Copy = tuple[Variant, int]
 
 
-class Shelves(NamedTuple):
-    """Two copies of each variant on a place, in shards of ten revisions."""
+class Prepared(NamedTuple):
+    """Two copies of each variant in a work directory, in shards of ten revisions."""
 
     place: WorkDir
     record: dict[str, dict[str, object]]
@@ -46,17 +48,21 @@ class Shelves(NamedTuple):
         return copy_path(self.place.path, variant.name, number)
 
     def missing(self) -> dict[tuple[str, int], str]:
-        """As the workflow finds them when it starts: no shard looked into."""
-        found = copies.missing_copies(self.place.path, VARIANTS, 2, files=0)
-        return {(variant.name, number): why for (variant, number), why in found.items()}
+        """Return the copies that a start of the workflow rebuilds, with reasons. It reads no shards."""
+        missing = copies.missing_copies(self.place.path, VARIANTS, 2, files=0)
+        return {(variant.name, number): why for (variant, number), why in missing.items()}
 
     def make(self) -> None:
         make_copies(self.place, VARIANTS, 2, self.record, 0, 1)
+        assert self.missing() == {}
 
-    def swap(self, one: tuple[Variant, int], two: tuple[Variant, int]) -> None:
-        """Let two copies change places, each with its label."""
-        for of in (lambda path: path, metadata_file):
-            first, second = of(self.path(*one)), of(self.path(*two))
+    def check(self, variant: Variant, number: int) -> dict[str, object]:
+        return check_copy(self.place.path, variant, number)
+
+    def swap(self, left: Copy, right: Copy) -> None:
+        """Exchange two copies and their metadata."""
+        for file_of in (lambda path: path, metadata_file):
+            first, second = file_of(self.path(*left)), file_of(self.path(*right))
             first.rename(first.with_name("aside"))
             second.rename(first)
             first.with_name("aside").rename(second)
@@ -72,12 +78,10 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, obje
 
 
 @pytest.fixture
-def shelves(loaded: dict[str, dict[str, object]], tmp_path: Path) -> Shelves:
-    """All copies, as they were made."""
-    made = Shelves(WorkDir(tmp_path, tmp_path / "checkout"), loaded)
-    made.make()
-    assert made.missing() == {}
-    return made
+def prepared(loaded: dict[str, dict[str, object]], tmp_path: Path) -> Prepared:
+    prepared = Prepared(WorkDir(tmp_path, tmp_path / "checkout"), loaded)
+    prepared.make()
+    return prepared
 
 
 SWAPS = [
@@ -88,149 +92,131 @@ SWAPS = [
 ]
 
 
-@pytest.mark.parametrize(("one", "two"), SWAPS)
-def test_a_copy_with_its_label_in_the_place_of_another_is_found(
-    shelves: Shelves, one: tuple[Variant, int], two: tuple[Variant, int]
+@pytest.mark.parametrize(("left", "right"), SWAPS)
+def test_copies_swapped_with_metadata_are_rebuilt(
+    prepared: Prepared, left: Copy, right: Copy
 ) -> None:
-    shelves.swap(one, two)
-    missing = shelves.missing()
-    assert set(missing) == {(variant.name, number) for variant, number in (one, two)}
-    for (variant, number), (other, its) in ((one, two), (two, one)):
-        says = f"its metadata is that of copy {its} of {other.name}, made as {shelves.path(other, its)}"
-        assert says in missing[variant.name, number]
-        with pytest.raises(UserError, match=r"belongs elsewhere: .*the next run .* makes it again"):
-            check_copy(shelves.place.path, variant, number)
-    shelves.make()
-    assert shelves.missing() == {}
+    prepared.swap(left, right)
+    missing = prepared.missing()
+    assert set(missing) == {(variant.name, number) for variant, number in (left, right)}
+    for (variant, number), other in ((left, right), (right, left)):
+        owner = f"copy {other[1]} of {other[0].name}, made as {prepared.path(*other)}"
+        assert owner in missing[variant.name, number]
+        with pytest.raises(UserError, match="belongs elsewhere"):
+            prepared.check(variant, number)
+    prepared.make()
 
 
-@pytest.mark.parametrize(("one", "two"), SWAPS[:3])
-def test_a_copy_in_the_place_of_another_below_the_label_of_that_is_found(
-    shelves: Shelves, one: tuple[Variant, int], two: tuple[Variant, int]
+@pytest.mark.parametrize(("left", "right"), SWAPS[:3])
+def test_copies_swapped_below_valid_metadata_are_rebuilt(
+    prepared: Prepared, left: Copy, right: Copy
 ) -> None:
-    """Whoever moves labels may write them, too: the repository itself says what it is."""
-    labels = [read_metadata(shelves.path(*at)) for at in (one, two)]
-    shelves.swap(one, two)
-    for at, label, other in ((one, *labels), (two, *reversed(labels))):
-        write_metadata(shelves.path(*at), {**label, "state": other["state"]})
+    """Whoever moves metadata may also write it. The repository itself shows its format and packing."""
+    labels = [read_metadata(prepared.path(*copy)) for copy in (left, right)]
+    prepared.swap(left, right)
+    for copy, label, other in ((left, *labels), (right, *reversed(labels))):
+        write_metadata(prepared.path(*copy), {**label, "state": other["state"]})
         with pytest.raises(UserError, match=r"it is of format f\d, not of|full shards are packed"):
-            check_copy(shelves.place.path, *at)
-    assert set(shelves.missing()) == {(variant.name, number) for variant, number in (one, two)}
+            prepared.check(*copy)
+    assert set(prepared.missing()) == {(variant.name, number) for variant, number in (left, right)}
 
 
 @pytest.mark.parametrize("other", [{"variant": NEWER.name}, {"copy": 2}])
-def test_a_label_that_says_another_copy_is_found(
-    shelves: Shelves, other: dict[str, object]
+def test_copy_with_metadata_of_another_is_rebuilt(
+    prepared: Prepared, other: dict[str, object]
 ) -> None:
-    copy = shelves.path(PLAIN, 1)
+    copy = prepared.path(PLAIN, 1)
     write_metadata(copy, {**read_metadata(copy), **other})
-    assert "belongs elsewhere" in shelves.missing()[PLAIN.name, 1]
+    assert "belongs elsewhere" in prepared.missing()[PLAIN.name, 1]
 
 
-def test_copies_that_were_made_on_another_storage_are_found(shelves: Shelves) -> None:
-    moved = shelves.place.path.rename(shelves.place.path.with_name("moved"))
-    with pytest.raises(
-        UserError, match=f"of copy 1 of {PLAIN.name}, made as {shelves.place.path}/"
-    ):
+def test_check_copy_moved_from_another_storage_is_refused(prepared: Prepared) -> None:
+    moved = prepared.place.path.rename(prepared.place.path.with_name("moved"))
+    expected = f"of copy 1 of {PLAIN.name}, made as {prepared.place.path}/"
+    with pytest.raises(UserError, match=expected):
         check_copy(moved, PLAIN, 1)
+
+
+def edit_json(label: Path, **values: object) -> None:
+    """Change or remove (None) keys without a new checksum."""
+    content = {**json.loads(label.read_text()), **values}
+    label.write_text(json.dumps({k: v for k, v in content.items() if v is not None}))
 
 
 EDITS: dict[str, Callable[[Path], object]] = {
     "format": lambda label: label.write_text(label.read_text().replace('"f6"', '"f7"')),
-    "bytes": lambda label: label.write_text(
-        json.dumps({**json.loads(label.read_text()), "bytes": 1})
-    ),
-    "without the keys of today": lambda label: label.write_text(
-        json.dumps(
-            {
-                key: value
-                for key, value in json.loads(label.read_text()).items()
-                if key not in ("variant", "copy", "path", "seal")
-            }
-        )
-    ),
-    "torn": lambda label: os.truncate(label, 100),
+    "bytes": lambda label: edit_json(label, bytes=1),
+    "old": lambda label: edit_json(label, variant=None, copy=None, path=None, seal=None),
+    "truncated": lambda label: os.truncate(label, 100),
 }
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_a_label_that_was_edited_or_is_an_old_one_is_none(shelves: Shelves, edit: str) -> None:
-    copy = shelves.path(PLAIN, 2)
+def test_copy_with_edited_metadata_is_rebuilt(prepared: Prepared, edit: str) -> None:
+    copy = prepared.path(PLAIN, 2)
     EDITS[edit](metadata_file(copy))
-    said = f"{copy.name}.json is not as it was written"
-    assert shelves.missing() == {(PLAIN.name, 2): said}
-    with pytest.raises(UserError, match=said):
-        check_copy(shelves.place.path, PLAIN, 2)
-    shelves.make()
-    assert shelves.missing() == {}
-
-
-def upgrade(copy: Path) -> None:
-    fsfs.run_svnadmin("upgrade", copy)
-
-
-def pack(copy: Path) -> None:
-    fsfs.run_svnadmin("pack", "-q", copy)
+    why = f"{copy.name}.json is not as it was written"
+    assert prepared.missing() == {(PLAIN.name, 2): why}
+    with pytest.raises(UserError, match=why):
+        prepared.check(PLAIN, 2)
+    prepared.make()
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (upgrade, "it is of format f8, not of f6"),
-        (pack, "2 of its 2 full shards are packed, and none should be"),
+        (lambda copy: fsfs.run_svnadmin("upgrade", copy), "it is of format f8, not of f6"),
+        (
+            lambda copy: fsfs.run_svnadmin("pack", "-q", copy),
+            "2 of its 2 full shards are packed, and none should be",
+        ),
         (
             lambda copy: (copy / "db/revs/0.pack").mkdir(),
             "db/min-unpacked-rev counts 0 packed shards, and 1",
         ),
         (lambda copy: (copy / "db/fs-type").write_text("bdb\n"), "its file system is bdb"),
-        (
-            lambda copy: (copy / "db/current").write_text("22\n"),
-            "its youngest revision is 22, not 23",
-        ),
+        (lambda copy: (copy / "db/current").write_text("22\n"), "youngest revision is 22, not 23"),
     ],
 )
-@pytest.mark.parametrize("behind", [False, True])
-def test_a_repository_that_was_made_another_behind_its_label_is_found(
-    shelves: Shelves, change: Callable[[Path], object], why: str, behind: bool
+@pytest.mark.parametrize("same_state", [False, True])
+def test_copy_changed_below_its_metadata_is_rebuilt(
+    prepared: Prepared, change: Callable[[Path], object], why: str, same_state: bool
 ) -> None:
-    copy = shelves.path(PLAIN, 1)
+    copy = prepared.path(PLAIN, 1)
     change(copy)
-    if behind:  # no time or size tells
+    if same_state:  # no time or size shows the change
         write_metadata(copy, {**read_metadata(copy), "state": fsfs.read_state(copy)})
-    missing = shelves.missing()
+    missing = prepared.missing()
     assert set(missing) == {(PLAIN.name, 1)} and why in missing[PLAIN.name, 1]
-    assert "something changed" not in missing[PLAIN.name, 1], "what it is comes first"
+    assert "something changed" not in missing[PLAIN.name, 1], "the reason itself comes first"
     with pytest.raises(UserError, match=why):
-        check_copy(shelves.place.path, PLAIN, 1)
-    assert not read_metadata(copy), "the label is withdrawn"
-    shelves.make()
-    assert shelves.missing() == {}
+        prepared.check(PLAIN, 1)
+    assert not read_metadata(copy), "the metadata is removed"
+    prepared.make()
 
 
-def test_a_copy_that_is_sound_is_measured_and_one_of_another_source_is_not(
-    shelves: Shelves,
-) -> None:
+def test_check_copy_sound_copy_has_its_metadata(prepared: Prepared) -> None:
     for variant in VARIANTS:
-        label = check_copy(shelves.place.path, variant, 2)
+        label = prepared.check(variant, 2)
         assert (label["variant"], label["copy"]) == (variant.name, 2)
-        assert fsfs.read_shape(shelves.path(variant, 2)).packed == label["packed_shards"]
-    other = PLAIN._replace(identity="i2")
+        assert fsfs.read_shape(prepared.path(variant, 2)).packed == label["packed_shards"]
+
+
+def test_check_copy_other_source_or_gone_is_refused(prepared: Prepared) -> None:
     with pytest.raises(UserError, match="made from another source"):
-        check_copy(shelves.place.path, other, 1)
-    assert read_metadata(shelves.path(PLAIN, 1)), "it is whole, and stays"
-    shutil.rmtree(shelves.path(PLAIN, 1))
+        prepared.check(PLAIN._replace(identity="i2"), 1)
+    assert read_metadata(prepared.path(PLAIN, 1)), "the copy itself is sound"
+    shutil.rmtree(prepared.path(PLAIN, 1))
     with pytest.raises(UserError, match="it is gone"):
-        check_copy(shelves.place.path, PLAIN, 1)
+        prepared.check(PLAIN, 1)
 
 
-def test_what_the_repository_does_not_say_of_itself_its_state_tells(shelves: Shelves) -> None:
-    (shelves.path(PLAIN, 1) / "db/uuid").write_text("x")
-    assert shelves.missing() == {(PLAIN.name, 1): "something changed in db"}
+def test_copy_with_another_changed_file_is_rebuilt(prepared: Prepared) -> None:
+    (prepared.path(PLAIN, 1) / "db/uuid").write_text("x")
+    assert prepared.missing() == {(PLAIN.name, 1): "something changed in db"}
 
 
-def test_little_is_read_of_a_copy_that_is_to_be_measured(
-    shelves: Shelves, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_copy_opens_few_files(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
     real = Path.open
 
@@ -239,6 +225,6 @@ def test_little_is_read_of_a_copy_that_is_to_be_measured(
         return real(self, *rest, **more)  # type: ignore[call-overload]
 
     monkeypatch.setattr(Path, "open", spy)
-    check_copy(shelves.place.path, PACKED, 1)
+    prepared.check(PACKED, 1)
     allowed = {"fs-type", "format", "min-unpacked-rev", "current", f"{PACKED.name}.1.json"}
     assert opened and set(opened) <= allowed and len(opened) < 10

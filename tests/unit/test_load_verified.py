@@ -1,4 +1,4 @@
-"""What is loaded and packed is verified: one of both whole, and the other held against it."""
+"""Loaded and packed repositories are verified: one of each pair whole, the other compared with it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from project import needs
 from shards import small_shards
 from vcsbench import progress, sources
 from vcsbench.errors import UserError
@@ -19,17 +20,15 @@ from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import REPOSITORIES, Variant
 
-pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
+pytestmark = needs("svnadmin")
 
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
-
-
 BOTH = [(fmt, packing) for fmt in ("f6", "f7", "f6-to-f8") for packing in ("nopack", "pack")]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _small_shards() -> Iterator[None]:
-    """Shards of 10 revisions, so that a small repository has something to pack."""
+    """Use shards of 10 revisions, so that a small repository has something to pack."""
     with small_shards():
         yield
 
@@ -42,9 +41,24 @@ def _loaded(tmp_path_factory: pytest.TempPathFactory, _small_shards: None) -> tu
 
 @pytest.fixture
 def into(_loaded: tuple[Path, Any], tmp_path: Path) -> Path:
-    """A folder of its own with all that is loaded: in three formats, packed and not."""
+    """A copy of the loaded repositories: in three formats, packed and not."""
     shutil.copytree(_loaded[0], tmp_path / "loading" / "ruby")
     return tmp_path / "loading" / "ruby"
+
+
+@pytest.fixture
+def verified(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The arguments of each `svnadmin verify`, which still runs."""
+    calls: list[tuple[Any, ...]] = []
+    real = fsfs.run_svnadmin
+
+    def run(*arguments: Any, **keywords: Any) -> None:
+        if arguments[0] == "verify":
+            calls.append(arguments)
+        real(*arguments, **keywords)
+
+    monkeypatch.setattr(fsfs, "run_svnadmin", run)
+    return calls
 
 
 def load(into: Path, *variants: tuple[str, str]) -> None:
@@ -52,8 +66,8 @@ def load(into: Path, *variants: tuple[str, str]) -> None:
     verify.verify_all(into)
 
 
-def turn_bits(file: Path, *places: float) -> None:
-    """Turn a bit at each of these places of a file, from 0 to 1."""
+def flip_bits(file: Path, *places: float) -> None:
+    """Flip a bit at each of these places of a file, from 0 to 1."""
     file.chmod(0o644)
     content = bytearray(file.read_bytes())
     for place in places:
@@ -63,118 +77,98 @@ def turn_bits(file: Path, *places: float) -> None:
 
 @pytest.mark.parametrize("fmt", ["f6", "f7"])
 @pytest.mark.parametrize("packings", [("nopack",), ("pack",), ("nopack", "pack")])
-def test_a_revision_that_was_loaded_damaged_is_refused(
+def test_load_damaged_revision_is_refused(
     fmt: str, packings: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = loader._stream
 
     def damaged(source: Any, paths: list[Path]) -> Any:
         facts = real(source, paths)
-        # Of one alone, verify was seen to say nothing in a revision of f6.
-        turn_bits(paths[0] / "db" / "revs" / "1" / "12", *(0.5 + at / 1000 for at in range(100)))
+        # `svnadmin verify` misses some single bits of f6.
+        flip_bits(paths[0] / "db" / "revs" / "1" / "12", *(0.5 + at / 1000 for at in range(100)))
         return facts
 
     monkeypatch.setattr(loader, "_stream", damaged)
-    with pytest.raises(
-        UserError, match=rf"svnadmin (verify|pack) .*{fmt}\..*pack failed: svnadmin: E"
-    ):
+    expected = rf"svnadmin (verify|pack) .*{fmt}\..*pack failed: svnadmin: E"
+    with pytest.raises(UserError, match=expected):
         load(tmp_path, *((fmt, packing) for packing in packings))
 
 
 @pytest.mark.parametrize("fmt", ["f6", "f7", "f6-to-f8"])
 @pytest.mark.parametrize("place", [0.05, 0.5, 0.95])
 @pytest.mark.parametrize("packing", ["nopack", "pack"])
-def test_a_single_bit_that_turns_in_one_of_both_is_found(
+def test_verify_all_one_flipped_bit_is_damage(
     fmt: str, place: float, packing: str, into: Path
 ) -> None:
     revs = into / f"{fmt}.{packing}" / "db" / "revs"
-    turn_bits(revs / ("1/12" if packing == "nopack" else "1.pack/pack"), place)
+    flip_bits(revs / ("1/12" if packing == "nopack" else "1.pack/pack"), place)
     with pytest.raises(verify.DamagedError, match=rf"{fmt}\.{packing}") as raised:
         verify.verify_all(into)
     assert raised.value.staging == into and not (into / verify.MARK).exists()
 
 
-def test_a_revision_behind_the_packed_shards_is_compared_too(into: Path) -> None:
+def test_verify_all_compares_revisions_behind_packed_shards(into: Path) -> None:
     last = fsfs.youngest(into / "f6.nopack")
     assert last // 10 == 2
-    turn_bits(into / "f6.nopack" / "db" / "revs" / "2" / str(last), 0.5)
+    flip_bits(into / "f6.nopack" / "db" / "revs" / "2" / str(last), 0.5)
     with pytest.raises(verify.DamagedError, match="has other bytes than"):
         verify.verify_all(into)
 
 
 @pytest.mark.parametrize("fmt", ["f6", "f7"])
-def test_a_property_of_a_revision_that_changes_is_found(fmt: str, into: Path) -> None:
+def test_verify_all_compares_revision_properties(fmt: str, into: Path) -> None:
     file = into / f"{fmt}.nopack" / "db" / "revprops" / "1" / "12"
     file.chmod(0o644)
-    said = file.read_bytes()
-    assert b"svn:author" in said
-    file.write_bytes(said.replace(b"svn:author", b"svn:arthur"))
+    content = file.read_bytes()
+    assert b"svn:author" in content
+    file.write_bytes(content.replace(b"svn:author", b"svn:arthur"))
     with pytest.raises(verify.DamagedError, match="differ in the properties of a revision"):
         verify.verify_all(into)
 
 
-def test_what_is_not_wanted_goes(tmp_path: Path) -> None:
+def test_load_removes_unrequested_variants(tmp_path: Path) -> None:
     load(tmp_path, ("f7", "pack"), ("f6-to-f8", "pack"), ("f6-to-f8", "nopack"))
-    kept = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
-    assert kept == ["f6-to-f8.nopack", "f6-to-f8.pack", "f7.pack"]
+    names = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
+    assert names == ["f6-to-f8.nopack", "f6-to-f8.pack", "f7.pack"]
 
 
-def test_all_that_stays_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    real = fsfs.run_svnadmin
-
-    def run(*arguments: Any, **keywords: Any) -> None:
-        if arguments[0] == "verify":
-            seen.append((arguments[-1].name, "--metadata-only" in arguments))
-        real(*arguments, **keywords)
-
-    monkeypatch.setattr(fsfs, "run_svnadmin", run)
+def test_verify_all_verifies_each_variant_once(tmp_path: Path, verified: list[Any]) -> None:
     load(tmp_path, ("f7", "nopack"), ("f7", "pack"), ("f6", "nopack"), ("f8", "pack"))
-    verify.verify_all(tmp_path)  # once is enough
-    assert sorted(seen) == [
-        ("f6.nopack", False),
-        ("f7.nopack", True),
-        ("f7.pack", False),
-        ("f8.pack", False),
+    verify.verify_all(tmp_path)
+    assert sorted((call[-1].name, "--metadata-only" in call) for call in verified) == [
+        *(("f6.nopack", False), ("f7.nopack", True), ("f7.pack", False), ("f8.pack", False))
     ]
 
 
 @pytest.mark.parametrize("shard", [0, 1, 2])
-def test_a_large_repository_is_verified_in_parts_that_are_all_of_it(
-    shard: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_verify_all_in_parts_covers_all_revisions(
+    shard: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verified: list[Any]
 ) -> None:
-    seen: list[str] = []
-    real = fsfs.run_svnadmin
-
-    def run(*arguments: Any, **keywords: Any) -> None:
-        if arguments[0] == "verify":
-            seen.append(arguments[arguments.index("-r") + 1])
-        real(*arguments, **keywords)
-
     loader.load_source(sources.open_source("ruby", SMALL), [("f7", "nopack")], tmp_path)
-    monkeypatch.setattr(fsfs, "run_svnadmin", run)
+    verified.clear()
     monkeypatch.setattr(verify, "SHARDS_PER_PART", 1)
     last = fsfs.youngest(tmp_path / "f7.nopack")
     verify.verify_all(tmp_path)
-    assert sorted(seen) == ["0:9", "10:19", f"20:{last}"]
+    parts = sorted(call[call.index("-r") + 1] for call in verified)
+    assert parts == ["0:9", "10:19", f"20:{last}"]
     (tmp_path / verify.MARK).unlink()
-    turn_bits(tmp_path / "f7.nopack" / "db" / "revs" / str(shard) / str(shard * 10 + 2), 0.5)
+    flip_bits(tmp_path / "f7.nopack" / "db" / "revs" / str(shard) / str(shard * 10 + 2), 0.5)
     with pytest.raises(verify.DamagedError):
         verify.verify_all(tmp_path)
 
 
-def test_metadata_that_is_told_of_first_is_no_revision_verified(
+def test_verify_progress_counts_no_metadata_lines_as_revisions(
     into: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[list[tuple[int, int]]] = []
+    stages: list[list[tuple[int, int]]] = []
 
     def run(*arguments: Any, on_line: Any) -> None:
         on_line("* Verifying metadata at revision 20 ...")
         if verify.METADATA_ONLY not in arguments:
             on_line(f"* Verified revision {arguments[-2].partition(':')[0]}.")
             on_line(f"* Verified revision {int(arguments[-2].partition(':')[0]) + 1}.")
-        stages = [each.update() for each in progress.running]
-        seen.append([(stage.done, stage.total) for stage in stages])
+        updates = [running.update() for running in progress.running]
+        stages.append([(stage.done, stage.total) for stage in updates])
 
     monkeypatch.setattr(fsfs, "run_svnadmin", run)
     monkeypatch.setattr(verify, "SHARDS_PER_PART", 1)
@@ -184,7 +178,7 @@ def test_metadata_that_is_told_of_first_is_no_revision_verified(
             shutil.rmtree(path)
     last = fsfs.youngest(into / "f7.pack")
     verify.verify_all(into)
-    assert seen == [[(1, last)], [(3, last)], [(5, last)], [(5, last), (20, last)]]
+    assert stages == [[(1, last)], [(3, last)], [(5, last)], [(5, last), (20, last)]]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +191,7 @@ def test_metadata_that_is_told_of_first_is_no_revision_verified(
         (69, 10, [range(70)]),
     ],
 )
-def test_a_part_is_of_whole_shards_and_of_enough(
+def test_split_has_whole_shards(
     last: int, size: int, parts: list[range], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fsfs, "youngest", lambda _: last)
@@ -206,7 +200,7 @@ def test_a_part_is_of_whole_shards_and_of_enough(
 
 
 class Copies:
-    """Copies of what is loaded."""
+    """Copies to make of the loaded repositories."""
 
     def __init__(self, into: Path, facts: Any) -> None:
         self.loaded = {"ruby": {"identity": "i", "path": str(into), **facts}}
@@ -216,55 +210,52 @@ class Copies:
     def make(self) -> None:
         copies.make_copies(self.place, self.variants, 2, self.loaded, 0, 1)
 
-    def there(self) -> list[str]:
-        return sorted(path.name for path in (self.place.path / REPOSITORIES).iterdir())
+    def names(self) -> list[str]:
+        return [path.name for path in (self.place.path / REPOSITORIES).iterdir()]
 
 
 @pytest.fixture
-def made(into: Path, _loaded: tuple[Path, Any]) -> Copies:
-    """Copies of what is loaded, of which none is made yet."""
+def unmade(into: Path, _loaded: tuple[Path, Any]) -> Copies:
     return Copies(into, _loaded[1])
 
 
-def test_no_copy_of_what_is_damaged_is_there_to_be_measured(made: Copies, into: Path) -> None:
-    turn_bits(into / "f6.nopack" / "db" / "revs" / "1" / "12", 0.5)
+def test_make_copies_of_damaged_repository_makes_none(unmade: Copies, into: Path) -> None:
+    flip_bits(into / "f6.nopack" / "db" / "revs" / "1" / "12", 0.5)
     with pytest.raises(verify.DamagedError, match=r"f6\.nopack") as raised:
-        made.make()
-    assert raised.value.staging == into and made.there() == []
+        unmade.make()
+    assert raised.value.staging == into and unmade.names() == []
     assert not (into / verify.MARK).exists()
 
 
-def test_what_is_verified_has_its_copies(made: Copies, into: Path) -> None:
-    made.make()
-    assert (
-        len([name for name in made.there() if name.endswith(".json")]) == 2 * len(BOTH) + 1
-    )  # and an empty one
+def test_make_copies_of_sound_repositories_makes_all(unmade: Copies, into: Path) -> None:
+    unmade.make()
+    labels = [name for name in unmade.names() if name.endswith(".json")]
+    assert len(labels) == 2 * len(BOTH) + 1, "and the empty repository"
     assert (into / verify.MARK).exists()
 
 
-def test_where_copies_cannot_be_made_nothing_is_verified_to_its_end(
-    made: Copies, monkeypatch: pytest.MonkeyPatch
+def test_make_copies_without_space_stops_verifying(
+    unmade: Copies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped = threading.Event()
     real = fsfs.run_svnadmin
 
     def run(*arguments: Any, on_line: Any = None) -> None:
-        if arguments[0] == "verify":
-            # One that takes as long as it likes and says a line now and then.
-            try:
-                while not stopped.wait(0.01):
-                    on_line("* Verified revision 1.")
-            except BaseException:
-                stopped.set()
-                raise
-        else:
+        if arguments[0] != "verify":
             real(*arguments, on_line=on_line)
+            return
+        try:
+            while not stopped.wait(0.01):
+                on_line("* Verified revision 1.")
+        except BaseException:
+            stopped.set()
+            raise
 
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", str(made.place.path))
+    def fail(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(unmade.place.path))
 
     monkeypatch.setattr(fsfs, "run_svnadmin", run)
-    monkeypatch.setattr(copies, "copy_and_compare", full)
+    monkeypatch.setattr(copies, "copy_and_compare", fail)
     with pytest.raises(UserError, match="full"):
-        made.make()
-    assert stopped.is_set() and made.there() == []
+        unmade.make()
+    assert stopped.is_set() and unmade.names() == []
