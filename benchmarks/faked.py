@@ -1,7 +1,6 @@
-"""A whole run's results without the hours that it takes: derived from one cell-round that is measured.
+"""Fake the results of a whole run: each cell-round is derived from one measured cell-round.
 
-What Snakemake and the rules behind the cells read is what a run leaves: an export and a context for each
-cell-round, and Snakemake's own records of them. Only the times are made up.
+A run leaves an export and a context for each cell-round. Only their times are made up.
 """
 
 from __future__ import annotations
@@ -47,77 +46,71 @@ FACTORS = {"f7": 0.5, "f8": 0.6, "pack": 0.8, "fast": 0.9, "cold": 3.0, "file": 
 
 
 @contextmanager
-def faked_project(rounds: int, record: bool = True) -> Iterator[tuple[Project, int]]:
-    """A project of GRID on SMALL with so many rounds, whose cell-rounds have results; and how many they
-    are. See make_results()."""
-    # Loaded in RAM, as by default: on a disk, that alone takes a minute.
+def faked_project(rounds: int) -> Iterator[tuple[Project, int]]:
+    """Yield a project of GRID on SMALL with results of all cell-rounds, and the number of these."""
+    # Loaded in RAM, as by default. On a disk, that takes a minute.
     scratch = tempfile.TemporaryDirectory(prefix="vcsbench-", dir="/dev/shm")
     with contextmanager(make_project)() as project, scratch as folder:
         project.configure(repositories=SMALL, rounds=rounds, copies=1, grid=GRID, scratch=folder)
-        yield project, make_results(project, record)
+        yield project, make_results(project)
 
 
-def make_results(project: Project, record: bool = True) -> int:
-    """Give each cell-round of the project's configuration a result that Snakemake takes for done; returns
-    how many there are. One is measured. Without `record` Snakemake has no records of how they were made."""
+def make_results(project: Project) -> int:
+    """Write the missing results of the project's configuration, and return the number of cell-rounds.
+
+    One is measured. Snakemake has no record of the others.
+    """
     cells = project.path / "results" / "cells" / STUDY
     export, context = (cells / MEASURED / f"round1{end}.json" for end in ("", ".context"))
     if not export.exists():
-        wanted = str(export.relative_to(project.path))
-        run(project.command(wanted, f"results/grid/{STUDY}.csv"), project.path)
+        target = str(export.relative_to(project.path))
+        run(project.command(target, f"results/grid/{STUDY}.csv"), project.path)
     with chdir(project.path):
         plan = _plan(project)
         measured = json.loads(export.read_text()), json.loads(context.read_text())
         numbers = random.Random(1)
         for (study, path, number), order in plan.order.items():
-            folder = cells / path
-            folder.mkdir(parents=True, exist_ok=True)
-            if not (folder / f"round{number}.json").exists():
-                made = _derived(*measured, plan.by_path[study, path].axes, numbers)
-                made[1].update(cell=path, round=number, order=order)
-                made[1]["recipe_digest"] = plan.digest(study, path)
-                write(folder / f"round{number}", *made)
-    if record:
-        # All at once: one after another, the scheduler looks at all that are left for each.
-        wide = ["--cores", str(len(plan.order)), "--set-threads", "cell=1"]
-        touch = ["--touch", *wide, "--forcerun", "cell", "--until", "cell", "-q", "all"]
-        argv = [sys.executable, ROOT / "benchmarks" / "touch.py", *project.command(*touch)[3:]]
-        run(argv, project.path)
+            stem = cells / path / f"round{number}"
+            if not stem.with_suffix(".json").exists():
+                faked = _derive(*measured, plan.by_path[study, path].axes, numbers)
+                faked[1].update(cell=path, round=number, order=order)
+                faked[1]["recipe_digest"] = plan.digest(study, path)
+                stem.parent.mkdir(parents=True, exist_ok=True)
+                write(stem, *faked)
     return len(plan.order)
 
 
 def write(stem: Path, export: dict[str, Any], context: dict[str, Any]) -> None:
-    """Both files of a cell-round, bound to each other: others are taken for torn and measured anew."""
+    """Write both files of a cell-round. The context has the export's checksum, or both are discarded."""
     content = json.dumps(export).encode()
     stem.with_suffix(".json").write_bytes(content)
     context["export_sha256"] = hashlib.sha256(content).hexdigest()
     stem.with_suffix(".context.json").write_text(json.dumps(context))
 
 
-def _derived(
+def _derive(
     export: dict[str, Any], context: dict[str, Any], axes: dict[str, str], numbers: random.Random
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """An export and a context like the measured ones, of a cell with these axes."""
+    """Return an export and a context like the measured ones, of a cell with these axes."""
     factor = math.prod(FACTORS.get(value, 1.0) for value in axes.values())
     factor *= math.exp(numbers.gauss(0, 0.02))
-    made = copy.deepcopy(export)
-    result = made["results"][0]
+    export, context = copy.deepcopy(export), copy.deepcopy(context)
+    result = export["results"][0]
     for key in ("mean", "median", "min", "max", "user", "system"):
         if isinstance(result.get(key), float):
             result[key] *= factor
     result["times"] = [time * factor for time in result.get("times", [])]
-    for one in result.get("measurements", []):
+    for timed in result.get("measurements", []):
         for key in ("time_wall_clock", "time_user", "time_system"):
-            one[key]["value"] *= factor
-    described = copy.deepcopy(context)
-    described["axes"] = axes
+            timed[key]["value"] *= factor
+    context["axes"] = axes
     if axes["ra"] == "file":
-        described["server"] = None
-    return made, described
+        context["server"] = None
+    return export, context
 
 
 def _plan(project: Project) -> Plan:
-    """What the project's configuration asks for, as the workflow itself has it."""
+    """Return the plan of the project's configuration."""
     files = [project.path / "config" / "config.yaml", project.config]
     config: dict[str, Any] = {}
     for file in files:

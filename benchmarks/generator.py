@@ -1,8 +1,7 @@
-"""The generator against `svnadmin load`: revisions per second, RAM to RAM, each alone.
+"""Compare the generator of histories with `svnadmin load`: revisions per second, RAM to RAM, each alone.
 
 usage: python benchmarks/generator.py [PROFILE SCALE]
-Prints revisions per second of both and the ratio; the generator is to be at least twice as fast, so
-that loading, and not generating, is what a preparation waits for.
+The generator must be twice as fast, so that a preparation waits for the load only.
 """
 
 from __future__ import annotations
@@ -10,45 +9,36 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from rows import ROOT, Row, show
+from rows import ROOT, Row, print_table, seconds
 
 sys.path.insert(0, str(ROOT / "workflow"))
 
 from vcsbench import sources
 
-AT_LEAST = 2.0
+MIN_RATIO = 2.0
 
 
 def main(profile: str, scale: float) -> None:
-    """Generate into a file in RAM, load from it, and print a row of a table."""
+    """Generate a dump into RAM, load it there, and print a table."""
     source = sources.open_source("x", {"source": "generated", "profile": profile, "scale": scale})
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        dump = Path(folder, "dump")
-        begun = time.monotonic()
-        with dump.open("wb") as file:
-            revisions = source.write(file).revisions
-        generating = time.monotonic() - begun
-        repository = Path(folder, "repository")
+        dump, repository = Path(folder, "dump"), Path(folder, "repository")
+
+        def generate() -> None:
+            with dump.open("wb") as file:
+                source.write(file)
+
+        def load() -> None:
+            with dump.open("rb") as file:
+                words = ["svnadmin", "load", "-q", "--no-flush-to-disk", repository]
+                subprocess.run(words, stdin=file, check=True)
+
         subprocess.run(["svnadmin", "create", repository], check=True)
-        begun = time.monotonic()
-        with dump.open("rb") as file:
-            load = ["svnadmin", "load", "-q", "--no-flush-to-disk", repository]
-            subprocess.run(load, stdin=file, check=True)
-        loading = time.monotonic() - begun
-    show(
-        [
-            Row(
-                f"{profile}: revisions generated per second (a ratio of {AT_LEAST} is wanted)",
-                revisions / generating,
-                revisions / loading,
-                "/s",
-                "`svnadmin load`",
-            )
-        ]
-    )
+        generating, loading = (source.coming() / seconds(work) for work in (generate, load))
+    what = f"{profile}: revisions generated per second (at least {MIN_RATIO} times as many)"
+    print_table([Row(what, generating, loading, "/s", "`svnadmin load`")])
 
 
 if __name__ == "__main__":

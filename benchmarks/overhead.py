@@ -1,10 +1,9 @@
-"""A whole run of hot cell-rounds against a bare loop of the same hyperfine calls.
+"""Compare a run of hot cell-rounds with a bare loop of the same hyperfine calls.
 
 usage: python benchmarks/overhead.py [CELL_ROUNDS]
-Makes a small project of its own below /var/tmp, measures hot cells over svn with the workflow, then runs
-the same hyperfine calls (same command, same number of runs, hooks that do nothing) against one svnserve
-that is kept. What a cell-round costs beyond hyperfine and hooks is what Snakemake takes for it, start-up
-apart, without the time from the start to the end of its hyperfine, which the contexts have.
+Measures hot cells over svn with the workflow in a small project below /var/tmp, then runs the same hyperfine
+calls (same command and number of runs, empty hooks) against one svnserve. The overhead of a cell-round is
+Snakemake's time for it, without its start-up and without the time of its hyperfine, which the contexts have.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from rows import ROOT, Row, run, seconds, show
+from rows import ROOT, Row, print_table, run, seconds
 
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow")]
 
@@ -39,7 +38,7 @@ SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.002, "see
 
 
 def whole_run(project: Project, rounds: int) -> tuple[float, float]:
-    """Seconds that Snakemake takes for `rounds` cell-rounds: in all, and without its start-up."""
+    """Return Snakemake's seconds for `rounds` cell-rounds, with and without its start-up."""
     project.configure(repositories=SMALL, rounds=1, copies=1, grid={STUDY: {"include": [PART]}})
     targets = [f"results/cells/{STUDY}/{CELL}/round{n}.json" for n in range(1, rounds + 1)]
     run(project.command(*targets[:1]), project.path)  # prepares
@@ -50,7 +49,7 @@ def whole_run(project: Project, rounds: int) -> tuple[float, float]:
 
 
 def in_hyperfine(project: Project, rounds: int) -> float:
-    """Seconds that the hyperfine of all these cell-rounds ran, hooks included."""
+    """Return the seconds of hyperfine in all these cell-rounds, with the hooks."""
     folder = project.path / "results" / "cells" / STUDY / CELL
     contexts = [
         json.loads((folder / f"round{n}.context.json").read_text()) for n in range(1, rounds + 1)
@@ -59,27 +58,21 @@ def in_hyperfine(project: Project, rounds: int) -> float:
 
 
 def bare_loop(project: Project, rounds: int) -> float:
-    """Seconds for the same hyperfine calls in a loop, against a server that is kept."""
+    """Return the seconds of the same hyperfine calls in a loop, against one server."""
     path = project.path / "results" / "cells" / STUDY / CELL / "round1.context.json"
     context = json.loads(path.read_text())
+    repository = Path(context["repository"]["path"])
     with tempfile.TemporaryDirectory(prefix="vcsbench-") as folder:
         Path(folder).chmod(0o755)
         private = Path(folder, "server")
         private.mkdir()
         files = project.path / "config" / "servers" / "slow"
-        server = Server("svnserve", Path(context["repository"]["path"]).parent, files, private)
+        server = Server("svnserve", repository.parent, files, private)
         server.start()
-        argv = [
-            "svn",
-            "log",
-            "-v",
-            f"svn://127.0.0.1:{server.port}/{Path(context['repository']['path']).name}",
-        ]
-        nothing = "sh -c :"
-        hooks = [f"--{hook}={nothing}" for hook in ("setup", "prepare", "cleanup")]
-        export = f"--export-json={folder}/export.json"
-        command = ["hyperfine", "-N", "--style=basic", "--warmup=2", "--runs=1", *hooks, export]
-        command.append(shlex.join(argv))
+        timed = ["svn", "log", "-v", f"svn://127.0.0.1:{server.port}/{repository.name}"]
+        hooks = [f"--{hook}=sh -c :" for hook in ("setup", "prepare", "cleanup")]
+        command = ["hyperfine", "-N", "--style=basic", "--warmup=2", "--runs=1", *hooks]
+        command += [f"--export-json={folder}/export.json", shlex.join(timed)]
 
         def loop() -> None:
             for _ in range(rounds):
@@ -91,18 +84,16 @@ def bare_loop(project: Project, rounds: int) -> float:
 
 
 def main(rounds: int) -> None:
-    """Measure, and print the rows of a table."""
+    """Measure, and print a table."""
     with contextmanager(make_project)() as project:
         whole, jobs = whole_run(project, rounds)
         timed = in_hyperfine(project, rounds)
         bare = bare_loop(project, rounds)
-    beyond = (jobs - timed) / rounds
-    show(
+    overhead, timed_each, bare_each = (t / rounds for t in (jobs - timed, timed, bare))
+    print_table(
         [
-            Row("a cell-round beyond hyperfine and hooks", beyond, LIMIT_S, "s", "limit"),
-            Row(
-                "its hyperfine, our hooks included", timed / rounds, bare / rounds, "s", "bare call"
-            ),
+            Row("overhead of a cell-round", overhead, LIMIT_S, "s", "limit"),
+            Row("hyperfine of a cell-round, with hooks", timed_each, bare_each, "s", "bare call"),
             Row(f"{rounds} cell-rounds in all", whole, bare, "s", "bare loop"),
         ]
     )

@@ -1,4 +1,4 @@
-"""What every benchmark here prints: rows of one table, in Markdown."""
+"""Run programs, measure their cost, and print figures as a Markdown table."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = "| what | ours | {} | ratio |\n| --- | ---: | ---: | ---: |"
@@ -17,8 +16,7 @@ HEAD = "| what | ours | {} | ratio |\n| --- | ---: | ---: | ---: |"
 
 @dataclass(frozen=True)
 class Row:
-    """One figure, what it is held against (a peer's figure, or a limit), and their ratio as printed:
-    ours / other."""
+    """A figure, the figure of a peer or a limit, and their ratio ours / other."""
 
     what: str
     ours: float
@@ -37,7 +35,7 @@ class Row:
         return 0 if smallest >= 100 else 1 if smallest >= 10 else 3 if smallest < 1 else 2
 
 
-def show(rows: Iterable[Row]) -> None:
+def print_table(rows: Iterable[Row]) -> None:
     """Print a table."""
     print(HEAD.format("peer or limit"))
     for row in rows:
@@ -45,37 +43,37 @@ def show(rows: Iterable[Row]) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long some work takes."""
+    """Return the duration of some work."""
     begun = time.monotonic()
     work()
     return time.monotonic() - begun
 
 
-def run(argv: Sequence[str | Path], cwd: Path, **options: object) -> str:
-    """Run a program to its end; what it said. Ends with that where it fails."""
+def run(argv: Sequence[str | Path], cwd: Path) -> str:
+    """Run a program and return its output. Exit with the output if it fails."""
+    words = [str(word) for word in argv]
     done = subprocess.run(
-        [str(word) for word in argv], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, **options,  # type: ignore[call-overload]
-    )  # fmt: skip
+        words, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, argv))} failed in {cwd}:\n{done.stdout}")
-    return str(done.stdout)
+        sys.exit(f"{' '.join(words)} failed in {cwd}:\n{done.stdout}")
+    return done.stdout
 
 
 class Cost(NamedTuple):
-    """Processor seconds, MiB of the largest process, and seconds on the clock."""
+    """Processor seconds, MiB of the largest process, and elapsed seconds."""
 
     seconds: float
     peak_mib: float
     elapsed: float
 
 
-def cost(
-    argv: Sequence[str | Path], cwd: Path, feed: Callable[[BinaryIO], object] | None = None
-) -> Cost:
-    """Of a program with all that it starts; `feed` writes what it reads. Another process asks: what it is
-    told of its children is of these alone."""
-    ask = (
+def cost(argv: Sequence[str | Path], cwd: Path) -> Cost:
+    """Return the cost of a program and everything it starts. Exit if it fails.
+
+    A process of its own starts it, so that getrusage(RUSAGE_CHILDREN) covers no other child.
+    """
+    program = (
         "import resource, subprocess, sys, time\n"
         "begun = time.monotonic()\n"
         "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
@@ -83,13 +81,7 @@ def cost(
         "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
         "print(done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, taken)"
     )
-    stdin = subprocess.PIPE if feed else subprocess.DEVNULL
-    asking = [sys.executable, "-c", ask, *map(str, argv)]
-    with subprocess.Popen(asking, cwd=cwd, stdin=stdin, stdout=subprocess.PIPE) as process:
-        if feed and process.stdin:
-            with suppress(BrokenPipeError), process.stdin as stream:
-                feed(stream)
-        said = process.stdout.read().decode().split() if process.stdout else []
-    if said[:1] != ["0"]:
+    code, *figures = run([sys.executable, "-c", program, *argv], cwd).split()
+    if code != "0":
         sys.exit(f"{' '.join(map(str, argv))} failed in {cwd}")
-    return Cost(*map(float, said[1:]))
+    return Cost(*map(float, figures))
