@@ -1,4 +1,4 @@
-"""Which machine it is: two of one name are told apart, and an upgrade makes no other of it."""
+"""The identity of a machine: equal after an upgrade, different for another machine of the same name."""
 
 from pathlib import Path
 
@@ -19,37 +19,30 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_same_machine_is_the_same(machine: Path) -> None:
-    assert host.machine_identity("localhost", "A processor") == host.machine_identity(
-        "localhost", "A processor"
-    )
+def test_machine_identity_changes_with_each_part(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def identity(name: str = "localhost", cpu: str = "A processor") -> str:
+        return host.machine_identity(name, cpu)
 
-
-def test_another_machine_of_the_same_name_is_another(machine: Path) -> None:
-    before = host.machine_identity("localhost", "A processor")
+    assert identity() == identity()
+    identities = {identity(), identity(cpu="Another"), identity(name="otherhost")}
     (machine / "machine-id").write_text("fedcba9876543210\n")
-    assert host.machine_identity("localhost", "A processor") != before
-
-
-def test_other_parts_make_another_machine(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {host.machine_identity("localhost", "A processor")}
-    found.add(host.machine_identity("localhost", "Another processor"))
-    found.add(host.machine_identity("otherhost", "A processor"))
+    identities.add(identity())
     (machine / "memory3").rmdir()
-    found.add(host.machine_identity("localhost", "A processor"))
+    identities.add(identity())
     monkeypatch.setattr(host.os, "cpu_count", lambda: 4711)
-    found.add(host.machine_identity("localhost", "A processor"))
-    assert len(found) == 5
+    assert len({*identities, identity()}) == 6
 
 
-def test_memory_is_that_of_the_machine_not_what_a_kernel_leaves_of_it(machine: Path) -> None:
+def test_installed_memory_includes_memory_of_the_kernel(machine: Path) -> None:
     assert host.installed_memory_bytes() == 4 * 128 << 20
     (machine / "block_size_bytes").unlink()
-    left = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
-    assert left <= host.installed_memory_bytes() < left + (1 << 30)
+    usable = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
+    assert usable <= host.installed_memory_bytes() < usable + (1 << 30)
     assert host.installed_memory_bytes() % (1 << 30) == 0
 
 
-def test_the_identity_stands_in_the_context_of_this_machine() -> None:
-    machine = host.host()
-    assert machine["id"] == host.machine_identity(machine["name"], machine["cpu"])
+def test_host_has_identity_of_this_machine() -> None:
+    facts = host.host()
+    assert facts["id"] == host.machine_identity(facts["name"], facts["cpu"])

@@ -1,0 +1,114 @@
+"""Loading: advised commands and `load` cells as typed, signals, and the largest folder of a tree."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dump_streams import BASE, DATE, HEAD, file, folder, revision
+from project import needs
+from vcsbench import sources
+from vcsbench.errors import UserError
+from vcsbench.measure.prepared_cell import fill_template
+from vcsbench.prepare.loader import largest_folder, load_source
+
+pytestmark = needs("svn", "svnadmin", "svnlook")
+
+STUDIES = Path(__file__).parents[2] / "config" / "studies"
+# Histories that only load without validation of properties.
+OLD = {
+    "CR LF in a message": HEAD + revision(1, {b"svn:log": b"a\r\nb", b"svn:date": DATE}),
+    "a bogus date": HEAD + revision(1, {b"svn:log": b"a", b"svn:date": b"yesterday"}),
+    "svn:ignore in Latin-1": HEAD + revision(1) + file(b"f", properties={b"svn:ignore": b"\xe9"}),
+}
+
+
+def advised_loads() -> set[str]:
+    """Return the commands of all questions that load a dump."""
+    commands: set[str] = set()
+    for path in STUDIES.glob("*.yaml"):
+        questions: dict[str, Any] = yaml.safe_load(path.read_text()).get("questions") or {}
+        for question in questions.values():
+            actions = (question.get("actions") or {}).values()
+            commands |= {str(action.get("command", "")) for action in actions}
+    return {command for command in commands if "svnadmin load" in command}
+
+
+def old_repository(path: Path, name: str) -> Path:
+    subprocess.run(["svnadmin", "create", path], check=True)
+    argv = ["svnadmin", "load", "-q", "--bypass-prop-validation", path]
+    subprocess.run(argv, input=OLD[name] + folder(b"trunk"), check=True)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name", [n if "CR" in n else pytest.param(n, marks=pytest.mark.slow) for n in OLD]
+)
+def test_advised_commands_load_old_repository_as_typed(tmp_path: Path, name: str) -> None:
+    old_repository(tmp_path / "OLD", name)
+    assert advised_loads()
+    for command in advised_loads():
+        subprocess.run(["rm", "-rf", tmp_path / "NEW"], check=True)
+        argv = ["bash", "-ec", f"set -o pipefail; {command}"]
+        subprocess.run(argv, cwd=tmp_path, check=True)
+        assert int(subprocess.check_output(["svnlook", "youngest", tmp_path / "NEW"])) == 1
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_load_cell_loads_dump_of_a_copy(tmp_path: Path, name: str) -> None:
+    old = old_repository(tmp_path / "old", name)
+    copy, fresh = tmp_path / "into/f8.nopack", tmp_path / "fresh"
+    copy.parent.mkdir()
+    source = sources.open_source("it", {"source": "svn", "path": str(old)})
+    facts = load_source(source, [("f8", "nopack")], copy.parent)
+    assert len(facts["notes"]) == 1
+    subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
+    dump = subprocess.check_output(["svnadmin", "dump", "-q", copy])
+    subprocess.run(["svnadmin", "create", fresh], check=True)
+    study = yaml.safe_load((STUDIES / "fsfs-ssd-2014.yaml").read_text())
+    words: dict[str, Any] = {
+        "svnadmin": lambda: ["svnadmin"],
+        "load_options": lambda: facts["load_options"],
+        "load_args": list,
+        "fresh": lambda: str(fresh),
+    }
+    argv = fill_template(study["commands"]["load"]["argv"], words)
+    subprocess.run(argv, input=dump, check=True)
+
+
+def test_load_killed_by_the_kernel_names_signal_and_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "bin" / "svnadmin"
+    script.parent.mkdir()
+    kill = f'[ "$1" != load ] || kill -{signal.SIGKILL} $$'
+    script.write_text(f'#!/bin/sh\n{kill}\nexec /usr/bin/svnadmin "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    (tmp_path / "it.dump").write_bytes(BASE)
+    (tmp_path / "into").mkdir()
+    source = sources.open_source("it", {"source": "dump", "path": str(tmp_path / "it.dump")})
+    with pytest.raises(UserError, match=r"SIGKILL.*memory") as caught:
+        load_source(source, [("f8", "nopack")], tmp_path / "into")
+    assert caught.match(r"revision 1 of .*, at byte \d+")
+
+
+def test_largest_folder_of_tree_has_most_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "repository"
+    subprocess.run(["svnadmin", "create", path], check=True)
+    names = ("trunk", "trunk/a", "trunk/a/x", "odd")
+    names += ("trunk/größer", "trunk/größer/x", "trunk/größer/y")
+    argv = ["svn", "mkdir", "-q", "-m", "", *(f"file://{path}/{name}" for name in names)]
+    environment = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
+    subprocess.run(argv, check=True, env=environment)
+    monkeypatch.setenv("LC_ALL", "C")
+    largest = {tree: largest_folder(path, tree) for tree in ("trunk", "", "odd")}
+    assert largest == {"trunk": "trunk/größer", "": "trunk", "odd": "odd"}
