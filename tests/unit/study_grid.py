@@ -1,7 +1,8 @@
-"""The grid that the default configuration has of a study, or parts of one laid over it."""
+"""Grids of the studies in the default configuration, or of parts of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,19 @@ ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config" / "config.yaml"
 
 
-def study_grid(
-    study: str, *include: dict[str, Any], **over: Any
-) -> tuple[Environment, list[CellSpec]]:
-    """What there is here, and the cells, none of them skipped."""
+def study_environment(study: str, *include: dict[str, Any], **over: Any) -> Environment:
+    """Return the environment of a study with these parts as its grid and `over` as further keys."""
     grid = {"grid": {study: {"include": list(include)}}} if include else {}
     raw = merge(read_yaml(DEFAULT), {"studies": [study], "duplicates": 0, **grid, **over})
-    here = open_environment(raw, ROOT, [DEFAULT])
-    return here, make_grid(here, here.config.studies[study], lambda axes: "")
+    return open_environment(raw, ROOT, [DEFAULT])
+
+
+def study_grid(
+    study: str,
+    *include: dict[str, Any],
+    why_skip: Callable[[Mapping[str, str]], str] = lambda axes: "",
+    **over: Any,
+) -> tuple[Environment, list[CellSpec]]:
+    """Return the environment and all cells."""
+    environment = study_environment(study, *include, **over)
+    return environment, make_grid(environment, environment.config.studies[study], why_skip)

@@ -1,52 +1,56 @@
-"""The grid: its cells, their order, and the reason for each that is skipped."""
+"""The grid: its cells with their duplicates, their order, and the recipes that a larger grid keeps."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from vcsbench.axes.axis import Environment
+from unit.study_grid import DEFAULT, ROOT, study_environment, study_grid
+from unit.synthetic import make_study
+from unit.test_tables import ELAPSED, FORMATS, frame_of, table_of
 from vcsbench.axes.client_server import why_lacking
 from vcsbench.config.builds import ON_PATH
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
+from vcsbench.evidence.measurements import collect, read_grid
 from vcsbench.machine import Machine
-from vcsbench.plan.grid import CellSpec, is_fixed_cost, make_grid
+from vcsbench.plan.grid import (
+    CellSpec,
+    duplicate_of,
+    is_duplicate,
+    is_fixed_cost,
+    original_of,
+    variance_class,
+)
 from vcsbench.plan.order import run_order
 from vcsbench.plan.recipe import parts_of
-from vcsbench.run.project import open_environment
+from vcsbench.run.project import Project
 
-ROOT = Path(__file__).parent.parent.parent
-DEFAULT = ROOT / "config" / "config.yaml"
 STUDY = "fsfs-san-2014"
-
-
 BLOCKS = {STUDY: ["command", "repo", "cache"]}
-
-
-def here(*include: dict[str, Any], exclude: Any = (), **over: Any) -> Environment:
-    """The default configuration with these parts as its grid, on this machine."""
-    grid = (
-        {"grid": {STUDY: {"include": list(include), "exclude": list(exclude)}}} if include else {}
-    )
-    return open_environment(merge(read_yaml(DEFAULT), {**grid, **over}), ROOT, [DEFAULT])
+CLASS = ["command", "cache", "ra"]
+LOG = {"command": "log", "format": ["f6", "f7"], "config": "slow", "cache": ["cold", "hot-os"]}
+COLD_LOG = {"command": "log", "config": "slow", "cache": "cold", "format": "f6"}
 
 
 def cells(*include: dict[str, Any], **over: Any) -> list[CellSpec]:
-    """The cells without twins, unless `over` wants them."""
-    made = here(*include, **{"duplicates": 0, **over})
-    grid = make_grid(made, made.config.studies[STUDY], lambda axes: "")
+    """Return the cells without those of fixed cost."""
+    _, grid = study_grid(STUDY, *include, **over)
     return [cell for cell in grid if not is_fixed_cost(cell.axes)]
+
+
+def duplicates_of(grid: list[CellSpec]) -> list[str]:
+    return [cell.path for cell in grid if is_duplicate(cell.path)]
 
 
 def test_make_grid_default_has_compared_values() -> None:
     grid = cells()
     assert 48 <= len(grid) <= 84
-    for axis, wanted in {
+    for axis, values in {
         "command": {"log", "export"},
         "ra": {"http", "svn", "file"},
         "format": {"f6", "f7"},
@@ -54,41 +58,33 @@ def test_make_grid_default_has_compared_values() -> None:
         "config": {"slow", "fast"},
         "cache": {"cold", "hot-os", "hot-svn"},
     }.items():
-        assert {cell.axes[axis] for cell in grid} >= wanted
-    # The server's settings are asked about where they make most of a difference.
+        assert {cell.axes[axis] for cell in grid} >= values
+    # Settings of the server are measured where they matter most.
     others = [c.axes for c in grid if c.axes["command"] not in ("log", "export")]
     assert {axes["command"] for axes in others} == {"null-export"}
     assert {axes["config"] for axes in others} == {"slow", "medium", "fast"}
 
 
 def test_make_grid_paths_follow_axis_order() -> None:
-    grid = cells(
-        {"command": "log", "ra": "http", "format": "f6", "config": "slow", "cache": "cold"}
-    )
-    assert [cell.path for cell in grid] == [
-        "log/http/ruby/f6/nopack/slow/cold",
-        "log/http/ruby/f6/pack/slow/cold",
-    ]
+    paths = [cell.path for cell in cells({**COLD_LOG, "ra": "http"})]
+    assert paths == [f"log/http/ruby/f6/{packing}/slow/cold" for packing in ("nopack", "pack")]
 
 
 def test_make_grid_inapplicable_axis_is_dash_in_path() -> None:
-    grid = cells(
-        {"command": "dump", "format": "f6", "packing": "pack", "config": "slow", "cache": "cold"}
-    )
-    assert [(cell.path, cell.axes["ra"]) for cell in grid] == [
-        ("dump/-/ruby/f6/pack/slow/cold", "")
-    ]
+    (cell,) = cells({**COLD_LOG, "command": "dump", "packing": "pack"})
+    assert (cell.path, cell.axes["ra"]) == ("dump/-/ruby/f6/pack/slow/cold", "")
 
 
 def test_make_grid_overlapping_parts_and_exclude() -> None:
     part = {"command": "log", "format": "f6", "packing": "pack", "config": "slow"}
     twice = cells(part, {**part, "cache": "cold"})
     assert len(twice) == len({cell.path for cell in twice}) == 9
-    assert len(cells(part, exclude=[{"ra": "http", "cache": ["cold", "hot-os"]}])) == 7
+    exclude = [{"ra": "http", "cache": ["cold", "hot-os"]}]
+    assert len(cells(grid={STUDY: {"include": [part], "exclude": exclude}})) == 7
 
 
 @pytest.mark.parametrize(
-    ("part", "said"),
+    ("part", "expected"),
     [
         ({"cash": "cold"}, "include[0].cash`: the study has no such axis"),
         ({"cache": "warm"}, "'warm' has no definition; config/studies/fsfs-san-2014.yaml has cold"),
@@ -96,15 +92,91 @@ def test_make_grid_overlapping_parts_and_exclude() -> None:
         ({"repo": "kde"}, "'kde' has no definition; `repositories` has ruby"),
     ],
 )
-def test_make_grid_undefined_value_is_one_sentence(part: dict[str, Any], said: str) -> None:
+def test_make_grid_undefined_value_is_user_error(part: dict[str, Any], expected: str) -> None:
     with pytest.raises(UserError) as caught:
         cells(part)
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
 
 
-def test_make_grid_empty_is_error() -> None:
+def test_make_grid_empty_is_user_error() -> None:
     with pytest.raises(UserError, match="no cell is left"):
-        cells({"command": "log"}, exclude=[{"command": "log"}])
+        cells(grid={STUDY: {"include": [LOG], "exclude": [{"command": "log"}]}})
+
+
+def test_why_lacking_without_httpd_skips_http_only() -> None:
+    machine = Machine(deployed=True)
+    assert "mod_dav_svn" in why_lacking(ON_PATH, machine, "{svn} log", "httpd")
+    assert why_lacking(ON_PATH, machine, "{svn} log", "svnserve") == ""
+
+
+# Duplicates
+
+
+@pytest.mark.parametrize("per_class", [1, 2])
+def test_make_grid_duplicates_follow_originals_in_each_class(per_class: int) -> None:
+    grid = cells(LOG, duplicates=per_class)
+    duplicates = [cell for cell in grid if is_duplicate(cell.path)]
+    classes = {variance_class(cell.axes, CLASS) for cell in grid}
+    found = sorted(variance_class(cell.axes, CLASS) for cell in duplicates)
+    assert found == sorted([*classes] * per_class)
+    for cell in duplicates:
+        before = grid[grid.index(cell) - 1]
+        assert (before.path, before.axes) == (original_of(cell.path), cell.axes)
+
+
+def test_make_grid_small_class_is_duplicated_whole() -> None:
+    assert len(cells({**LOG, "format": "f6", "packing": "pack", "ra": "svn"}, duplicates=9)) == 4
+
+
+def test_make_grid_duplicates_depend_on_seed() -> None:
+    first = duplicates_of(cells(LOG, duplicates=1))
+    assert first == duplicates_of(cells(LOG, duplicates=1))
+    assert first != duplicates_of(cells(LOG, seed=2, duplicates=1))
+    assert duplicates_of(cells(LOG, duplicates=0)) == []
+
+
+def test_make_grid_new_value_keeps_other_duplicates() -> None:
+    before = {cell.path for cell in cells(LOG, duplicates=1)}
+    after = {cell.path for cell in cells({**LOG, "format": ["f6", "f7", "f8"]}, duplicates=1)}
+    added = {original_of(path) for path in after - before}
+    assert added and added.isdisjoint(before)
+
+
+def test_make_grid_skipped_cell_has_no_duplicate() -> None:
+    grid = cells(LOG, duplicates=1, why_skip=lambda axes: "no" if axes["ra"] == "http" else "")
+    assert len(duplicates_of(grid)) == 4
+    assert not any(cell.skip for cell in grid if is_duplicate(cell.path))
+
+
+def test_tables_have_no_duplicates(tmp_path: Any) -> None:
+    plain = frame_of(tmp_path / "plain", noise=0.01)
+    frame = frame_of(tmp_path / "twins", noise=0.01, twins=1)
+    is_twin = frame["cell"].map(is_duplicate)
+    assert is_twin.sum() == 5 * 18
+    for definition in (FORMATS, ELAPSED):
+        table = table_of(frame, definition)
+        assert len(table) == len(table_of(plain, definition))
+        assert set(table["n"]) == {5}
+    # The time of a duplicate changes no number but errors.
+    slow = frame.assign(elapsed_s=frame["elapsed_s"].mask(is_twin, 100.0))
+    pd.testing.assert_frame_equal(table_of(slow, ELAPSED), table_of(frame, ELAPSED))
+    numbers = ["value", "ratio", "n"]
+    changed = table_of(slow, FORMATS)
+    pd.testing.assert_frame_equal(changed[numbers], table_of(frame, FORMATS)[numbers])
+    assert set(changed["call"]) == {"too noisy to say"}
+
+
+def test_failures_name_failed_duplicate(tmp_path: Any) -> None:
+    twin = duplicate_of("log/http/ruby/f6/nopack/slow/cold")
+    study = make_study(tmp_path, twins=1, failed=[(twin, 2)], rounds=2)
+    axes, grid = read_grid(study.grid)
+    exports = [path for path in study.exports if study.results.joinpath(path).exists()]
+    logs = study.results / "logs" / "cells" / study.name
+    (failure,) = collect(axes, grid, 2, exports, logs).failures
+    assert (failure["cell"], failure["round"]) == (twin, 2)
+
+
+# Order
 
 
 def test_run_order_is_seeded_and_by_block() -> None:
@@ -113,54 +185,95 @@ def test_run_order_is_seeded_and_by_block() -> None:
     assert order == run_order(list(reversed(grid)), BLOCKS, 3, seed=1)
     assert order != run_order(grid, BLOCKS, 3, seed=2)
     assert sorted(order.values()) == list(range(3 * len(grid)))
-    last = {n: max(at for (_, _, r), at in order.items() if r == n) for n in (1, 2, 3)}
-    first = {n: min(at for (_, _, r), at in order.items() if r == n) for n in (1, 2, 3)}
-    assert last[1] < first[2] and last[2] < first[3]
-    by_path = {cell.path: cell for cell in grid}
+    axes = {cell.path: cell.axes for cell in grid}
+    ranked = sorted(order, key=order.__getitem__)
+    assert [number for _, _, number in ranked] == sorted(number for _, _, number in ranked)
     for number in (1, 2, 3):
-        ranked = sorted((at, path) for (_, path, r), at in order.items() if r == number)
-        blocks = [
-            tuple(by_path[p].axes[a] for a in ("command", "repo", "cache")) for _, p in ranked
-        ]
-        changes = sum(a != b for a, b in pairwise(blocks))
-        assert changes == len(set(blocks)) - 1, "a block's cells run next to each other"
+        paths = [path for _, path, n in ranked if n == number]
+        blocks = [tuple(axes[path][axis] for axis in BLOCKS[STUDY]) for path in paths]
+        assert sum(a != b for a, b in pairwise(blocks)) == len(set(blocks)) - 1
 
 
-def test_run_order_more_rounds_keep_earlier_positions() -> None:
-    grid = cells()
-    few, more = run_order(grid, BLOCKS, 2, 1), run_order(grid, BLOCKS, 4, 1)
-    assert all(more[key] == at for key, at in few.items())
+@pytest.mark.parametrize("over", [{}, {"duplicates": 1}])
+def test_run_order_more_rounds_keep_earlier_positions(over: dict[str, Any]) -> None:
+    grid = cells(**over)
+    few, many = run_order(grid, BLOCKS, 2, 1), run_order(grid, BLOCKS, 4, 1)
+    assert {key: many[key] for key in few} == few
 
 
-def test_make_grid_without_httpd_skips_http_only() -> None:
-    deployed = Machine(deployed=True)
-    assert "mod_dav_svn" in why_lacking(ON_PATH, deployed, "{svn} log", "httpd")
-    assert why_lacking(ON_PATH, deployed, "{svn} log", "svnserve") == ""
+def test_run_order_duplicate_is_in_block_of_original() -> None:
+    grid = cells(LOG, duplicates=1)
+    order = run_order(grid, BLOCKS, 3, 1)
+    for cell in grid:
+        for number in (1, 2, 3) if is_duplicate(cell.path) else ():
+            block = [c for c in grid if c.axes["cache"] == cell.axes["cache"]]
+            places = [order[STUDY, c.path, number] for c in block]
+            assert max(places) - min(places) == len(places) - 1
+            assert order[STUDY, cell.path, number] in places
 
 
-def test_parts_of_runs_auto_depends_on_cache() -> None:
-    def runs(cache: str, runs: int | str, command: str = "export") -> int:
-        made = here(runs=runs)
-        study = made.config.studies[STUDY]
-        axes = {"command": command, "ra": "svn", "repo": "ruby", "format": "f7"}
-        axes |= {"packing": "pack", "config": "slow", "cache": cache}
-        parts = parts_of(study, axes, made)
-        assert "runs" not in parts["state"], "what the state would say makes no cell stale"
-        return int(parts["runs"])
-
-    assert [runs(cache, "auto") for cache in ("cold", "hot-os", "hot-svn")] == [1, 4, 4]
-    assert [runs(cache, 2) for cache in ("cold", "hot-os", "hot-svn")] == [2, 2, 2]
+def test_run_order_within_block_differs_by_round() -> None:
+    order = run_order(cells(LOG, duplicates=1), BLOCKS, 2, 1)
+    ranked = sorted(order, key=order.__getitem__)
+    first, second = ([path for _, path, n in ranked if n == number] for number in (1, 2))
+    assert first != second and sorted(first) == sorted(second)
 
 
-def test_parts_of_without_server_has_one_warmup() -> None:
-    there = here()
-    axes = {"command": "log", "repo": "ruby", "format": "f7", "packing": "pack", "config": "fast"}
-    study = there.config.studies[STUDY]
+# Recipes
 
-    def warmup(ra: str, cache: str) -> int:
-        state: dict[str, Any] = parts_of(study, {**axes, "ra": ra, "cache": cache}, there)["state"]
-        assert "warmup_of_server" not in state
-        return int(state["warmup"])
+PART: dict[str, Any] = {
+    **{"command": "log", "ra": ["file", "svn"], "format": "f7", "packing": "nopack"},
+    **{"config": "slow", "cache": ["cold", "hot-svn"]},
+}
+Jobs = dict[tuple[str, int], tuple[str, ...]]
 
-    assert [warmup(ra, "hot-svn") for ra in ("svn", "http", "file")] == [2, 2, 1]
-    assert [warmup(ra, "hot-os") for ra in ("svn", "http", "file")] == [1, 1, 1]
+
+def jobs(part: dict[str, Any], rounds: int = 2) -> Jobs:
+    """Return the recipe and the input files of each cell-round."""
+    grid = {STUDY: {"include": [{**part}]}}
+    keys = {"studies": [STUDY], "grid": grid, "rounds": rounds, "duplicates": 0, "minutes": None}
+    project = Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT])
+    return {
+        (path, number): (project.plan.recipe_json(study, path), *project.records(study, path))
+        for study, path, number in project.plan.order
+        if "/empty/" not in path
+    }
+
+
+def test_recipes_new_axis_value_adds_cells_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    before, after = jobs(PART), jobs({**PART, "format": ["f7", "f8"]})
+    assert len(before) == 8
+    assert {key: after[key] for key in before} == before
+    added = {path for path, _ in after.keys() - before.keys()}
+    assert len(added) == 4 and all("/f8/" in path for path in added)
+
+
+def test_recipes_new_round_adds_itself_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    before, after = jobs(PART), jobs(PART, rounds=3)
+    assert {key: after[key] for key in before} == before
+    assert {number for _, number in after.keys() - before.keys()} == {3}
+    assert len(after) == 12
+
+
+def parts(ra: str, cache: str, command: str = "log", **over: Any) -> dict[str, Any]:
+    environment = study_environment(STUDY, **over)
+    axes = {"command": command, "ra": ra, "repo": "ruby", "format": "f7", "packing": "pack"}
+    axes |= {"config": "slow", "cache": cache}
+    return parts_of(environment.config.studies[STUDY], axes, environment)
+
+
+@pytest.mark.parametrize(("runs", "expected"), [("auto", [1, 4, 4]), (2, [2, 2, 2])])
+def test_parts_of_runs_auto_depends_on_cache(runs: int | str, expected: list[int]) -> None:
+    recipes = [parts("svn", c, "export", runs=runs) for c in ("cold", "hot-os", "hot-svn")]
+    assert [recipe["runs"] for recipe in recipes] == expected
+    # The default of a cache state must not change recipes.
+    assert not any("runs" in recipe["state"] for recipe in recipes)
+
+
+@pytest.mark.parametrize(("cache", "expected"), [("hot-svn", [2, 2, 1]), ("hot-os", [1, 1, 1])])
+def test_parts_of_without_server_has_one_warmup(cache: str, expected: list[int]) -> None:
+    states = [parts(ra, cache)["state"] for ra in ("svn", "http", "file")]
+    assert [state["warmup"] for state in states] == expected
+    assert not any("warmup_of_server" in state for state in states)
