@@ -1,7 +1,7 @@
-"""Data flows through the folders of workflow/vcsbench from the first to the last; imports go the other way.
+"""Imports go against the flow of data through the folders of workflow/vcsbench, and in no circle.
 
-Imports that only a type checker reads (`if TYPE_CHECKING:`) count here: a folder that knows another's types
-knows that folder. They do not count where it is asked what runs (vcsbench.modules).
+Imports that only a type checker reads (`if TYPE_CHECKING:`) count here. They do not count in the digests of
+code (vcsbench.modules).
 """
 
 from __future__ import annotations
@@ -18,35 +18,13 @@ import pytest
 from vcsbench import modules
 
 PACKAGE = modules.PACKAGE
-# A folder imports from itself and from those before it.
+# A folder imports from itself and from those before it. Modules outside of all folders are for all.
 FOLDERS = (
-    "strategies",
-    "config",
-    "storages",
-    "sources",
-    "axes",
-    "plan",
-    "subjects",
-    "prepare",
-    "measure",
-    "evidence",
-    "statistics",
-    "advice",
-    "report",
-    "forecast",
-    "run",
+    *("strategies", "config", "storages", "sources", "axes", "plan", "subjects", "prepare"),
+    *("measure", "evidence", "statistics", "advice", "report", "forecast", "run"),
 )
-# Modules of the package itself (errors, files, processes) may be used by all. They use each other only.
-# What starts everything, and so may use everything.
-STARTS = {"__main__"}
-# Imports against the direction that shall stay: importer, imported, and why.
-EXCEPTIONS: dict[tuple[str, str], str] = {}
-
-# What is not yet as it shall be, to be emptied.
-NOT_YET_UPWARD: set[tuple[str, str]] = set()
-# Circles between modules, or folders, by the import that is in the way.
-NOT_YET_STRAIGHT: set[tuple[str, str]] = set()
-
+# Starts everything, and may import everything.
+MAIN = "__main__.py"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -64,16 +42,12 @@ def tree_of(file: Path) -> ast.Module:
 
 
 def is_for_types(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.If)
-        and isinstance(node.test, ast.Name)
-        and node.test.id == "TYPE_CHECKING"
-    )
+    is_name = isinstance(node, ast.If) and isinstance(node.test, ast.Name)
+    return is_name and node.test.id == "TYPE_CHECKING"  # type: ignore[attr-defined]
 
 
 def imported(node: ast.AST, types: bool) -> Iterator[str]:
-    """The modules of ours that are imported below a node, wherever: `a.b`, and for `from a import b` too
-    where `a.b` is a module."""
+    """Yield the modules imported anywhere below a node. For `from a import b` that is `a.b` if it is one."""
     for child in ast.iter_child_nodes(node):
         if is_for_types(child) and not types:
             continue
@@ -98,28 +72,27 @@ def file_of(name: str) -> Path:
 
 
 def imports(file: Path, types: bool = True) -> set[Path]:
-    """The files of ours that a file imports; all of them are there."""
+    """Return the files of the package that a file imports."""
     names = (n for n in imported(tree_of(file), types) if n.split(".")[0] == "vcsbench")
-    found = {file_of(name) for name in names}
-    assert all(path.exists() for path in found)
-    return found
+    paths = {file_of(name) for name in names}
+    assert all(path.exists() for path in paths)
+    return paths
 
 
-def edges() -> set[tuple[str, str]]:
-    return {(name_of(file), name_of(path)) for file in FILES for path in imports(file)}
+@cache
+def edges() -> frozenset[tuple[str, str]]:
+    return frozenset((name_of(file), name_of(path)) for file in FILES for path in imports(file))
 
 
 def is_allowed(importer: str, name: str) -> bool:
     ours, theirs = folder_of(importer), folder_of(name)
-    if importer.removesuffix(".py") in STARTS or (importer, name) in EXCEPTIONS:
-        return True
-    if not theirs:
-        return name.removesuffix(".py") not in STARTS
+    if importer == MAIN or not theirs:
+        return importer == MAIN or name != MAIN
     return bool(ours) and FOLDERS.index(theirs) <= FOLDERS.index(ours)
 
 
 def circle(edges: Iterable[tuple[str, str]]) -> list[str]:
-    """A circle in a graph; [] if there is none."""
+    """Return a circle in a graph, or []."""
     graph: dict[str, set[str]] = {}
     for importer, name in edges:
         if importer != name:
@@ -131,42 +104,34 @@ def circle(edges: Iterable[tuple[str, str]]) -> list[str]:
     return []
 
 
-def test_folders_of_the_package_are_all_ordered() -> None:
+def test_folders_are_all_ordered() -> None:
     assert {folder_of(name_of(file)) for file in FILES} - {""} == set(FOLDERS)
 
 
-def test_a_folder_imports_only_from_those_before_it() -> None:
-    assert {edge for edge in edges() if not is_allowed(*edge)} - NOT_YET_UPWARD == set()
+def test_imports_are_from_earlier_folders() -> None:
+    assert [edge for edge in edges() if not is_allowed(*edge)] == []
 
 
-def test_each_exception_is_one() -> None:
-    assert set(EXCEPTIONS) <= edges()
-    assert all(EXCEPTIONS.values())
+def test_imports_of_modules_have_no_circle() -> None:
+    assert circle(edges()) == []
 
 
-def test_modules_import_each_other_in_no_circle() -> None:
-    assert circle(edges() - NOT_YET_STRAIGHT) == []
-
-
-def test_folders_import_each_other_in_no_circle() -> None:
-    """Whatever their order is said to be."""
-    kept = edges() - NOT_YET_STRAIGHT - NOT_YET_UPWARD - set(EXCEPTIONS)
-    assert circle((folder_of(a), folder_of(b)) for a, b in kept if folder_of(a)) == []
+def test_imports_of_folders_have_no_circle() -> None:
+    assert circle((folder_of(a), folder_of(b)) for a, b in edges() if folder_of(a)) == []
 
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_what_runs_with_a_module_is_known(file: Path) -> None:
-    """What reads imports by their looks finds what Python finds: a module, and the packages that it is in."""
-    found = imports(file, types=False)
-    packages = chain.from_iterable(path.parents for path in found)
+def test_modules_imports_equal_those_of_python(file: Path) -> None:
+    paths = imports(file, types=False)
+    packages = chain.from_iterable(path.parents for path in paths)
     inits = {path / "__init__.py" for path in packages if path.is_relative_to(PACKAGE)}
-    assert set(modules.imports(file)) == found | (inits if found else set())
+    assert set(modules.imports(file)) == paths | (inits if paths else set())
 
 
-def test_classes_of_the_package_have_unique_names() -> None:
-    found: dict[str, list[str]] = {}
+def test_classes_have_unique_names() -> None:
+    files: dict[str, list[str]] = {}
     for file in FILES:
-        for node in ast.walk(ast.parse(file.read_bytes())):
+        for node in ast.walk(tree_of(file)):
             if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, []).append(name_of(file))
-    assert {name: files for name, files in found.items() if len(files) > 1} == {}
+                files.setdefault(node.name, []).append(name_of(file))
+    assert {name: found for name, found in files.items() if len(found) > 1} == {}

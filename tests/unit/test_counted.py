@@ -1,5 +1,4 @@
-"""What was counted: as columns, as tables without statistics where it does not vary, in findings, advice and
-the report; with its unit, and with the reason where it was not counted."""
+"""Counts of bytes, calls and instructions: columns with reasons, tables, findings, advice and the report."""
 
 from __future__ import annotations
 
@@ -19,6 +18,7 @@ from vcsbench.advice.advise import less_work
 from vcsbench.advice.cards import Advice
 from vcsbench.evidence import run_columns
 from vcsbench.evidence.measurements import collect, measurements, read_grid
+from vcsbench.plan.recipe import CallCount, call_counts
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
 from vcsbench.statistics.contract import NOT_SHOWN, Limits
@@ -48,8 +48,7 @@ NO_COUNTER = "the machine has no counter of instructions (No such file or direct
 
 
 def read(axes: dict[str, str], number: int = 1) -> dict[str, Any]:
-    """Packed, a quarter is read of f7 and half of f6; with calls it is the other way round. Over svn the
-    calls scatter."""
+    """Return counts. Packed, f7 reads a quarter and f6 half of the bytes, in more calls; svn's vary."""
     cold, packed = axes["cache"] == "cold", axes["packing"] == "pack"
     less = (4 if axes["format"] == "f7" else 2) if packed else 1
     scatter = number * 100 if axes["ra"] == "svn" else 0
@@ -64,8 +63,8 @@ def read(axes: dict[str, str], number: int = 1) -> dict[str, Any]:
 def frame(tmp_path: Path, counts: Any = read, rounds: int = 5, **options: Any) -> pd.DataFrame:
     study = make_study(tmp_path, axes=ORDER, rounds=rounds, counts=counts, **options)
     axes, grid = read_grid(study.grid)
-    found = measurements(collect(axes, grid, rounds, study.exports, tmp_path))
-    return found.astype(dict.fromkeys(run_columns.COUNT_COLUMNS, float))
+    frame = measurements(collect(axes, grid, rounds, study.exports, tmp_path))
+    return frame.astype(dict.fromkeys(run_columns.COUNT_COLUMNS, float))
 
 
 def table(measured: pd.DataFrame, definition: dict[str, Any], **limits: Any) -> pd.DataFrame:
@@ -75,75 +74,125 @@ def table(measured: pd.DataFrame, definition: dict[str, Any], **limits: Any) -> 
 
 
 CERTIFICATE = {
-    "client_read_bytes": 7,
-    "client_rchar": 10,
-    "client_syscr": 2,
-    "device_write_bytes": 4096,
-    "device_flushes": 3,
+    **{"client_read_bytes": 7, "client_rchar": 10, "client_syscr": 2},
+    **{"device_write_bytes": 4096, "device_flushes": 3},
 }
+ON_TMPFS = "the storage is a tmpfs, from which nothing is read as from a device"
+
+
+def missing_of(columns: dict[str, Any]) -> dict[str, str]:
+    reasons: dict[str, str] = json.loads(columns["not_counted"] or "{}")
+    return reasons
 
 
 @pytest.mark.parametrize(
-    ("more", "filesystem", "wanted", "missing"),
+    ("more", "filesystem", "expected", "missing"),
     [
         ({}, "ext4", (7, 10, 2, None), {"instructions": run_columns.BEFORE}),
-        (
-            {"instructions_why_not": NO_COUNTER},
-            "ext4",
-            (7, 10, 2, None),
-            {"instructions": NO_COUNTER},
-        ),
+        ({"instructions_why_not": "x"}, "ext4", (7, 10, 2, None), {"instructions": "x"}),
         ({"client_instructions": 5}, "btrfs", (7, 10, 2, 5), {}),
         (
-            {"client_instructions": None},
-            "xfs",
-            (7, 10, 2, None),
-            {"instructions": run_columns.SHARED},
+            *({"client_instructions": None}, "xfs"),
+            *((7, 10, 2, None), {"instructions": run_columns.SHARED}),
         ),
-        (
-            {"client_instructions": 5},
-            "tmpfs",
-            (None, 10, 2, 5),
-            {"device_bytes": "the storage is a tmpfs, from which nothing is read as from a device"},
-        ),
+        ({"client_instructions": 5}, "tmpfs", (None, 10, 2, 5), {"device_bytes": ON_TMPFS}),
     ],
 )
 def test_count_columns_have_number_or_reason(
-    more: dict[str, Any], filesystem: str, wanted: tuple[Any, ...], missing: dict[str, str]
+    more: dict[str, Any], filesystem: str, expected: tuple[Any, ...], missing: dict[str, str]
 ) -> None:
-    found = run_columns.count_columns(
-        {**CERTIFICATE, **more}, {"storage": {"filesystem": filesystem}}
-    )
-    assert tuple(found[name] for name in run_columns.OF_SIDES) == wanted
-    assert (found["written_bytes"], found["flushes"]) == (4096, 3)
-    assert json.loads(found["not_counted"] or "{}") == missing
+    context = {"storage": {"filesystem": filesystem}}
+    columns = run_columns.count_columns({**CERTIFICATE, **more}, context)
+    assert tuple(columns[name] for name in run_columns.OF_SIDES) == expected
+    assert (columns["written_bytes"], columns["flushes"]) == (4096, 3)
+    assert missing_of(columns) == missing
 
 
-def test_count_columns_without_device_have_reason() -> None:
-    nothing = {**CERTIFICATE, "device_write_bytes": None, "device_flushes": None}
-    for filesystem, why in (
-        ("tmpfs", "the storage is a tmpfs: nothing"),
-        ("ext4", run_columns.UNSEEN),
-    ):
-        found = run_columns.count_columns(nothing, {"storage": {"filesystem": filesystem}})
-        assert (found["written_bytes"], found["flushes"]) == (None, None)
-        said = json.loads(found["not_counted"])
-        assert said["flushes"].startswith(why) and said["written_bytes"].startswith(why)
+@pytest.mark.parametrize(
+    ("filesystem", "why"), [("tmpfs", "the storage is a tmpfs: "), ("ext4", run_columns.UNSEEN)]
+)
+def test_count_columns_without_device_have_reason(filesystem: str, why: str) -> None:
+    run = {**CERTIFICATE, "device_write_bytes": None, "device_flushes": None}
+    columns = run_columns.count_columns(run, {"storage": {"filesystem": filesystem}})
+    for name in ("written_bytes", "flushes"):
+        assert columns[name] is None and missing_of(columns)[name].startswith(why)
+
+
+def test_count_columns_of_old_result_have_reason() -> None:
     before = {key: value for key, value in CERTIFICATE.items() if not key.startswith("device")}
-    said = json.loads(run_columns.count_columns(before, {})["not_counted"])
-    assert said["flushes"] == run_columns.BEFORE
+    columns = run_columns.count_columns(before, {})
+    assert missing_of(columns)["flushes"] == run_columns.BEFORE
 
 
 def test_count_columns_sum_needs_both_sides() -> None:
     served = {**CERTIFICATE, "server_kind": "svnserve"}
     server = {"server_read_bytes": 30, "server_rchar": 40, "server_syscr": 50}
-    found = run_columns.count_columns({**served, **server}, {})
-    assert (found["device_bytes"], found["call_bytes"], found["read_calls"]) == (37, 50, 52)
-    found = run_columns.count_columns({**served, **dict.fromkeys(server)}, {})
-    assert found["call_bytes"] is None
-    assert (
-        run_columns.why_not_counted(found["not_counted"], ["call_bytes"]) == run_columns.FORBIDDEN
-    )
+    columns = run_columns.count_columns({**served, **server}, {})
+    assert (columns["device_bytes"], columns["call_bytes"], columns["read_calls"]) == (37, 50, 52)
+    columns = run_columns.count_columns({**served, **dict.fromkeys(server)}, {})
+    assert columns["call_bytes"] is None
+    why = run_columns.why_not_counted(columns["not_counted"], ["call_bytes"])
+    assert why == run_columns.FORBIDDEN
+
+
+# Traced system calls
+
+RECIPE: dict[str, Any] = {
+    **{"study": "s", "axes": {"command": "log", "cache": "cold"}, "argv": "{svn} log", "stdin": ""},
+    **{"state": {"prepare": ["sync"]}, "runs": 1, "clearing": "evict", "time_limit_s": 1},
+}
+
+
+def recipe(cell: str, **other: Any) -> dict[str, Any]:
+    return {**RECIPE, "cell": cell, "digest": cell, **other}
+
+
+def test_call_counts_cells_that_differ_in_cache_share() -> None:
+    hot = recipe("log/hot", axes={"command": "log", "cache": "hot"}, state={}, runs=6)
+    counts = call_counts([recipe("log/cold"), hot, recipe("dump", argv="{svnadmin} dump")])
+    assert counts["log/cold"] == counts["log/hot"]
+    assert counts["log/hot"].path == "log/cold" and counts["dump"].path == "dump"
+
+
+def test_call_counts_word_of_command_distinguishes() -> None:
+    argv = "{svn} log {number}"
+    counts = call_counts(recipe(n, axes={"number": n}, argv=argv) for n in ("1", "2"))
+    assert counts["1"] != counts["2"]
+
+
+def side(**counts: int) -> dict[str, int]:
+    return {**dict.fromkeys(run_columns.CALL_COLUMNS, 0), **counts}
+
+
+def test_call_columns_are_sum_of_both_sides() -> None:
+    calls = {"client": side(reads=3), "server": side(reads=4, seeks=1), "why_not": ""}
+    columns = run_columns.call_columns(calls, "")
+    assert (columns["reads"], columns["seeks"]) == (7, 1) and "not_counted" not in columns
+
+
+def test_call_columns_without_counts_have_reason() -> None:
+    other = json.dumps({"flushes": "tmpfs"})
+    columns = run_columns.call_columns({"client": None, "why_not": "no strace"}, other)
+    reasons = missing_of(columns)
+    assert columns["reads"] is None
+    assert (reasons["reads"], reasons["flushes"]) == ("no strace", "tmpfs")
+    nothing = missing_of(run_columns.call_columns(None, ""))
+    assert nothing["reads"] == run_columns.NOT_COUNTED
+
+
+def test_read_calls_of_other_recipe_has_reason(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    file.write_text(json.dumps({"cell": "log/cold", "digest": "old", "client": side(reads=1)}))
+
+    def hot(digest: str) -> Any:
+        counts = {name: CallCount("log/cold", digest) for name in ("log/cold", "log/hot")}
+        return run_columns.read_calls([file], counts)["log/hot"]
+
+    assert hot("new") == {"why_not": run_columns.OTHER_COMMAND}
+    assert hot("old")["client"]["reads"] == 1
+
+
+# Tables, findings and the report
 
 
 def test_count_columns_old_results_have_reason(tmp_path: Path) -> None:
@@ -158,16 +207,12 @@ def test_count_columns_old_results_have_reason(tmp_path: Path) -> None:
 def test_table_constant_counts_called_by_ratio(tmp_path: Path) -> None:
     made = table(frame(tmp_path, rounds=2), DEVICE)
     assert set(made["cache"]) == {"cold"}, "the table is about these"
-    assert made.groupby("format")["ratio"].unique().map(list).to_dict() == {
-        "f6": [2.0],
-        "f7": [4.0],
-    }
+    ratios = made.groupby("format")["ratio"].unique().map(list).to_dict()
+    assert ratios == {"f6": [2.0], "f7": [4.0]}
     assert (made["low"] == made["ratio"]).all() and (made["high"] == made["ratio"]).all()
-    assert (
-        set(made["call"]) == {"reads less"} and (made["value"] == 100 * (made["ratio"] - 1)).all()
-    )
-    # Two rounds are enough, no twin is needed, and how a run's time scatters does not matter.
-    assert set(made["flags"]) == {""}
+    assert (made["value"] == 100 * (made["ratio"] - 1)).all()
+    # Two rounds without duplicates are enough.
+    assert set(made["call"]) == {"reads less"} and set(made["flags"]) == {""}
 
 
 def test_table_one_round_is_not_constant(tmp_path: Path) -> None:
@@ -199,16 +244,12 @@ def test_table_times_are_never_exact(tmp_path: Path) -> None:
     assert all("no-duplicates" in flags for flags in made["flags"])
 
 
-FINDING = {
-    "id": "x",
-    "statement": "Packed, less is read.",
-    "expect": {"over": "min", "at_least": 1.9},
-}
+FINDING = {"statement": "Packed, less is read.", "expect": {"over": "min", "at_least": 1.9}}
 
 
 def test_finding_on_count(tmp_path: Path) -> None:
     compare = {"axis": "packing", "baseline": "nopack", "candidate": "pack"}
-    ratio = {**FINDING, "where": COLD, "compare": {**compare, "metric": "device_mib"}}
+    ratio = {**FINDING, "id": "x", "where": COLD, "compare": {**compare, "metric": "device_mib"}}
     level = {**FINDING, "id": "y", "where": {**COLD, "packing": "nopack"}, "level": "device_mib"}
     level["expect"] = {"over": "max", "at_most": 79}
     missing = {**FINDING, "id": "z", "where": {}, "level": "instructions_m"}
@@ -222,28 +263,21 @@ def test_finding_on_count(tmp_path: Path) -> None:
 def test_less_work_counts_cases_of_both_directions(tmp_path: Path) -> None:
     measured = frame(tmp_path)
     tables = [(d, records(table(measured, d))) for d in (DEVICE, CALLS)]
-    found = less_work(tables, 10)
-    assert [re.findall(r"[\d.]+x", sentence) for sentence in found] == [
-        ["2.0x", "4.0x"],
-        ["2.6x", "3.0x"],
-    ]
-    assert found[0].startswith("pack ") and found[1].startswith("nopack ")
+    read, calls = less_work(tables, 10)
+    assert re.findall(r"^\w+|[\d.]+x", read) == ["pack", "2.0x", "4.0x"]
+    assert re.findall(r"^\w+|[\d.]+x", calls) == ["nopack", "2.6x", "3.0x"]
 
 
 def records(made: pd.DataFrame) -> list[dict[Any, Any]]:
-    """The rows as a report reads them: None for a number that is not there."""
-    found: list[dict[Any, Any]] = made.astype(object).where(made.notna(), None).to_dict("records")
-    return found
+    """Return the rows as a report reads them: None for a missing number."""
+    rows: list[dict[Any, Any]] = made.astype(object).where(made.notna(), None).to_dict("records")
+    return rows
 
 
 def test_page_has_count_tables_or_reason(tmp_path: Path) -> None:
     measured = frame(tmp_path)
-    level = {
-        "metric": "device_mib",
-        "where": COLD,
-        "rows": ["ra", "format"],
-        "columns": ["packing"],
-    }
+    level = {"metric": "device_mib", "where": COLD, "rows": ["ra", "format"]}
+    level |= {"columns": ["packing"]}
     tables = {
         "device-read": level,
         "by-packing": DEVICE,

@@ -3,76 +3,62 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from vcsbench.config.configuration import merge
-from vcsbench.config.validation import read_yaml
+from unit.study_grid import study_environment, study_grid
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import split_fixed_cost, with_fixed_cost
-from vcsbench.plan.grid import is_fixed_cost, make_grid
-from vcsbench.run.project import open_environment
+from vcsbench.plan.grid import is_fixed_cost
 from vcsbench.statistics.contract import DIFFERS, REPRODUCED, TOO_SMALL
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 
-ROOT = Path(__file__).parents[2]
-DEFAULT = ROOT / "config" / "config.yaml"
 STUDY = "fsfs-san-2014"
 AXES = ["command", "ra", "repo", "format", "cache"]
+COLD = {"command": "log", "config": "slow", "cache": "cold"}
 
 
-def fixed_paths(*include: dict, why_skip=lambda axes: "") -> list[str]:
-    over = {"grid": {STUDY: {"include": list(include)}}}
-    here = open_environment(merge(read_yaml(DEFAULT), over), ROOT, [DEFAULT])
-    cells = make_grid(here, here.config.studies[STUDY], why_skip)
+def fixed_paths(include: dict[str, Any], **over: Any) -> list[str]:
+    _, cells = study_grid(STUDY, include, **over)
     return [cell.path for cell in cells if is_fixed_cost(cell.axes)]
 
 
 def test_grid_has_one_fixed_cost_cell_per_command_access_and_config():
-    cold = {"command": "log", "ra": ["http", "svn"], "config": "slow", "cache": "cold"}
-    assert fixed_paths(cold) == [
+    assert fixed_paths({**COLD, "ra": ["http", "svn"]}) == [
         "log/http/empty/f6/nopack/slow/hot-svn",
         "log/svn/empty/f6/nopack/slow/hot-svn",
     ]
 
 
 def test_grid_fixed_cost_cell_is_not_packed():
-    packed = {"command": "log", "ra": "svn", "config": "slow", "cache": "cold", "format": "f7"}
-    assert fixed_paths(packed | {"packing": "pack"}) == ["log/svn/empty/f7/nopack/slow/hot-svn"]
+    packed = {**COLD, "ra": "svn", "format": "f7", "packing": "pack"}
+    assert fixed_paths(packed) == ["log/svn/empty/f7/nopack/slow/hot-svn"]
 
 
 def test_grid_fixed_cost_cell_takes_a_colder_cache_if_the_warmest_is_skipped():
-    cold = {"command": "log", "ra": "file", "config": "slow", "cache": "cold", "format": "f7"}
-
     def why_skip(axes):
         return "no server" if axes["cache"] == "hot-svn" else ""
 
+    cold = {**COLD, "ra": "file", "format": "f7"}
     assert fixed_paths(cold, why_skip=why_skip) == ["log/file/empty/f7/nopack/slow/hot-os"]
 
 
 def test_configuration_with_a_repository_called_empty_is_refused():
-    over = {"repositories": {"empty": {"source": "generated", "profile": "ruby", "scale": 0.01}}}
+    empty = {"source": "generated", "profile": "ruby", "scale": 0.01}
     with pytest.raises(UserError, match="reserved"):
-        open_environment(merge(read_yaml(DEFAULT), over), ROOT, [DEFAULT])
+        study_environment(STUDY, repositories={"empty": empty})
 
 
 def runs(repo: str, elapsed: float, count: int = 5, **more) -> list[dict]:
     cell = {"command": "log", "ra": "svn", "repo": repo, "format": "f6", "cache": "hot"} | more
     path = "/".join(str(cell[axis]) for axis in AXES)
-    facts = {
-        "user_s": 0.01,
-        "system_s": 0.0,
-        "host": "here",
-        "flags": "",
-        "work": '{"kind": "log"}',
-    }
-    return [
-        {"cell": path, **cell, "round": n, "run": 1, "elapsed_s": elapsed, **facts}
-        for n in range(1, count + 1)
-    ]
+    facts = {"user_s": 0.01, "system_s": 0.0, "host": "here", "flags": ""}
+    facts |= {"elapsed_s": elapsed, "work": '{"kind": "log"}'}
+    row = {"cell": path, **cell, "run": 1, **facts}
+    return [row | {"round": n} for n in range(1, count + 1)]
 
 
 def measured(*rows: list[dict]) -> pd.DataFrame:

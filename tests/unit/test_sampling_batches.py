@@ -1,0 +1,65 @@
+"""Sampling batches: the rounds of each block that the decision files define."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from vcsbench.files import write_json
+from vcsbench.plan.result_state import SamplingBatches, block_name, decision_of
+
+STUDY = "s"
+BLOCKS = {"log/cold": "digest", "log/hot": "digest"}
+
+
+def write_decision(root: Path, number: int, gives: bool = True, **rounds: int) -> None:
+    path = root / decision_of(STUDY, number)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    blocks: dict[str, Any] = {f"log/{name}": n for name, n in rounds.items()}
+    write_json(path, {"gives": gives, "rounds": blocks, "of": dict.fromkeys(blocks, "digest")})
+
+
+def batches(root: Path, blocks: dict[str, str] = BLOCKS) -> SamplingBatches:
+    return SamplingBatches(STUDY, root, 5, blocks)
+
+
+def test_batches_without_decisions_have_first_rounds(tmp_path: Path) -> None:
+    state = batches(tmp_path)
+    assert state.rounds() == {"log/cold": 5, "log/hot": 5} and state.next == 2
+
+
+def test_batches_last_decision_with_rounds_has_all(tmp_path: Path) -> None:
+    write_decision(tmp_path, 2, cold=8, hot=5)
+    write_decision(tmp_path, 3, cold=8, hot=9)
+    write_decision(tmp_path, 4, gives=False, cold=8, hot=9)
+    state = batches(tmp_path)
+    assert state.rounds() == {"log/cold": 8, "log/hot": 9}
+    # With more minutes, a decision without rounds is made again.
+    assert state.next == 4 and not state.take()
+
+
+def test_batches_take_reads_new_decision(tmp_path: Path) -> None:
+    state = batches(tmp_path)
+    write_decision(tmp_path, 2, cold=7, hot=5)
+    assert state.take() and state.next == 3
+    assert state.rounds() == {"log/cold": 7, "log/hot": 5}
+    assert state.rounds(1) == {"log/cold": 5, "log/hot": 5}
+
+
+def test_batches_changed_or_new_block_starts_again(tmp_path: Path) -> None:
+    write_decision(tmp_path, 2, cold=40, hot=9)
+    state = batches(tmp_path, {"log/cold": "other", "log/hot": "digest", "dump/cold": "digest"})
+    assert state.rounds() == {"log/cold": 5, "log/hot": 9, "dump/cold": 5}
+
+
+def test_batches_truncated_decision_is_ignored(tmp_path: Path) -> None:
+    write_decision(tmp_path, 2, cold=7, hot=7)
+    write_decision(tmp_path, 3, cold=9, hot=9)
+    (tmp_path / decision_of(STUDY, 3)).write_text('{"gives": true')
+    assert batches(tmp_path).next == 3
+
+
+def test_block_name_has_values_of_block_axes() -> None:
+    axes = {"command": "log", "repo": "ruby", "ra": "", "cache": "cold"}
+    assert block_name(["command", "ra", "cache"], axes) == "log/-/cold"
+    assert block_name([], axes) == "all"
