@@ -32,7 +32,7 @@ from vcsbench.statistics.contract import (
     UNREACHABLE,
     Limits,
 )
-from vcsbench.statistics.intervals import t_quantile
+from vcsbench.statistics.intervals import Estimate, t_quantile
 from vcsbench.statistics.multiple_testing import ALPHA, EQUIVALENCE_ALPHA
 
 LIMITS = Limits(min_effect_pct=10)
@@ -40,8 +40,8 @@ DEGREES = 60
 
 
 def wanted(ratio: float, error: float, n: int = 5, twin_sd: float = 0.0) -> float:
-    row = {"ratio": ratio, "error": error, "degrees": DEGREES, "n": n, "twin_sd": twin_sd}
-    return comparison_rounds(row, ALPHA, LIMITS)
+    estimate = Estimate(ratio, math.nan, math.nan, n, error, DEGREES)
+    return comparison_rounds(estimate, twin_sd, ALPHA, LIMITS)
 
 
 def test_comparison_rounds_inverse_ratio_is_equal() -> None:

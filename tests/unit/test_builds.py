@@ -18,6 +18,7 @@ from vcsbench import processes, programs
 from vcsbench.axes.client_server import binaries_of, why_lacking
 from vcsbench.axes.table import resolved_tables, values_of
 from vcsbench.config.builds import ON_PATH, Build, read_builds
+from vcsbench.config.models import BuildPlace
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
@@ -61,7 +62,8 @@ def digests(build: Build, argv: str, server: str) -> dict[str, str]:
 
 
 def read(root: Path, **definitions: Any) -> dict[str, Build]:
-    return read_builds(definitions, root, lambda _keys: "my.yaml")
+    places = {name: BuildPlace(**place) if place else None for name, place in definitions.items()}
+    return read_builds(places, root, lambda _keys: "my.yaml")
 
 
 def test_read_builds_sides_have_configured_prefixes(folder: Path) -> None:

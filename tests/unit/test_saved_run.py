@@ -57,7 +57,7 @@ def computed(folder: Path) -> dict[str, str]:
         inputs.table_definitions(wildcards, here, False),
         inputs.axis_order(wildcards, here),
         study.block,
-        Limits(**here.config.limits),
+        Limits.of(here.config),
         run_scatter(frame, study.block),
     )
     found = {name: table.to_csv(index=False) for name, table in tables.items() if len(table)}

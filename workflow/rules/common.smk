@@ -1,6 +1,7 @@
 # The project, and the input functions of the rules.
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -16,6 +17,7 @@ from vcsbench.errors import UserError
 from vcsbench.modules import code_digest, script_code
 from vcsbench.run import inputs
 from vcsbench.run.project import open_project
+from vcsbench.statistics.contract import Limits
 
 try:
     PROJECT = open_project(
@@ -32,7 +34,7 @@ PLAN, SAMPLING, EXPECTATIONS, CLUSTER = (
     PROJECT.expectations,
     PROJECT.cluster,
 )
-LIMITS = PLAN.config.limits
+LIMITS = asdict(Limits.of(PLAN.config))
 
 
 wildcard_constraints:

@@ -177,13 +177,13 @@ def _studies(keys: Keys) -> list[str]:
 
 def _project(options: argparse.Namespace, keys: Keys) -> Project:
     from vcsbench.config.configuration import merge
-    from vcsbench.config.validation import read_yaml
+    from vcsbench.config.validation import read_mapping
     from vcsbench.run.project import Project
 
     files = [ROOT / "config" / "config.yaml", *map(Path, options.configfiles)]
     config: Keys = {}
     for file in files:
-        config = merge(config, read_yaml(file))
+        config = merge(config, read_mapping(file))
     return Project({**config, **keys}, ROOT, files)
 
 

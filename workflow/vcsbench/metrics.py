@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-# A column of a frame (pandas' Series), or a single number: a metric computes with both.
-Column = Any
+if TYPE_CHECKING:
+    from pandas import Series
+
+# A column of a frame, or a single number: a metric computes with both.
+Column: TypeAlias = "Series[float] | float"
 Columns = Mapping[str, Column]
 
 LOW, HIGH = "low", "high"
@@ -113,9 +116,8 @@ class Metric:
 
 
 def _times() -> Iterator[Metric]:
-    def timed(name: str, title: str, quantity: str, reading: str, **more: Any) -> Metric:
-        fields = {"needs": (name,), "words": FASTER} | more
-        return Metric(name, title, "s", reading, quantity, **fields)
+    def timed(name: str, title: str, quantity: str, reading: str, words: Words = FASTER) -> Metric:
+        return Metric(name, title, "s", reading, quantity, (name,), words=words)
 
     yield timed("elapsed_s", "Elapsed time", "elapsed", "Elapsed seconds, median of the rounds.")
     yield timed(
@@ -130,13 +132,15 @@ def _times() -> Iterator[Metric]:
         "time of the slowest client",
         "Seconds from the common start of all clients to the end of the slowest, median of the rounds.",
     )
-    yield timed(
+    yield Metric(
         "on_device_s",
         "Time until it is on the device",
-        "time until on the device",
+        "s",
         "Seconds from the start of a run until its data is on the device: elapsed time plus a sync.",
+        "time until on the device",
         needs=("elapsed_s", "sync_s"),
         value=lambda part: part["elapsed_s"] + part["sync_s"],
+        words=FASTER,
     )
     less = _less("takes", "as little as")
     yield timed(
@@ -204,11 +208,18 @@ def _loads() -> Iterator[Metric]:
 
 def _sizes() -> Iterator[Metric]:
     def sized(
-        name: str, title: str, quantity: str, column: str, reading: str, fewer: str, **more: Any
+        name: str,
+        title: str,
+        quantity: str,
+        column: str,
+        reading: str,
+        fewer: str,
+        words: Words = LESS,
+        better: str = LOW,
     ) -> Metric:
         return Metric(
-            name, title, "MiB", reading, quantity,
-            needs=(column,), value=_mib(column), exact=True, fewer=fewer, **more,
+            name, title, "MiB", reading, quantity, needs=(column,), value=_mib(column),
+            better=better, exact=True, fewer=fewer, words=words,
         )  # fmt: skip
 
     reads = _less("reads", "as little as")
@@ -276,48 +287,55 @@ def _sizes() -> Iterator[Metric]:
 
 
 def _kernel_counts() -> Iterator[Metric]:
-    def counted(name: str, title: str, unit: str, reading: str, fewer: str, **more: Any) -> Metric:
-        fields = {"needs": (name,), "quantity": unit} | more
-        return Metric(name, title, unit, reading, exact=True, fewer=fewer, **fields)
+    def counted(
+        name: str, title: str, unit: str, quantity: str, reading: str, fewer: str, words: Words
+    ) -> Metric:
+        return Metric(
+            name, title, unit, reading, quantity,
+            needs=(name,), exact=True, fewer=fewer, words=words,
+        )  # fmt: skip
 
     yield counted(
         "read_calls",
         "Calls for a read",
         "calls",
+        "calls for a read",
         "System calls for a read by client and server together (read, pread, ...), median of the rounds, "
         "as the kernel counts them per process.",
         "calls {} less often for a read",
-        quantity="calls for a read",
-        words=_less_often("reads"),
+        _less_often("reads"),
     )
     yield counted(
         "flushes",
         "Flushes of the device",
         "flushes",
+        "flushes",
         "Flushes of the storage device's cache while the command ran, by all processes, median of the "
         "rounds. A commit waits for its flushes.",
         "waits for {} fewer flushes",
-        words=_less_often("flushes", "as seldom as"),
+        _less_often("flushes", "as seldom as"),
     )
     yield counted(
         "rpcs",
         "RPCs",
         "RPCs",
+        "RPCs",
         "Calls of this machine's NFS client while the command ran, median of the rounds. Each call costs "
         "the latency of the network.",
         "makes {} fewer RPCs",
-        words=_less_often("calls the server"),
+        _less_often("calls the server"),
     )
-    yield counted(
+    yield Metric(
         "instructions_m",
         "Instructions in user mode",
         "million",
         "Million instructions that client and server executed in user mode, as the processor counts them, "
         "median of the rounds.",
-        "executes {} fewer instructions",
+        "instructions",
         needs=("instructions",),
-        quantity="instructions",
         value=lambda part: part["instructions"] / 1e6,
+        exact=True,
+        fewer="executes {} fewer instructions",
         words=_less("executes", "as few"),
     )
 
@@ -448,12 +466,13 @@ def metric_of(name: str) -> Metric:
     return METRICS[name]
 
 
-def metric_in(definition: Mapping[str, Any]) -> Metric:
+def metric_in(definition: Mapping[str, object]) -> Metric:
     """Return the metric of a table or a finding."""
     return METRICS[name_in(definition)]
 
 
-def name_in(definition: Mapping[str, Any]) -> str:
+def name_in(definition: Mapping[str, object]) -> str:
     """Return the name of a table's or a finding's metric, which may not exist."""
-    compared = (definition.get("compare") or {}).get("metric")
+    compare = definition.get("compare")
+    compared = compare.get("metric") if isinstance(compare, Mapping) else None
     return str(compared or definition.get("metric") or definition.get("level") or DEFAULT)

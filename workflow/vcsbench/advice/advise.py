@@ -33,6 +33,7 @@ from vcsbench.advice.decision import (
     cases_of,
     missing_values,
 )
+from vcsbench.config.study_models import TableDefinition
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import DECIDING_SHARE
 from vcsbench.metrics import DEFAULT, metric_in, metric_of
@@ -120,7 +121,9 @@ def _made_table(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -> lis
     first, *others = [value for value in settings.order[axis] if value in present] or [""]
     if not others:
         return []
-    definition = {"compare": {"axis": axis, "baseline": first, "candidates": others}}
+    definition: TableDefinition = {
+        "compare": {"axis": axis, "baseline": first, "candidates": others}
+    }
     order = {name: list(values) for name, values in settings.order.items()}
     made = make_table(frame, axis, definition, order, settings.block, settings.limits)
     return [(definition, made.to_dict("records"))]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from vcsbench.axes import cache, client_server, subject_axes
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.axes.client_server import BUILD_AXIS, check_builds
 from vcsbench.config.study import Study
+from vcsbench.config.study_models import TableDefinition
 from vcsbench.errors import UserError
 
 # An axis of a study that is not in here has a list of values, each for the word {<name>} in a command.
@@ -73,9 +73,9 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
     for name, found in values.items():
         check_values(name, found, study, env)
     for table, definition in resolved_tables(study, values).items():
-        compare = definition.get("compare", {})
-        if compare.get("candidates") == []:
-            word, names = study.axes[compare["axis"]], values[compare["axis"]]
+        compare = definition.get("compare")
+        if compare and not compare["candidates"]:
+            word, names = str(study.axes[compare["axis"]]), values[compare["axis"]]
             raise UserError(
                 f"{env.config.where([word])}: `{word}` has {names[0]} only, and {study.name}'s table "
                 f"{table} compares the first with the others; name another one (the same binaries under "
@@ -105,19 +105,20 @@ def order_of(
     }
 
 
-def resolved_tables(study: Study, values: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Any]]:
+def resolved_tables(
+    study: Study, values: Mapping[str, Sequence[str]]
+) -> dict[str, TableDefinition]:
     """Return the tables of a study, with `first` and `rest` replaced on axes with configured values."""
     return {name: _resolved(study, table, values) for name, table in study.tables.items()}
 
 
 def _resolved(
-    study: Study, table: dict[str, Any], values: Mapping[str, Sequence[str]]
-) -> dict[str, Any]:
-    compare = dict(table.get("compare", {}))
-    axis = compare.get("axis", "")
-    if axis not in study.axes_named():
+    study: Study, table: TableDefinition, values: Mapping[str, Sequence[str]]
+) -> TableDefinition:
+    if "compare" not in table or table["compare"]["axis"] not in study.axes_named():
         return table
-    names = values[axis]
+    compare = table["compare"].copy()
+    names = values[compare["axis"]]
     if compare["baseline"] == "first":
         compare["baseline"] = next(iter(names), "")
     if compare["candidates"] == "rest":

@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from vcsbench.config.validation import dotted, read_yaml
+from vcsbench.config.validation import Keys, dotted, read_yaml
 from vcsbench.errors import UserError
 from vcsbench.programs import PROGRAMS, Programs
 
-Where = Callable[[Sequence[Any]], str]
-SIDES = ("client", "server")
+if TYPE_CHECKING:
+    from vcsbench.config.models import BuildPlace, Side
+
 # Environments are made below this folder of the workflow's.
 ENVIRONMENTS = Path("results", "builds")
 
@@ -41,10 +42,12 @@ class Build:
 ON_PATH = Build()
 
 
-def read_builds(definitions: Mapping[str, Any], root: Path, where: Where) -> dict[str, Build]:
-    """Return the configured builds, by name.
+def read_builds(
+    definitions: Mapping[str, BuildPlace | None], root: Path, where: Callable[[Keys], str]
+) -> dict[str, Build]:
+    """Return the configured builds, by name. A build without a place has the programs on the PATH.
 
-    `where` returns the file of a path of keys. Raises UserError if a build does not exist.
+    `where` returns the file of a path of keys. Raise UserError if a build does not exist.
     """
     reader = _Reader(definitions, root, where)
     return {name: reader.build(name) for name in definitions}
@@ -62,31 +65,35 @@ def environment_record(name: str, root: Path) -> str:
 
 
 class _Reader:
-    def __init__(self, definitions: Mapping[str, Any], root: Path, where: Where) -> None:
+    def __init__(
+        self,
+        definitions: Mapping[str, BuildPlace | None],
+        root: Path,
+        where: Callable[[Keys], str],
+    ) -> None:
         self.definitions = definitions
         self.root = root
         self.where = where
 
     def build(self, name: str) -> Build:
-        definition = self.definitions[name] or {}
-        sided = [side for side in SIDES if side in definition]
-        unsided = [key for key in definition if key not in SIDES]
-        if sided and unsided:
-            raise self._error(
-                ["builds", name],
-                f"has `{sided[0]}` and `{unsided[0]}`: where client and server differ, the places "
-                f"belong below `client` and `server`",
-            )
-        if not sided:
-            programs, environments = self._place(["builds", name], definition)
+        definition, keys = self.definitions[name], ["builds", name]
+        client, server = _sides(definition)
+        if client is None and server is None:
+            programs, environments = self._place(keys, definition)
             return Build(programs, programs, environments)
-        sides, environments = {}, {}
-        for side in sided:
-            sides[side], made = self._side(["builds", name, side], definition[side])
-            environments |= made
-        return Build(**sides, environments=environments)
+        for key in ("prefix", "conda", "library_path"):
+            if getattr(definition, key) is not None:
+                side = "server" if client is None else "client"
+                raise self._error(
+                    keys,
+                    f"has `{side}` and `{key}`: where client and server differ, the places "
+                    f"belong below `client` and `server`",
+                )
+        client_programs, of_client = self._side([*keys, "client"], client)
+        server_programs, of_server = self._side([*keys, "server"], server)
+        return Build(client_programs, server_programs, of_client | of_server)
 
-    def _side(self, keys: list[Any], side: Any) -> tuple[Programs, dict[str, str]]:
+    def _side(self, keys: list[str], side: str | Side | None) -> tuple[Programs, dict[str, str]]:
         """Return the programs of a side: its own place, or the name of a build with one place."""
         if not isinstance(side, str):
             return self._place(keys, side)
@@ -94,8 +101,8 @@ class _Reader:
             raise self._error(
                 keys, f"{side!r} is not defined; `builds` has {', '.join(self.definitions)}"
             )
-        definition = self.definitions[side] or {}
-        if any(name in definition for name in SIDES):
+        definition = self.definitions[side]
+        if any(_sides(definition)):
             raise self._error(
                 keys,
                 f"{side!r} has a client and a server of its own; name a place, or a build of one",
@@ -103,14 +110,16 @@ class _Reader:
         return self._place(["builds", side], definition)
 
     def _place(
-        self, keys: list[Any], definition: Mapping[str, Any]
+        self, keys: list[str], place: BuildPlace | Side | None
     ) -> tuple[Programs, dict[str, str]]:
-        if "prefix" in definition and "conda" in definition:
+        if place is None:
+            return Programs(), {}
+        if place.prefix is not None and place.conda is not None:
             raise self._error(keys, "has both `prefix` and `conda`; a build is in one place")
-        if "conda" in definition:
-            return self._environment([*keys, "conda"], definition["conda"])
-        libraries = self._library_path(keys, definition)
-        if "prefix" not in definition:
+        if place.conda is not None:
+            return self._environment([*keys, "conda"], place.conda)
+        libraries = self._library_path([*keys, "library_path"], place.library_path or "")
+        if place.prefix is None:
             if libraries:
                 raise self._error(
                     keys,
@@ -118,7 +127,7 @@ class _Reader:
                 )
             return Programs(), {}
         keys = [*keys, "prefix"]
-        prefix = self._folder(keys, definition["prefix"])
+        prefix = self._folder(keys, place.prefix)
         programs = Programs(prefix, libraries)
         known = ("svn", "svnserve", "svnadmin", "svnbench", "apache2", "httpd")
         if not any(map(programs.find, known)) and not programs.mod_dav_svn:
@@ -129,12 +138,10 @@ class _Reader:
             )
         return programs, {}
 
-    def _library_path(self, keys: list[Any], definition: Mapping[str, Any]) -> str:
-        text = definition.get("library_path", "")
-        parts = [part for part in text.split(":") if part]
-        return ":".join(self._folder([*keys, "library_path"], part) for part in parts)
+    def _library_path(self, keys: list[str], text: str) -> str:
+        return ":".join(self._folder(keys, part) for part in text.split(":") if part)
 
-    def _folder(self, keys: list[Any], text: str) -> str:
+    def _folder(self, keys: list[str], text: str) -> str:
         folder = os.path.normpath(self.root / Path(text).expanduser())
         if not os.path.isdir(folder):
             raise self._error(
@@ -142,7 +149,7 @@ class _Reader:
             )
         return folder
 
-    def _environment(self, keys: list[Any], text: str) -> tuple[Programs, dict[str, str]]:
+    def _environment(self, keys: list[str], text: str) -> tuple[Programs, dict[str, str]]:
         file = Path(os.path.normpath(self.root / Path(text).expanduser()))
         if not file.is_file():
             raise self._error(
@@ -158,5 +165,9 @@ class _Reader:
         name = f"{stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
         return Programs(str(self.root / ENVIRONMENTS / name)), {name: str(file)}
 
-    def _error(self, keys: Sequence[Any], text: str) -> UserError:
+    def _error(self, keys: Keys, text: str) -> UserError:
         return UserError(f"{self.where(keys)}: `{dotted(keys)}`: {text}")
+
+
+def _sides(build: BuildPlace | None) -> tuple[str | Side | None, str | Side | None]:
+    return (build.client, build.server) if build else (None, None)

@@ -8,13 +8,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from vcsbench.config.models import Settings, StudySets, WorkloadPart
 from vcsbench.config.renamed import RENAMED
 from vcsbench.config.study import Study, load_study
 from vcsbench.config.thresholds import THRESHOLDS
-from vcsbench.config.validation import read_yaml, validate
+from vcsbench.config.validation import Keys, read_yaml, validate, value_at
 from vcsbench.errors import UserError
 
 # The repository for fixed cost. A configuration cannot use its name.
@@ -24,6 +24,14 @@ ALL, DEFAULT = "all", "default"
 STUDIES = Path("config", "studies")
 
 Workload = Mapping[str, float] | Sequence[WorkloadPart]
+
+
+class WorkloadShare(TypedDict):
+    """A part of a workload: its name, its weight in per cent, and the axis values of its cells."""
+
+    name: str
+    weight: float
+    where: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -43,33 +51,16 @@ class Config:
         return None if self.settings.rounds else sum(minutes or 0.0 for minutes in each)
 
     @property
-    def limits(self) -> dict[str, Any]:
-        """Return the limits of conclusions (statistics.contract.Limits)."""
-        return {
-            "min_effect_pct": self.settings.min_effect_pct,
-            "min_effect_pct_if_noisy": self.settings.min_effect_pct_if_noisy,
-            "min_rounds": self.least_rounds,
-        }
-
-    @property
     def thresholds(self) -> dict[str, float]:
         """Return the thresholds of flags and calls, by name."""
         return {name: getattr(self.settings.thresholds, name) for name in THRESHOLDS}
 
     @property
-    def repositories(self) -> dict[str, dict[str, Any]]:
+    def repositories(self) -> dict[str, dict[str, object]]:
         """Return the definitions of the repositories, with the keys that are set."""
         return {
             name: repository.model_dump(exclude_unset=True)
             for name, repository in self.settings.repositories.items()
-        }
-
-    @property
-    def builds(self) -> dict[str, dict[str, Any]]:
-        """Return the definitions of the builds, with the keys that are set."""
-        return {
-            name: build.model_dump(exclude_unset=True) if build else {}
-            for name, build in self.settings.builds.items()
         }
 
     def minutes_of(self, study: str) -> float | None:
@@ -86,13 +77,13 @@ class Config:
         """Return the rounds of each cell in a run with a time limit. Fewer allow no conclusion."""
         return int(self.thresholds["min_rounds"])
 
-    def where(self, keys: Sequence[Any]) -> str:
+    def where(self, keys: Keys) -> str:
         """Return the file of a path of keys, for messages."""
         return where(self.files, keys)
 
 
 def load_config(
-    raw: Mapping[str, Any], root: Path, files: Sequence[Path], elsewhere: bool = False
+    raw: Mapping[str, object], root: Path, files: Sequence[Path], elsewhere: bool = False
 ) -> Config:
     """Check the merged configuration `raw`, which was read from `files` in this order.
 
@@ -123,27 +114,30 @@ def _studies(settings: Settings, folder: Path) -> dict[str, Study]:
     return {name: study for name, study in studies.items() if study.published or not is_all}
 
 
-def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
     """Merge two configurations like Snakemake: mappings key by key, everything else replaced."""
     merged = dict(base)
     for key, value in over.items():
-        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = merge(merged[key], value) if both else value
+        before = merged.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            merged[key] = merge(before, value)
+        else:
+            merged[key] = value
     return merged
 
 
-def where(files: Sequence[Path], keys: Sequence[Any]) -> str:
+def where(files: Sequence[Path], keys: Keys) -> str:
     """Return the last file that has a path of keys; `--config` if none has it."""
     if not keys:
         return str(files[0])
     return next((str(file) for file in reversed(files) if _has(read_yaml(file), keys)), "--config")
 
 
-def _has(content: Any, keys: Sequence[Any]) -> bool:
+def _has(content: object, keys: Keys) -> bool:
     try:
         for key in keys:
-            content = content[key]
-    except (KeyError, IndexError, TypeError):
+            content = value_at(content, key)
+    except LookupError:
         return False
     return True
 
@@ -222,23 +216,24 @@ def _check_studies(config: Config) -> None:
             )
 
 
-def workload_of(workload: Workload | None, study: Study) -> list[dict[str, Any]]:
-    """Return the parts of a workload: `name`, `weight` in per cent, and `where`, the axes of its cells.
-
-    Return [] without a workload, or if the study lacks an axis of it.
-    """
+def workload_of(workload: Workload | None, study: Study) -> list[WorkloadShare]:
+    """Return the parts of a workload; [] without one, or if the study lacks an axis of it."""
     parts = _parts(workload, study.command_axis) if workload else []
     has_axes = all(set(part["where"]) <= set(study.axes) for part in parts)
-    if not isinstance(workload, Mapping) and not has_axes:
-        return []
-    return [{"name": " ".join(part["where"].values()), **part} for part in parts]
+    return parts if isinstance(workload, Mapping) or has_axes else []
 
 
-def _parts(workload: Workload, axis: str) -> list[dict[str, Any]]:
-    """Return weight and cells of each part; `axis` is that of a workload with command names only."""
+def _parts(workload: Workload, axis: str) -> list[WorkloadShare]:
+    """Return the parts; `axis` is that of a workload with command names only."""
     if isinstance(workload, Mapping):
-        return [{"weight": float(weight), "where": {axis: n}} for n, weight in workload.items()]
-    return [{"weight": part.weight, "where": dict(part.where)} for part in workload]
+        return [
+            {"name": name, "weight": float(weight), "where": {axis: name}}
+            for name, weight in workload.items()
+        ]
+    return [
+        {"name": " ".join(part.where.values()), "weight": part.weight, "where": dict(part.where)}
+        for part in workload
+    ]
 
 
 def check_workload(workload: Workload, root: Path, where: str) -> None:

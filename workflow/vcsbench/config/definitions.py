@@ -6,9 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
-from vcsbench.config.study_models import Finding, GlossaryFile
+from vcsbench.config.study_models import (
+    Finding,
+    FindingDefinition,
+    GlossaryFile,
+    SidesDefinition,
+)
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
@@ -17,18 +22,25 @@ GLOSSARY = Path("config", "words.yaml")
 AxisValues = Mapping[str, Sequence[str] | None]
 
 
+class Statement(TypedDict):
+    """The statement of a finding."""
+
+    id: str
+    statement: str
+
+
 def read_findings(
     path: str | Path, study: str, axes: Sequence[str], metrics: Collection[str]
-) -> list[dict[str, Any]]:
-    """Return the findings of a study (config.study_models.Finding); [] if it has none.
+) -> list[FindingDefinition]:
+    """Return the findings of a study; [] if it has none.
 
-    `axes` are those of its cells, `metrics` the names of all metrics. Raises UserError for an unknown or
+    `axes` are those of its cells, `metrics` the names of all metrics. Raise UserError for an unknown or
     missing key, an unknown axis or metric, and a repeated id.
     """
     return [finding for _, finding in _read([path], study, axes, metrics)]
 
 
-def statements_in(path: str | Path, study: str) -> list[dict[str, str]]:
+def statements_in(path: str | Path, study: str) -> list[Statement]:
     """Return `id` and `statement` of each finding of a study."""
     findings = _content(str(path)).get(study, [])
     return [{"id": finding["id"], "statement": finding["statement"]} for finding in findings]
@@ -36,10 +48,10 @@ def statements_in(path: str | Path, study: str) -> list[dict[str, str]]:
 
 def read_expectations(
     paths: Sequence[str | Path], study: str, axes: AxisValues, metrics: Collection[str]
-) -> list[dict[str, Any]]:
+) -> list[FindingDefinition]:
     """Return the expectations of a study from all files, in the form of findings.
 
-    `axes` has the values of each axis, or None if they are unknown. Raises UserError like read_findings, and
+    `axes` has the values of each axis, or None if they are unknown. Raise UserError like read_findings, and
     for a value that no cell has: such an expectation would never be checked.
     """
     expectations = _read(paths, study, list(axes), metrics)
@@ -64,31 +76,36 @@ def studies_of(paths: Sequence[str | Path]) -> list[str]:
 
 def _read(
     paths: Sequence[str | Path], study: str, axes: Sequence[str], metrics: Collection[str]
-) -> list[tuple[str, dict[str, Any]]]:
+) -> list[tuple[str, FindingDefinition]]:
     """Return each finding of a study with its place in a file, for messages."""
-    findings: dict[str, tuple[str, dict[str, Any]]] = {}
+    findings: dict[str, tuple[str, FindingDefinition]] = {}
     for path in paths:
         for index, finding in enumerate(_content(str(path)).get(study, [])):
             place = f"{path}: `{study}[{index}]`"
             _check(finding, place, axes)
             check_metric(finding.get("level"), metrics, f"{place}: `level`")
-            metric = finding.get("compare", {}).get("metric")
-            check_metric(metric, metrics, f"{place}: `compare.metric`")
+            if compare := finding.get("compare"):
+                check_metric(compare.get("metric"), metrics, f"{place}: `compare.metric`")
             if finding["id"] in findings:
                 raise UserError(f"{place}: the id `{finding['id']}` stands twice; give it another")
-            findings[finding["id"]] = place, {"where": {}, **finding}
+            findings[finding["id"]] = place, finding
     return list(findings.values())
 
 
 @cache
-def _content(path: str) -> dict[str, Any]:
-    content: Any = read_yaml(Path(path))
-    findings: dict[str, Any] = {} if content is None else content
-    validate(findings, dict[str, list[Finding]], lambda _keys: path)
-    return findings
+def _content(path: str) -> dict[str, list[FindingDefinition]]:
+    content = read_yaml(Path(path))
+    content = {} if content is None else content
+    validate(content, dict[str, list[Finding]], lambda _keys: path)
+    # Unlike the model, the content keeps a bound of 2 an integer, as it is printed.
+    studies = cast(Mapping[str, Sequence[FindingDefinition]], content)
+    return {
+        study: [{"where": {}, **finding} for finding in findings]
+        for study, findings in studies.items()
+    }
 
 
-def _check(finding: Mapping[str, Any], place: str, axes: Sequence[str]) -> None:
+def _check(finding: FindingDefinition, place: str, axes: Sequence[str]) -> None:
     """Raise UserError for faults that the model does not detect."""
     compare = finding.get("compare")
     if (compare is None) == ("level" not in finding):
@@ -98,12 +115,12 @@ def _check(finding: Mapping[str, Any], place: str, axes: Sequence[str]) -> None:
     if compare is not None:
         _check_compare(compare, place)
     compared = [compare["axis"]] if compare and "axis" in compare else []
-    for axis in [*finding.get("where", {}), *compared]:
+    for axis in [*finding["where"], *compared]:
         if axis not in axes:
             raise UserError(f"{place}: the study has no axis `{axis}`; it has {', '.join(axes)}")
 
 
-def _check_compare(compare: Mapping[str, Any], place: str) -> None:
+def _check_compare(compare: SidesDefinition, place: str) -> None:
     if "to" in compare:
         if mixed := sorted(compare.keys() - {"to"}):
             raise UserError(
@@ -115,11 +132,12 @@ def _check_compare(compare: Mapping[str, Any], place: str) -> None:
         )
 
 
-def _check_values(finding: Mapping[str, Any], place: str, axes: AxisValues) -> None:
+def _check_values(finding: FindingDefinition, place: str, axes: AxisValues) -> None:
     """Raise UserError for a value that its axis does not have."""
-    compare = finding.get("compare", {})
-    sides = [compare[side] for side in ("baseline", "candidate") if side in compare]
-    for axis, values in [*finding["where"].items(), *((compare["axis"], side) for side in sides)]:
+    selected = [*finding["where"].items()]
+    if (compare := finding.get("compare")) and "axis" in compare:
+        selected += [(compare["axis"], [compare["baseline"], compare["candidate"]])]
+    for axis, values in selected:
         known = axes[axis]
         for value in values if isinstance(values, list) else [values]:
             if known is not None and str(value) not in known:
@@ -143,6 +161,5 @@ class Glossary:
 def load_glossary(root: Path) -> Glossary:
     """Return the glossary of a checkout. Raise UserError for a fault in its file."""
     path = root / GLOSSARY
-    raw = read_yaml(path)
-    validate(raw, GlossaryFile, lambda _keys: str(path))
-    return Glossary(**raw)
+    file = validate(read_yaml(path), GlossaryFile, lambda _keys: str(path))
+    return Glossary(file.axes, file.others)

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -46,7 +46,7 @@ def _keys(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]
         yield from _below(field.annotation, key)
 
 
-def _below(kind: Any, key: str) -> Iterator[tuple[str, FieldInfo]]:
+def _below(kind: object, key: str) -> Iterator[tuple[str, FieldInfo]]:
     """Yield the keys of the models below a key: of a mapping, `<name>` stands for each name."""
     origin = get_origin(kind)
     if isinstance(kind, type) and issubclass(kind, BaseModel):
@@ -69,8 +69,8 @@ def _default(field: FieldInfo) -> str:
     return f"`{json.dumps(field.default)}`"
 
 
-def _type(kind: Any) -> str:
-    names = {str: "text", int: "integer", float: "number", bool: "boolean"}
+def _type(kind: object) -> str:
+    names: dict[object, str] = {str: "text", int: "integer", float: "number", bool: "boolean"}
     origin = get_origin(kind)
     if kind in names:
         return names[kind]

@@ -5,15 +5,15 @@ config/README.md is generated from these models.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from vcsbench.config.thresholds import BOUNDS, LARGEST, THRESHOLDS
 
+Item = TypeVar("Item")
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-# A year.
-MOST_MINUTES = 525_600
+MOST_MINUTES = 365 * 24 * 60
 
 
 class Model(BaseModel):
@@ -22,7 +22,8 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-def _unique(values: list[Any]) -> list[Any]:
+def unique(values: list[Item]) -> list[Item]:
+    """Return the values. Raise ValueError if one is there twice."""
     for number, value in enumerate(values):
         if value in values[:number]:
             raise ValueError(f"has {value!r} twice")
@@ -31,7 +32,7 @@ def _unique(values: list[Any]) -> list[Any]:
 
 Name = Annotated[str, StringConstraints(pattern=NAME, max_length=200)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
-Names = Annotated[list[Text], Field(min_length=1), AfterValidator(_unique)]
+Names = Annotated[list[Text], Field(min_length=1), AfterValidator(unique)]
 Minutes = Annotated[float, Field(gt=0, le=MOST_MINUTES)]
 Weight = Annotated[float, Field(gt=0, le=LARGEST)]
 Percentage = Annotated[float, Field(gt=0, le=1000)]
@@ -148,7 +149,7 @@ class ClusterSettings(Model):
         | Annotated[
             list[Annotated[str, StringConstraints(pattern="^[A-Za-z0-9._-]+$")]],
             Field(min_length=1),
-            AfterValidator(_unique),
+            AfterValidator(unique),
         ]
     ) = key(
         1,
@@ -180,13 +181,13 @@ class StudyGrid(Model):
     exclude: list[Part] = key([], "Parts of the grid that are left out again.")
 
 
-def _threshold(name: str) -> tuple[Any, Any]:
-    meaning, least, most = BOUNDS[name]
-    kind = int if isinstance(THRESHOLDS[name], int) and name == "min_rounds" else float
-    return kind, key(THRESHOLDS[name], meaning, ge=least, le=most)
-
-
-_thresholds: Any = {name: _threshold(name) for name in THRESHOLDS}
+_thresholds: dict[str, Any] = {
+    name: (
+        int if name == "min_rounds" else float,
+        key(THRESHOLDS[name], meaning, ge=least, le=most),
+    )
+    for name, (meaning, least, most) in BOUNDS.items()
+}
 Thresholds = create_model("Thresholds", __base__=Model, **_thresholds)
 
 
@@ -349,12 +350,12 @@ class Settings(Model):
         "or a list of values (an axis that is not named takes all values of the study); `exclude` takes "
         "parts out again.",
     )
-    expectations: Annotated[list[Text], AfterValidator(_unique)] = key(
+    expectations: Annotated[list[Text], AfterValidator(unique)] = key(
         [],
         "Files with expectations of your own, relative to the Snakefile's folder; `check` fails if one "
         "does not hold.",
     )
-    baselines: Annotated[list[Name], AfterValidator(_unique)] = key(
+    baselines: Annotated[list[Name], AfterValidator(unique)] = key(
         [],
         "Saved baselines (`make baseline NAME=...`) to compare with: a table each. Only results of the "
         "same host are compared.",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import cast
 
-from vcsbench.config.study_models import Command, Published, StudyFile
+from vcsbench.config.study_models import Command, Published, StudyFile, TableDefinition
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
@@ -23,13 +23,13 @@ class Study:
     title: str
     source: str
     axes: dict[str, list[str] | str]
-    tables: dict[str, dict[str, Any]]
+    tables: dict[str, TableDefinition]
     commands: dict[str, Command] = field(default_factory=dict)
     defaults: dict[str, str] = field(default_factory=dict)
     block: list[str] = field(default_factory=list)
     variance_group: list[str] = field(default_factory=list)
     scenario_axes: list[str] = field(default_factory=list)
-    questions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    questions: dict[str, dict[str, object]] = field(default_factory=dict)
     trace_syscalls: dict[str, list[str]] | None = None
     machine_limits: str = ""
     featured_tables: list[str] = field(default_factory=list)
@@ -89,43 +89,54 @@ class Study:
 def load_study(path: str | Path) -> Study:
     """Read and check a study's file. Raise UserError with the file and the key."""
     path = Path(path)
-    raw = read_yaml(path)
-    checked = validate(raw, StudyFile, lambda _keys: str(path))
-    _check_tables(path, checked)
-    for key, axes in _axes_named(raw):
+    file = validate(read_yaml(path), StudyFile, lambda _keys: str(path))
+    _check_tables(path, file)
+    for key, axes in _axes_named(file):
         for axis in axes:
-            if axis not in raw["axes"]:
+            if axis not in file.axes:
                 raise UserError(
-                    f"{path}: `{key}`: the study has no axis {axis}; it has {', '.join(raw['axes'])}"
+                    f"{path}: `{key}`: the study has no axis {axis}; it has {', '.join(file.axes)}"
                 )
-    for table in raw.get("featured_tables", []):
-        if table not in raw["tables"]:
+    _check_questions(path, file)
+    typed = {"commands", "published", "tables", "questions"}
+    return Study(
+        name=path.stem,
+        commands=file.commands,
+        published=file.published,
+        tables={
+            name: cast(TableDefinition, table.model_dump(exclude_unset=True))
+            for name, table in file.tables.items()
+        },
+        questions={
+            axis: question.model_dump(exclude_unset=True)
+            for axis, question in file.questions.items()
+        },
+        **file.model_dump(exclude=typed),
+    )
+
+
+def _check_tables(path: Path, file: StudyFile) -> None:
+    """Raise UserError for an unknown table, and one without a metric and comparison, or with both."""
+    for name in file.featured_tables:
+        if name not in file.tables:
             raise UserError(
-                f"{path}: `featured_tables`: there is no table {table}; there are {', '.join(raw['tables'])}"
+                f"{path}: `featured_tables`: there is no table {name}; there are {', '.join(file.tables)}"
             )
-    _check_questions(path, raw)
-    typed = {"commands": checked.commands, "published": checked.published}
-    return Study(name=path.stem, **{**raw, **typed})
-
-
-def _check_tables(path: Path, study: StudyFile) -> None:
-    """Raise UserError for a table without a metric and comparison, or with both."""
-    for name, table in study.tables.items():
+    for name, table in file.tables.items():
         if (table.metric is None) == (table.compare is None):
             raise UserError(
                 f"{path}: `tables.{name}`: it needs either `metric` or `compare`. Give one of them."
             )
 
 
-def _check_questions(path: Path, raw: Mapping[str, Any]) -> None:
+def _check_questions(path: Path, file: StudyFile) -> None:
     """Raise UserError for a question with an unknown value of its axis."""
-    for axis, question in raw.get("questions", {}).items():
-        known = raw["axes"][axis]
-        known = list(raw.get("commands", {})) if known == "commands" else known
+    for axis, question in file.questions.items():
+        known = list(file.commands) if file.axes[axis] == "commands" else file.axes[axis]
         named = {
-            "yes_value": [question["yes_value"]] if "yes_value" in question else [],
-            "values": question.get("values", []),
-            "actions": list(question.get("actions", {})),
+            "yes_value": [question.yes_value] if question.yes_value else [],
+            "values": question.values or [],
+            "actions": list(question.actions or {}),
         }
         for key, values in named.items():
             for value in values:
@@ -136,13 +147,16 @@ def _check_questions(path: Path, raw: Mapping[str, Any]) -> None:
                     )
 
 
-def _axes_named(raw: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+def _axes_named(file: StudyFile) -> Iterator[tuple[str, Iterable[str]]]:
     """Yield each key that names axes of the study, with these axes."""
-    for key in ("block", "variance_group", "scenario_axes", "questions", "trace_syscalls"):
-        yield key, list(raw.get(key, []))
-    yield "machine_limits", [raw["machine_limits"]] if "machine_limits" in raw else []
-    for name, command in raw.get("commands", {}).items():
-        yield f"commands.{name}.restrict_to", list(command.get("restrict_to", []))
-    for name, table in raw["tables"].items():
-        yield f"tables.{name}.where", list(table.get("where", {}))
-        yield f"tables.{name}.over", [table["over"]] if "over" in table else []
+    yield "block", file.block
+    yield "variance_group", file.variance_group
+    yield "scenario_axes", file.scenario_axes
+    yield "questions", file.questions
+    yield "trace_syscalls", file.trace_syscalls or ()
+    yield "machine_limits", [file.machine_limits] if file.machine_limits else []
+    for name, command in file.commands.items():
+        yield f"commands.{name}.restrict_to", command.restrict_to or ()
+    for name, table in file.tables.items():
+        yield f"tables.{name}.where", table.where or ()
+        yield f"tables.{name}.over", [table.over] if table.over else []

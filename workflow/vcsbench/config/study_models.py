@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, Required, TypedDict
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -14,9 +15,8 @@ from vcsbench.config.models import (
     Part,
     Text,
     Value,
-    Where,
-    _unique,
     key,
+    unique,
 )
 
 AxisName = Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$", max_length=100)]
@@ -24,9 +24,11 @@ AxisValue = Annotated[
     str,
     StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*( [A-Za-z0-9._-]+)*$", max_length=200),
 ]
-AxisValues = Annotated[list[AxisValue], Field(min_length=1), AfterValidator(_unique)]
-UniqueTexts = Annotated[list[Text], AfterValidator(_unique)]
+AxisValues = Annotated[list[AxisValue], Field(min_length=1), AfterValidator(unique)]
+UniqueTexts = Annotated[list[Text], AfterValidator(unique)]
 Scalar = str | int | float
+# Axes with a value or a list of values.
+Selection = Mapping[str, str | Sequence[str]]
 
 
 class Steps(Model):
@@ -158,7 +160,7 @@ class Question(Model):
     yes_value: Text | None = key(
         None, 'The value of the answer "yes". Without it, the answer is the name of a value.'
     )
-    values: Annotated[list[Text], Field(min_length=2), AfterValidator(_unique)] | None = key(
+    values: Annotated[list[Text], Field(min_length=2), AfterValidator(unique)] | None = key(
         None, "The values to choose from (default: all)."
     )
     vs_baseline: bool | None = key(
@@ -262,6 +264,30 @@ class Table(Model):
     rows: list[Text] = key(MISSING, "The axes (or `candidate`) down the side of the report's grid.")
     columns: list[Text] = key(MISSING, "The axes across its top.")
     published: bool | None = key(None, "false if the published numbers have nothing for the table.")
+
+
+class ComparisonDefinition(TypedDict, total=False):
+    """The key `compare` of a table. `candidates` are resolved (axes.table), otherwise "rest"."""
+
+    axis: Required[str]
+    baseline: Required[str]
+    candidates: Required[Sequence[str]]
+    metric: str
+
+
+class TableDefinition(TypedDict, total=False):
+    """A table as its file has it, with the keys that are set (Table documents them)."""
+
+    metric: str
+    reduce: str
+    where: Selection
+    over: str
+    each: Sequence[str]
+    by: list[str]
+    compare: ComparisonDefinition
+    rows: Sequence[str]
+    columns: Sequence[str]
+    published: bool
 
 
 class StudyFile(Model):
@@ -386,6 +412,37 @@ class Finding(Model):
     )
 
 
+class SidesDefinition(TypedDict, total=False):
+    """The key `compare` of a finding: `axis`, `baseline` and `candidate`, or `to`."""
+
+    axis: str
+    baseline: Scalar
+    candidate: Scalar
+    metric: str
+    to: str
+
+
+class BoundsDefinition(TypedDict, total=False):
+    """The key `expect` of a finding."""
+
+    over: Required[Literal["median", "min", "max"]]
+    at_least: float
+    at_most: float
+
+
+class FindingDefinition(TypedDict, total=False):
+    """A finding as its file has it, with the keys that are set (Finding documents them)."""
+
+    id: Required[str]
+    statement: Required[str]
+    where: Required[Mapping[str, Scalar | Sequence[Scalar]]]
+    level: str
+    compare: SidesDefinition
+    expect: Required[BoundsDefinition]
+    allow_inconclusive: bool
+    allow_not_measured: bool
+
+
 Meanings = dict[str, dict[str, Text]]
 
 
@@ -394,6 +451,3 @@ class GlossaryFile(Model):
 
     axes: Meanings = key(MISSING, "The meanings of values, by axis.")
     others: dict[str, Text] = key(MISSING, "The meanings of other words of the reports.")
-
-
-__all__ = ["Finding", "GlossaryFile", "StudyFile", "Where"]

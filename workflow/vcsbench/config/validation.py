@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import TYPE_CHECKING, TypeGuard, TypeVar, get_args, get_origin
 
 import yaml
 
@@ -13,12 +13,20 @@ from vcsbench.config.renamed import RENAMED
 from vcsbench.errors import UserError
 from vcsbench.external import printable, read_bytes
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
+
+Checked = TypeVar("Checked")
+# A path of keys: names in mappings, and places in lists.
+Keys = Sequence[str | int]
 YAML_BYTES = 4 << 20
 YAML_DEPTH = 40
 YAML_NODES = 100_000
 
 
-def read_yaml(path: Path) -> Any:
+def read_yaml(path: Path) -> object:
     """Return the content of a YAML file. Raise UserError if it is missing, too large or not YAML."""
     try:
         text = read_bytes(path, YAML_BYTES).decode()
@@ -29,15 +37,24 @@ def read_yaml(path: Path) -> Any:
     return parse_yaml(text, path)
 
 
-def parse_yaml(text: str, path: str | Path) -> Any:
+def read_mapping(path: Path) -> dict[str, object]:
+    """Return the mapping in a YAML file; {} if it is empty. Raise UserError like read_yaml()."""
+    content = read_yaml(path)
+    if not isinstance(content, dict | None):
+        raise UserError(f"{path}: the file must be a mapping. Write keys with values.")
+    return content or {}
+
+
+def parse_yaml(text: str, path: str | Path) -> object:
     """Return the content of a YAML text of limited depth and size. `path` names it in a UserError."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         _check_size(yaml.parse(text, Loader=loader), path)
-        return yaml.load(text, Loader=loader)
+        content: object = yaml.load(text, Loader=loader)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        said = printable(" ".join(str(error).split()))
-        raise UserError(f"{path}: is not valid YAML: {said}") from None
+        reason = printable(" ".join(str(error).split()))
+        raise UserError(f"{path}: is not valid YAML: {reason}") from None
+    return content
 
 
 def _check_size(events: Iterable[yaml.Event], path: str | Path) -> None:
@@ -67,7 +84,16 @@ def _check_size(events: Iterable[yaml.Event], path: str | Path) -> None:
             )
 
 
-def validate(content: Any, model: type[Any], where: Callable[[Sequence[Any]], str]) -> Any:
+def value_at(content: object, key: str | int) -> object:
+    """Return the value of a key in a mapping, or of a place in a list. Raise LookupError without it."""
+    if isinstance(content, Mapping):
+        return content[key]
+    if isinstance(content, list) and isinstance(key, int):
+        return content[key]
+    raise LookupError(key)
+
+
+def validate(content: object, model: type[Checked], where: Callable[[Keys], str]) -> Checked:
     """Return the content as an instance of a pydantic model.
 
     Raise UserError for the first key that the model refuses. `where` returns the file of a path of keys.
@@ -107,7 +133,7 @@ _SHOWN = 80
 
 
 def _sentence(
-    errors: Sequence[Any], content: Any, model: type[Any], where: Callable[[Sequence[Any]], str]
+    errors: Sequence[ErrorDetails], content: object, model: object, where: Callable[[Keys], str]
 ) -> str:
     """Return the sentence for the error that is deepest, and not only another type of a union."""
     paths = [_keys_in(content, error["loc"]) for error in errors]
@@ -120,91 +146,95 @@ def _sentence(
     if error["type"] == "missing":
         return f"{where(keys[:-1])}: `{dotted(keys)}` is missing. {_advice(keys, model)}"
     same = [errors[n] for n in order if paths[n] == keys and unions[n] == unions[order[0]]]
-    faults = dict.fromkeys(_fault(one) for one in same)
+    faults = dict.fromkeys(map(_fault, same))
     name = f"`{dotted(keys)}`" if keys else "the file"
     return f"{where(keys)}: {name}: {_quoted(error['input'])} {' or '.join(faults)}. {_advice(keys, model)}"
 
 
-def _fault(error: Any) -> str:
+def _fault(error: ErrorDetails) -> str:
     context = error.get("ctx", {})
     if error["type"] == "string_pattern_mismatch" and context["pattern"].startswith("^[A-Za-z0-9]"):
         return "may only have letters, digits, `.`, `_` and `-`, and begins with a letter or digit"
     return _FAULTS.get(error["type"], error["msg"]).format(**context)
 
 
-def _quoted(value: Any) -> str:
+def _quoted(value: object) -> str:
     text = printable(value if isinstance(value, str) else str(value))
     return f"'{text if len(text) <= _SHOWN else text[:_SHOWN] + '...'}'"
 
 
-def _keys_in(content: Any, location: Sequence[Any]) -> list[Any]:
+def _keys_in(content: object, location: Keys) -> list[str | int]:
     """Return the keys of a location without the names that pydantic adds for the members of a union."""
-    keys: list[Any] = []
+    keys: list[str | int] = []
     for number, part in enumerate(location):
-        if (isinstance(content, Mapping) and part in content) or (
-            isinstance(content, list) and isinstance(part, int) and part < len(content)
-        ):
-            content = content[part]
-        elif number + 1 < len(location) or part == "[key]" or not isinstance(content, Mapping):
-            continue
+        try:
+            content = value_at(content, part)
+        except LookupError:
+            is_last = number + 1 == len(location)
+            if not is_last or part == "[key]" or not isinstance(content, Mapping):
+                continue
         keys.append(part)
     return keys
 
 
-def _models(kind: Any) -> list[Any]:
+def _is_model(kind: object) -> TypeGuard[type[BaseModel]]:
+    return hasattr(kind, "model_fields")
+
+
+def _models(kind: object) -> list[object]:
     """Return the models and mappings that an annotation allows."""
-    if hasattr(kind, "model_fields") or get_origin(kind) in (dict, list):
+    if _is_model(kind) or get_origin(kind) in (dict, list):
         return [kind]
-    return [found for one in get_args(kind) for found in _models(one)]
+    return [model for member in get_args(kind) for model in _models(member)]
 
 
-def _models_at(keys: Sequence[Any], model: Any) -> list[Any]:
+def _models_at(keys: Keys, model: object) -> list[type[BaseModel]]:
     """Return the models that a path of keys leads to."""
     kinds = _models(model)
     for part in keys:
-        below: list[Any] = []
+        below: list[object] = []
         for kind in kinds:
-            if hasattr(kind, "model_fields"):
+            if _is_model(kind):
                 field = _by_name(kind).get(part)
                 below += _models(field.annotation) if field else []
             else:
                 below += _models(get_args(kind)[-1])
         kinds = below
-    return [kind for kind in kinds if hasattr(kind, "model_fields")]
+    return [kind for kind in kinds if _is_model(kind)]
 
 
-def _fields_at(keys: Sequence[Any], model: Any) -> dict[str, Any]:
+def _fields_at(keys: Keys, model: object) -> dict[str | int, FieldInfo]:
     """Return the fields of the models that a path of keys leads to, by the names in a file."""
-    found: dict[str, Any] = {}
+    fields: dict[str | int, FieldInfo] = {}
     for kind in _models_at(keys, model):
-        found |= _by_name(kind)
-    return found
+        fields |= _by_name(kind)
+    return fields
 
 
-def _by_name(model: Any) -> dict[str, Any]:
+def _by_name(model: type[BaseModel]) -> dict[str | int, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _similar(keys: Sequence[Any], model: Any) -> str:
+def _similar(keys: Keys, model: object) -> str:
     """Return the new name of an old key, a similar key, or all keys."""
     for kind in _models_at(keys[:-1], model):
         if new := RENAMED.get(kind.__name__, {}).get(str(keys[-1])):
             return f"It is now `{new}`: rename it."
-    known = sorted(_fields_at(keys[:-1], model))
+    known = sorted(map(str, _fields_at(keys[:-1], model)))
     close = difflib.get_close_matches(str(keys[-1]), known, 1)
     return f"Did you mean `{close[0]}`?" if close else f"The keys are {', '.join(known)}."
 
 
-def _advice(keys: Sequence[Any], model: Any) -> str:
+def _advice(keys: Keys, model: object) -> str:
     """Return the documentation of a key, or of the nearest key above it that has some."""
     for length in range(len(keys), 0, -1):
         field = _fields_at(keys[: length - 1], model).get(keys[length - 1])
         if field is not None and field.description:
-            return str(field.description)
+            return field.description
     return "See config/README.md."
 
 
-def dotted(keys: Sequence[Any]) -> str:
+def dotted(keys: Keys) -> str:
     """Return a path of keys as people write it: `grid.fsfs-san-2014.include[0].cache`."""
     text = ""
     for key in keys:

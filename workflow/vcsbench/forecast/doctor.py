@@ -70,7 +70,7 @@ def doctor(plan: Plan, repositories: PreparedRepositories, write: Callable[[str]
         write(f"  {sentence}")
     runs = noise_runs()
     scatter = scatter_of(runs)
-    rounds = describe_rounds(scatter, Limits(**plan.config.limits))
+    rounds = describe_rounds(scatter, Limits.of(plan.config))
     write("\nNoise")
     write(f"  runs of {statistics.median(runs):.1f} s scatter by {100 * scatter:.0f} %: {rounds}")
     is_able = all(check.state != MISSING for check in found)

@@ -231,7 +231,7 @@ def _precision(plan: Plan, costs: CostModel, expected: Forecast) -> Iterator[str
         yield f"  {rounds} rounds detect differences of {detectable_pct(scatter, rounds):.0f} %;"
     else:
         yield f"  fewer than {least:g} rounds (`thresholds.min_rounds`) decide nothing;"
-    yield f"  {describe_rounds(scatter, Limits(**plan.config.limits))}."
+    yield f"  {describe_rounds(scatter, Limits.of(plan.config))}."
 
 
 def detectable_pct(scatter: float, rounds: int) -> float:

@@ -572,7 +572,7 @@ def table_sections(results: Results, distances: Mapping[str, Sequence[str]]) -> 
 def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]) -> TableSection:
     study, definition = results.study, results.study.tables[name]
     layout, rows = layout_of(definition, results.order), results.tables.get(name, [])
-    metric, compare = metric_in(definition), definition.get("compare") or {}
+    metric, compare = metric_in(definition), definition.get("compare")
     expected = expected_rows(
         definition, list(study.axes), results.grid, results.failures, results.measurements
     )
@@ -614,7 +614,7 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
         ],
         axes=layout.axes,
         compared=layout.compared,
-        baseline=compare.get("baseline", ""),
+        baseline=compare["baseline"] if compare else "",
         key=_key(points, bool(compare)),
     )
 

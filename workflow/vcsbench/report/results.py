@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from vcsbench import words
 from vcsbench.advice.cards import ADVICE, Advice
@@ -17,7 +17,8 @@ from vcsbench.axes.table import resolved_tables
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.definitions import Glossary, load_glossary
 from vcsbench.config.study import Study
-from vcsbench.config.validation import read_yaml
+from vcsbench.config.study_models import FindingDefinition, TableDefinition
+from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.metrics import metric_of, names
 from vcsbench.statistics import contract
@@ -163,7 +164,7 @@ def read_results(
         }
         for kind in ("tables", "published")
     )
-    findings = read_yaml(definitions)
+    findings = cast(Mapping[str, list[FindingDefinition]], read_mapping(definitions))
     return Results(
         study=study,
         order=order,
@@ -191,7 +192,7 @@ def read_results(
     )
 
 
-def _baseline_tables(study: Study, baselines: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _baseline_tables(study: Study, baselines: Sequence[str]) -> dict[str, TableDefinition]:
     """Return the definitions of the baselines' tables, by name."""
     if not baselines:
         return {}

@@ -18,9 +18,9 @@ import sys
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, TypedDict
+from typing import TypedDict, TypeGuard
 
 import yaml
 
@@ -34,7 +34,7 @@ from vcsbench.modules import PACKAGE
 from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.report.setup_section import SHORT_COMMIT
-from vcsbench.run.provenance import provenance
+from vcsbench.run.provenance import Provenance, provenance
 from vcsbench.sources import archives
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
 
@@ -244,7 +244,7 @@ def _extract(
         packed = missing.pop(name)
         digest = hashlib.sha256()
         if member.size == packed["bytes"]:
-            content = _hashed(member.content, digest)
+            content = _passed_to(digest.update, member.content)
             contained.add_file(split_name(stored_name(name).encode()), content, mode=0o444)
         if digest.hexdigest() != packed["sha256"]:
             raise UserError(f"{archive}: {name} is damaged. Ask for the bundle again.")
@@ -253,9 +253,9 @@ def _extract(
     return manifest
 
 
-def _hashed(chunks: Iterator[bytes], digest: Any) -> Iterator[bytes]:
+def _passed_to(function: Callable[[bytes], None], chunks: Iterator[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
-        digest.update(chunk)
+        function(chunk)
         yield chunk
 
 
@@ -291,7 +291,7 @@ def _manifest(first: archives.Member | None, archive: str) -> Manifest:
     return manifest
 
 
-def is_safe_name(name: object) -> bool:
+def is_safe_name(name: object) -> TypeGuard[str]:
     """Return True if a relative path, or a cell's name, has only components that vcsbench writes."""
     return (
         isinstance(name, str)
@@ -390,9 +390,9 @@ def _bounded(path: Path, name: str, limit: int) -> bytes:
     return path.read_bytes()
 
 
-def _check_study(study: Study, page: Mapping[str, Any], where: str) -> None:
-    """Raise a UserError for a name in a study, or in the options of its page, that is part of a path."""
-    for name in [*study.tables, *study.numbers, *study.findings, *page.get("baselines", [])]:
+def _check_study(study: Study, baselines: Iterable[object], where: str) -> None:
+    """Raise a UserError for a name in a study, or of a baseline, that is part of a path."""
+    for name in [*study.tables, *study.numbers, *study.findings, *baselines]:
         if not is_safe_name(name) or "/" in name:
             raise UserError(f"{where}: '{one_line(name)}' is not a name of vcsbench.")
 
@@ -404,7 +404,7 @@ def rebuild_pages(folder: Path, manifest: Manifest) -> list[Path]:
         made_with = json.loads((folder / "results" / "page" / f"{study}.json").read_bytes())
         path = folder / "config" / "studies" / f"{study}.yaml"
         definition = load_study(path)
-        _check_study(definition, made_with, str(path))
+        _check_study(definition, made_with.get("baselines", []), str(path))
         results = read_results(definition, folder / "results", folder / FINDINGS, **made_with)
         page = folder / REBUILT / f"{study}.html"
         page.parent.mkdir(exist_ok=True)
@@ -415,7 +415,7 @@ def rebuild_pages(folder: Path, manifest: Manifest) -> list[Path]:
     return [*pages, index]
 
 
-def describe_import(folder: Path, manifest: Manifest, here: Mapping[str, Any]) -> list[str]:
+def describe_import(folder: Path, manifest: Manifest, here: Provenance) -> list[str]:
     """Return lines about an imported bundle. `here` is the provenance of this vcsbench."""
     lines = [f"{len(manifest['files'])} unchanged files in {folder}"]
     for study in manifest["studies"]:
@@ -424,7 +424,7 @@ def describe_import(folder: Path, manifest: Manifest, here: Mapping[str, Any]) -
         is_same = theirs.is_file() and rebuilt == theirs.read_bytes()
         lines.append(f"{study}: rebuilt, {'the same page' if is_same else 'another page'}")
         packed = read_json(folder / "results" / "provenance" / f"{study}.json")
-        if _version(packed) != _version(here) or not here.get("commit"):
+        if _version(packed) != _version(here) or not here["commit"]:
             lines.append(
                 f"{study}: tables and findings were made by {_version(packed)}, the rebuilt page by "
                 f"{_version(here)}"
@@ -434,7 +434,7 @@ def describe_import(folder: Path, manifest: Manifest, here: Mapping[str, Any]) -
     return lines
 
 
-def _version(facts: Mapping[str, Any]) -> str:
+def _version(facts: Mapping[str, object]) -> str:
     """Return the version and commit in a provenance, as far as they are known."""
     if not facts:
         return "an unknown vcsbench"

@@ -23,17 +23,16 @@ from vcsbench.errors import ChangedError, UserError
 from vcsbench.evidence import judgement
 from vcsbench.external import printable
 from vcsbench.files import write_bytes, write_json
-from vcsbench.measure.cell_round import CellRound
+from vcsbench.measure.cell_round import CellRound, Run
 from vcsbench.measure.hyperfine import ParentGone
 from vcsbench.measure.isolation import enter_user_namespace, machine_lock
 from vcsbench.processes import how_it_ended
 from vcsbench.run.job import FULL, exit_on_signals, stop_workflow, watch_parents
 from vcsbench.storages import filesystems
 from vcsbench.storages.workdir import WorkDir, run_folder
-from vcsbench.subjects import subject_class
+from vcsbench.subjects import Recipe, subject_class
 
-# The recipe, the export of hyperfine, and the context are JSON.
-Recipe = Mapping[str, Any]
+# The export of hyperfine, and the context.
 Measured = tuple[bytes, dict[str, Any]]
 # The time limit of a cell-round in a guest, in time limits of a run.
 GUEST_TIMES = 10
@@ -112,7 +111,7 @@ def _cell_round(
     """Return a cell-round that flags each run as soon as it is measured."""
     promises = recipe["state"]["promises"]
 
-    def judge(export: Path, runs: list[dict[str, Any]]) -> None:
+    def judge(export: Path, runs: list[Run]) -> None:
         for run, timed in zip(runs, judgement.read_export(export), strict=True):
             run["certificate"] = judgement.with_times(run["certificate"], timed)
             expected = judgement.promised(promises, run["run"])
@@ -179,7 +178,7 @@ def guest_main(out: str) -> int:
             # The host holds the machine's lock.
             exported, context = cell_round.measure(os.open(os.devnull, os.O_RDONLY))
     except UserError as error:
-        result: dict[str, Any] = {"error": str(error)}
+        result: dict[str, object] = {"error": str(error)}
     except Exception:  # the host cannot see it otherwise
         result = {"error": f"in the guest: {traceback.format_exc()}"}
     else:

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_bytes, write_json
@@ -43,6 +43,22 @@ FIRST_ATTEMPT_ELSEWHERE = 3
 CLEAN = "--clean"
 
 
+class LostNode(TypedDict):
+    """A node that a job left for another one (`to`) at a time, and the blocks that were unfinished."""
+
+    node: str
+    at: str
+    to: str
+    blocks: list[str]
+
+
+class RejectedNode(TypedDict):
+    """A node that cannot measure, and why."""
+
+    node: str
+    reason: str
+
+
 @dataclass(frozen=True)
 class NodeWork:
     """The work of a job. The file job<n>.work.json has it, with the merged configuration."""
@@ -57,7 +73,7 @@ class NodeWork:
     # An identifier of the run, the host that started it, and the merged configuration.
     run: str = ""
     head: str = ""
-    config: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, object] = field(default_factory=dict)
 
     @classmethod
     def read(cls, root: Path, job: int) -> NodeWork:
@@ -102,16 +118,15 @@ def make_node_folder(root: Path, job: int, node: str) -> Path:
 class NodeAssignment:
     """The node of a job, and the nodes that it cannot use. A file of the job has it.
 
-    `node` is "" before the first start. `lost` has nodes that the job left (node, at, to, blocks: unfinished
-    ones), `rejected` those of another class (node, reason). `failed_run` is the run in which the job failed
-    for good, by `reason`.
+    `node` is "" before the first start. `failed_run` is the run in which the job failed for good, by
+    `reason`.
     """
 
     root: Path
     job: int
     node: str = ""
-    lost: list[dict[str, Any]] = field(default_factory=list)
-    rejected: list[dict[str, str]] = field(default_factory=list)
+    lost: list[LostNode] = field(default_factory=list)
+    rejected: list[RejectedNode] = field(default_factory=list)
     failed_run: str = ""
     reason: str = ""
 
@@ -199,7 +214,7 @@ def _copy(source: Path, copy: Path) -> None:
 class Cluster:
     """The jobs of a run, and the nodes that they are sent to."""
 
-    def __init__(self, plan: Plan, raw: Mapping[str, Any]) -> None:
+    def __init__(self, plan: Plan, raw: Mapping[str, object]) -> None:
         """`raw` is the merged configuration, which the nodes receive."""
         self.plan, self.raw, self.root = plan, raw, plan.root
         self.settings = plan.config.settings.cluster
@@ -262,7 +277,7 @@ class Cluster:
             thresholds=self.plan.config.thresholds,
         )
 
-    def digest(self, job: Any) -> str:
+    def digest(self, job: str | int) -> str:
         """Return a digest of a job's work. When it changes, the job measures missing cells."""
         text = json.dumps(asdict(self.work(int(job))), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -294,7 +309,7 @@ class Cluster:
         """Return the number of processors of a node."""
         return self.settings.cores or 1
 
-    def host(self, job: Any, attempt: int) -> str:
+    def host(self, job: str | int, attempt: int) -> str:
         """Return the node that a job is sent to, or "" for any of the class."""
         assigned = NodeAssignment.read(self.root, int(job)).node
         node = assigned or ([*self.nodes, ""][int(job) - 1] if self.nodes else "")
@@ -303,13 +318,13 @@ class Cluster:
         is_hopeless = attempt >= FIRST_ATTEMPT_ELSEWHERE and assigned and not shutil.which("sinfo")
         return "" if is_hopeless else node
 
-    def avoided(self, job: Any) -> list[str]:
+    def avoided(self, job: str | int) -> list[str]:
         """Return the nodes that a job cannot use."""
         assignment = NodeAssignment.read(self.root, int(job))
         lost = {each["node"] for each in assignment.lost if is_lost(each["node"])}
         return sorted({*lost, *(each["node"] for each in assignment.rejected)})
 
-    def slurm_extra(self, job: Any, attempt: int) -> str:
+    def slurm_extra(self, job: str | int, attempt: int) -> str:
         """Return the options of sbatch for a job."""
         if host := self.host(job, attempt):
             return f"--exclusive --nodelist={host}"

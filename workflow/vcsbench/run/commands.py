@@ -7,7 +7,6 @@ import json
 import shlex
 import shutil
 from pathlib import Path
-from typing import Any
 
 from vcsbench.axes.cache import steps_of
 from vcsbench.errors import UserError
@@ -20,6 +19,7 @@ from vcsbench.run.cluster import clean_nodes
 from vcsbench.run.project import Project
 from vcsbench.run.workflow import checkout_lock, end_processes, remove_leftovers
 from vcsbench.storages.workdir import abandoned_workdirs, run_folder
+from vcsbench.subjects import Recipe
 
 
 def find_cell(plan: Plan, name: str) -> tuple[str, str]:
@@ -119,9 +119,9 @@ def clean(project: Project) -> list[str]:
     return lines or ["there is nothing to remove"]
 
 
-def _recipe(project: Project, study: str, path: str) -> dict[str, Any]:
+def _recipe(project: Project, study: str, path: str) -> Recipe:
     """Return the recipe of a cell. Raise a UserError if its subjects are not prepared."""
-    recipe: dict[str, Any] = json.loads(project.plan.recipe_json(study, path))
+    recipe: Recipe = json.loads(project.plan.recipe_json(study, path))
     for record in project.records(study, path):
         if not (project.config.root / record).exists():
             raise UserError(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from vcsbench.axes import table as axis_table
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import SERVER_AXIS, server_settings
 from vcsbench.config.definitions import (
+    Statement,
     check_metric,
     read_expectations,
     read_findings,
@@ -20,14 +21,16 @@ from vcsbench.config.definitions import (
     studies_of,
 )
 from vcsbench.config.study import Study, load_study
+from vcsbench.config.study_models import FindingDefinition, TableDefinition
 from vcsbench.errors import UserError
 from vcsbench.metrics import metric_in, names
 from vcsbench.statistics import baselines
 from vcsbench.statistics.contract import STATISTIC
 
+if TYPE_CHECKING:
+    from vcsbench.statistics.budget import ComparisonParams, LimitParams
+
 FINDINGS = "config/published/findings.yaml"
-# The definition of a table or finding, as its YAML file has it.
-Definition = dict[str, Any]
 
 
 class Wildcards(Protocol):
@@ -38,6 +41,13 @@ class Wildcards(Protocol):
         """Return the name of the study."""
 
 
+class PublishedMetadata(TypedDict):
+    """Options of statistics.published.read_published: axis values of files, and axes that commands lack."""
+
+    said: dict[str, dict[str, str]]
+    without: dict[str, list[str]]
+
+
 @cache
 def study_file(name: str) -> Study:
     """Return a study as its file defines it."""
@@ -46,7 +56,8 @@ def study_file(name: str) -> Study:
     for table, definition in study.tables.items():
         key = f"{path}: `tables.{table}"
         check_metric(definition.get("metric"), names(), f"{key}.metric`")
-        check_metric(definition.get("compare", {}).get("metric"), names(), f"{key}.compare.metric`")
+        if compare := definition.get("compare"):
+            check_metric(compare.get("metric"), names(), f"{key}.compare.metric`")
         for metric in definition.get("each", []):
             check_metric(metric, names(), f"{key}.each`")
     return study
@@ -69,27 +80,29 @@ def table_names(study: str, published: bool) -> list[str]:
 
 def table_definitions(
     wildcards: Wildcards, here: Environment, published: bool
-) -> dict[str, Definition]:
+) -> dict[str, TableDefinition]:
     """Return the definitions of the tables of a study's measurements, or of its published numbers."""
     tables = _resolved_tables(wildcards, here)
     return {name: tables[name] for name in table_names(wildcards.study, published)}
 
 
-def comparing_tables(wildcards: Wildcards, here: Environment, exact: bool) -> dict[str, Definition]:
+def comparing_tables(
+    wildcards: Wildcards, here: Environment, exact: bool
+) -> dict[str, TableDefinition]:
     """Return the definitions of the tables that compare counts (`exact`), or times."""
     tables = _resolved_tables(wildcards, here)
     return {n: t for n, t in tables.items() if "compare" in t and metric_in(t).exact == exact}
 
 
-def _resolved_tables(wildcards: Wildcards, here: Environment) -> dict[str, Definition]:
+def _resolved_tables(wildcards: Wildcards, here: Environment) -> dict[str, TableDefinition]:
     study = study_file(wildcards.study)
     return axis_table.resolved_tables(study, axis_table.values_of(study, here))
 
 
 def comparison_settings(
-    wildcards: Wildcards, here: Environment, limits: Mapping[str, float]
-) -> dict[str, Any]:
-    """Return the fields of statistics.budget.ComparisonSettings."""
+    wildcards: Wildcards, here: Environment, limits: LimitParams
+) -> ComparisonParams:
+    """Return the params of statistics.budget.ComparisonSettings."""
     return {
         "tables": comparing_tables(wildcards, here, exact=False),
         "order": axis_order(wildcards, here),
@@ -131,8 +144,8 @@ def published_numbers(wildcards: Wildcards) -> list[str]:
     raise UserError(f"config/studies/{wildcards.study}.yaml: `published`: the key is missing.")
 
 
-def published_metadata(wildcards: Wildcards) -> dict[str, Any]:
-    """Return the options of statistics.published.read_published that the study sets."""
+def published_metadata(wildcards: Wildcards) -> PublishedMetadata:
+    """Return facts about the published numbers that their files lack."""
     study = study_file(wildcards.study)
     commands = study.commands.items()
     return {
@@ -141,7 +154,7 @@ def published_metadata(wildcards: Wildcards) -> dict[str, Any]:
     }
 
 
-def published_conditions(wildcards: Wildcards) -> dict[str, Any]:
+def published_conditions(wildcards: Wildcards) -> dict[str, float | str]:
     """Return the fields of statistics.findings.Conditions of a study's published numbers."""
     published = study_file(wildcards.study).published
     if published is None:
@@ -177,7 +190,7 @@ def non_choices(wildcards: Wildcards) -> dict[str, list[str]]:
     return {study.command_axis: references} if references else {}
 
 
-def findings(wildcards: Wildcards) -> list[Definition]:
+def findings(wildcards: Wildcards) -> list[FindingDefinition]:
     """Return the definitions of a study's findings."""
     columns = [*axes(wildcards), *group_columns(wildcards)]
     return [
@@ -187,7 +200,7 @@ def findings(wildcards: Wildcards) -> list[Definition]:
     ]
 
 
-def studies_with_findings() -> list[tuple[str, str, list[dict[str, str]]]]:
+def studies_with_findings() -> list[tuple[str, str, list[Statement]]]:
     """Return the name, title and findings (id and statement) of each study with findings, most first."""
     found = []
     for name in studies():
@@ -206,9 +219,11 @@ def group_columns(wildcards: Wildcards) -> list[str]:
     return list(dict.fromkeys([*columns, *[STATISTIC] * has_statistic]))
 
 
-def optional_input(path: str, measured: Collection[str]) -> Callable[[Any], list[str]]:
+def optional_input(path: str, measured: Collection[str]) -> Callable[[Wildcards], list[str]]:
     """Return an input function: the path for the studies that are measured here, otherwise nothing."""
-    return lambda wildcards: [path.format(**wildcards)] if wildcards.study in measured else []
+    return lambda wildcards: (
+        [path.format(study=wildcards.study)] if wildcards.study in measured else []
+    )
 
 
 class Expectations:
@@ -224,7 +239,7 @@ class Expectations:
                 raise UserError(
                     f"{where}: `expectations`: there is no file {path}. Write it, or remove the entry."
                 )
-        self.by_study: dict[str, list[Definition]] = {}
+        self.by_study: dict[str, list[FindingDefinition]] = {}
         for study in studies_of(self.files):
             if study not in (known := studies()):
                 raise UserError(
@@ -253,17 +268,18 @@ class Expectations:
                     f"`make baseline NAME={name}`."
                 )
 
-    def for_study(self, study: str) -> list[Definition]:
+    def for_study(self, study: str) -> list[FindingDefinition]:
         """Return the expectations of a study."""
         return self.by_study.get(study, [])
 
-    def of_other_studies(self) -> dict[str, list[Definition]]:
+    def of_other_studies(self) -> dict[str, list[FindingDefinition]]:
         """Return the expectations of studies that are not run."""
-        return {s: found for s, found in self.by_study.items() if s not in self.config.studies}
+        return {s: e for s, e in self.by_study.items() if s not in self.config.studies}
 
     def baselines(self, study: str) -> list[str]:
         """Return the baselines that a study is compared with, of the configuration or of expectations."""
-        expected = [e["compare"].get("to") for e in self.for_study(study) if "compare" in e]
+        compared = [e["compare"] for e in self.for_study(study) if "compare" in e]
+        expected = [sides["to"] for sides in compared if "to" in sides]
         saved = baselines.saved_baselines()
         named = dict.fromkeys([*self.config.settings.baselines, *expected])
         return [name for name in named if study in saved.get(name, [])]

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
 
 from vcsbench import sources, subjects
 from vcsbench.axes.axis import Environment
@@ -17,6 +16,7 @@ from vcsbench.axes.client_server import server_names
 from vcsbench.axes.subject_axes import mounted_folders
 from vcsbench.config.builds import read_builds
 from vcsbench.config.configuration import EMPTY, Config, load_config
+from vcsbench.config.models import BuildPlace
 from vcsbench.config.renamed import WORK
 from vcsbench.config.study import Study
 from vcsbench.config.study_models import Steps
@@ -56,8 +56,10 @@ STUDY_FILES = (
     "results/page/{study}.json",
     "reports/{study}.html",
 )
+
+
 # The function `get` of the checkpoint. It raises until the decision is made.
-Decide = Callable[..., Any]
+Decide = Callable[..., object]
 
 
 class Project:
@@ -65,7 +67,7 @@ class Project:
 
     def __init__(
         self,
-        raw: Mapping[str, Any],
+        raw: Mapping[str, object],
         root: Path,
         files: Sequence[Path],
         deployed: bool = False,
@@ -265,7 +267,7 @@ class SamplingState:
 
 
 def open_project(
-    raw: Mapping[str, Any], root: Path, files: Sequence[str | Path], deployed: bool
+    raw: Mapping[str, object], root: Path, files: Sequence[str | Path], deployed: bool
 ) -> Project:
     """Open the project of a Snakemake run, from its configuration and its files, the last one first."""
     paths = [Path(file) for file in reversed(files) if Path(file).resolve() != root / OPTIONS]
@@ -275,7 +277,7 @@ def open_project(
 
 
 def open_environment(
-    raw: Mapping[str, Any],
+    raw: Mapping[str, object],
     root: Path,
     files: Sequence[Path],
     deployed: bool = False,
@@ -291,7 +293,7 @@ def open_environment(
             f"server to be read without one."
         )
     tree = os.environ.get(TREE) or None
-    definitions = config.repositories
+    definitions: Mapping[str, Mapping[str, object]] = config.repositories
     if config.settings.repository is not None:
         definitions = sources.own_repository(config.settings.repository, definitions, tree)
     elif tree:
@@ -313,10 +315,10 @@ def open_environment(
     )
 
 
-def _builds(config: Config) -> Mapping[str, Any]:
+def _builds(config: Config) -> Mapping[str, BuildPlace | None]:
     """Return the configured builds. By default the first build of a study is that on the PATH."""
     axes = [study.axes.get("build") for study in config.studies.values()]
-    return config.builds or {axis[0]: {} for axis in axes if isinstance(axis, list)}
+    return config.settings.builds or {axis[0]: None for axis in axes if isinstance(axis, list)}
 
 
 def _prepared_repositories(plan: Plan) -> PreparedRepositories:

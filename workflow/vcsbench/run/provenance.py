@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from vcsbench import __version__
 from vcsbench.urls import without_password
@@ -26,6 +26,20 @@ VARIABLE = "VCSBENCH_COMMAND"
 PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
 
 
+class Provenance(TypedDict):
+    """The provenance of measurements; `commit` and `command` are "" if they are unknown.
+
+    `changed` are the files that differ from the commit. `config` is merged, without credentials in URLs.
+    """
+
+    vcsbench: str
+    commit: str
+    changed: list[str]
+    command: str
+    config_digest: str
+    config: dict[str, object]
+
+
 def store_command(root: Path, arguments: Sequence[str]) -> None:
     """Store the command of the run: the typed one, or Snakemake with these arguments."""
     command = os.environ.get(VARIABLE) or shlex.join(["snakemake", *arguments])
@@ -35,37 +49,33 @@ def store_command(root: Path, arguments: Sequence[str]) -> None:
         (root / COMMAND).write_text(command, encoding="utf-8")
 
 
-def provenance(root: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the provenance of measurements in a checkout.
-
-    Keys: `vcsbench` (version), `commit` ("" if unknown), `changed` (files that differ from it), `command`
-    ("" if unknown), `config` (merged, without credentials in URLs) and its `config_digest`.
-    """
+def provenance(root: Path, config: Mapping[str, object]) -> Provenance:
+    """Return the provenance of measurements in a checkout."""
     commit, changed = _commit(root)
     command = ""
     with suppress(OSError):
         command = (root / COMMAND).read_text(encoding="utf-8")
-    config = _without_secrets(config)
+    public = _without_secrets(config)
     return {
         "vcsbench": __version__,
         "commit": commit,
         "changed": changed,
         "command": without_password(command),
-        "config_digest": digest_of(config),
-        "config": config,
+        "config_digest": digest_of(public),
+        "config": public,
     }
 
 
-def digest_of(config: Mapping[str, Any]) -> str:
+def digest_of(config: Mapping[str, object]) -> str:
     """Return a digest of a merged configuration. The order of keys does not matter."""
     text = json.dumps(config, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
+def _without_secrets(config: Mapping[str, object]) -> dict[str, object]:
     text = json.dumps(config, ensure_ascii=False, default=str)
-    found: dict[str, Any] = json.loads(without_password(text))
-    return found
+    public: dict[str, object] = json.loads(without_password(text))
+    return public
 
 
 def _commit(root: Path) -> tuple[str, list[str]]:

@@ -10,7 +10,6 @@ import json
 import os
 import sys
 import time
-from typing import Any
 
 from vcsbench.files import write_json
 from vcsbench.measure import syscalls
@@ -20,9 +19,10 @@ from vcsbench.measure.machine_limits import machine_limits
 from vcsbench.plan.recipe import call_digest
 from vcsbench.run.job import exit_on_signals, watch_parents
 from vcsbench.storages.workdir import run_folder
+from vcsbench.subjects import Recipe
 
 
-def measure_limits(clients: list[int]) -> dict[str, Any]:
+def measure_limits(clients: list[int]) -> dict[str, object]:
     """Measure the highest rates of this machine, for numbers of clients."""
     watch_parents()
     with machine_lock():
@@ -32,7 +32,7 @@ def measure_limits(clients: list[int]) -> dict[str, Any]:
     return {**facts, **limits}
 
 
-def count_calls(recipe: dict[str, Any]) -> dict[str, Any]:
+def count_calls(recipe: Recipe) -> dict[str, object]:
     """Count the system calls of a cell. The result has a reason if they cannot be counted."""
     os.umask(0o022)  # the servers, which run as another user, read the files
     # A namespace is entered before the first thread starts.

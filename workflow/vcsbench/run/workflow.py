@@ -19,7 +19,6 @@ import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from vcsbench import processes
 from vcsbench.errors import UserError
@@ -66,7 +65,7 @@ class Interrupted(BaseException):
 
 
 def run(
-    root: Path, options: Mapping[str, Any], configfiles: Sequence[str], arguments: Sequence[str]
+    root: Path, options: Mapping[str, object], configfiles: Sequence[str], arguments: Sequence[str]
 ) -> int:
     """Run the workflow in a checkout and return the exit code.
 
@@ -142,7 +141,7 @@ class Snakemake:
     def __init__(
         self,
         root: Path,
-        options: Mapping[str, Any],
+        options: Mapping[str, object],
         configfiles: Sequence[str],
         arguments: Sequence[str],
     ) -> None:
@@ -153,7 +152,7 @@ class Snakemake:
         path = {RUN_ROOT: os.path.realpath(root), "PYTHONPATH": str(root / "workflow")}
         self.environment = {**os.environ, **path}
 
-    def call(self, more: Mapping[str, Any]) -> int:
+    def call(self, more: Mapping[str, object]) -> int:
         """Run Snakemake to its end and return the exit code. `more` are configuration keys of this call."""
         files = [*self.configfiles]
         if options := {**self.options, **more}:

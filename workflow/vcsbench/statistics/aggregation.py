@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,11 @@ from vcsbench.metrics import COUNT, LOW, Metric, metric_of, names
 from vcsbench.plan import grid as grids
 from vcsbench.statistics.contract import STATISTIC, values_of
 
+if TYPE_CHECKING:
+    from pandas.api.typing import DataFrameGroupBy
+
+    from vcsbench.metrics import Column
+
 MEDIAN, BEST, WORST = "median", "best", "worst"
 MEAN = "mean"  # Counts have the median here, too.
 _CENTRES = (MEDIAN, MEAN)
@@ -28,7 +33,7 @@ _LOG = "log {}"
 FIXED_SHARE = "fixed_share"
 
 # Published numbers have no rounds: they count as one round on a nameless machine.
-NO_ROUNDS: dict[str, Any] = {
+NO_ROUNDS: dict[str, str | float] = {
     "host": "",
     "round": 1.0,
     "flags": "",
@@ -50,7 +55,7 @@ def rows_of_statistic(frame: pd.DataFrame, statistic: str) -> pd.DataFrame:
     return frame[frame[STATISTIC].isin(["", statistic])]
 
 
-def rows_where(frame: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
+def rows_where(frame: pd.DataFrame, where: Mapping[str, object]) -> pd.DataFrame:
     """Return the rows of the cells that `where` selects."""
     for axis, values in where.items():
         frame = frame[frame[axis].isin(values_of(values))]
@@ -73,7 +78,7 @@ def add_key_columns(
     return frame, order
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return f"{value:.0f}" if isinstance(value, float) else str(value)
 
 
@@ -95,7 +100,7 @@ def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _reason_as_json(not_counted: Any, name: str) -> str:
+def _reason_as_json(not_counted: object, name: str) -> str:
     reason = run_columns.why_not_counted(not_counted, [name])
     return json.dumps({"counts": reason}) if reason else ""
 
@@ -134,7 +139,8 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     runs = valid_runs(frame)
     runs = runs.assign(**{name: runs.get(name, "") for name in ("work", "not_counted")})
     runs = runs.assign(**{FIXED_SHARE: runs.get(FIXED_SHARE, np.nan)})
-    groups = grouped(_with_logs(runs) if reduce == MEAN else runs, keys)
+    runs = _with_logs(runs) if reduce == MEAN else runs
+    groups = grouped(runs, keys)
     rounds = _aggregate_metrics(runs, groups, reduce)
     rounds["flags"] = groups["flags"].agg(" ".join)
     rounds["not_counted"] = groups["not_counted"].first()
@@ -171,13 +177,15 @@ def pair_rows(
     Each other column is there twice: <column>_baseline and <column>_candidate.
     """
     baseline, candidate = (frame[frame[axis] == name] for name in names)
-    how: dict[str, Any] = {"on": list(on)} if on else {"how": "cross"}
-    return baseline.merge(candidate, **how, suffixes=("_baseline", "_candidate"))
+    suffixes = ("_baseline", "_candidate")
+    if not on:
+        return baseline.merge(candidate, how="cross", suffixes=suffixes)
+    return baseline.merge(candidate, on=list(on), suffixes=suffixes)
 
 
 def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with each metric that its columns allow, and the metric's parts."""
-    added: dict[str, Any] = {}
+    added: dict[str, Column] = {}
     for metric in map(metric_of, names()):
         is_published = metric.name in frame and metric.name not in metric.needs
         if set(metric.needs) <= set(frame.columns) and not is_published:
@@ -192,12 +200,12 @@ def _column(metric: Metric, part: str) -> str:
     return f"{metric.name}/{part}"
 
 
-def _aggregate_metrics(frame: pd.DataFrame, groups: Any, reduce: str) -> pd.DataFrame:
-    values: dict[str, Any] = {}
+def _aggregate_metrics(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd.DataFrame:
+    values: dict[str, Column] = {}
     for metric in (metric_of(name) for name in names() if name in frame):
         columns = {part: _column(metric, part) for part in metric.parts}
         if reduce in _CENTRES and all(column in frame for column in columns.values()):
-            parts = {part: _centre(groups, column, reduce) for part, column in columns.items()}
+            parts = {part: _centre(frame, groups, name, reduce) for part, name in columns.items()}
             values |= {columns[part]: column for part, column in parts.items()}
             values[metric.name] = metric.value(parts)
         else:
@@ -205,10 +213,10 @@ def _aggregate_metrics(frame: pd.DataFrame, groups: Any, reduce: str) -> pd.Data
     return pd.DataFrame(values, index=groups.size().index)
 
 
-def _centre(groups: Any, column: str, reduce: str) -> pd.Series:
+def _centre(frame: pd.DataFrame, groups: DataFrameGroupBy, column: str, reduce: str) -> pd.Series:
     """Return the median, or the geometric mean of columns with logarithms."""
     log = _LOG.format(column)
-    if reduce == MEAN and log in groups.obj:
+    if reduce == MEAN and log in frame:
         return pd.Series(np.exp(groups[log].mean()))
     return pd.Series(groups[column].median())
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,10 @@ from vcsbench.statistics.multiple_testing import call_table
 from vcsbench.statistics.noise import Noise, limits_on_machine, noise_of
 from vcsbench.statistics.variance import moderated
 
+if TYPE_CHECKING:
+    from vcsbench.config.study_models import TableDefinition
+    from vcsbench.statistics.baselines import CellSettings, Description
+
 # Compared axis of a baseline's table; no study has an axis of this name.
 SINCE = "(when)"
 # Flags of cells that are not compared.
@@ -39,11 +43,61 @@ Key = tuple[str, ...]  # a cell's axis values
 
 @dataclass(frozen=True)
 class MeasurementSet:
-    """Measurements of a study at a time, with their description (baselines.describe)."""
+    """Measurements of a study at a time, with their description."""
 
     name: str
     frame: pd.DataFrame
-    description: Mapping[str, Any]
+    description: Description
+
+
+class CellResult(NamedTuple):
+    """A measured cell: its time, the logarithms of its times by round, hosts, flags and work."""
+
+    elapsed_s: float
+    logs: list[float]
+    hosts: str
+    flags: str
+    work: str
+
+
+class Call(NamedTuple):
+    """The call of a cell against the time before, with the ratio and its interval."""
+
+    call: str
+    ratio: float
+    low: float
+    high: float
+
+
+class SavedTime(TypedDict):
+    """A baseline, or the current results, in a history.
+
+    `before` is the name of the time that it is compared with, `compared` the number of cells with a call,
+    `calls` counts them, `changed` has the changed conditions.
+    """
+
+    name: str
+    first: str
+    last: str
+    vcsbench: str
+    hosts: list[str]
+    before: str
+    compared: int
+    calls: dict[str, int]
+    changed: list[str]
+
+
+class StudyHistory(TypedDict):
+    """The history of a study: baselines by date, and the current results if runs were added.
+
+    `points` has a record per cell and time: time, host, axes, value, low and high in seconds, call, ratio
+    with its interval, and line (numbers of one line are comparable). `unread` has a sentence per unreadable
+    baseline.
+    """
+
+    times: list[SavedTime]
+    points: list[dict[str, object]]
+    unread: list[str]
 
 
 @dataclass(frozen=True)
@@ -73,8 +127,9 @@ def load_baseline(name: str, study: str) -> MeasurementSet:
 def load_current(study: str, results: Path) -> MeasurementSet:
     """Return the current measurements of a study."""
     frame = read_measurements(results / "measurements" / f"{study}.csv")
-    rows: list[dict[Any, Any]] = frame[["cell", "round", "started_at"]].to_dict("records")
-    return MeasurementSet(baselines.NOW, frame, baselines.describe(study, rows, results))
+    columns = frame["cell"], frame["round"].astype(int), frame["started_at"]
+    rounds = map(baselines.MeasuredRound, *columns)
+    return MeasurementSet(baselines.NOW, frame, baselines.describe(study, rounds, results))
 
 
 def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str]) -> list[CellPair]:
@@ -90,19 +145,19 @@ def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str])
         where = dict(zip(axes, key, strict=True))
         if not (key in saved and key in since):
             flag = SAME_RUNS if key in saved else NOT_SAVED
-            pairs.append(CellPair(where, flags=cell["flags"], withheld={flag: flags.message(flag)}))
+            pairs.append(CellPair(where, flags=cell.flags, withheld={flag: flags.message(flag)}))
             continue
-        sides = saved[key], since[key]
+        old, new = saved[key], since[key]
         path = "/".join(value or "-" for value in key)
-        settings = [side.description["cells"].get(path, {}) for side in (before, now)]
+        settings = [side.description["cells"].get(path) for side in (before, now)]
         pairs.append(
             CellPair(
                 where,
-                logs=(sides[0]["logs"], sides[1]["logs"]),
-                medians=(sides[0][DEFAULT], sides[1][DEFAULT]),
-                flags=f"{sides[0]['flags']} {sides[1]['flags']}",
-                withheld=_withheld(settings, sides, same_work.name_of(where, axes)),
-                hosts=_hosts(sides),
+                logs=(old.logs, new.logs),
+                medians=(old.elapsed_s, new.elapsed_s),
+                flags=f"{old.flags} {new.flags}",
+                withheld=_withheld(settings, (old, new), same_work.name_of(where, axes)),
+                hosts=_hosts(old, new),
                 noise=noise,
             )
         )
@@ -111,16 +166,15 @@ def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str])
 
 def _with_ratios(pairs: Sequence[CellPair], noise: Noise) -> list[CellPair]:
     """Add the ratios, with errors that are moderated over all of them."""
-    own = [unpaired_ratio(*pair.logs) for pair in pairs]
-    columns = np.array([(one.error**2 * one.n, one.degrees) for one in own], float)
+    ratios = [unpaired_ratio(*pair.logs) for pair in pairs]
+    columns = np.array([(ratio.error**2 * ratio.n, ratio.degrees) for ratio in ratios], float)
     variances = zip(*moderated(*columns.reshape(-1, 2).T), strict=True)
-    ratios = [
-        noise.with_error(
-            replace(one, error=math.sqrt(variance / max(one.n, 1)), degrees=degrees), []
-        )
-        for one, (variance, degrees) in zip(own, variances, strict=True)
-    ]
-    return [replace(pair, ratio=one) for pair, one in zip(pairs, ratios, strict=True)]
+    compared = []
+    for pair, ratio, (variance, degrees) in zip(pairs, ratios, variances, strict=True):
+        error = math.sqrt(variance / max(ratio.n, 1))
+        ratio = noise.with_error(replace(ratio, error=error, degrees=degrees), [])
+        compared.append(replace(pair, ratio=ratio))
+    return compared
 
 
 def _larger_noise(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str]) -> Noise:
@@ -135,27 +189,29 @@ def runs_since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
     return now[~pd.MultiIndex.from_frame(now[keys]).isin(pd.MultiIndex.from_frame(saved[keys]))]
 
 
-def _cells(frame: pd.DataFrame, axes: Sequence[str]) -> dict[Key, dict[Any, Any]]:
-    """Return the rows of by_cell by axis values, with the logarithms of times by round."""
+def _cells(frame: pd.DataFrame, axes: Sequence[str]) -> dict[Key, CellResult]:
+    """Return the cells by axis values."""
     rounds = by_round(frame, axes, MEAN)
     logs = grouped(rounds.assign(logs=np.log(rounds[DEFAULT])), axes)["logs"].agg(list)
-    cells = by_cell(by_round(frame, axes), axes).assign(logs=logs.to_numpy()).to_dict("records")
-    return {tuple(cell[axis] for axis in axes): cell for cell in cells}
+    cells = by_cell(by_round(frame, axes), axes)
+    results = map(CellResult, cells[DEFAULT], logs, cells["hosts"], cells["flags"], cells["work"])
+    return dict(zip(map(tuple, cells[[*axes]].to_numpy()), results, strict=True))
 
 
-def _hosts(sides: Sequence[Mapping[Any, Any]]) -> tuple[str, ...]:
-    return tuple(sorted({host for side in sides for host in side["hosts"].split()}))
+def _hosts(*sides: CellResult) -> tuple[str, ...]:
+    return tuple(sorted({host for side in sides for host in side.hosts.split()}))
 
 
 def _withheld(
-    settings: Sequence[Mapping[str, Any]], sides: Sequence[Mapping[Any, Any]], command: str
+    settings: Sequence[CellSettings | None], sides: tuple[CellResult, CellResult], command: str
 ) -> dict[str, str]:
     """Return the flags that exclude a pair of cells, with reasons."""
     withheld = {}
-    if len(hosts := _hosts(sides)) > 1:
+    if len(hosts := _hosts(*sides)) > 1:
         withheld[HOSTS] = f"{flags.message(HOSTS)} ({', '.join(hosts)})"
-    withheld |= {flag: flags.message(flag) for flag in baselines.differences(*settings)}
-    works = {"saved": sides[0]["work"], baselines.NOW: sides[1]["work"]}
+    differences = baselines.differences(settings[0] or {}, settings[1] or {})
+    withheld |= {flag: flags.message(flag) for flag in differences}
+    works = {"saved": sides[0].work, baselines.NOW: sides[1].work}
     if refused := same_work.refusal(command, works):
         withheld[refused.flag] = refused.reason
     return withheld
@@ -179,9 +235,9 @@ def baseline_table(
     return tables.finish_table(table, baselines.table_name(baseline), axes)
 
 
-def _row(pair: CellPair, limits: Limits) -> dict[str, Any]:
+def _row(pair: CellPair, limits: Limits) -> dict[str, object]:
     words = [*tables.own_flags([pair.flags]), *pair.withheld]
-    row: dict[str, Any] = {**pair.axes, "withheld": "; ".join(pair.withheld.values())}
+    row: dict[str, object] = {**pair.axes, "withheld": "; ".join(pair.withheld.values())}
     if pair.withheld:
         return row | {"n": 0, "flags": flags.joined(words)}
     words += tables.low_n(pair.ratio.n, limits)
@@ -213,9 +269,10 @@ def _day(stamp: str) -> str:
     return stamp[:16].replace("T", " ")
 
 
-def table_definition(definitions: Mapping[str, Mapping[str, Any]], baseline: str) -> dict[str, Any]:
+def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
     """Return the definition of a baseline's table, with the layout of the study's elapsed times."""
-    elapsed = [t for t in definitions.values() if t.get("metric") == DEFAULT] or [{}]
+    no_table: TableDefinition = {}
+    elapsed = [t for t in definitions.values() if t.get("metric") == DEFAULT] or [no_table]
     return {
         "compare": {"axis": SINCE, "baseline": baseline, "candidates": [baselines.NOW]},
         "rows": elapsed[0].get("rows", []),
@@ -231,36 +288,30 @@ def history(
     order: Mapping[str, list[str]],
     block: Sequence[str],
     limits: Limits,
-) -> dict[str, Any]:
-    """Return the history of a study: `times`, `points`, and `unread` (a sentence per unreadable baseline).
-
-    `times` has the baselines by date, and `now` if runs were added: name, first and last run, hosts,
-    vcsbench, before (the time it is compared with), compared (cells), calls (counts) and changed. `points`
-    has a record per cell and time: time, host, axes, value, low and high in seconds, call, ratio with its
-    interval, and line (numbers of one line are comparable). A call compares with the time before on the
-    same host.
-    """
+) -> StudyHistory:
+    """Return the history of a study. A call compares with the time before on the same host."""
     snapshots, unread = _read(names, study, results)
     axes = list(order)
-    times: list[dict[str, Any]] = []
-    points: list[dict[str, Any]] = []
+    times: list[SavedTime] = []
+    points: list[dict[str, object]] = []
     lines: dict[Key, int] = {}
     for number, snapshot in enumerate(snapshots):
         before = _before(snapshot, snapshots[:number])
         pairs = pair_cells(before, snapshot, axes) if before else []
-        rows: dict[Key, dict[Any, Any]] = {}
+        calls: dict[Key, Call] = {}
         if before:
             here = limits_on_machine(limits, snapshot.frame, block)
             table = baseline_table(before.name, pairs, order, here)
-            records = table[table["call"] != ""].to_dict("records")
-            rows = {tuple(row[axis] for axis in axes): row for row in records}
+            table = table[table["call"] != ""]
+            called = map(Call, *(table[name] for name in Call._fields))
+            calls = dict(zip(map(tuple, table[axes].to_numpy()), called, strict=True))
         for pair in pairs:
             # A cell on another host, or with other settings or work, starts a new line.
             if pair.withheld.keys() - {SAME_RUNS}:
                 key = tuple(pair.axes[axis] for axis in axes)
                 lines[key] = lines.get(key, 0) + 1
-        points += _points(snapshot, axes, rows, lines)
-        times.append(_time(snapshot, before, [row["call"] for row in rows.values()]))
+        points += _points(snapshot, axes, calls, lines)
+        times.append(_time(snapshot, before, [row.call for row in calls.values()]))
     return {"times": times, "points": points if len(times) > 1 else [], "unread": unread}
 
 
@@ -290,15 +341,16 @@ def _before(snapshot: MeasurementSet, earlier: Sequence[MeasurementSet]) -> Meas
 def _points(
     snapshot: MeasurementSet,
     axes: Sequence[str],
-    rows: Mapping[Key, Mapping[Any, Any]],
+    calls: Mapping[Key, Call],
     lines: Mapping[Key, int],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return a record per cell and host: geometric means over rounds."""
     rounds = by_round(snapshot.frame, axes, MEAN)
     rounds = rounds.assign(log=np.log(rounds[DEFAULT]))
     points = []
     for (*key, host), logs in grouped(rounds, [*axes, "host"])["log"]:
-        mean, row = ratio_interval(logs), rows.get(tuple(key), {})
+        mean, call = ratio_interval(logs), calls.get(tuple(key))
+        bounds = {} if call is None else {"ratio": call.ratio, "low": call.low, "high": call.high}
         points.append(
             {
                 "time": snapshot.name,
@@ -307,8 +359,8 @@ def _points(
                 **dict(zip(axes, key, strict=True)),
                 "value": mean.value,
                 **{bound: _number(getattr(mean, bound)) for bound in ("low", "high")},
-                "call": row.get("call", ""),
-                "ratio": {n: _number(row[n]) for n in ("ratio", "low", "high")} if row else {},
+                "call": call.call if call else "",
+                "ratio": {name: _number(value) for name, value in bounds.items()},
             }
         )
     return points
@@ -320,7 +372,7 @@ def _number(value: float) -> float | None:
 
 def _time(
     snapshot: MeasurementSet, before: MeasurementSet | None, calls: Sequence[str]
-) -> dict[str, Any]:
+) -> SavedTime:
     description = snapshot.description
     words = [call for call in dict.fromkeys(calls) if is_difference(call)]
     return {

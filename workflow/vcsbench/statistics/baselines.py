@@ -13,19 +13,59 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from vcsbench import __version__
 from vcsbench.errors import UserError
 from vcsbench.files import write_bytes, write_json
 from vcsbench.measure.host import host_label
 
+Item = TypeVar("Item")
 FOLDER = Path("baselines")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # Name of the current measurements next to a baseline.
 NOW = "now"
 # Settings that two compared cells must share, by the flag of a difference.
 FLAGS = {"other-command": "command", "other-repository": "repository", "other-method": "method"}
+
+
+class MeasuredRound(NamedTuple):
+    """A cell-round among measurements, and the time of its start."""
+
+    cell: str
+    round: int
+    started_at: str
+
+
+class CellSettings(TypedDict):
+    """Settings of a cell that must be equal in a comparison with a baseline."""
+
+    command: str
+    repository: dict[str, object]
+    method: dict[str, object]
+
+
+class Description(TypedDict):
+    """The description of a study's measurements: when, where and how they were made.
+
+    `first` and `last` are the times of runs, `hosts` has facts by host, `cells` the settings by cell. The
+    other keys list the different values of all cells, `versions` by program, `server_files` digests by path.
+    """
+
+    study: str
+    vcsbench: str
+    first: str
+    last: str
+    rounds: int
+    seeds: list[int]
+    hosts: dict[str, dict[str, object]]
+    kernel: list[str]
+    system: list[str]
+    governor: list[str]
+    storage: list[str]
+    versions: dict[str, list[str]]
+    server_files: dict[str, list[str]]
+    cells: dict[str, CellSettings]
 
 
 def table_name(baseline: str) -> str:
@@ -63,11 +103,11 @@ def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
             f"letter or a digit; say NAME=before-upgrade, for instance"
         )
     folder = results / "measurements"
-    wanted = list(studies) or sorted(path.stem for path in folder.glob("*.csv"))
-    if not wanted:
+    studies = list(studies) or sorted(path.stem for path in folder.glob("*.csv"))
+    if not studies:
         raise UserError(f"{folder}: nothing has been measured; `make report` does it")
-    found = []
-    for study in wanted:
+    measured = []
+    for study in studies:
         if not NAME.fullmatch(study):
             raise UserError(f"STUDY={study}: is no study's name; results/measurements has them")
         if csv_path(name, study).exists() or description_path(name, study).exists():
@@ -75,11 +115,11 @@ def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
                 f"{csv_path(name, study)}: is there already, and a baseline is never overwritten; "
                 f"choose another NAME, or remove it yourself"
             )
-        found.append((study, *_measured(folder / f"{study}.csv", study, results)))
-    return [_write(name, *parts) for parts in found]
+        measured.append((study, *_measured(folder / f"{study}.csv", study, results)))
+    return [_write(name, *parts) for parts in measured]
 
 
-def _measured(path: Path, study: str, results: Path) -> tuple[bytes, dict[str, Any]]:
+def _measured(path: Path, study: str, results: Path) -> tuple[bytes, Description]:
     """Return the bytes of a study's measurements, and their description."""
     try:
         content = path.read_bytes()
@@ -90,14 +130,17 @@ def _measured(path: Path, study: str, results: Path) -> tuple[bytes, dict[str, A
     rows = list(csv.DictReader(content.decode().splitlines()))
     if not rows:
         raise UserError(f"{path}: nothing of {study} has been measured; `make report` does it")
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return content, {"saved_at": now, **describe(study, rows, results)}
+    rounds = [
+        MeasuredRound(row["cell"], int(float(row["round"])), row["started_at"]) for row in rows
+    ]
+    return content, describe(study, rounds, results)
 
 
-def _write(name: str, study: str, content: bytes, description: Mapping[str, Any]) -> str:
+def _write(name: str, study: str, content: bytes, description: Description) -> str:
     path = csv_path(name, study)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(description_path(name, study), description)
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    write_json(description_path(name, study), {"saved_at": now, **description})
     write_bytes(path, content)
     return (
         f"saved {path}: {len(description['cells'])} cells in {description['rounds']} rounds, "
@@ -105,36 +148,47 @@ def _write(name: str, study: str, content: bytes, description: Mapping[str, Any]
     )
 
 
-def describe(study: str, rows: Iterable[Mapping[Any, Any]], results: Path) -> dict[str, Any]:
+def describe(study: str, rounds: Iterable[MeasuredRound], results: Path) -> Description:
     """Return the description of a study's measurements, from the contexts of its cells.
 
-    `rows` come from the measurements' file. Raises UserError if a context is missing or of another run.
+    `rounds` come from the measurements' file. Raise UserError if a context is missing or of another run.
     """
-    contexts = {}
-    for row in rows:
-        key = (row["cell"], int(float(row["round"])))
+    contexts: dict[tuple[str, int], Mapping[str, Any]] = {}
+    for measured in rounds:
+        key = (measured.cell, measured.round)
         if key not in contexts:
-            contexts[key] = _context(study, key, row["started_at"], results)
+            contexts[key] = _context(study, measured, results)
     every = list(contexts.values())
     times = sorted(str(context["started_at"]) for context in every)
+    versions, server_files = _versions(every)
+    hosts = [context["host"] for context in every]
+    storages = [context.get("storage") or {} for context in every]
     return {
         "study": study,
         "vcsbench": __version__,
         "first": times[0] if times else "",
         "last": times[-1] if times else "",
         "rounds": len({number for _, number in contexts}),
-        "seeds": _distinct(context.get("seed") for context in every),
-        "hosts": {host_label(context["host"]): context["host"] for context in every},
-        **_conditions(every),
+        "seeds": _distinct(context["seed"] for context in every if "seed" in context),
+        "hosts": {host_label(host): host for host in hosts},
+        "kernel": _distinct(host.get("kernel") for host in hosts),
+        "system": _distinct(host.get("os") for host in hosts),
+        "governor": _distinct(host.get("governor") for host in hosts),
+        "storage": _distinct(
+            " ".join(str(s.get(key) or "") for key in ("path", "filesystem", "device"))
+            for s in storages
+        ),
+        "versions": versions,
+        "server_files": server_files,
         "cells": {cell: cell_settings(context) for (cell, _), context in contexts.items()},
     }
 
 
-def _context(study: str, key: tuple[str, int], started_at: str, results: Path) -> dict[str, Any]:
-    cell, number = key
+def _context(study: str, measured: MeasuredRound, results: Path) -> Mapping[str, Any]:
+    cell, number, started_at = measured
     path = results / "cells" / study / cell / f"round{number}.context.json"
     try:
-        context: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        context: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise UserError(f"{path}: is missing or damaged; `make report` measures it anew") from None
     if context.get("started_at", "") != started_at:
@@ -144,8 +198,8 @@ def _context(study: str, key: tuple[str, int], started_at: str, results: Path) -
     return context
 
 
-def cell_settings(context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a cell that must be equal in a comparison with a baseline."""
+def cell_settings(context: Mapping[str, Any]) -> CellSettings:
+    """Return the settings of a cell from its context."""
     repository = context.get("repository") or {}
     ways = {(run.get("certificate") or {}).get("cache_cleared_by") or "" for run in context["runs"]}
     return {
@@ -159,13 +213,15 @@ def cell_settings(context: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def differences(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
     """Return the flags of the settings that differ between two cells of one name."""
     return [flag for flag, key in FLAGS.items() if before.get(key) != now.get(key)]
 
 
-def _conditions(contexts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return conditions that may change between compared runs and are then reported."""
+def _versions(
+    contexts: Sequence[Mapping[str, Any]],
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return the versions by program, and the digests of server files by configuration and path."""
     versions: dict[str, list[str]] = {}
     files: dict[str, list[str]] = {}
     for context in contexts:
@@ -176,52 +232,45 @@ def _conditions(contexts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             digest = hashlib.sha256(text.encode()).hexdigest()[:12]
             key = f"{config}/{name}"
             files[key] = _distinct([*files.get(key, []), digest])
-    storages = [context.get("storage") or {} for context in contexts]
-    return {
-        "kernel": _distinct(context["host"].get("kernel") for context in contexts),
-        "system": _distinct(context["host"].get("os") for context in contexts),
-        "governor": _distinct(context["host"].get("governor") for context in contexts),
-        "storage": _distinct(
-            " ".join(str(s.get(key) or "") for key in ("path", "filesystem", "device"))
-            for s in storages
-        ),
-        "versions": versions,
-        "server_files": files,
-    }
+    return versions, files
 
 
-def _distinct(values: Iterable[Any]) -> list[Any]:
+def _distinct(values: Iterable[Item]) -> list[Item]:
     return list(dict.fromkeys(value for value in values if value not in (None, "")))
 
 
-def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def changes(before: Description, now: Description) -> list[str]:
     """Return the changed conditions between two descriptions, a few words each."""
-    found = []
-    for key in ("kernel", "system", "governor", "storage"):
-        name = "CPU governor" if key == "governor" else key
-        found += _change(name, before.get(key, []), now.get(key, []))
+    changed = []
+    for name, old, new in (
+        ("kernel", before.get("kernel"), now.get("kernel")),
+        ("system", before.get("system"), now.get("system")),
+        ("CPU governor", before.get("governor"), now.get("governor")),
+        ("storage", before.get("storage"), now.get("storage")),
+    ):
+        changed += _change(name, old or [], new or [])
     for program, versions in before.get("versions", {}).items():
         since = now.get("versions", {}).get(program)
         if versions and since:  # A program that one side did not use has not changed.
-            found += _change(program, versions, since)
+            changed += _change(program, versions, since)
     for path, digests in now.get("server_files", {}).items():
         if before.get("server_files", {}).get(path, digests) != digests:
-            found.append(f"server configuration {path}")
-    return found
+            changed.append(f"server configuration {path}")
+    return changed
 
 
-def _change(name: str, before: Sequence[Any], now: Sequence[Any]) -> list[str]:
-    if list(before) == list(now):
+def _change(name: str, before: Sequence[str], now: Sequence[str]) -> list[str]:
+    if before == now:
         return []
-    sides = [", ".join(map(str, side)) or "unknown" for side in (before, now)]
+    sides = [", ".join(side) or "unknown" for side in (before, now)]
     return [f"{name} {sides[0]} to {sides[1]}"]
 
 
-def read_description(name: str, study: str) -> dict[str, Any]:
+def read_description(name: str, study: str) -> Description:
     """Return the description of a saved study; UserError if it cannot be read."""
     path = description_path(name, study)
     try:
-        description: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        description: Description = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise UserError(f"{path}: is missing; save the baseline again under another name") from None
     except ValueError:

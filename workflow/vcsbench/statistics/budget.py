@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -44,11 +44,14 @@ from vcsbench.statistics.findings import (
     rounds_of,
     without_statistic,
 )
-from vcsbench.statistics.intervals import t_quantile
+from vcsbench.statistics.intervals import Estimate, t_quantile
 from vcsbench.statistics.multiple_testing import EQUIVALENCE_ALPHA, holm_level
 from vcsbench.statistics.noise import noise_of
 from vcsbench.statistics.tables import SIDES, make_tables
-from vcsbench.statistics.verdicts import Finding, rounds_needed
+from vcsbench.statistics.verdicts import rounds_needed
+
+if TYPE_CHECKING:
+    from vcsbench.config.study_models import FindingDefinition, TableDefinition
 
 # A batch takes half of the remaining time, because the next decision has more data; but no less than this.
 MIN_BATCH_S = 60.0
@@ -89,19 +92,37 @@ class Comparison:
         return self.call != TOO_NOISY
 
 
+class LimitParams(TypedDict):
+    """Limits as plain data."""
+
+    min_effect_pct: float
+    min_effect_pct_if_noisy: float
+    min_rounds: int
+
+
+class ComparisonParams(TypedDict):
+    """ComparisonSettings as plain data, the params of a rule."""
+
+    tables: Mapping[str, TableDefinition]
+    order: Mapping[str, list[str]]
+    block: Sequence[str]
+    limits: LimitParams
+
+
 @dataclass(frozen=True)
 class ComparisonSettings:
     """Definitions of a study's noisy comparison tables, its axes with values in order, and its limits."""
 
-    tables: Mapping[str, Mapping[str, Any]]
+    tables: Mapping[str, TableDefinition]
     order: Mapping[str, list[str]]
     block: Sequence[str]
     limits: Limits
 
     @classmethod
-    def of(cls, params: Mapping[str, Any]) -> ComparisonSettings:
+    def of(cls, params: ComparisonParams) -> ComparisonSettings:
         """Return the settings from the params of a rule."""
-        return cls(**{**params, "limits": Limits(**params["limits"])})
+        limits = Limits(**params["limits"])
+        return cls(params["tables"], params["order"], params["block"], limits)
 
     def on_machine(self, scatter: float) -> ComparisonSettings:
         """Return the settings on a machine whose runs scatter by this much."""
@@ -122,34 +143,36 @@ def comparisons_of(
         level = holm_level(sum(not is_difference(row["call"]) for row in rows))
         axis = definition["compare"]["axis"]
         for row in rows:
-            blocks = frozenset(block_name(settings.block, row | {axis: row[s]}) for s in SIDES)
-            needed = comparison_rounds(row, level, settings.limits)
+            where = {key: row.get(key) for key in settings.block}
+            blocks = frozenset(block_name(settings.block, {**where, axis: row[s]}) for s in SIDES)
+            ratio = Estimate(
+                row["ratio"], math.nan, math.nan, row["n"], row["error"], row["degrees"]
+            )
+            needed = comparison_rounds(ratio, row["twin_sd"], level, settings.limits)
             is_concluded = needed < math.inf and row["n"] >= settings.limits.min_rounds
             within = row["within"] if is_concluded else math.inf
             comparisons.append(Comparison(name, blocks, row["call"], int(row["n"]), needed, within))
     return comparisons
 
 
-def comparison_rounds(row: Mapping[Any, Any], level: float, limits: Limits) -> float:
+def comparison_rounds(ratio: Estimate, duplicate_sd: float, level: float, limits: Limits) -> float:
     """Return the rounds after which a comparison is precise enough, with today's mean and scatter.
 
     All of its error is taken to shrink, because after few rounds the part of duplicates is mostly chance.
     """
-    if math.isnan(row["twin_sd"]):  # Without duplicates nothing is called.
+    if math.isnan(duplicate_sd):  # Without duplicates nothing is called.
         return math.inf
-    if math.isnan(row["error"]):
+    if math.isnan(ratio.error):
         return limits.min_rounds
-    difference = t_quantile(row["degrees"], 1 - level)
-    equivalence = t_quantile(row["degrees"], 1 - 2 * EQUIVALENCE_ALPHA)
+    difference = t_quantile(ratio.degrees, 1 - level)
+    equivalence = t_quantile(ratio.degrees, 1 - 2 * EQUIVALENCE_ALPHA)
     smallest = math.log1p(limits.min_effect_pct / 100)
-    narrow = max(
-        smallest / (difference + equivalence), abs(math.log(row["ratio"])) / 2 / difference
-    )
-    return max(limits.min_rounds, math.ceil(row["n"] * (row["error"] / narrow) ** 2))
+    narrow = max(smallest / (difference + equivalence), abs(math.log(ratio.value)) / 2 / difference)
+    return max(limits.min_rounds, math.ceil(ratio.n * (ratio.error / narrow) ** 2))
 
 
 def rounds_needed_by_findings(
-    findings: Iterable[Finding],
+    findings: Iterable[FindingDefinition],
     frame: pd.DataFrame,
     settings: ComparisonSettings,
     by: Sequence[str] = (),
@@ -171,7 +194,7 @@ def rounds_needed_by_findings(
 
 
 def _of_finding(
-    finding: Finding,
+    finding: FindingDefinition,
     rounds: pd.DataFrame,
     keys: Sequence[str],
     context: EvaluationContext,
@@ -323,7 +346,7 @@ def budget_report(
     cell_rounds: int,
     limits: Limits,
     scatter: float,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the use of the minutes, the decided comparisons, and a forecast.
 
     `limits` come from the configuration, `scatter` from runs on this machine.

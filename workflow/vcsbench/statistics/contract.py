@@ -8,9 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from vcsbench.words import is_number
+
+if TYPE_CHECKING:
+    from vcsbench.config.configuration import Config
+
+Value = TypeVar("Value")
 
 # Column of published numbers that names the statistic of their runs. It is no axis.
 STATISTIC = "statistic"
@@ -58,6 +63,12 @@ class Limits:
     min_effect_pct_if_noisy: float = 15.0
     min_rounds: int = 5
 
+    @classmethod
+    def of(cls, config: Config) -> Limits:
+        """Return the limits of a configuration."""
+        settings = config.settings
+        return cls(settings.min_effect_pct, settings.min_effect_pct_if_noisy, config.least_rounds)
+
     def on_machine(self, scatter: float) -> Limits:
         """Return the limits on a machine whose runs scatter by this much (NaN if unknown)."""
         if not scatter_pct(scatter) > NOISY_PCT:
@@ -83,21 +94,21 @@ def columns(keys: Sequence[str]) -> list[str]:
     return ["table", *keys, "baseline", "candidate", "value", *STATISTICS, *CALL]
 
 
-def is_exact(row: Mapping[Any, Any]) -> bool:
+def is_exact(row: Mapping[str, object]) -> bool:
     """Return True if the ratio is of counts that were equal in every round."""
     return is_number(row["low"]) and row["low"] == row["high"]
 
 
-def keys_of(row: Mapping[str, Any]) -> dict[str, Any]:
+def keys_of(row: Mapping[str, Value]) -> dict[str, Value]:
     """Return the axes and other keys of a row, its candidate among them."""
     return {name: value for name, value in row.items() if name not in _FACTS}
 
 
-def values_of(wanted: Any) -> list[str]:
+def values_of(selected: object) -> list[str]:
     """Return the values of an axis in a definition: a single value, or a list."""
-    return [str(value) for value in (wanted if isinstance(wanted, list) else [wanted])]
+    return [str(value) for value in (selected if isinstance(selected, list) else [selected])]
 
 
-def matches_cell(cell: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+def matches_cell(cell: Mapping[str, str], where: Mapping[str, object]) -> bool:
     """Return True if a cell is selected by `where`; axes that the cell lacks are ignored."""
-    return all(cell[a] in values_of(wanted) for a, wanted in where.items() if a in cell)
+    return all(cell[a] in values_of(selected) for a, selected in where.items() if a in cell)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -52,7 +52,10 @@ from vcsbench.statistics.intervals import (
     ratio_interval,
 )
 from vcsbench.statistics.noise import NO_NOISE, Noise, Pairs, noise_of
-from vcsbench.statistics.verdicts import Finding, Reason, bounds_text, verdict_of
+from vcsbench.statistics.verdicts import Reason, bounds_text, verdict_of
+
+if TYPE_CHECKING:
+    from vcsbench.config.study_models import FindingDefinition
 
 REDUCTIONS = {MEDIAN: "median", "min": "least", "max": "greatest"}
 # Verdict of an expectation, because nothing was published that could be reproduced.
@@ -124,7 +127,7 @@ class Evaluation:
 
 
 def evaluate_findings(
-    findings: Sequence[Finding],
+    findings: Sequence[FindingDefinition],
     axes: Sequence[str],
     published: pd.DataFrame | None,
     measured: pd.DataFrame | None,
@@ -168,7 +171,7 @@ def evaluate_findings(
 
 
 def evaluate_expectations(
-    expectations: Sequence[Finding],
+    expectations: Sequence[FindingDefinition],
     axes: Sequence[str],
     measured: pd.DataFrame,
     context: EvaluationContext,
@@ -178,13 +181,13 @@ def evaluate_expectations(
     return _with_passes(expectations, rows.replace({"verdict": {REPRODUCED: HOLDS}}))
 
 
-def unmeasured_expectations(study: str, expectations: Sequence[Finding]) -> pd.DataFrame:
+def unmeasured_expectations(study: str, expectations: Sequence[FindingDefinition]) -> pd.DataFrame:
     """Return the rows of a study that the configuration does not run."""
     rows = evaluate_findings(expectations, [], None, None)
     return _with_passes(expectations, rows.assign(why=f"the key `studies` lacks {study}"))
 
 
-def _with_passes(expectations: Sequence[Finding], rows: pd.DataFrame) -> pd.DataFrame:
+def _with_passes(expectations: Sequence[FindingDefinition], rows: pd.DataFrame) -> pd.DataFrame:
     allowing = {INCONCLUSIVE: "allow_inconclusive", NOT_MEASURED: "allow_not_measured"}
     pairs = zip(expectations, rows["verdict"], strict=True)
     passes = [verdict == HOLDS or e.get(allowing.get(verdict, ""), False) for e, verdict in pairs]
@@ -198,7 +201,7 @@ def rounds_of(
     return by_round(add_key_columns(frame, by)[0], keys, statistic)
 
 
-def without_statistic(finding: Finding) -> tuple[str, Finding]:
+def without_statistic(finding: FindingDefinition) -> tuple[str, FindingDefinition]:
     """Return the statistic of runs that a finding is about (default: mean), and the finding without it."""
     where = finding["where"]
     rest = {axis: values for axis, values in where.items() if axis != STATISTIC}
@@ -206,7 +209,10 @@ def without_statistic(finding: Finding) -> tuple[str, Finding]:
 
 
 def evaluate(
-    finding: Finding, rounds: pd.DataFrame, axes: Sequence[str], context: EvaluationContext
+    finding: FindingDefinition,
+    rounds: pd.DataFrame,
+    axes: Sequence[str],
+    context: EvaluationContext,
 ) -> Evaluation:
     """Return the verdict on measured numbers, a frame of by_round."""
     if "to" in finding.get("compare", {}):
@@ -243,7 +249,7 @@ def evaluate(
 
 
 def _verdict(
-    finding: Finding, value: Estimate, noise: Noise, limits: Limits
+    finding: FindingDefinition, value: Estimate, noise: Noise, limits: Limits
 ) -> tuple[str, list[Reason]]:
     verdict, reasons = verdict_of(finding, value, limits)
     if noise.has_duplicates or verdict == INCONCLUSIVE:
@@ -251,7 +257,7 @@ def _verdict(
     return verdict, [*reasons, Reason("no-duplicates")]
 
 
-def estimate(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> Estimate:
+def estimate(finding: FindingDefinition, rounds: pd.DataFrame, axes: Sequence[str]) -> Estimate:
     """Return the finding's value with its own error, from a frame of by_round.
 
     Only complete rounds count, because all must reduce the same cells.
@@ -278,7 +284,7 @@ def estimate(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> Est
     return replace(mean_interval(reduced), pairs=averaged)
 
 
-def unit_of(finding: Finding) -> str:
+def unit_of(finding: FindingDefinition) -> str:
     """Return the unit of a finding's value; of a ratio, `times, baseline / candidate`."""
     compare = finding.get("compare")
     if compare and "to" in compare:
@@ -289,18 +295,18 @@ def unit_of(finding: Finding) -> str:
     return metric_of(name).unit if name in names() else ""
 
 
-def _sides(finding: Finding) -> list[str]:
+def _sides(finding: FindingDefinition) -> list[str]:
     """Return the compared values, the baseline first; none if the finding compares nothing."""
     compare = finding.get("compare", {})
     return [str(compare[side]) for side in ("baseline", "candidate") if side in compare]
 
 
-def _keys(finding: Finding, axes: Sequence[str]) -> list[str]:
+def _keys(finding: FindingDefinition, axes: Sequence[str]) -> list[str]:
     """Return the axes that identify a cell, or a pair of cells."""
     return [axis for axis in axes if axis != finding.get("compare", {}).get("axis")]
 
 
-def involved(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+def involved(finding: FindingDefinition, rounds: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
     """Return the rows of a finding's cells; of a comparison, only those with a partner."""
     rows = rows_where(rounds, finding["where"])
     sides = _sides(finding)
@@ -313,7 +319,7 @@ def involved(finding: Finding, rounds: pd.DataFrame, axes: Sequence[str]) -> pd.
 
 
 def _comparable(
-    finding: Finding, rows: pd.DataFrame, axes: Sequence[str]
+    finding: FindingDefinition, rows: pd.DataFrame, axes: Sequence[str]
 ) -> tuple[pd.DataFrame, list[Reason]]:
     """Return the rows of cells that did the same work, and why others are excluded."""
     compare, keys = finding.get("compare"), _keys(finding, axes)
@@ -333,7 +339,7 @@ def _comparable(
 
 
 def _without_small(
-    finding: Finding, rows: pd.DataFrame, axes: Sequence[str]
+    finding: FindingDefinition, rows: pd.DataFrame, axes: Sequence[str]
 ) -> tuple[pd.DataFrame, list[Reason]]:
     """Return the rows of pairs without a cell that is mostly fixed cost, and why others are excluded."""
     keys = _keys(finding, axes)
@@ -355,7 +361,7 @@ def _not_counted(rows: pd.DataFrame, metric: Metric) -> Reason | None:
     return next((Reason("not-counted", {"reason": why}) for why in reasons if why), None)
 
 
-def _why_nothing(finding: Finding, grid: Sequence[Mapping[str, str]]) -> Reason:
+def _why_nothing(finding: FindingDefinition, grid: Sequence[Mapping[str, str]]) -> Reason:
     """Return the reason of a missing value: no cells in the grid, skipped cells, or no valid run."""
     for side in [{finding["compare"]["axis"]: side} for side in _sides(finding)] or [{}]:
         where = {**finding["where"], **side}
@@ -369,7 +375,7 @@ def _why_nothing(finding: Finding, grid: Sequence[Mapping[str, str]]) -> Reason:
 
 
 def _partial(
-    finding: Finding,
+    finding: FindingDefinition,
     rounds: pd.DataFrame,
     kept: pd.DataFrame,
     axes: Sequence[str],
@@ -383,7 +389,8 @@ def _partial(
     compare = finding.get("compare")
     if not in_grid or (compare and compare["axis"] not in in_grid):
         return []
-    plain = {**finding, "where": {a: v for a, v in finding["where"].items() if a in in_grid}}
+    where = {axis: values for axis, values in finding["where"].items() if axis in in_grid}
+    plain: FindingDefinition = {**finding, "where": where}
     cells = involved(plain, pd.DataFrame(grid)[in_grid], in_grid).drop_duplicates()
     measured = cells.merge(rows_where(rounds, finding["where"])[in_grid].drop_duplicates())
     if len(measured) == len(cells):
@@ -426,26 +433,28 @@ def _is_newer(version: str, published: str) -> bool:
     return len(numbers) == 2 and numbers[0] > numbers[1]
 
 
-def _pairs(finding: Finding, rows: pd.DataFrame, axes: Sequence[str]) -> Pairs:
+def _pairs(finding: FindingDefinition, rows: pd.DataFrame, axes: Sequence[str]) -> Pairs:
     """Return the compared pairs of cells; none if the finding compares nothing."""
     sides = _sides(finding)
     if not sides:
         return []
     axis = finding["compare"]["axis"]
-    cells: list[dict[Any, Any]] = rows[_keys(finding, axes)].drop_duplicates().to_dict("records")
+    cells = rows[_keys(finding, axes)].drop_duplicates().to_dict("records")
     one, other = (
         [tuple((cell | {axis: side})[a] for a in axes) for cell in cells] for side in sides
     )
     return list(zip(one, other, strict=True))
 
 
-def _over(finding: Finding, count: int) -> str:
+def _over(finding: FindingDefinition, count: int) -> str:
     """Return the reduction of a value: `least of 12 cells`."""
     things = words.count_of(count, "pair" if _sides(finding) else "cell")
     return things if count == 1 else f"{REDUCTIONS[finding['expect']['over']]} of {things}"
 
 
-def _different_hosts(finding: Finding, rows: pd.DataFrame, axes: Sequence[str]) -> list[str]:
+def _different_hosts(
+    finding: FindingDefinition, rows: pd.DataFrame, axes: Sequence[str]
+) -> list[str]:
     """Return the hosts if numbers of one pair (or of a level) come from several."""
     keys = _keys(finding, axes) if _sides(finding) else []
     parts = [part for _, part in grouped(rows, keys)] if keys else [rows]
@@ -457,7 +466,7 @@ def _hosts_differ(hosts: Sequence[str]) -> Reason:
     return Reason("hosts-differ", {"hosts": ", ".join(hosts)})
 
 
-def _evaluate_baseline(finding: Finding, context: EvaluationContext) -> Evaluation:
+def _evaluate_baseline(finding: FindingDefinition, context: EvaluationContext) -> Evaluation:
     """Return the verdict on a comparison with a saved baseline; none holds if a cell is not compared."""
     name = finding["compare"]["to"]
     if name not in context.baselines:

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from vcsbench.evidence import flags
 from vcsbench.metrics import Metric
-from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY, Limits, is_difference, is_exact
+from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY, Limits, is_difference
 from vcsbench.statistics.intervals import POWER, Estimate
 from vcsbench.statistics.noise import Noise
 
@@ -98,7 +97,9 @@ def calls_of(
     return [str(call) for call in add_calls(table, words, limits)["call"]]
 
 
-def detectable_effect(error: Any, degrees: Any, level: float = ALPHA) -> Any:
+def detectable_effect(
+    error: float | np.ndarray, degrees: float | np.ndarray, level: float = ALPHA
+) -> np.ndarray:
     """Return the smallest ln ratio that 9 of 10 experiments call at a level; numbers or arrays."""
     return (_one_sided(degrees, level / 2) + _one_sided(degrees, 1 - POWER)) * error
 
@@ -108,7 +109,7 @@ def holm_level(remaining: int) -> float:
     return min(ALPHA, TABLE_ALPHA / max(remaining, 1))
 
 
-def _one_sided(degrees: Any, chance: float) -> np.ndarray:
+def _one_sided(degrees: float | np.ndarray, chance: float) -> np.ndarray:
     from scipy.special import stdtrit
 
     return np.asarray(-stdtrit(degrees, chance))
@@ -146,9 +147,8 @@ def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
 
 def call_counts(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     """Return a called table with the calls of constant counts, which need no more than a ratio."""
-    rows: list[dict[Any, Any]] = table.to_dict("records")
-    constant = pd.Series([is_exact(row) for row in rows], index=table.index, dtype=bool)
-    ratios = table["ratio"].astype(float)
+    low, high, ratios = (table[name].astype(float) for name in ("low", "high", "ratio"))
+    constant = np.isfinite(low) & (low == high)
     calls = table["call"].mask(constant & (ratios > 1), metric.calls[0])
     calls = calls.mask(constant & (ratios < 1), metric.calls[1])
     near = np.abs(np.log(ratios)) <= math.log1p(COUNT_TOLERANCE)

@@ -11,10 +11,10 @@ Three variances make the error of every comparison:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -203,9 +203,9 @@ def _cell_variances(table: LogTable) -> list[Variance]:
     return [variances[number] for number in numbers]
 
 
-def _numbered(things: Sequence[Any]) -> np.ndarray:
+def _numbered(things: Sequence[Hashable]) -> np.ndarray:
     """Return a number per thing; equal things have equal numbers."""
-    numbers: dict[Any, int] = {}
+    numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(thing, len(numbers)) for thing in things], dtype=int)
 
 
@@ -231,7 +231,7 @@ def _averages(
 
     Every average over the cells of a block that differ in one axis contributes.
     """
-    blocks: dict[Any, dict[Key, int]] = {}
+    blocks: dict[tuple[Key, str], dict[Key, int]] = {}
     for row in rows:
         blocks.setdefault((table.block(row), table.hosts[row]), {})[table.keys[row]] = row
     factors, degrees = [], []
@@ -307,8 +307,12 @@ def noise_table(
     group, metric = [axis for axis in variance_group if axis in axes], metric or metric_of(DEFAULT)
     pairs = _duplicate_pairs(by_round(frame, axes, MEAN), frame, axes, metric)
     table = _run_scatter_by_group(frame, axes, group, metric)
-    how: dict[str, Any] = {"how": "left", "on": group} if group else {"how": "cross"}
-    table = table.merge(_duplicates_by_group(pairs, group), **how)
+    duplicates = _duplicates_by_group(pairs, group)
+    table = (
+        table.merge(duplicates, how="left", on=group)
+        if group
+        else table.merge(duplicates, how="cross")
+    )
     return table.assign(
         twins=table["twins"].fillna(0).astype(int),
         rounds=table["rounds"].fillna(0).astype(int),

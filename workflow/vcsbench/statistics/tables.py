@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from vcsbench.evidence import flags, run_columns, same_work
 from vcsbench.evidence.frames import grouped, in_order
 from vcsbench.metrics import COUNT, Metric, metric_in
 from vcsbench.statistics.aggregation import (
+    FIXED_SHARE,
     MEAN,
     MEDIAN,
     add_key_columns,
@@ -44,8 +45,21 @@ from vcsbench.statistics.multiple_testing import (
 )
 from vcsbench.statistics.noise import NO_NOISE, Noise, noise_of
 
+if TYPE_CHECKING:
+    from vcsbench.config.study_models import ComparisonDefinition, TableDefinition
+
 SIDES = ("baseline", "candidate")
-Definition = Mapping[str, Any]  # of a table, as in a study's file
+
+
+class SideCell(NamedTuple):
+    """One cell of a compared pair. `not_counted` has the reasons of missing values."""
+
+    hosts: str
+    flags: str
+    work: str
+    not_counted: str
+    fixed_share: float
+    value: float
 
 
 @dataclass(eq=False)
@@ -89,7 +103,7 @@ class Aggregation:
             )
         return self._noise[metric.name]
 
-    def selected(self, definition: Definition) -> Aggregation:
+    def selected(self, definition: TableDefinition) -> Aggregation:
         """Return the aggregation of the rows that a table is about."""
         frame = self.frame
         if STATISTIC not in definition.get("by", ()):
@@ -104,7 +118,7 @@ class Aggregation:
 def make_table(
     frame: pd.DataFrame,
     name: str,
-    definition: Definition,
+    definition: TableDefinition,
     order: Mapping[str, list[str]],
     block: Sequence[str],
     limits: Limits = DEFAULT_LIMITS,
@@ -115,7 +129,7 @@ def make_table(
 
 def make_tables(
     frame: pd.DataFrame,
-    definitions: Mapping[str, Definition],
+    definitions: Mapping[str, TableDefinition],
     order: Mapping[str, list[str]],
     block: Sequence[str],
     limits: Limits = DEFAULT_LIMITS,
@@ -143,7 +157,7 @@ def make_tables(
 
 
 def _table(
-    name: str, definition: Definition, aggregation: Aggregation, limits: Limits
+    name: str, definition: TableDefinition, aggregation: Aggregation, limits: Limits
 ) -> pd.DataFrame:
     reduce, metric = definition.get("reduce", MEDIAN), metric_in(definition)
     order, measured = aggregation.order, is_measured(aggregation.frame)
@@ -158,7 +172,7 @@ def _table(
         if measured and not table.empty:
             table = call_table(table, noise, metric, limits)
             table = call_counts(table, metric) if metric.exact else table
-        order = {**order, "candidate": compare["candidates"]}
+        order = {**order, "candidate": list(compare["candidates"])}
         table = in_order(table, order, [*keys, "candidate"])
     else:
         table = in_order(_levels(cells, keys, metric, limits), order, keys)
@@ -173,7 +187,7 @@ def finish_table(table: pd.DataFrame, name: str, keys: Sequence[str]) -> pd.Data
     return table.assign(table=name)[columns(keys)].reset_index(drop=True)
 
 
-def rows_frame(rows: Sequence[Mapping[Any, Any]], keys: Sequence[str]) -> pd.DataFrame:
+def rows_frame(rows: Sequence[Mapping[str, object]], keys: Sequence[str]) -> pd.DataFrame:
     """Return rows of a table as a frame, without calls."""
     return pd.DataFrame(rows, columns=[*keys, *SIDES, "value", *STATISTICS, *ERROR])
 
@@ -190,18 +204,17 @@ def _levels(
             withheld = refused.reason
         withheld = withheld or _missing([cell[metric.name]], [cell["not_counted"]], metric)
         words += [*cell["flags"].split(), *([] if metric.once else low_n(cell["n"], limits))]
-        value = np.nan if withheld else cell[metric.name]
-        facts = {"value": value, "flags": flags.joined(words), "withheld": withheld}
-        if metric.exact:
-            facts["fixed_share"] = math.nan
-        rows.append(cell | dict.fromkeys(SIDES, "") | facts)
+        facts: dict[str, object] = {"flags": flags.joined(words), "withheld": withheld}
+        facts |= {"value": math.nan if withheld else cell[metric.name], "n": cell["n"]}
+        facts |= {"fixed_share": math.nan if metric.exact else cell[FIXED_SHARE]}
+        rows.append({key: cell[key] for key in keys} | dict.fromkeys(SIDES, "") | facts)
     return _without_empty(rows_frame(rows, keys))
 
 
 def _comparisons(
     rounds: pd.DataFrame,
     cells: pd.DataFrame,
-    compare: Mapping[str, Any],
+    compare: ComparisonDefinition,
     noise: Noise,
     keys: Sequence[str],
     metric: Metric,
@@ -214,22 +227,36 @@ def _comparisons(
         names = (compare["baseline"], candidate)
         both = pair_rows(cells, axis, names, shared)
         logs = pair_rows(rounds, axis, names, [*shared, "host", "round"])
-        both, logs = (f.assign(quotient=_quotients(f, metric.name)) for f in (both, logs))
         estimates = _estimates(logs, shared, metric)
-        for pair in both.to_dict("records"):
-            own = estimates.get(tuple(pair[key] for key in shared), NO_ESTIMATE)
-            cell, other = (tuple((pair | {axis: name})[key] for key in keys) for name in names)
-            estimate = noise.with_error(own, [(cell, other)])
-            row = pair | dict(zip(SIDES, names, strict=True))
-            rows.append(row | _facts(row, estimate, shared, metric, limits))
+        columns = (
+            both[shared].to_numpy(),
+            _quotients(both, metric.name),
+            *(_side_cells(both, side, metric) for side in SIDES),
+        )
+        for key, quotient, *sides in zip(*columns, strict=True):
+            where = dict(zip(shared, key, strict=True))
+            one, other = (tuple((where | {axis: name})[key] for key in keys) for name in names)
+            estimate = noise.with_error(estimates.get(tuple(key), NO_ESTIMATE), [(one, other)])
+            refused = same_work.refusal(
+                same_work.name_of(where, shared),
+                {name: side.work for name, side in zip(names, sides, strict=True)},
+            )
+            facts = _facts(sides, quotient, estimate, refused, metric, limits)
+            rows.append(where | dict(zip(SIDES, names, strict=True)) | facts)
     return _without_empty(rows_frame(rows, shared))
+
+
+def _side_cells(pairs: pd.DataFrame, side: str, metric: Metric) -> Iterator[SideCell]:
+    names = ("hosts", "flags", "work", "not_counted", FIXED_SHARE, metric.name)
+    return map(SideCell, *(pairs[f"{name}_{side}"] for name in names))
 
 
 def _estimates(
     logs: pd.DataFrame, shared: Sequence[str], metric: Metric
-) -> dict[tuple[Any, ...], Estimate]:
+) -> dict[tuple[str, ...], Estimate]:
     """Return the ratio of each pair of cells by its shared keys, from paired rounds."""
-    pairs = grouped(logs.assign(log=np.log(logs["quotient"])), shared)
+    quotients = _quotients(logs, metric.name)
+    pairs = grouped(logs.assign(quotient=quotients, log=np.log(quotients)), shared)
     # One column of a part takes a tenth of the time of all columns.
     estimates = {name if shared else (): ratio_interval(part) for name, part in pairs["log"]}
     if metric.exact:
@@ -258,33 +285,30 @@ def _quotients(pairs: pd.DataFrame, name: str) -> pd.Series:
 
 
 def _facts(
-    pair: Mapping[Any, Any],
+    sides: Sequence[SideCell],
+    quotient: float,
     estimate: Estimate,
-    shared: Sequence[str],
+    refused: same_work.Refusal | None,
     metric: Metric,
     limits: Limits,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return value, statistics and flags of a pair of cells."""
     # Medians of different hosts are never divided; rounds of one host still make a ratio.
-    words, withheld = _hosts_differ(f"{pair['hosts_baseline']} {pair['hosts_candidate']}")
-    words += [*own_flags(pair[f"flags_{side}"] for side in SIDES), *low_n(estimate.n, limits)]
-    works = {pair[side]: pair[f"work_{side}"] for side in SIDES}
-    refused = same_work.refusal(same_work.name_of(pair, shared), works)
-    if refused and not any(map(same_work.is_apart, works.values())):
+    words, withheld = _hosts_differ(" ".join(side.hosts for side in sides))
+    words += [*own_flags(side.flags for side in sides), *low_n(estimate.n, limits)]
+    if refused and not any(same_work.is_apart(side.work) for side in sides):
         words.append(refused.flag)
         return {"n": estimate.n, "flags": flags.joined(words), "withheld": refused.reason}
-    counts, reasons = (
-        [pair[f"{name}_{side}"] for side in SIDES] for name in (metric.name, "not_counted")
-    )
-    withheld = withheld or _missing(counts, reasons, metric)
-    shares = [pair[f"fixed_share_{side}"] for side in SIDES]
-    facts = {
-        "value": np.nan if withheld else 100 * (pair["quotient"] - 1),
+    shares = [side.fixed_share for side in sides]
+    values, reasons = [side.value for side in sides], [side.not_counted for side in sides]
+    withheld = withheld or _missing(values, reasons, metric)
+    return {
+        "value": math.nan if withheld else 100 * (quotient - 1),
         "flags": flags.joined(words),
         "withheld": withheld,
-        "fixed_share": math.nan if metric.exact else np.fmax(*shares),
+        "fixed_share": math.nan if metric.exact else np.fmax(shares[0], shares[1]),
+        **estimate.statistics(),
     }
-    return facts | estimate.statistics()
 
 
 def _hosts_differ(hosts: str) -> tuple[list[str], str]:

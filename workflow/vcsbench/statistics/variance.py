@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -150,7 +150,9 @@ def trigamma_inverse(value: float) -> float:
     return x
 
 
-def p_value_of_quotient(quotient: Any, degrees: Any, prior_degrees: float) -> np.ndarray:
+def p_value_of_quotient(
+    quotient: float | np.ndarray, degrees: float | np.ndarray, prior_degrees: float
+) -> np.ndarray:
     """Return the probability of a larger quotient of a variance and its prior (F test)."""
     from scipy.special import chdtrc, fdtrc
 

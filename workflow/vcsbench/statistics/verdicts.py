@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from vcsbench import words
 from vcsbench.statistics.contract import DIFFERS, INCONCLUSIVE, NOT_MEASURED, REPRODUCED, Limits
 from vcsbench.statistics.intervals import Estimate
 
-Finding = Mapping[str, Any]  # as in findings.yaml
+if TYPE_CHECKING:
+    from vcsbench.config.study_models import FindingDefinition
 
 # A value that needs more rounds than this lies on its bound.
 MAX_ROUNDS = 1000
@@ -47,7 +48,7 @@ class Reason:
     """A reason of a verdict: a code, its values, and the steps that would test it."""
 
     code: str
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
     test: str = ""
 
     @property
@@ -57,7 +58,7 @@ class Reason:
         return f"{sentence} (to test: {self.test})" if self.test else sentence
 
 
-def bounds_text(finding: Finding) -> str:
+def bounds_text(finding: FindingDefinition) -> str:
     """Return the expected value: `1.8 to 4.0`, `at least 4.5`, `at most 0.7`."""
     low, high = (finding["expect"].get(bound) for bound in ("at_least", "at_most"))
     if low is None:
@@ -65,27 +66,29 @@ def bounds_text(finding: Finding) -> str:
     return f"at least {low}" if high is None else f"{low} to {high}"
 
 
-def is_expected(finding: Finding, value: float) -> bool:
+def is_expected(finding: FindingDefinition, value: float) -> bool:
     """Return True if the finding expects this value."""
     low, high = _bounds(finding)
     return bool(low <= value <= high)
 
 
-def distance(finding: Finding, value: float) -> float:
+def distance(finding: FindingDefinition, value: float) -> float:
     """Return the distance to the nearest bound; of a ratio, as a difference of logarithms."""
     on = _scale(finding)
     bounds = [bound for bound in _bounds(finding) if math.isfinite(bound) and bound > 0]
     return min((abs(on(value) - on(bound)) for bound in bounds), default=math.inf)
 
 
-def rounds_needed(finding: Finding, measured: Estimate) -> float:
+def rounds_needed(finding: FindingDefinition, measured: Estimate) -> float:
     """Return the rounds after which the interval crosses no bound (infinite on a bound)."""
     on, room = _scale(finding), distance(finding, measured.value)
     half = (on(measured.high) - on(measured.low)) / 2
     return math.ceil(measured.n * (half / room) ** 2) if room else math.inf
 
 
-def verdict_of(finding: Finding, measured: Estimate, limits: Limits) -> tuple[str, list[Reason]]:
+def verdict_of(
+    finding: FindingDefinition, measured: Estimate, limits: Limits
+) -> tuple[str, list[Reason]]:
     """Return the verdict on a value by its interval, with reasons."""
     if not measured.n:
         return NOT_MEASURED, []
@@ -101,7 +104,7 @@ def verdict_of(finding: Finding, measured: Estimate, limits: Limits) -> tuple[st
     return DIFFERS, [Reason("reversed")] if "compare" in finding and is_reversed else []
 
 
-def _crosses(finding: Finding, measured: Estimate) -> Reason:
+def _crosses(finding: FindingDefinition, measured: Estimate) -> Reason:
     if not measured.error > 0:
         return Reason("crosses-bound")
     needed = rounds_needed(finding, measured)
@@ -110,11 +113,11 @@ def _crosses(finding: Finding, measured: Estimate) -> Reason:
     return Reason("needs-rounds", {"needed": needed, "n": measured.n})
 
 
-def _scale(finding: Finding) -> Callable[[float], float]:
+def _scale(finding: FindingDefinition) -> Callable[[float], float]:
     """Return the scale of the value: intervals of ratios are symmetric as logarithms."""
     return math.log if "compare" in finding else float
 
 
-def _bounds(finding: Finding) -> tuple[float, float]:
+def _bounds(finding: FindingDefinition) -> tuple[float, float]:
     expect = finding["expect"]
     return expect.get("at_least", -math.inf), expect.get("at_most", math.inf)
