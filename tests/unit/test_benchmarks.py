@@ -19,18 +19,18 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("rows")
 
 
-def test_a_row_has_both_figures_and_their_ratio(rows: ModuleType) -> None:
+def test_row_has_both_figures_and_their_ratio(rows: ModuleType) -> None:
     assert str(rows.Row("it", 0.2, 0.25, "s", "limit")) == "| it | 0.200 s | limit 0.250 s | 0.80 |"
     assert (
         str(rows.Row("it", 3000, 1000, "/s", "peer")) == "| it | 3,000 /s | peer 1,000 /s | 3.00 |"
     )
 
 
-def test_a_faked_cell_round_is_taken_for_measured(rows: ModuleType, tmp_path: Path) -> None:
-    """Else the workflow removes it and measures it, and the benchmark takes hours."""
+def test_faked_cell_round_counts_as_measured(rows: ModuleType, tmp_path: Path) -> None:
+    """Otherwise the workflow measures it again, and the benchmark takes hours."""
     faked = importlib.import_module("faked")
-    said = {"study": "s", "cell": "log/f7", "recipe_digest": "d", "export_sha256": "of another"}
-    faked.write(tmp_path / "round1", {"results": []}, said)
+    context = {"study": "s", "cell": "log/f7", "recipe_digest": "d", "export_sha256": "of another"}
+    faked.write(tmp_path / "round1", {"results": []}, context)
     assert measured_recipe(tmp_path / "round1.json") == ("s", "log/f7", "d")
 
 

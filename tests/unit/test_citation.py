@@ -30,9 +30,9 @@ def test_provenance_has_the_commit_and_the_changed_files(tmp_path: Path) -> None
         path.write_text("1\n")
     git("add", "-A")
     git("commit", "-qm", "first")
-    said = provenance(tmp_path, {})
-    assert (said["commit"], said["changed"]) == (git("rev-parse", "HEAD"), [])
-    assert said["vcsbench"] == __version__
+    record = provenance(tmp_path, {})
+    assert (record["commit"], record["changed"]) == (git("rev-parse", "HEAD"), [])
+    assert record["vcsbench"] == __version__
     for name in ("workflow/a b.py", "workflow/new.py", "README.md"):
         (tmp_path / name).write_text("2\n")
     assert provenance(tmp_path, {})["changed"] == ["workflow/a b.py", "workflow/new.py"]
@@ -44,18 +44,20 @@ def test_provenance_quotes_the_command_and_has_no_secret(tmp_path: Path) -> None
     (tmp_path / ".snakemake").mkdir()
     config = {"repository": "svn://me:word@host/a", "minutes": 15}
     store_command(tmp_path, ["--config", "repository=svn://me:word@host/a b"])
-    said = provenance(tmp_path, config)
-    assert said["command"] == "snakemake --config 'repository=svn://...@host/a b'"
-    assert said["config"] == {"repository": "svn://...@host/a", "minutes": 15}
-    assert "word" not in json.dumps(said)
-    assert said["config_digest"] == digest_of(dict(reversed(said["config"].items())))
-    assert said["config_digest"] != provenance(tmp_path, {**config, "minutes": 16})["config_digest"]
+    record = provenance(tmp_path, config)
+    assert record["command"] == "snakemake --config 'repository=svn://...@host/a b'"
+    assert record["config"] == {"repository": "svn://...@host/a", "minutes": 15}
+    assert "word" not in json.dumps(record)
+    assert record["config_digest"] == digest_of(dict(reversed(record["config"].items())))
+    assert (
+        record["config_digest"] != provenance(tmp_path, {**config, "minutes": 16})["config_digest"]
+    )
 
 
 def test_citation_file_has_this_version() -> None:
-    said = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert said["cff-version"] == "1.2.0" and said["type"] == "software"
-    assert said["message"] and said["title"] and said["authors"]
-    assert all({"name", "family-names"} & author.keys() for author in said["authors"])
-    assert str(said["version"]) == __version__
-    assert said["license"] == "Apache-2.0"
+    record = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert record["cff-version"] == "1.2.0" and record["type"] == "software"
+    assert record["message"] and record["title"] and record["authors"]
+    assert all({"name", "family-names"} & author.keys() for author in record["authors"])
+    assert str(record["version"]) == __version__
+    assert record["license"] == "Apache-2.0"

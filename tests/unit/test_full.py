@@ -1,4 +1,4 @@
-"""Folders that refuse a write: each is named, and progress never fails a job."""
+"""Full and read-only folders are named in the error, and progress never fails a job."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ def results(tmp_path: Path) -> Iterator[Path]:
     """A folder on a small file system of its own."""
     folder = tmp_path / "results"
     folder.mkdir()
-    if (
-        os.geteuid()
-        or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder]).returncode
-    ):
+    argv = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder]
+    if os.geteuid() or subprocess.call(argv):
         pytest.skip("this user may not mount")
     yield folder
     subprocess.run(["umount", folder], check=True)
@@ -33,9 +31,7 @@ def make_read_only(folder: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
 
 
-def test_told_of_a_file_elsewhere_names_the_folder_that_refused(
-    tmp_path: Path, results: Path
-) -> None:
+def test_explain_write_errors_read_only_folder_is_named(tmp_path: Path, results: Path) -> None:
     make_read_only(results)
     with (
         pytest.raises(UserError) as caught,
@@ -46,7 +42,7 @@ def test_told_of_a_file_elsewhere_names_the_folder_that_refused(
     assert "scratch" not in str(caught.value)
 
 
-def test_told_of_a_full_folder_names_it(results: Path) -> None:
+def test_explain_write_errors_full_folder_is_named(results: Path) -> None:
     with (
         pytest.raises(UserError, match=f"^{results}: is full; "),
         filesystems.explain_write_errors(results),
@@ -54,7 +50,7 @@ def test_told_of_a_full_folder_names_it(results: Path) -> None:
         write_json(results / "loaded.json", "x" * (1 << 20))
 
 
-def test_report_progress_a_log_that_became_read_only_raises_nothing(results: Path) -> None:
+def test_report_progress_read_only_log_raises_nothing(results: Path) -> None:
     log = results / "load.log"
     with progress.report_progress(log), progress.stage("loading"):
         while not progress.progress_file(log).exists():

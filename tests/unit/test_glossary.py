@@ -1,8 +1,9 @@
-"""The glossary: what it has to explain, and how words carry their meaning where they are first met."""
+"""The glossary explains all values of the default grids; questions must fit their study."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,39 +13,37 @@ from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
 
 ROOT = Path(__file__).parents[2]
-ALL = [f"f{number}" for number in (1, 2, 3, 4, 6, 7, 8)]
-OF_ONES_OWN = {
-    "format": {"current": ALL, "upgraded": [f"{old}-to-f8" for old in ALL[:-1]]},
+DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+FORMATS = [f"f{number}" for number in (1, 2, 3, 4, 6, 7, 8)]
+# Words of a grid that stand for several values.
+STAND_FOR = {
+    "format": {"current": FORMATS, "upgraded": [f"{old}-to-f8" for old in FORMATS[:-1]]},
     "packing": {"current": ["nopack", "pack"], "if_packable": ["nopack", "pack"]},
 }
-DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+
+
+def axis_values(name: str, axis_values: Any, commands: list[str]) -> list[str]:
+    """Return the values of an axis of a study, given as a list or by the name of a list."""
+    repositories = DEFAULT["repositories"].items()
+    lists = {
+        "commands": commands,
+        "repositories": [r for r, keys in repositories if name in keys.get("studies", [name])],
+        "filesystems": [*DEFAULT["filesystems"]],
+        "storage and filesystems": ["storage", *DEFAULT["filesystems"]],
+    }
+    return axis_values if isinstance(axis_values, list) else lists.get(str(axis_values), [])
 
 
 @pytest.mark.parametrize("name", DEFAULT["grid"])
 def test_glossary_has_values_of_default_grids(name: str) -> None:
     study, glossary = load_study(ROOT / "config" / "studies" / f"{name}.yaml"), load_glossary(ROOT)
-    wanted: dict[str, set[str]] = {axis: set() for axis in study.axes}
+    values: set[tuple[str, str]] = set()
     for part in DEFAULT["grid"][name]["include"]:
         for axis, given in study.axes.items():
-            values = {
-                "commands": list(study.commands),
-                "repositories": [
-                    repo
-                    for repo, one in DEFAULT["repositories"].items()
-                    if name in one.get("studies", [name])
-                ],
-                "filesystems": list(DEFAULT["filesystems"]),
-                "storage and filesystems": ["storage", *DEFAULT["filesystems"]],
-            }.get(str(given), given if isinstance(given, list) else [])
-            named = part.get(axis, values)
-            wanted[axis] |= set([named] if isinstance(named, str) else named)
-    # Words of a grid that stand for values.
-    for axis, stands_for in OF_ONES_OWN.items():
-        if axis in wanted:
-            found = wanted[axis] - set(stands_for)
-            wanted[axis] = found.union(*(stands_for[word] for word in wanted[axis] - found))
-    missing = [(a, v) for a, vs in wanted.items() for v in sorted(vs) if not glossary.of(a, v)]
-    assert any(wanted.values()) and not missing
+            chosen = part.get(axis, axis_values(name, given, list(study.commands)))
+            for word in [chosen] if isinstance(chosen, str) else chosen:
+                values |= {(axis, v) for v in STAND_FOR.get(axis, {}).get(word, [word])}
+    assert values and [value for value in sorted(values) if not glossary.of(*value)] == []
 
 
 def test_load_glossary_invalid_file_is_named(tmp_path: Path) -> None:
@@ -55,7 +54,7 @@ def test_load_glossary_invalid_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("questions", "says"),
+    ("questions", "expected"),
     [
         ("{colour: {question: Which?}}", "`questions`: the study has no axis colour"),
         (
@@ -69,11 +68,11 @@ def test_load_glossary_invalid_file_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_load_study_question_on_missing_axis_is_error(
-    tmp_path: Path, questions: str, says: str
+    tmp_path: Path, questions: str, expected: str
 ) -> None:
     text = (ROOT / "config" / "studies" / "builds.yaml").read_text()
     head, tail = text.split("questions:", 1)
     path = tmp_path / "builds.yaml"
     path.write_text(f"{head}questions: {questions}\n\ncommands:{tail.split('commands:', 1)[1]}")
-    with pytest.raises(UserError, match=says):
+    with pytest.raises(UserError, match=expected):
         load_study(path)
