@@ -1,4 +1,4 @@
-"""Small dump streams, put together record by record, with all oddities that a test asks for."""
+"""Small dump streams, built record by record with any oddities."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ UUID = b"UUID: 2f0cb5c1-9a62-4c55-8f6a-0d3c7a7a0001\n\n"
 
 
 def block(properties: Mapping[bytes, bytes], deleted: tuple[bytes, ...] = ()) -> bytes:
-    set_ones = b"".join(
-        b"K %d\n%s\nV %d\n%s\n" % (len(k), k, len(v), v) for k, v in properties.items()
-    )
-    return set_ones + b"".join(b"D %d\n%s\n" % (len(k), k) for k in deleted) + b"PROPS-END\n"
+    parts = [b"K %d\n%s\nV %d\n%s\n" % (len(k), k, len(v), v) for k, v in properties.items()]
+    parts += [b"D %d\n%s\n" % (len(k), k) for k in deleted]
+    return b"".join(parts) + b"PROPS-END\n"
 
 
 def lengths(properties: bytes, text: bytes | None = None) -> bytes:
-    of_text = b"" if text is None else b"Text-content-length: %d\n" % len(text)
-    whole = len(properties) + len(text or b"")
-    return b"Prop-content-length: %d\n%sContent-length: %d\n" % (len(properties), of_text, whole)
+    text_length = b"" if text is None else b"Text-content-length: %d\n" % len(text)
+    sizes = (len(properties), text_length, len(properties) + len(text or b""))
+    return b"Prop-content-length: %d\n%sContent-length: %d\n" % sizes
 
 
 def revision(number: int, properties: Mapping[bytes, bytes] | None = None) -> bytes:
-    properties = {b"svn:date": DATE} if properties is None else properties
-    made = block(properties)
-    return b"Revision-number: %d\n%s\n%s\n" % (number, lengths(made), made)
+    data = block({b"svn:date": DATE} if properties is None else properties)
+    return b"Revision-number: %d\n%s\n%s\n" % (number, lengths(data), data)
 
 
 def folder(path: bytes, more: bytes = b"") -> bytes:
@@ -46,9 +44,9 @@ def file(
     properties: Mapping[bytes, bytes] | None = None,
     more: bytes = b"",
 ) -> bytes:
-    made = block(properties or {})
+    data = block(properties or {})
     head = b"Node-path: %s\nNode-kind: file\nNode-action: add\n" % path
-    return head + more + lengths(made, text) + b"\n" + made + text + b"\n\n"
+    return head + more + lengths(data, text) + b"\n" + data + text + b"\n\n"
 
 
 HEAD = VERSION + UUID + revision(0)

@@ -1,4 +1,4 @@
-"""A checkout on a machine that is made of stand-ins, for the tests of envs/setup.sh."""
+"""A checkout on a machine of stand-in programs, for the tests of envs/setup.sh."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fakes import Fakes
 
 ROOT = Path(__file__).parent.parent
 SUBVERSION = ("svn", "svnadmin", "svnserve", "svnlook", "svnbench")
-# Every command that envs/debian-packages.txt names, but those of hyperfine and of Python.
+# All commands of envs/debian-packages.txt except hyperfine and Python.
 COMMANDS = (*SUBVERSION, "apache2", "git", "zstd", "vmtouch", "strace", "setpriv", "fincore")
 COMMANDS += ("rsync", "hg", "fossil")
 COMMANDS += ("mkfs.btrfs", "mkfs.xfs", "mkfs.ext4", "losetup", "mount", "gcc")
@@ -25,7 +25,7 @@ elif [[ "$1 $2" == "pip sync" ]]; then
     echo "PYTHONDONTWRITEBYTECODE=${PYTHONDONTWRITEBYTECODE-unset}" >>"$RECORD"
 fi
 """
-# Stands for the script that root runs: it makes the commands of the packages appear.
+# Replaces the script that root runs. It adds the commands of the packages.
 INSTALL = """#!/bin/bash
 echo "install $*" >>"$RECORD"
 for package in "$@"; do
@@ -40,21 +40,21 @@ true
 
 
 class Machine:
-    """A checkout on a machine that has everything, until a test takes something away."""
+    """A checkout on a machine that has everything until a test removes something."""
 
     def __init__(self, folder: Path) -> None:
         self.fakes = Fakes(folder / "machine")
         self.checkout = folder / "checkout"
         shutil.copytree(ROOT / "envs", self.checkout / "envs")
         shutil.copy2(ROOT / "pyproject.toml", self.checkout)
-        # No stand-in can hide the module that this machine may have: the list asks for another.
+        # No stand-in can hide a module of this machine, so the list names another file.
         self.httpd_has_module(True)
         (self.checkout / "envs/setup/install-debian-packages.sh").write_text(INSTALL)
         for name in COMMANDS:
             self.fakes.add(name, silent=True)
         self.hyperfine("1.20.0")
         self.user(0)
-        # What is built, and what tests need beside packages, is there.
+        # Built files, and those that tests need next to packages.
         self.library.parent.mkdir(parents=True)
         self.library.touch()
         self.builder.touch()
@@ -62,7 +62,7 @@ class Machine:
         self.fakes.add(
             "uv", f"[[ $1 == --version ]] && exit\n{UV.replace('$RECORD', str(self.record))}"
         )
-        # What conda and the package manager can bring.
+        # Programs that conda and the package manager can install.
         self.private = folder / "private"
         self.private.mkdir()
         for name in ("python3", *SUBVERSION, "hyperfine"):
@@ -84,9 +84,9 @@ class Machine:
     def packages(self) -> Path:
         return self.checkout / "envs/debian-packages.txt"
 
-    def httpd_has_module(self, there: bool) -> None:
+    def httpd_has_module(self, has_module: bool) -> None:
         text = (ROOT / "envs/debian-packages.txt").read_text()
-        module = "/bin/sh" if there else "mod_of_nowhere.so"
+        module = "/bin/sh" if has_module else "mod_of_nowhere.so"
         self.packages.write_text(text.replace("mod_dav_svn.so", module))
 
     def hyperfine(self, version: str) -> None:
@@ -99,32 +99,25 @@ class Machine:
         self.fakes.remove(*SUBVERSION)
 
     def has(self, name: str, script: str = "") -> None:
-        for variable, path in (
-            ("RECORD", self.record),
-            ("PRIVATE", self.private),
-            ("BIN", self.fakes.bin),
-        ):
-            script = script.replace(f"${variable}", str(path)).replace(
-                f"${{{variable}}}", str(path)
-            )
+        for variable, path in self.paths.items():
+            script = script.replace(f"${variable}", path).replace(f"${{{variable}}}", path)
         self.fakes.add(name, script)
 
+    @property
+    def paths(self) -> dict[str, str]:
+        paths = {"RECORD": self.record, "PRIVATE": self.private, "BIN": self.fakes.bin}
+        return {name: str(path) for name, path in paths.items()}
+
     def set_up(self, *options: str, **environment: str) -> CompletedProcess[str]:
-        return self.fakes.run(
-            self.checkout / "envs/setup.sh",
-            *options,
-            RECORD=str(self.record),
-            PRIVATE=str(self.private),
-            BIN=str(self.fakes.bin),
-            **environment,
-        )
+        variables = {**self.paths, **environment}
+        return self.fakes.run(self.checkout / "envs/setup.sh", *options, **variables)
 
     def set_up_well(self, *options: str, **environment: str) -> str:
-        """Set up, and give back what it said."""
+        """Set up and return the output. The exit code must be 0."""
         done = self.set_up(*options, **environment)
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout
 
     def calls(self) -> list[str]:
-        """The calls since the last time, those left out that only ask a program for its version."""
+        """Return the calls since the last time without those for a version."""
         return [call for call in self.fakes.calls() if not call.endswith("--version")]

@@ -1,4 +1,4 @@
-"""A private PATH with stand-ins for programs, which write down how they were called."""
+"""A private PATH with stand-ins for programs that record their calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import stat
 import subprocess
 from pathlib import Path
 
-# What the scripts use of any machine. Everything else is there only if a test puts it there.
+# Programs of every machine. A test adds all others.
 BASICS = (
     "bash cat chmod cp cut dirname env expand flock grep head ln make mkdir mktemp mv python3 rm sed"
     " sha256sum sh sleep realpath sort tail touch tr xargs"
@@ -16,7 +16,7 @@ BASICS = (
 
 
 class Fakes:
-    """A folder `bin` for PATH and the record of the calls, both in a folder of the test's."""
+    """A folder `bin` for PATH, and the record of the calls."""
 
     def __init__(self, folder: Path) -> None:
         self.bin = folder / "bin"
@@ -29,7 +29,7 @@ class Fakes:
             (self.bin / name).symlink_to(program)
 
     def add(self, name: str, script: str = "", *, silent: bool = False) -> Path:
-        """Add a program that is a bash script; it records its words unless it is silent."""
+        """Add a bash script as a program. It records its arguments unless it is silent."""
         program = self.bin / name
         program.unlink(missing_ok=True)
         recording = "" if silent else f'printf "%s\\n" "{name} $*" >>{self.record}\n'
@@ -38,18 +38,17 @@ class Fakes:
         return program
 
     def remove(self, *names: str) -> None:
-        """Take programs away again."""
         for name in names:
             (self.bin / name).unlink()
 
     def calls(self) -> list[str]:
-        """How the stand-ins were called since this was asked last: `name word word`."""
+        """Return the calls since the last time as `name word word`."""
         lines = self.record.read_text().splitlines()
         self.record.write_text("")
         return lines
 
     def run(self, *command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a command that sees these programs only."""
+        """Run a command with these programs only."""
         return subprocess.run(
             [str(word) for word in command],
             env={"PATH": str(self.bin), "HOME": os.devnull, **environment},

@@ -1,4 +1,4 @@
-"""A small project of its own for the tests that run the real workflow."""
+"""A small project for the tests that run the real workflow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARTS = ("Snakefile", "config", "envs", "profiles", "vcsbench", "workflow")
 
 
 class Project:
-    """A copy of the workflow with a configuration of its own, in folders that the servers' user can enter."""
+    """A copy of the workflow with a test configuration, in folders that the servers' user can enter."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,20 +35,16 @@ class Project:
         self.config = path / "test.yaml"
 
     def leave_out_counts(self) -> None:
-        """Do without the tables of what is counted: each takes a job in every report."""
+        """Remove the tables of counts from all studies. Each takes a job in every report."""
         for path in (self.path / "config" / "studies").glob("*.yaml"):
             study = yaml.safe_load(path.read_text())
-            study["tables"] = {
-                name: table for name, table in study["tables"].items() if not metric_in(table).exact
-            }
-            study["featured_tables"] = [
-                name for name in study.get("featured_tables", []) if name in study["tables"]
-            ]
+            tables = {n: t for n, t in study["tables"].items() if not metric_in(t).exact}
+            featured = [name for name in study.get("featured_tables", []) if name in tables]
+            study |= {"tables": tables, "featured_tables": featured}
             path.write_text(yaml.safe_dump(study, sort_keys=False))
 
     def configure(self, **keys: Any) -> None:
-        """Lay keys over config/config.yaml; without twins, and with one run in a cell-round, unless `keys`
-        wants more."""
+        """Lay keys over config/config.yaml. The defaults are no duplicates and one run per cell-round."""
         base = {
             "studies": ["fsfs-san-2014"],
             "storages": {"disk": str(self.path / "storage")},
@@ -59,7 +55,7 @@ class Project:
         self.config.write_text(yaml.safe_dump({**base, **keys}, sort_keys=False))
 
     def command(self, *arguments: str) -> list[str]:
-        """Snakemake's command line for this project."""
+        """Return the command line of Snakemake for this project."""
         return [
             *(sys.executable, "-m", "snakemake", "--cores", "2"),
             *arguments,
@@ -69,7 +65,7 @@ class Project:
     def snakemake(
         self, *arguments: str, timeout: float = 900, environment: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run Snakemake with this in its environment; what it said is in `stdout`."""
+        """Run Snakemake. `stdout` has both streams."""
         return subprocess.run(
             self.command(*arguments),
             cwd=self.path,
@@ -81,12 +77,11 @@ class Project:
         )
 
     def measure(self, study: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run Snakemake up to a study's measurements: its tables and its report, which take longer than a
-        small project's cells, are left out."""
+        """Run Snakemake up to the measurements. Tables and report take longer than few cells."""
         return self.snakemake("measured", *arguments)
 
     def tool(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run the command-line tool with the project's configuration; stdout has both streams."""
+        """Run the command-line tool with the project's configuration. `stdout` has both streams."""
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         return subprocess.run(
             ["./vcsbench", *arguments, "--configfile", str(self.config)],
@@ -99,7 +94,7 @@ class Project:
         )
 
     def exports(self) -> dict[str, int]:
-        """Return the exports of all cells and when each was written, without those of fixed cost."""
+        """Return the exports of all cells without fixed cost, and the time of each in ns."""
         cells = self.path / "results" / "cells"
         return {
             str(path.relative_to(cells)): path.stat().st_mtime_ns
@@ -109,7 +104,7 @@ class Project:
 
 
 def measurements_of(study: str) -> str:
-    """The target that measures all cells of a study, and makes no table and no report."""
+    """Return the target that measures all cells of a study, without tables and report."""
     return f"results/measurements/{study}.csv"
 
 
@@ -120,12 +115,12 @@ def needs(*programs: str) -> pytest.MarkDecorator:
 
 
 def fill(folder: Path, left: int) -> Path:
-    """Take all of a folder's disk but so many bytes; the file that does."""
-    there = os.statvfs(folder)
-    hog = folder / "mine"
-    with hog.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, there.f_bavail * there.f_frsize - left)
-    return hog
+    """Fill the disk of a folder up to this number of bytes, and return the large file."""
+    disk = os.statvfs(folder)
+    path = folder / "mine"
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, disk.f_bavail * disk.f_frsize - left)
+    return path
 
 
 def make_project() -> Iterator[Project]:
@@ -136,7 +131,7 @@ def make_project() -> Iterator[Project]:
 
 @contextmanager
 def open_folder(above: str) -> Iterator[Path]:
-    """A folder that the servers' user can enter: pytest's own may be entered by its owner only."""
+    """Create a folder that the servers' user can enter. The folders of pytest are closed to it."""
     path = Path(tempfile.mkdtemp(prefix="vcsbench-test-", dir=above))
     path.chmod(0o755)
     try:
@@ -146,16 +141,14 @@ def open_folder(above: str) -> Iterator[Path]:
 
 
 def servers_of(project: Project) -> list[str]:
-    """The command lines of running servers that serve from the project's storage."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            except OSError:
-                continue
-            if any(str(project.path) in word for word in words) and (
-                words[0].endswith(("svnserve", "apache2", "httpd"))
-            ):
-                found.append(" ".join(words))
-    return found
+    """Return the command lines of running servers on the project's storage."""
+    servers = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (entry / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        program = line.partition("\0")[0]
+        if program.endswith(("svnserve", "apache2", "httpd")) and str(project.path) in line:
+            servers.append(line.replace("\0", " "))
+    return servers

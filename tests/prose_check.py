@@ -22,7 +22,6 @@ PHRASES = re.compile(
 MOST_WORDS = 30
 # Phrases per 1,000 words, and the share of sentences with more than MOST_WORDS words.
 DOCUMENTS = (2.0, 0.05)
-# To be lowered as the code is rewritten, to 2.
 CODE_PHRASES = 4.0
 
 

@@ -1,4 +1,4 @@
-"""Repositories with small shards, so that one of a few revisions has something to pack."""
+"""Repositories with small shards, so that a few revisions can be packed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from vcsbench.subjects import fsfs
 
 
 def set_shard_size(path: Path, size: int) -> None:
-    """Give a repository that was just created shards of so many revisions."""
-    said = path / "db" / "format"
-    text = said.read_text().replace("layout sharded 1000", f"layout sharded {size}")
-    said.chmod(0o644)
-    said.write_text(text)
+    """Set the shard size of an empty repository, in revisions."""
+    file = path / "db" / "format"
+    text = file.read_text().replace("layout sharded 1000", f"layout sharded {size}")
+    file.chmod(0o644)
+    file.write_text(text)
 
 
 @contextmanager
 def small_shards(size: int = 10) -> Iterator[None]:
-    """While it lasts, vcsbench creates repositories with shards of so many revisions."""
+    """Let vcsbench create repositories with this shard size."""
     create = fsfs.create
 
     def created(path: Path, fmt: str) -> None:

@@ -1,5 +1,4 @@
-"""A Slurm of the tests' own, with two nodes on this machine: its daemons and sockets are private, but for the
-one file where the programs of Slurm look for a configuration by themselves."""
+"""A Slurm with two nodes on this machine. Daemons and sockets are private; only CONFIGURATION is not."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ PartitionName=all Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 
 
 def why_not() -> str:
-    """Why no Slurm can be started here; "" if one can."""
+    """Return why no Slurm can be started here, or ""."""
     missing = [name for name in PROGRAMS if not shutil.which(name)]
     if missing:
         return f"not installed: {', '.join(missing)}"
@@ -63,7 +62,7 @@ def why_not() -> str:
 
 
 class Slurm:
-    """It, running; its files are in `folder`."""
+    """A running Slurm with its files in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -98,11 +97,10 @@ class Slurm:
         )
 
     def start_node(self, node: str) -> None:
-        """Start a node's daemon."""
         self._run("slurmd", "-D", "-N", node, name=node)
 
     def lose(self, node: str) -> None:
-        """Take a node down as if its power went: its daemon and all that its job runs are killed."""
+        """Kill the daemon of a node and all processes of its job, as a power failure does."""
         job = self.ask("squeue", "-h", "-w", node, "-o", "%i")
         self.daemons[node].kill()
         self.daemons[node].wait()
@@ -116,12 +114,11 @@ class Slurm:
         self.ask("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
 
     def ask(self, *command: str) -> str:
-        """What one of Slurm's programs says."""
+        """Return the output of a program of Slurm."""
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
         return (done.stdout + done.stderr).strip()
 
     def wait_for(self, node: str, state: str, seconds: float = 30) -> None:
-        """Wait until a node is in a state."""
         until = time.monotonic() + seconds
         while (now := self.ask("sinfo", "-h", "-n", node, "-o", "%T")) != state:
             if time.monotonic() > until:
@@ -129,7 +126,7 @@ class Slurm:
             time.sleep(0.2)
 
     def stop(self) -> None:
-        """End all that runs."""
+        """Cancel all jobs and stop all daemons."""
         self.ask("scancel", "--signal=KILL", "-u", "root")
         until = time.monotonic() + STOPS_IN_S
         while self.ask("squeue", "-h") and time.monotonic() < until:
@@ -147,7 +144,7 @@ class Slurm:
 
 @contextmanager
 def started(folder: Path) -> Iterator[Slurm]:
-    """A Slurm that runs, in an empty folder."""
+    """Run a Slurm with its files in an empty folder."""
     slurm = Slurm(folder)
     try:
         slurm.start()
@@ -158,9 +155,9 @@ def started(folder: Path) -> Iterator[Slurm]:
 
 def _free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
+    for free in sockets:
+        free.bind(("127.0.0.1", 0))
+    ports = [bound.getsockname()[1] for bound in sockets]
+    for bound in sockets:
+        bound.close()
     return ports

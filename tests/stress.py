@@ -2,8 +2,8 @@
 
 usage: make stress ARGS="--seed 1 --hits 10"
 
-For each hit: remove some results, start a run, hit it at a random moment, let the next run finish. A kill
-that found no process and a full disk that no run noticed do not count. After each hit:
+For each hit: remove some results, start a run, hit it at a random moment, let the next run finish. Kills
+without a victim and full disks without an error do not count. After each hit:
 
 - no finished cell-round is lost: its export and context are byte-identical after the next run
 - nothing wrong is kept: all results are valid and of the work and the cells of an undisturbed run
@@ -56,7 +56,7 @@ def runs(*names: str) -> Callable[[Words], bool]:
 
 
 class Fault(NamedTuple):
-    """What is removed before the run, the process to kill or None for the whole run, and the signal."""
+    """The results to remove first, the process to kill (None: the whole run), and the signal."""
 
     remove: str
     victim: Callable[[Words], bool] | None = None
@@ -281,7 +281,7 @@ def small_disk(project: Project) -> Iterator[Path]:
 
 
 def main() -> int:
-    """Hit a run as often as asked; returns the exit code."""
+    """Hit runs and return the exit code."""
     parser = argparse.ArgumentParser(description="Hit a small real run with kills and full disks.")
     parser.add_argument("--seed", type=int, default=1, help="of the dice (default: 1)")
     parser.add_argument("--hits", type=int, default=100, help="default: 100")

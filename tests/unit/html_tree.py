@@ -1,4 +1,4 @@
-"""A page as a tree that tests can ask."""
+"""An HTML page as a tree of elements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Element:
 
     @property
     def text(self) -> str:
-        """All text in it, runs of spaces as one."""
+        """Return the whole text with single spaces."""
         parts = [c if isinstance(c, str) else c.text for c in self.children]
         return " ".join("".join(parts).split())
 
@@ -26,22 +26,21 @@ class Element:
         return self.attributes.get("class", "").split()
 
     def __iter__(self) -> Iterator[Element]:
-        """Itself and every element within, in the order of the page."""
+        """Yield this element and all below it, in the order of the page."""
         yield self
         for child in self.children:
             if isinstance(child, Element):
                 yield from child
 
     def all(self, tag: str, **attributes: str) -> list[Element]:
-        """The elements with a tag, and with each of the attributes, or the class `class_`."""
-        wanted = dict(attributes)
-        style = wanted.pop("class_", None)
+        """Return the elements with a tag, and with all attributes and the class `class_`, if given."""
+        style = attributes.pop("class_", None)
         return [
             element
             for element in self
             if element.tag == tag
             and (style is None or style in element.classes)
-            and all(element.attributes.get(name) == value for name, value in wanted.items())
+            and all(element.attributes.get(name) == value for name, value in attributes.items())
         ]
 
     def by_id(self, name: str) -> Element:
@@ -71,7 +70,7 @@ class _Builder(HTMLParser):
 
 
 def parse(page: str) -> Element:
-    """The tree of a page, which must close each element that it opens."""
+    """Return the tree of a page. The page must close each element that it opens."""
     builder = _Builder()
     builder.feed(page)
     builder.close()
@@ -80,17 +79,17 @@ def parse(page: str) -> Element:
 
 
 def grids(tree: Element, table: str, kind: str) -> list[Element]:
-    """The grids of a table; `kind` is Measured or Published."""
+    """Return the grids of a table; `kind` is Measured or Published."""
     shown = tree.by_id(f"table-{table}").all("figure", class_="grid")
     return [f.all("table")[0] for f in shown if f.all("b")[0].text == kind]
 
 
 def rows(grid: Element) -> dict[str, list[Element]]:
-    """The numbers of a grid by their row: `http nopack f6`."""
-    found = {}
+    """Return the cells of a grid by row: `http nopack f6`."""
+    cells = {}
     for body in grid.all("tbody"):
         group = next((th.text for th in body.all("th", scope="rowgroup")), "")
         for row in body.all("tr"):
             if head := row.all("th", scope="row"):
-                found[f"{group} {head[0].text}".strip()] = row.all("td")
-    return found
+                cells[f"{group} {head[0].text}".strip()] = row.all("td")
+    return cells

@@ -1,4 +1,4 @@
-"""All files of a made-up run, as the rules before the report leave them, and its page."""
+"""All files of a synthetic run that the report reads, and its page."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def default_study(name: str = "fsfs-san-2014") -> Study:
 
 
 def default_grid(axes: dict[str, str]) -> str:
-    """A `skip` that leaves the cells of the default configuration: 72 of them."""
+    """Return the `skip` of the default configuration, which has 72 cells."""
     return "" if (axes["config"], axes["cache"]) in SLOW_AND_FAST else OUTSIDE
 
 
 def make_files(root: Path, **options: Any) -> SyntheticStudy:
-    """Write a study's exports, and then all that is derived from them, below `root`/results."""
+    """Write exports and all derived files of a study below `root`/results."""
     made = make_study(root, **options)
     lines = made.grid.read_text(encoding="utf-8").splitlines(keepends=True)
     made.grid.write_text("".join(line for line in lines if OUTSIDE not in line), encoding="utf-8")
@@ -58,9 +58,9 @@ def make_files(root: Path, **options: Any) -> SyntheticStudy:
     collected = collect(axes, grid, made.rounds, exports, logs)
     path = folder / "measurements" / f"{study.name}.csv"
     write_frame(measurements(collected), path)
-    write_frame(failures(collected), folder / "failures" / f"{study.name}.csv")
-    frame = read_measurements(path)
-    derive(study, folder, frame, axes, grid, collected_failures(collected))
+    failed = failures(collected)
+    write_frame(failed, folder / "failures" / f"{study.name}.csv")
+    derive(study, folder, read_measurements(path), axes, grid, failed.to_dict("records"))
     return made
 
 
@@ -70,48 +70,38 @@ def derive(
     frame: Any,
     axes: list[str],
     grid: list[Any],
-    failed: Sequence[Mapping[str, Any]] = (),
+    failed: Sequence[dict[str, Any]] = (),
 ) -> None:
-    """Write all that the rules before the report derive from a study's measurements."""
+    """Write the files that the rules derive from the measurements of a study."""
     for name in ("findings", "advice", "noise"):
         (folder / name).mkdir(exist_ok=True)
     tables = _write_tables(study, frame, folder / "tables" / study.name)
     noise = noise_of(frame, axes, study.block)
     table = noise_table(frame, axes, study.variance_group, noise)
     write_frame(table, folder / "noise" / f"{study.name}.csv")
-    published = _published(study, axes)
+    assert study.published
+    published = read_published([CONFIG / "published" / study.published.numbers], axes)
     _write_tables(study, published, folder / "published" / study.name)
     defined = read_findings(DEFINITIONS, study.name, axes, names())
-    assert study.published
     basis = findings.context_of(
         frame, axes, grid, study.block, DEFAULT_LIMITS, findings.Conditions(study.published.scale)
     )
     verdicts = findings.evaluate_findings(defined, axes, published, frame, basis)
     write_frame(verdicts, folder / "findings" / f"{study.name}.csv")
-    advice = (
-        advise(settings_of(study, frame), frame, tables, grid, failed) if len(frame) else Advice()
-    )
+    advice = Advice()
+    if len(frame):
+        advice = advise(settings_of(study, frame), frame, tables, grid, failed)
     (folder / "advice" / f"{study.name}.json").write_bytes(ADVICE.dump_json(advice))
 
 
 def settings_of(study: Study, frame: Any) -> AdviceSettings:
     order = _values(study, frame)
-    return AdviceSettings(
-        order, study.scenario_axes, study.block, questions_of(study.questions, {})
-    )
-
-
-def collected_failures(collected: Any) -> list[dict[str, Any]]:
-    return failures(collected).to_dict("records")
-
-
-def _published(study: Study, axes: list[str]) -> Any:
-    assert study.published
-    return read_published([CONFIG / "published" / study.published.numbers], axes)
+    questions = questions_of(study.questions, {})
+    return AdviceSettings(order, study.scenario_axes, study.block, questions)
 
 
 def _values(study: Study, frame: Any) -> dict[str, list[str]]:
-    """Each axis with its values: the study's, or as they come in the frame."""
+    """Return the values of each axis: those of the study, or of the frame."""
     return {
         axis: given if isinstance(given, list) else [v for v in frame[axis].unique() if v]
         for axis, given in study.axes.items()
@@ -119,7 +109,7 @@ def _values(study: Study, frame: Any) -> dict[str, list[str]]:
 
 
 def _write_tables(study: Study, frame: Any, folder: Path) -> list[Any]:
-    """Write all tables; return each that compares, with its definition and its rows."""
+    """Write all tables. Return the definitions and rows of the comparing ones."""
     compared = []
     folder.mkdir(parents=True, exist_ok=True)
     order = _values(study, frame)
@@ -131,7 +121,7 @@ def _write_tables(study: Study, frame: Any, folder: Path) -> list[Any]:
 
 
 def order_of(study: Study, axes: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """What the rules hand over: the study's own values, and those of `axes` for what it leaves open."""
+    """Return the values of each axis: those of the study, or of `axes`."""
     return {a: v if isinstance(v, list) else axes.get(a, []) for a, v in study.axes.items()}
 
 
@@ -141,7 +131,7 @@ def results_of(made: SyntheticStudy, study: Study | None = None) -> Results:
 
 
 def write_page(made: SyntheticStudy, **changes: Any) -> Path:
-    """The page of a made-up study in `reports` beside its results; `changes` go to its Results."""
+    """Write the page of a study to `reports` next to its results. `changes` replace fields of Results."""
     path = made.results.parent / "reports" / f"{made.name}.html"
     path.parent.mkdir(exist_ok=True)
     path.write_text(build_page(replace(results_of(made), **changes)), encoding="utf-8")

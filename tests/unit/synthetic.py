@@ -1,4 +1,4 @@
-"""Made-up results of a study with known ratios, in the files that a run leaves."""
+"""Synthetic results of a study with known ratios, in the files of a run."""
 
 from __future__ import annotations
 
@@ -23,19 +23,13 @@ AXES: dict[str, list[str]] = {
 }
 
 # Seconds of a command whose factors are all 1; `dump` has no ra.
-SECONDS: dict[str, float] = {
-    "log": 1.0,
-    "null-log": 0.8,
-    "export": 2.0,
-    "null-export": 1.5,
-    "dump": 3.0,
-}
-# What every cell did where nothing else is said.
+SECONDS = {"log": 1.0, "null-log": 0.8, "export": 2.0, "null-export": 1.5, "dump": 3.0}
+# The work of each cell by default.
 SAME_WORK: dict[str, Any] = {"revisions": 6000, "digest": "0123456789abcdef"}
 WORK = json.dumps(SAME_WORK)
 WITHOUT: dict[str, tuple[str, ...]] = {"dump": ("ra",)}
 
-# What each axis value multiplies a time with, so that every ratio is known.
+# Factors of axis values on the time, so that all ratios are known.
 FACTORS: dict[str, dict[str, float]] = {
     "ra": {"svn": 0.8, "file": 0.6},
     "format": {"f7": 0.5},
@@ -47,7 +41,7 @@ FACTORS: dict[str, dict[str, float]] = {
 
 @dataclass(frozen=True)
 class SyntheticStudy:
-    """Where a made-up study lies: its folder `results`; `cells` are those that are not skipped."""
+    """A synthetic study in the folder `results`, with its cells that are not skipped."""
 
     name: str
     results: Path
@@ -61,7 +55,7 @@ class SyntheticStudy:
 
     @property
     def exports(self) -> list[str]:
-        """The expected export of every cell and round, in the grid's order."""
+        """Return the expected exports of all cells and rounds, in the order of the grid."""
         numbers = range(1, self.rounds + 1)
         return [str(self.export(cell, number)) for cell in self.cells for number in numbers]
 
@@ -93,15 +87,14 @@ def make_study(
     seed: int = 1,
     twins: int = 0,
 ) -> SyntheticStudy:
-    """Write `root`/results/{grid,cells,logs} and say where it is.
+    """Write `root`/results/{grid,cells,logs}.
 
-    A cell takes SECONDS[command] times the product of `factors` (or what `seconds` says of its
-    axes); each run times exp(N(0, noise)), and each round times exp(-drift * (round - 1)) for all
-    cells alike, so paired ratios show none of the drift. User and system time are 50 % and 10 % of
-    elapsed. `schema` 1 is hyperfine 1.15's export, 2 that of 2.x. `skip` says why a cell is
-    skipped, `flags` what flags its runs have in a round, `work` what they did in it, `counts` what their
-    certificates have beside the usual; `failed` has
-    (cell, round) with a log and no export; `twins` cells of each class stand there twice.
+    A cell takes SECONDS[command] times the product of `factors`, or `seconds` of its axes. Each run is
+    multiplied by exp(N(0, noise)), and each round by exp(-drift * (round - 1)) for all cells, so paired
+    ratios have no drift. User and system time are 50 % and 10 % of elapsed. Export `schema` 1 is that of
+    hyperfine 1.15. Functions of a cell return its reason to `skip`; of a cell and round its `flags`,
+    `work` and further `counts`. `failed` cell-rounds have a log only. `twins` cells of each class have a
+    duplicate.
     """
     values = {**AXES} if axes is None else dict(axes)
     numbers = random.Random(seed)
@@ -121,8 +114,8 @@ def make_study(
             _write_json(study.export(cell, number), _export(times, schema))
             context = _context(study, cell, point, number, host(number), flags(point, number), runs)
             for run, elapsed in zip(context["runs"], times, strict=True):
-                own = counts(point, number)
-                run["certificate"] = {**run["certificate"], "window_s": elapsed + 0.003, **own}
+                more = {"window_s": elapsed + 0.003, **counts(point, number)}
+                run["certificate"] = {**run["certificate"], **more}
                 run["work"] = work(point, number)
             _write_json(study.context(cell, number), context)
     return study
@@ -131,7 +124,7 @@ def make_study(
 def _with_twins(
     rows: list[tuple[str, dict[str, str], str]], per_class: int
 ) -> list[tuple[str, dict[str, str], str]]:
-    """The first cells of each class twice, the second time with ~2 behind the name."""
+    """Add duplicates (`~2`) of the first cells of each class."""
     seen: dict[tuple[str, ...], int] = {}
     out = []
     for cell, point, why in rows:
@@ -146,11 +139,9 @@ def _with_twins(
 def known_seconds(
     axes: Mapping[str, str], factors: Mapping[str, Mapping[str, float]] = FACTORS
 ) -> float:
-    """The time of a cell without noise and drift."""
-    product_of_factors = math.prod(
-        factors.get(axis, {}).get(value, 1.0) for axis, value in axes.items()
-    )
-    return SECONDS.get(axes.get("command", ""), 1.0) * product_of_factors
+    """Return the time of a cell without noise and drift."""
+    factor = math.prod(factors.get(axis, {}).get(value, 1.0) for axis, value in axes.items())
+    return SECONDS.get(axes.get("command", ""), 1.0) * factor
 
 
 def _points(axes: Mapping[str, list[str]]) -> list[tuple[str, dict[str, str]]]:
@@ -186,17 +177,11 @@ def _fail(study: SyntheticStudy, cell: str, number: int) -> None:
 
 def _export(times: list[float], schema: int) -> dict[str, Any]:
     if schema == 2:
-        return {
-            "schema_version": 2,
-            "results": [{"measurements": [_measurement(t) for t in times]}],
-        }
+        measured = {"measurements": [_measurement(t) for t in times]}
+        return {"schema_version": 2, "results": [measured]}
     mean = sum(times) / len(times)
-    result = {
-        "times": times,
-        "user": 0.5 * mean,
-        "system": 0.1 * mean,
-        "exit_codes": [0 for _ in times],
-    }
+    codes = [0] * len(times)
+    result = {"times": times, "user": 0.5 * mean, "system": 0.1 * mean, "exit_codes": codes}
     return {"results": [result]}
 
 
@@ -210,6 +195,10 @@ def _measurement(elapsed: float) -> dict[str, Any]:
     }
 
 
+HOST = {"kernel": "6.1.0", "cpu": "A processor", "cores": 2, "memory_bytes": 4 << 30}
+HOST |= {"virtualized": "", "clock_source": "tsc"}
+
+
 def _context(
     study: SyntheticStudy,
     cell: str,
@@ -220,18 +209,16 @@ def _context(
     runs: int,
 ) -> dict[str, Any]:
     order = (number - 1) * len(study.cells) + study.cells.index(cell)
-    served = axes.get("ra") in ("svn", "http")
+    served, cold = axes.get("ra") in ("svn", "http"), axes.get("cache") == "cold"
+    is_invalid = "cache-not-cold" in flags
+    # An invalid hot run reads from the device.
+    read_bytes = 1 << 20 if cold else 1 << 30 if is_invalid else 0
     certificate = {
-        "cache_cleared_by": "drop_caches" if axes.get("cache") == "cold" else "",
-        "resident_before": (0.9 if "cache-not-cold" in flags else 0.01)
-        if axes.get("cache") == "cold"
-        else None,
+        "cache_cleared_by": "drop_caches" if cold else "",
+        "resident_before": (0.9 if is_invalid else 0.01) if cold else None,
         "resident_after": 0.9,
-        "device_read_bytes": 1 << 20 if axes.get("cache") == "cold" else 0,
-        # A hot run cannot be warm: what makes its label false is reading from the device.
-        "client_read_bytes": 1 << (20 if axes.get("cache") == "cold" else 30)
-        if axes.get("cache") == "cold" or "cache-not-cold" in flags
-        else 0,
+        "device_read_bytes": 1 << 20 if cold else 0,
+        "client_read_bytes": read_bytes,
         "window_s": 1.0,
         "swapped_in_pages": 0,
         "steal_pct": 0.1,
@@ -252,15 +239,7 @@ def _context(
         "hooks": {"setup": [], "prepare": ["clear-caches"], "cleanup": []},
         "warmup": 0,
         "server": {"kind": kind, "argv": [kind], "pid": 123, "port": 4711} if served else None,
-        "host": {
-            "name": host,
-            "kernel": "6.1.0",
-            "cpu": "A processor",
-            "cores": 2,
-            "memory_bytes": 4 << 30,
-            "virtualized": "",
-            "clock_source": "tsc",
-        },
+        "host": {"name": host, **HOST},
         "storage": {"name": "disk", "path": "/var/tmp", "filesystem": "ext4", "rotational": False},
         "versions": {"svn": "1.14.2", "hyperfine": "2.0.0", "vcsbench": "0.1.0"},
         "repository": {
