@@ -305,7 +305,7 @@ def test_git_tree_and_loaded_history_have_equal_names(tmp_path: Path) -> None:
 def test_sources_program_with_missing_repository_exits_with_one_line(tmp_path: Path) -> None:
     workflow = str(Path(sources.__file__).parents[2])
     done = subprocess.run(
-        [sys.executable, "-m", "vcsbench.sources", "git", tmp_path, "0" * 40, tmp_path / "tree"],
+        [sys.executable, "-m", "vcsbench.sources", "git", tmp_path, tmp_path / "tree", "0" * 40],
         env={**os.environ, "PYTHONPATH": workflow}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 1

@@ -11,7 +11,6 @@ import random
 import shutil
 import stat
 import subprocess
-import sys
 import tarfile
 import warnings
 import zipfile
@@ -28,16 +27,15 @@ from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import MAX_DEPTH, entries
 from vcsbench.run import bundle
-from vcsbench.sources import archives, open_source, tree_source
+from vcsbench.sources import archives, dump_format, open_source, tree_source
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
-from vcsbench.subjects.tree_stores import copy_tree
+from vcsbench.subjects.tree import checkout_head
 
 pytestmark = needs("svnadmin", "svn")
 
 warnings.filterwarnings("ignore", category=UserWarning, module="zipfile")
 # From the folder that an archive is unpacked into.
 OUTSIDE = "../outside"
-WORKFLOW = Path(archives.__file__).parents[2]
 
 
 def tar_of(*members: tuple[str, bytes, bytes | str], **more: str) -> bytes:
@@ -272,17 +270,6 @@ def test_unpack_each_format_of_gnu_tar_gives_the_same_tree(form: str, tmp_path: 
     assert os.access(root / "run", os.X_OK)
 
 
-def test_unpack_program_prints_a_path_that_is_text(tmp_path: Path) -> None:
-    path, folder = tmp_path / "a.tar", tmp_path / "into"
-    path.write_bytes(tar_of((os.fsdecode(b"kit\xff/x"), REG, b"x")))
-    folder.mkdir()
-    words = [sys.executable, "-m", "vcsbench.sources", "archive", path, folder]
-    done = subprocess.run(
-        words, capture_output=True, check=True, env={**os.environ, "PYTHONPATH": str(WORKFLOW)}
-    )
-    assert done.stdout.decode() == str(folder / "tree")
-
-
 @pytest.mark.parametrize("name", [b"/etc/x", b"a/../b", b"..", b"a\0b", b"d/" * 300, b"n" * 256])
 def test_split_name_that_could_leave_raises(name: bytes) -> None:
     with pytest.raises(ArchiveError):
@@ -306,20 +293,6 @@ def test_tar_number_of_each_encoding_is_read() -> None:
     assert archives._number(b"\x80" + bytes(10) + b"\x09") == 9
     with pytest.raises(ArchiveError):
         archives._number(b"\xff" * 12)
-
-
-def test_directory_special_files_are_left_out_and_counted(tmp_path: Path) -> None:
-    root = tmp_path / "tree"
-    root.mkdir()
-    os.mkfifo(root / "pipe")
-    (root / "file").write_text("x")
-    (root / "sub/.git").mkdir(parents=True)
-    counts = Counter[str]()
-    records = b"".join(tree_source.TreeWriter(root, counts).records())
-    assert records.count(b"Node-path") == 3
-    assert counts[tree_source.SPECIAL] == counts[tree_source.ADMINISTRATIVE] == 1
-    copy_tree(root, tmp_path / "copy")
-    assert sorted(os.listdir(tmp_path / "copy")) == ["file", "sub"]
 
 
 def test_directory_nested_too_deep_raises(tmp_path: Path) -> None:
@@ -382,6 +355,73 @@ def test_tree_source_tree_is_loaded_unchanged(name: str, tmp_path: Path) -> None
     assert exported(tmp_path / "svn", 1, source.tree()) == expected
     assert facts.revisions == source.estimate().revisions == 1
     assert len(facts.notes) == (0 if name else 2)
+
+
+ODD_NAMES: dict[bytes, bytes] = {
+    b"esc\x1b[31m/bell\x07": b"esc?\\027[31m/bell?\\007",
+    b"latin-\xe9": b"latin-?\\233",
+    b"line\n": b"line?\\010",
+    b"?\\027[31m": b"?\\063\\027[31m",
+    b"b/.GIT": b"b/?\\046GIT",
+    b"\xf0" * 60 + b".txt": (b"?\\240" * 48)[:236]
+    + b"?\\#"
+    + hashlib.sha256(b"\xf0" * 60 + b".txt").hexdigest()[:16].encode(),
+}
+LEFT_OUT = (b".svn/entries", b"a/.git/config", b"a/b/CVS/Root")
+
+
+@pytest.mark.parametrize("name", ["", "a.tar", "a.tar.gz"])
+def test_tree_source_odd_names_are_equal_in_history_and_tree(name: str, tmp_path: Path) -> None:
+    root = tmp_path / "kit"
+    for file in (*ODD_NAMES, *LEFT_OUT):
+        path = root / os.fsdecode(file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(file)
+    for link, target in ((b"odd", b"to\x1b\xe9"), (b"long", b"\x01" * 1500)):
+        os.symlink(target, os.fsencode(root) + b"/" + link)
+    os.link(root / "line\n", root / "again")
+    (root / "again").chmod(0o640)
+    os.mkfifo(root / "pipe")
+    path = pack(root, tmp_path / name) if name else root
+    source = open_source("it", {"source": "archive" if name else "directory", "path": str(path)})
+    facts = write_and_load(source, tmp_path / "svn")
+    tree, private = tmp_path / "tree", tmp_path / "private"
+    private.mkdir()
+    notes = checkout_head(source.head(), tree, private, "svn")
+    expected = {new: ("file", old) for old, new in ODD_NAMES.items()}
+    expected |= {b"again": ("file", b"line\n"), b"long": ("file", b"\x01" * 1500)}
+    expected |= {b"odd": ("symlink", b"to?\\027?\\233")}
+    found = {path: entry for path, entry in tree_on_disk(tree).items() if entry[0] != "dir"}
+    assert found == expected
+    assert tree_on_disk(tree) == exported(tmp_path / "svn", 1, source.tree())
+    special = tree_source.SPECIAL_MEMBER if name else tree_source.SPECIAL
+    assert sorted(notes) == sorted(
+        [
+            f"{dump_format.ESCAPED}: 6.",
+            f"{dump_format.RESERVED}: 1.",
+            f"{dump_format.SHORTENED}: 1.",
+            f"{dump_format.TARGETS}: 1.",
+            f"{dump_format.IMPOSSIBLE}: 1.",
+            f"{tree_source.ADMINISTRATIVE}: 3.",
+            f"{special}: 1.",
+        ]
+    )
+    assert sorted(facts.notes) == sorted([*notes, f"{tree_source.LINKED}: 1."])
+    assert (tree / "again").samefile(tree / "line?\\010")
+    assert (tree / "again").stat().st_mode & 0o777 == (0o644 if name else 0o640)
+
+
+def test_directory_tree_with_a_read_only_folder_keeps_modes_and_times(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "kit")
+    os.utime(root / "deep/er/file", (1, 2))
+    os.utime(root / "deep", (3, 4))
+    (root / "deep").chmod(0o555)
+    tree_source.extract_tree("directory", root, tmp_path / "tree", tmp_path)
+    assert tree_on_disk(tmp_path / "tree") == tree_on_disk(root)
+    copies = {file.relative_to(tmp_path / "tree"): file for file in (tmp_path / "tree").rglob("*")}
+    for file in root.rglob("*"):
+        copy, original = copies[file.relative_to(root)].lstat(), file.lstat()
+        assert (copy.st_mode, copy.st_mtime_ns) == (original.st_mode, original.st_mtime_ns)
 
 
 def test_directory_identity_changes_with_an_edit_only(tmp_path: Path) -> None:

@@ -259,16 +259,19 @@ def test_a_store_of_an_empty_tree_can_be_made(store: str, tmp_path: Path) -> Non
     assert templates(tmp_path, store, tmp_path / "storage").idle_store().exists()
 
 
-def test_what_a_store_cannot_carry_is_left_out_and_counted(tree: Path, tmp_path: Path) -> None:
-    record = templates(tree, "svn", tmp_path / "storage").store_record()
-    assert record["left_out"] == 1
-    build("svn export", Path(record["path"]), tmp_path / "built", tmp_path)
-    built, whole = (
-        inspect_built_tree(tmp_path / "built", NEUTRAL),
-        inspect_built_tree(tree, NEUTRAL),
-    )
+def test_store_without_a_name_it_cannot_carry_counts_it(tree: Path, tmp_path: Path) -> None:
+    if why := missing(STUDY.commands["checkout"]):
+        pytest.skip(f"not installed: {why}")
+    # Its escaped name has a backslash, which Breezy refuses.
+    counts = {
+        store: templates(tree, store, tmp_path / "storage").store_record()["left_out"]
+        for store in ("svn", "git", "hg", "brz")
+    }
+    assert counts == {"svn": 0, "git": 0, "hg": 0, "brz": 1}
+    record = templates(tree, "brz", tmp_path / "storage").store_record()
+    build("checkout", Path(record["path"]), tmp_path / "built", tmp_path)
+    built, whole = (inspect_built_tree(p, NEUTRAL) for p in (tmp_path / "built", tree))
     assert int(built["files"]) == int(whole["files"]) - 1
-    assert templates(tree, "git", tmp_path / "storage").store_record()["left_out"] == 0
 
 
 def test_a_template_that_is_damaged_is_made_anew(tree: Path, tmp_path: Path) -> None:
@@ -282,11 +285,10 @@ def test_a_template_that_is_damaged_is_made_anew(tree: Path, tmp_path: Path) -> 
 def test_a_tree_that_has_changed_since_it_was_made_is_made_anew(tree: Path, tmp_path: Path) -> None:
     these = templates(tree, "", tmp_path / "storage")
     copy = Path(these.source_record()["path"])
+    complete = inspect_built_tree(copy, NEUTRAL)
     (copy / "text").unlink()
     (copy.parent / "making-of-one-that-was-killed").mkdir()
-    assert inspect_built_tree(Path(these.source_record()["path"]), NEUTRAL) == inspect_built_tree(
-        tree, NEUTRAL
-    )
+    assert inspect_built_tree(Path(these.source_record()["path"]), NEUTRAL) == complete
     these.remove_incomplete()
     assert not list(copy.parent.glob("making-*"))
     before = copy.stat().st_ino
@@ -295,6 +297,7 @@ def test_a_tree_that_has_changed_since_it_was_made_is_made_anew(tree: Path, tmp_
 
 
 def test_a_hard_link_stays_one_in_the_template(tree: Path, tmp_path: Path) -> None:
+    (tree / "folder" / "below" / "ends\r").unlink()
     copy = Path(templates(tree, "", tmp_path / "storage").source_record()["path"])
     assert lost_features(tree, copy) == {"modes": 0, "empty-folders": 0, "hard-links": 0}
     assert (copy / "text").stat().st_nlink == 2

@@ -1,7 +1,9 @@
-"""Write the youngest tree of a source to a folder, in a process outside of the measured code.
+"""Write the youngest tree of a source to a new folder, in a process outside of the measured code.
 
-usage: python -m vcsbench.sources archive ARCHIVE FOLDER     prints the folder of the tree
-       python -m vcsbench.sources git REPOSITORY COMMIT NEW  prints notes, one per line
+Prints notes on changes and omissions, one per line.
+
+usage: python -m vcsbench.sources git REPOSITORY FOLDER COMMIT
+       python -m vcsbench.sources directory|archive SOURCE FOLDER TEMPORARY
 """
 
 import sys
@@ -10,15 +12,16 @@ from pathlib import Path
 from vcsbench.errors import UserError
 from vcsbench.sources.git_objects import write_tree
 from vcsbench.sources.git_repository import open_repository
-from vcsbench.sources.tree_source import unpack
+from vcsbench.sources.tree_source import extract_tree
 
 if __name__ == "__main__":
+    kind, source, folder, last = sys.argv[1:]
     try:
-        kind, source, *rest = sys.argv[1:]
-        if kind == "archive":
-            print(unpack(Path(source), Path(rest[0])), end="")
-        else:
+        if kind == "git":
             with open_repository(Path(source)) as repository:
-                print("\n".join(write_tree(repository, rest[0], Path(rest[1]))))
+                notes = write_tree(repository, last, Path(folder))
+        else:
+            notes = extract_tree(kind, Path(source), Path(folder), Path(last))
+        print("\n".join(notes))
     except (UserError, OSError) as error:
         sys.exit(str(error))

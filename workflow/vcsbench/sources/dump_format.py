@@ -65,8 +65,9 @@ _EPOCH = 1970
 _RESERVED_PROPERTIES = (b"svn:wc:", b"svn:entry:")
 _RANGES = re.compile(rb"[1-9]\d*(-[1-9]\d*)?\*?(,[1-9]\d*(-[1-9]\d*)?\*?)*")
 
-# Linux's limit for a name.
+# Linux's limits for a name, and for the target of a symbolic link.
 NAME_BYTES = 255
+LONGEST_TARGET = 4095
 # The reasons for another name, as notes of a report.
 ESCAPED = (
     "Paths escaped, as in ?\\010, because Subversion refuses control characters and what is not UTF-8, and "
@@ -78,6 +79,12 @@ SHORTENED = (
     f"{NAME_BYTES} bytes"
 )
 REASONS = (ESCAPED, RESERVED, SHORTENED)
+# The same for symbolic links.
+TARGETS = (
+    "Targets of symbolic links escaped, as in ?\\010, because Subversion refuses control characters and what "
+    "is not UTF-8"
+)
+IMPOSSIBLE = "Symbolic links made plain files, because no link can have such a target"
 # Subversion's own messages show a byte that they refuse as `?\010` (decimal). A `?` that begins such an
 # escape is escaped itself. So two names never become one.
 _REFUSED = re.compile(r"[\x00-\x1f\x7f\udc80-\udcff\ufffe\uffff]|\?(?=\\(?:[0-9]{3}|#))")
@@ -267,6 +274,12 @@ def escape(text: bytes) -> bytes:
 
 def _escape_bytes(text: str) -> str:
     return "".join(f"?\\{byte:03d}" for byte in text.encode("utf-8", "surrogateescape"))
+
+
+def link_target(target: bytes) -> bytes | None:
+    """Return the target that a link can have, or None if no link can have one like it."""
+    escaped = escape(target)
+    return escaped if 0 < len(escaped) <= LONGEST_TARGET else None
 
 
 def subversion_path(path: bytes) -> bytes:

@@ -14,23 +14,26 @@ from vcsbench.errors import UserError
 from vcsbench.external import parse_number, printable
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import Facts
-from vcsbench.sources.dump_format import above, subversion_path
+from vcsbench.sources.dump_format import (
+    IMPOSSIBLE,
+    TARGETS,
+    above,
+    link_target,
+    subversion_path,
+)
 from vcsbench.sources.git_objects import (
     ABSENT,
     EXECUTABLE,
     FOLDER,
-    IMPOSSIBLE,
     LAST_SECOND,
     SUBMODULE,
     SUBMODULES,
     SYMLINK,
-    TARGETS,
     Blob,
     Change,
     Message,
     Objects,
     check_path,
-    link_target,
     parse_object,
 )
 from vcsbench.sources.git_repository import Ref

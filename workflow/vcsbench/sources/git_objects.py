@@ -18,6 +18,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import MAX_DEPTH
 from vcsbench.sources import dump_format
+from vcsbench.sources.dump_format import IMPOSSIBLE, LONGEST_TARGET, TARGETS, link_target
 from vcsbench.sources.git_repository import Git
 from vcsbench.sources.streams import CHUNK, Program
 
@@ -30,20 +31,14 @@ MAX_ENTRIES = 3_000_000
 DIFF_TREE = ("diff-tree", "--stdin", "-r", "-t", "--raw", "-z", "--no-abbrev", "-M", "-l400")
 # The requests and the headers of their answers must fit into a pipe, or both sides wait for each other.
 REQUESTS = 256
-# Linux's limit for a path, without the folder of the export, and for the target of a symbolic link.
+# Linux's limit for a path, without the folder of the export.
 LONGEST_PATH = 3500
-LONGEST_TARGET = 4095
 # The last date that Subversion can store.
 LAST_SECOND = 253402300799
 # Control characters except tab and line feed, and code points that are no characters.
 _REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 # Notes of a report.
 SUBMODULES = "Submodules left out"
-TARGETS = (
-    "Targets of symbolic links escaped, as in ?\\010, because Subversion refuses control characters and what "
-    "is not UTF-8"
-)
-IMPOSSIBLE = "Symbolic links made plain files, because no link can have such a target"
 
 
 @dataclass(frozen=True)
@@ -267,12 +262,6 @@ def blob_sizes(git: Git, blobs: Iterator[bytes]) -> Iterator[int]:
                     raise missing(git.layout.shown, words[0].decode(errors="replace"))
                 yield int(words[2])
             answers.finish()
-
-
-def link_target(target: bytes) -> bytes | None:
-    """Return the target that a link can have, or None if no link can have one like it."""
-    escaped = dump_format.escape(target)
-    return escaped if 0 < len(escaped) <= LONGEST_TARGET else None
 
 
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import lzma
 import os
+import shutil
 import stat
 import struct
 import tempfile
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular, printable
@@ -33,7 +34,6 @@ from vcsbench.sources.base import (
     digest_of,
     digest_of_file,
 )
-from vcsbench.sources.dump_format import subversion_path
 from vcsbench.sources.streams import DAMAGED, opened
 
 TRUNK = "trunk"
@@ -45,12 +45,11 @@ REPOSITORY_FACTOR, PACKED_FACTOR = 0.5, 4
 # Larger files are copied in chunks, without a checksum in the record.
 WHOLE_BYTES = CHUNK = 2**24
 # Notes of a report.
-ADMINISTRATIVE = "what a version control system keeps in the tree was left out"
-ESCAPED = "a path that is not UTF-8, or has control characters, was escaped"
-SPECIAL = "what is neither file, folder nor link was left out"
-LINKED = "a hard link became a file of its own"
-SPECIAL_MEMBER = "a pipe, device or socket in the archive was left out"
-REPLACED = "a file was replaced by a later one of the same name in the archive"
+ADMINISTRATIVE = "Administrative folders of version control systems left out"
+SPECIAL = "Pipes, devices and sockets left out"
+LINKED = "Hard links made separate files"
+SPECIAL_MEMBER = "Pipes, devices and sockets of the archive left out"
+REPLACED = "Files replaced by a later one of the same name in the archive"
 # The first member of a .zip, a .zip without members, and the first part of several.
 _ZIP_STARTS = (b"PK\3\4", b"PK\5\6", b"PK\7\x08")
 _ENCRYPTED = 1
@@ -63,41 +62,109 @@ _DAMAGED = (
 )
 
 
-class TreeWriter:
-    """Writes the tree below `root` as records, and counts changes and omissions in `counts`."""
+class NamedEntry(NamedTuple):
+    """A folder, file or link below a root. `name` is its relative path as Subversion can have it."""
 
-    def __init__(self, root: Path, counts: Counter[str]) -> None:
-        self.root = root
-        self.counts = counts
+    path: str
+    name: bytes
+    state: os.stat_result
 
-    def records(self) -> Iterator[bytes]:
-        """Yield the records of all folders, files and links."""
-        top = TRUNK.encode()
-        yield dump_format.directory(top)
-        seen = set[tuple[int, int]]()
-        administrative = Counter[str]()
-        for path, state in entries(self.root, administrative):
-            name = os.fsencode(os.path.relpath(path, self.root))
-            new = subversion_path(name)
-            self.counts[ESCAPED] += new != name
-            at = top + b"/" + new
+
+def list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
+    """Yield the folders, files and links of a tree, and count renamed and left-out ones by note."""
+    administrative = Counter[str]()
+    for path, state in entries(root, administrative):
+        kind = stat.S_IFMT(state.st_mode)
+        if kind not in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
+            counts[SPECIAL] += 1
+            continue
+        name, reasons = dump_format.rename(os.fsencode(os.path.relpath(path, root)))
+        counts.update(reasons)
+        yield NamedEntry(path, name, state)
+    counts[ADMINISTRATIVE] += administrative.total()
+
+
+def read_target(path: str, counts: Counter[str]) -> tuple[bytes, bool]:
+    """Return the target of a link as Subversion can have it, and False if it must become a plain file."""
+    target = os.readlink(os.fsencode(path))
+    escaped = dump_format.link_target(target)
+    if escaped is None:
+        counts[dump_format.IMPOSSIBLE] += 1
+        return target, False
+    counts[dump_format.TARGETS] += escaped != target
+    return escaped, True
+
+
+def tree_records(root: Path, counts: Counter[str]) -> Iterator[bytes]:
+    """Yield the dump records of a tree as trunk, and count changes and omissions by note."""
+    top = TRUNK.encode()
+    yield dump_format.directory(top)
+    seen = set[tuple[int, int]]()
+    for path, name, state in list_tree(root, counts):
+        at = top + b"/" + name
+        if stat.S_ISDIR(state.st_mode):
+            yield dump_format.directory(at)
+        elif stat.S_ISLNK(state.st_mode):
+            target, is_link = read_target(path, counts)
+            properties = {b"svn:special": b"*"} if is_link else {}
+            text = b"link " * is_link + target
+            yield dump_format.file(at, b"add", properties=properties, text=text)
+        else:
+            counts[LINKED] += (state.st_dev, state.st_ino) in seen
+            seen.add((state.st_dev, state.st_ino))
+            properties = {b"svn:executable": b"*"} if state.st_mode & stat.S_IXUSR else {}
+            yield from _file(at, path, properties)
+
+
+def extract_tree(kind: str, source: Path, folder: Path, temporary: Path) -> list[str]:
+    """Write the tree of a directory or archive to a new folder and return notes on changes and omissions.
+
+    Names and link targets are the same as in the loaded history. Modes, times and hard links stay.
+    `temporary` is an empty folder on the same file system, into which an archive is unpacked.
+    """
+    counts = Counter[str]()
+    with _readable(source):
+        root = unpack(source, temporary, counts) if kind == ArchiveSource.kind else source
+        write_file = _copy_file if root == source else os.rename
+        folder.mkdir(mode=0o700)
+        folders = [(os.fspath(root), os.fsencode(folder))]
+        copies = dict[tuple[int, int], bytes]()
+        for path, name, state in list_tree(root, counts):
+            at = os.fsencode(folder) + b"/" + name
             if stat.S_ISDIR(state.st_mode):
-                yield dump_format.directory(at)
-            elif stat.S_ISLNK(state.st_mode):
-                text = b"link " + os.readlink(os.fsencode(path))
-                yield dump_format.file(at, b"add", properties={b"svn:special": b"*"}, text=text)
+                os.mkdir(at, 0o700)
+                folders.append((path, at))
+                continue
+            first = copies.setdefault((state.st_dev, state.st_ino), at)
+            if first != at:
+                os.link(first, at, follow_symlinks=False)
             elif stat.S_ISREG(state.st_mode):
-                self.counts[LINKED] += (state.st_dev, state.st_ino) in seen
-                seen.add((state.st_dev, state.st_ino))
-                properties = {b"svn:executable": b"*"} if state.st_mode & stat.S_IXUSR else {}
-                yield from _file(at, path, properties)
+                write_file(path, at)
             else:
-                self.counts[SPECIAL] += 1
-        self.counts[ADMINISTRATIVE] = administrative.total()
+                _write_link(path, at, counts)
+        # A folder gets its mode and time last, because it may be read-only.
+        for path, at in reversed(folders):
+            shutil.copystat(path, at)
+    return _notes(counts)
 
-    def notes(self) -> list[str]:
-        """Return a note for each kind of change."""
-        return [f"{what} ({number} times)" for what, number in self.counts.items() if number]
+
+def _copy_file(path: str, at: bytes) -> None:
+    with open(open_regular(path, follow_links=False), "rb") as file, open(at, "xb") as copy:
+        shutil.copyfileobj(file, copy)
+    shutil.copystat(path, at, follow_symlinks=False)
+
+
+def _write_link(path: str, at: bytes, counts: Counter[str]) -> None:
+    target, is_link = read_target(path, counts)
+    if is_link:
+        os.symlink(target, at)
+        shutil.copystat(path, at, follow_symlinks=False)
+    else:
+        Path(os.fsdecode(at)).write_bytes(target)
+
+
+def _notes(counts: Counter[str]) -> list[str]:
+    return [f"{what}: {number}." for what, number in counts.items() if number]
 
 
 def _file(at: bytes, path: str, properties: dump_format.Properties) -> Iterator[bytes]:
@@ -168,14 +235,13 @@ class _TreeSource(Source):
         """Write the tree as revision 1."""
         counts = Counter[str]()
         with _readable(self._path), self._open(counts) as root:
-            writer = TreeWriter(root, counts)
             out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))
             for number in range(REVISIONS + 1):
                 out.write(dump_format.revision(number, {b"svn:date": DATE}))
-            for record in writer.records():
+            for record in tree_records(root, counts):
                 out.write(record)
             out.flush()
-            return Facts(REVISIONS, writer.notes())
+            return Facts(REVISIONS, _notes(counts))
 
 
 class DirectorySource(_TreeSource):

@@ -21,7 +21,7 @@ from typing import Any
 
 from vcsbench import modules
 from vcsbench.errors import UserError
-from vcsbench.files import ADMINISTRATIVE, entries, read_json, write_json
+from vcsbench.files import entries, read_json, write_json
 from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import next_directory
 from vcsbench.storages.workdir import OVERHEAD_BYTES, WorkDir, remove_path, resolve
@@ -250,7 +250,7 @@ class TreeTemplates:
 
     def source_record(self) -> dict[str, Any]:
         """Return the record of the tree. A tree that was changed is made again."""
-        return self._make(f"{self.name}-source", self._make_source, check_sizes=True)
+        return self._make(f"{self.name}-tree", self._make_source, check_sizes=True)
 
     def store_record(self) -> dict[str, Any]:
         """Return the record of the store. `left_out` counts names that it cannot carry."""
@@ -347,15 +347,11 @@ def checkout_head(head: Mapping[str, Any], path: Path, temporary: Path, svn: str
     Return notes on renamed and left-out names. `temporary` is a private folder next to `path`.
     """
     kind = head["kind"]
-    if kind == "directory":
-        copy_tree(Path(head["path"]), path, ADMINISTRATIVE)
-    elif kind == "archive":
-        Path(_run_sources("archive", head["path"], str(temporary))).rename(path)
-    elif kind == "git":
-        return _run_sources("git", head["path"], head["commit"], str(path)).splitlines()
-    else:
+    if kind not in ("directory", "archive", "git"):
         _export_head(head, path, svn)
-    return []
+        return []
+    last = head["commit"] if kind == "git" else str(temporary)
+    return _run_sources(kind, head["path"], str(path), last).splitlines()
 
 
 def _export_head(head: Mapping[str, Any], path: Path, svn: str) -> None:

@@ -12,7 +12,7 @@ import stat
 import struct
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
@@ -249,11 +249,8 @@ def _is_utf8(name: bytes) -> bool:
     return True
 
 
-def copy_tree(source: Path, path: Path, without: Collection[str] = ()) -> None:
-    """Copy a tree with contents, modes, times, symbolic and hard links.
-
-    Names in `without` are left out at the top. Pipes, devices and sockets are left out everywhere.
-    """
+def copy_tree(source: Path, path: Path) -> None:
+    """Copy a tree with contents, modes, times, symbolic and hard links."""
     copies: dict[tuple[int, int], str] = {}
 
     def copy_file(original: str, copy: str) -> str:
@@ -264,15 +261,4 @@ def copy_tree(source: Path, path: Path, without: Collection[str] = ()) -> None:
         os.link(first, copy)
         return copy
 
-    def is_special(file: str) -> bool:
-        return stat.S_IFMT(os.lstat(file).st_mode) not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
-
-    def ignored(folder: str, names: list[str]) -> list[str]:
-        at_top = Path(folder) == source
-        return [
-            name
-            for name in names
-            if (at_top and name in without) or is_special(os.path.join(folder, name))
-        ]
-
-    shutil.copytree(source, path, symlinks=True, copy_function=copy_file, ignore=ignored)
+    shutil.copytree(source, path, symlinks=True, copy_function=copy_file)
