@@ -90,6 +90,7 @@ def test_picks_change_cards_cases_and_tables_and_stand_in_the_address(
     assert seen["hash"] == "#&ra=svn"
     assert (before["summary"], seen["summary"]) == ("36 of 36 comparisons", "12 of 36 comparisons")
     assert drive(page, tmp_path, CARD, anchor="#&ra=svn") == seen
+    assert drive(page, tmp_path, CARD, anchor="#ra=svn") == {**seen, "hash": "#ra=svn"}
     assert drive(page, tmp_path, f"mine.reset(); {CARD}", anchor="#&ra=svn") == before
     back = f"{pick('ra', 'svn')} history.back(); await until(() => !location.hash.includes('svn'));"
     assert drive(page, tmp_path, back + CARD) == {**before, "hash": ""}

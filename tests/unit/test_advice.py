@@ -84,7 +84,7 @@ def test_decide_that_depends_returns_the_simplest_rule() -> None:
     ]
     made = card(*rows)
     assert made.answer.kind == rule.DEPENDS
-    assert find_rule(made.cases, made) == {"f7": ["cold log"], "f6": ["hot log", "export"]}
+    assert find_rule(made.cases, made) == {"f7": ["cold log"], "f6": ["warm log", "export"]}
 
 
 def test_answer_that_depends_names_the_value_to_choose_and_its_largest_loss() -> None:
@@ -239,6 +239,7 @@ def test_factor_below_1_2_is_a_percentage(ratio: float, text: str) -> None:
 
 def test_labels_are_words_of_the_reader() -> None:
     assert factors([6.91, 2.4]) == "2.4x to 6.9x" and factors([1.05, 1.08]) == "5 to 8 %"
+    assert factors([1.14, 1.6]) == "1.1x to 1.6x" and factors([1.3, 1.3]) == "1.3x"
     assert seconds(0.4711) == "0.47 s" and seconds(0.0312) == "0.031 s"
     where = {"command": "log", "ra": "http", "packing": "nopack", "cache": "cold"}
     assert case_label(where, ["command", "ra", "cache"]) == "cold log over http"

@@ -25,7 +25,7 @@ from unit.synthetic import AXES
 from vcsbench.advice.cards import Advice
 from vcsbench.errors import UserError
 from vcsbench.report import charts
-from vcsbench.report.answers import CardView, finding_views
+from vcsbench.report.answers import CardView, card_views, finding_views
 from vcsbench.report.details import details
 from vcsbench.report.page import (
     Page,
@@ -94,6 +94,17 @@ def test_text_chart_and_times_of_a_card_have_the_same_ratio(page: Page) -> None:
         before, after = (float(t.split()[0]) for t in row.times.split(" → "))
         assert before / after == pytest.approx(shown, rel=0.06)
         assert row.text in row.drawing
+
+
+@pytest.mark.parametrize(("share", "shown"), [(0.45, ", 45 % fixed cost"), (0.2, "")])
+def test_cases_with_more_than_a_quarter_of_fixed_cost_name_it(
+    page: Page, share: float, shown: str
+) -> None:
+    card = card_on(page, "packing").card
+    case = next(case for case in card.cases if case.is_decided)
+    pair = replace(case.pairs[0], fixed_share=share)
+    view = card_views([replace(card, cases=[replace(case, pairs=(pair,))])])[0]
+    assert view.rows[0].times.endswith(shown or " s")
 
 
 def test_findings_have_a_picture_and_reversed_ones_come_first(results: Results) -> None:

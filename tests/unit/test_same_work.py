@@ -180,6 +180,15 @@ def test_advice_compares_majority_only(tmp_path: Path) -> None:
     assert "f7" not in [one.get("format") for one in item.equal]
 
 
+def test_advice_whose_best_is_mostly_fixed_cost_has_no_answer(tmp_path: Path) -> None:
+    frame = frame_of(tmp_path, lambda _axes, _number: SAME_WORK)
+    fastest = frame["format"] == "f7"
+    small = advice_of(frame.assign(fixed_share=fastest * 0.6), "cold")
+    assert (small.best, small.why_not) == ({}, "mostly start-up, decides nothing")
+    large = advice_of(frame.assign(fixed_share=fastest * 0.4), "cold")
+    assert (large.best["format"], large.why_not) == ("f7", "")
+
+
 def test_advice_without_majority_has_no_answer(tmp_path: Path) -> None:
     works = {"f6": SAME_WORK, "f7": SHORT, "f8": {**SAME_WORK, "revisions": 1}}
     item = advice_of(frame_of(tmp_path, lambda axes, number: works[axes["format"]]), "cold")

@@ -36,9 +36,13 @@ def packing() -> Any:
 
 
 def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command() -> None:
-    found = lines([summary(packing(), verdicts=["reproduced", "differs", "differs"])])
+    found = lines(
+        [summary(packing(), verdicts=["reproduced", "differs", "differs", "not measured"])]
+    )
     assert found[0] == "Format?     yes       cold log 2.4x to 6.9x faster, never slower"
-    assert found[1].startswith("Answered    72 of 82 comparisons; findings: 1 reproduced, 2 differ")
+    assert found[1].startswith(
+        "Answered    72 of 82 comparisons; 4 findings: 1 reproduced, 2 differ,"
+    )
     assert " ".join(found[-2:]).startswith(
         "Next        make report MINUTES=26: 12 min more decide 8 of 10"
     )

@@ -29,7 +29,11 @@ function applyCase() {
     card.className = `card ${kind.replaceAll(" ", "-")}`;
     card.querySelector(".answer").textContent = short;
     card.querySelector(".sentence").textContent = sentence;
-    for (const action of card.querySelectorAll(".do")) action.hidden = action.dataset.value !== value;
+    const axis = card.querySelector(".forest")?.dataset.compares;
+    // A reader who has the value has nothing to apply.
+    for (const action of card.querySelectorAll(".do")) {
+      action.hidden = action.dataset.value !== value || (Boolean(value) && values[axis] === value);
+    }
   }
   for (const row of document.querySelectorAll(".forest tbody tr, .situations tbody tr")) {
     row.hidden = !isPicked(keysOf(row), values, row.closest("table").dataset);

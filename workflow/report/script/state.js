@@ -6,7 +6,9 @@ const OURS = ["only", "marks", "number"];
 const listeners = [];
 
 function state() {
-  const [anchor, ...rest] = location.hash.slice(1).split("&");
+  const parts = location.hash.slice(1).split("&");
+  // An address without an anchor may begin with a pick.
+  const [anchor, ...rest] = parts[0].includes("=") ? ["", ...parts] : parts;
   return { anchor: decodeURIComponent(anchor), given: new URLSearchParams(rest.join("&")) };
 }
 

@@ -37,7 +37,7 @@ from vcsbench.config.study_models import TableDefinition
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import DECIDING_SHARE
 from vcsbench.metrics import DEFAULT, metric_in, metric_of
-from vcsbench.statistics.aggregation import MEAN, by_round, pair_rows
+from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, by_round, pair_rows
 from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN, Limits, is_difference
 from vcsbench.statistics.intervals import Estimate, ratio, ratio_interval
 from vcsbench.statistics.multiple_testing import calls_of
@@ -230,12 +230,14 @@ def _situation(
     logs: dict[Cell, dict[int, float]] = {}
     cells: dict[Cell, Cell] = {}
     works: dict[Cell, str] = {}
+    shares: dict[Cell, float] = {}
     for row in rows.to_dict("records"):
         if not same_work.is_apart(row["work"]):
             choice = tuple(str(row[axis]) for axis in choosing)
             logs.setdefault(choice, {})[row["round"]] = math.log(row[DEFAULT])
             cells[choice] = tuple(str(row[axis]) for axis in axes)
             works[choice] = row["work"]
+            shares[choice] = row.get(FIXED_SHARE) or 0.0
 
     def named(choice: Cell) -> dict[str, str]:
         return {axis: value for axis, value in zip(choosing, choice, strict=True) if value}
@@ -258,6 +260,8 @@ def _situation(
         return Situation(where, why_not="one choice only", other_work=other)
     means = {choice: math.fsum(of.values()) / len(of) for choice, of in whole.items()}
     best, *others = sorted(means, key=lambda choice: (means[choice], choice))
+    if shares[best] > DECIDING_SHARE:
+        return Situation(where, why_not="mostly start-up, decides nothing", other_work=other)
     ratios = []
     for choice in others:
         shared = [whole[choice][n] - log for n, log in whole[best].items() if n in whole[choice]]

@@ -98,7 +98,10 @@ def case_label(where: Where, shown: Sequence[str]) -> str:
     if ra and "ra" in shown:
         head[0] = f"{head[0]} over {ra}".strip()
     if cache and cache != "cold":
-        head.append(value_label("cache", cache))
+        # Without a server there is no server cache.
+        head.append(
+            "caches warm" if (ra, cache) == ("file", "hot-svn") else value_label("cache", cache)
+        )
     rest = [a for a in shown if a not in ("command", "cache", "ra") and where.get(a)]
     others = ", ".join(value_label(axis, where[axis]) for axis in rest)
     text = ", ".join(filter(None, head))
@@ -106,9 +109,9 @@ def case_label(where: Where, shown: Sequence[str]) -> str:
 
 
 def group_label(where: Where) -> str:
-    """Return the short name of cases with the same command and temperature: `cold log`, `hot export`."""
+    """Return the short name of cases with the same command and temperature: `cold log`, `warm export`."""
     cache = where.get("cache", "")
-    temperature = "" if not cache else "cold " if cache == "cold" else "hot "
+    temperature = "" if not cache else "cold " if cache == "cold" else "warm "
     return f"{temperature}{where.get('command', '')}".strip()
 
 
@@ -121,10 +124,13 @@ def factor(ratio: float) -> str:
 
 def factors(ratios: Sequence[float]) -> str:
     """Return the smallest and the largest factor: `2.4x to 6.9x`, or a single one if both read the same."""
-    ends = [factor(min(ratios)), factor(max(ratios))]
-    if ends[0] == ends[1]:
-        return ends[0]
-    return f"{ends[0].removesuffix(' %') if ends[1].endswith('%') else ends[0]} to {ends[1]}"
+    low, high = factor(min(ratios)), factor(max(ratios))
+    if low == high:
+        return low
+    if high.endswith("%"):
+        return f"{low.removesuffix(' %')} to {high}"
+    # Both ends have the same unit.
+    return f"{f'{min(ratios):.1f}x' if low.endswith('%') else low} to {high}"
 
 
 def seconds(value: float) -> str:
@@ -302,10 +308,21 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
     if not sentence:
         sentence = f"{'For your workload choose' if card.weights else 'Choose'} {label}: {text}"
         if len(cases) > 1:
-            undecided = f", {n} undecided" if (n := decision.cases - decision.decided) else ""
-            sentence += f" (faster in {len(effect.gains)} of {len(cases)} cases{undecided})"
+            sentence += f" ({_outcomes(decision, effect)} of {len(cases)} cases)"
         sentence += "."
     return Answer(kind, decision.value, short, sentence, text)
+
+
+def _outcomes(decision: Decision, effect: Effect) -> str:
+    """Return `faster in 17, equal in 4, undecided in 3`."""
+    faster, slower = len(effect.gains), len(effect.regrets)
+    counts = {
+        "faster": faster,
+        "slower": slower,
+        "equal": decision.decided - faster - slower,
+        "undecided": decision.cases - decision.decided,
+    }
+    return ", ".join(f"{name} in {n}" for name, n in counts.items() if n > 0 or name == "faster")
 
 
 def _for_reader(axis: str, value: str, cases: Sequence[Case], current: str) -> str:
@@ -431,11 +448,11 @@ def _label_and_group(group: Grouping, where: Where) -> str:
 
 
 def _without_temperature(rule: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Join `cold export` and `hot export` of the same value to `export`."""
+    """Join `cold export` and `warm export` of the same value to `export`."""
     merged = {}
     for value, names in rule.items():
         commands = [name.partition(" ")[2] for name in names]
-        both = {c for c in commands if {f"cold {c}", f"hot {c}"} <= {*names}}
+        both = {c for c in commands if {f"cold {c}", f"warm {c}"} <= {*names}}
         pairs = zip(names, commands, strict=True)
         merged[value] = list(dict.fromkeys(c if c in both else name for name, c in pairs))
     return merged

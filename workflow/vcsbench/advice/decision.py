@@ -38,7 +38,10 @@ SAME = 1e-9
 
 @dataclass(frozen=True)
 class Pair:
-    """One comparison: `ratio` = time of the baseline / time of the candidate, with its 95 % interval."""
+    """One comparison: `ratio` = time of the baseline / time of the candidate, with its 95 % interval.
+
+    `fixed_share` is the larger share of fixed cost of the two, 0 if unknown.
+    """
 
     baseline: str
     candidate: str
@@ -47,6 +50,7 @@ class Pair:
     high: float
     rounds: int
     outcome: str
+    fixed_share: float = 0.0
 
     @property
     def is_decided(self) -> bool:
@@ -143,11 +147,12 @@ def _pair(row: Row) -> Pair | None:
     """Return the comparison of a table's row; None without a ratio."""
     if not is_number(row.get("ratio")) or row.get("withheld"):
         return None
-    low, high, rounds = (
-        value if is_number(value := row.get(n)) else 0.0 for n in ("low", "high", "n")
+    low, high, rounds, share = (
+        value if is_number(value := row.get(n)) else 0.0
+        for n in ("low", "high", "n", "fixed_share")
     )
     sides = str(row["baseline"]), str(row["candidate"])
-    return Pair(*sides, float(row["ratio"]), low, high, int(rounds), outcome_of(row))
+    return Pair(*sides, float(row["ratio"]), low, high, int(rounds), outcome_of(row), share)
 
 
 def outcome_of(row: Row) -> str:

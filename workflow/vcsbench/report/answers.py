@@ -24,6 +24,7 @@ from vcsbench.advice.cards import (
     value_label,
 )
 from vcsbench.advice.decision import BETTER, EQUAL, SMALL, WORSE, Case, Pair, Row, Where, decide
+from vcsbench.evidence.measurements import FLAGGED_SHARE
 from vcsbench.metrics import metric_in
 from vcsbench.report import charts
 from vcsbench.report.grids import TableSection
@@ -158,6 +159,8 @@ def _forest_row(
     band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
     drawing = charts.forest_row(axis, pair.ratio, pair.low, pair.high, style, band, title)
     times = " → ".join(map(seconds, case.pair_times(pair) or ()))
+    if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
+        times += f", {100 * pair.fixed_share:.0f} % fixed cost"
     where = {axis: value for axis, value in case.where.items() if value}
     return ForestRow(where, label, drawing, text, times, style)
 
@@ -323,6 +326,8 @@ def finding_views(
         # A scale without a test is in the section's text.
         reasons = [r.partition(" (to test: ") for r in (row.get("why") or "").split("; ") if r]
         reasons = [r for r in reasons if r[2] or not r[0].startswith("scale: ")]
+        # The news say that the direction reversed.
+        reasons = [r for r in reasons if not r[0].startswith("reversed: ")]
         view = FindingView(
             id=row["id"],
             statement=row["statement"],
@@ -331,7 +336,7 @@ def finding_views(
             published=_written(row["published"]),
             measured=_written(row["measured"]),
             interval=" to ".join(map(_written, interval)) if interval else "",
-            of="; ".join(filter(None, [row.get("unit", ""), row.get("over", "")])),
+            of="; ".join(filter(None, [_unit_text(row, definition), row.get("over", "")])),
             why="; ".join(reason for reason, _, _ in reasons),
             tests=[
                 f"{reason.partition(':')[0]}: {test[:-1]}" for reason, _, test in reasons if test
@@ -343,6 +348,15 @@ def finding_views(
         )
         views.append(view)
     return sorted(views, key=lambda view: view.rank)
+
+
+def _unit_text(row: Row, definition: Row) -> str:
+    """Return the unit of a finding's value: `ratio of not packed / packed`, `%`."""
+    compare = definition.get("compare") or {}
+    if "candidate" not in compare:
+        return str(row.get("unit") or "")
+    sides = (value_label(compare["axis"], compare[side]) for side in ("baseline", "candidate"))
+    return f"ratio of {' / '.join(sides)}"
 
 
 def _news(row: Row, definition: Row, interval: tuple[float, float] | None) -> str:

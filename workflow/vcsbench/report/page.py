@@ -51,6 +51,10 @@ NEARLY_ALL = 0.8
 FINDING_KEYS = (
     *("id", "statement", "verdict", "expected", "published", "measured", "interval", "of"),
 )
+CALLS = (
+    "Intervals are 95 %. Calls are corrected for all comparisons of a table together (Holm): at most 5 of "
+    "100 tables without any difference have a call. docs/statistics.md explains the method."
+)
 HEAD_CHARACTERS = 65536
 PREFIX = "vcsbench:"
 TEXTS = ("study", "title", "date", "host")
@@ -190,7 +194,7 @@ def page_of(results: Results) -> Page:
         history=history_table(results.history),
         budget=list(budget_sentences(results.account)) if results.account else [],
         setup=setup,
-        remarks=[noise_sentence(results.noise), *remarks],
+        remarks=[_validity(results.measurements), CALLS, noise_sentence(results.noise), *remarks],
         quality=[table for table in [few, *_quality(results)] if table.rows],
         limits=_limits(results, setup),
         raw=_raw_download(results),
@@ -262,7 +266,8 @@ def _quality(results: Results) -> list[PlainTable]:
             ["Case", "Time"],
             _fixed_cost(results),
             1,
-            "The time of the same command on an empty repository: start, connection and handshake.",
+            "The time of the same command on an empty repository: start, connection and handshake. "
+            "Each delayed acknowledgement of TCP in a run adds 40 ms to the fixed cost of its cell.",
             is_folded=True,
         ),
         PlainTable(
@@ -350,6 +355,15 @@ def noise_rows(results: Results) -> list[tuple[str, ...]]:
         )
         for row in results.noise
     ]
+
+
+def _validity(measurements: Rows) -> str:
+    """Return a sentence on the number of valid and invalid runs."""
+    invalid = sum(is_invalid(row["flags"]) for row in measurements)
+    whole = words.count_of(len(measurements), "timed run")
+    return (
+        f"{whole}: {invalid} invalid and not in the tables." if invalid else f"{whole}, all valid."
+    )
 
 
 def noise_sentence(noise: Rows) -> str:

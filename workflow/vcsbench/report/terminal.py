@@ -173,7 +173,9 @@ def _counts(study: StudySummary) -> Iterator[str]:
     yield f"{different + equal} of {whole}" if all_ else "no comparison was measured"
     counts = Counter(study.verdicts)
     if verdicts := [f"{counts[v]} {text}" for v, text in _VERDICTS.items() if counts[v]]:
-        yield f"findings: {', '.join(verdicts)} of {len(study.verdicts)}"
+        if rest := len(study.verdicts) - sum(counts[v] for v in _VERDICTS):
+            verdicts.append(f"{rest} not measured")
+        yield f"{len(study.verdicts)} findings: {', '.join(verdicts)}"
 
 
 def command_of(environment: Mapping[str, str]) -> str:

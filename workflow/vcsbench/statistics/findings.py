@@ -411,18 +411,18 @@ def _conditions(
     for subject in dict.fromkeys(rows[axis]) if axis else ():
         scale = context.scales.get(subject, math.inf)
         if scale < whole:
-            test = f"raise `scale` of {subject} under `repositories`, make report STUDY={study}"
+            test = f"set scale: 1 of {subject} in config/config.yaml, make report STUDY={study}"
             values = {"subject": subject, "scale": scale, "published": whole}
             yield Reason("scale", values, test if differs and study else "")
     storages = [kind for kind in context.storages if kind]
     if differs and published.storage and storages and published.storage not in storages:
         values = {"measured": words.enumeration(storages), "published": published.storage}
-        test = f"name a folder on this storage under `storages`, make report STUDY={study}"
+        test = f"name a folder on this storage in config/config.yaml, make report STUDY={study}"
         yield Reason("other-storage", values, test)
     newer = [v for v in dict.fromkeys(context.versions) if _is_newer(v, published.subversion)]
     if differs and newer:
         values = {"measured": words.enumeration(newer), "published": published.subversion}
-        test = "name an older build under `builds`, make report STUDY=builds"
+        test = "name an older build in config/builds.yaml, make report STUDY=builds"
         yield Reason("newer-version", values, test)
 
 
