@@ -48,6 +48,12 @@ from vcsbench.words import is_number
 
 NOT_ESTIMATED = Estimate(math.nan, math.nan, math.nan, 0)
 
+# Of every server configuration.
+NOTE = (
+    "Directives of httpd go into httpd.conf. Cache sizes are MB for svnserve, KB for httpd, and each server "
+    "process can use that much memory. Measured over loopback: on a slow network compression gains more."
+)
+
 
 @dataclass(frozen=True)
 class AdviceSettings:
@@ -67,7 +73,7 @@ def questions_of(questions: Mapping[str, Row], commands: Mapping[str, Row]) -> l
     made = []
     for axis, question in questions.items():
         actions = {"": question.get("how_to_measure", {}), **question.get("actions", {})}
-        typed = {value: {"command": text} for value, text in commands.get(axis, {}).items()}
+        typed = {v: {"command": text, "note": NOTE} for v, text in commands.get(axis, {}).items()}
         texts = {
             value: {key: action.get(key) or "" for key in ("command", "note")}
             for value, action in {**typed, **actions}.items()
