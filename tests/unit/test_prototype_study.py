@@ -112,10 +112,9 @@ def test_a_build_that_the_grid_measures_has_to_be_named() -> None:
     ("change", "sentence"),
     [
         (
-            {"machine_limits": "users"},
-            "`machine_limits`: the study has no axis users; it has command, ra",
+            {"trace_syscalls": {"users": ["1"]}},
+            "`trace_syscalls`: the study has no axis users; it has command, ra",
         ),
-        ({"trace_syscalls": {"users": ["1"]}}, "`trace_syscalls`: the study has no axis users"),
         (
             {"defaults": {"colour": "red"}},
             "`defaults.colour`: there is no such axis. Use one of build, cache",

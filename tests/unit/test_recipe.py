@@ -57,7 +57,6 @@ def digests() -> dict[str, str]:
         ("storages/workdir.py", ALL),
         ("measure/work.py", ALL),
         ("measure/server.conf", ALL),
-        ("measure/machine_limits.py", set()),
         ("subjects/target.py", {"export over http"}),
         ("axes/cache.py", set()),  # what an axis says stands in the recipe itself
         ("prepare/copies.py", set()),

@@ -120,8 +120,6 @@ def _results(project: Project) -> None:
     assert verdicts["prototype-verify-opens"]["verdict"] == "not measured"
     throughput = rows(project, f"tables/{STUDY}/throughput.csv")
     assert {row["run"] for row in throughput} == {"1", "2", "3"}
-    ceiling = json.loads((project.path / f"results/machine-limits/{STUDY}.json").read_text())
-    assert set(ceiling["loopback_mib_s"]) == {"1", "3"} and ceiling["memory_mib_s"] > 100
     page = (project.path / "reports" / f"{STUDY}.html").read_text()
     assert "throughput" in page
 

@@ -1,4 +1,4 @@
-# Cells: a hyperfine export and its context for each cell and round, the number of rounds, and untimed measurements.
+# Cells: a hyperfine export and its context for each cell and round, the number of rounds, and system calls.
 
 
 rule cell:
@@ -64,24 +64,8 @@ rule calls:
         "../../envs/subversion.yaml"
     threads: lambda wildcards: workflow.cores
     params:
-        code=code_of_module("run.untimed"),
+        code=code_of_module("run.call_counts"),
         digest=lambda wildcards: PLAN.recipe(wildcards.study, wildcards.cell)["digest"],
         recipe=lambda wildcards, output: PLAN.recipe_json(wildcards.study, wildcards.cell),
     shell:
-        "python -m vcsbench.run.untimed calls {output:q} {params.recipe:q} 2> {log:q}"
-
-
-# The highest rates of this machine, for the numbers of clients of a study.
-rule machine_limits:
-    output:
-        "results/machine-limits/{study}.json",
-    log:
-        "results/logs/machine-limits/{study}.log",
-    conda:
-        "../../envs/python.yaml"
-    threads: lambda wildcards: workflow.cores
-    params:
-        code=code_of_module("run.untimed"),
-        clients=lambda wildcards: PLAN.clients_of(wildcards.study),
-    shell:
-        "python -m vcsbench.run.untimed limits {output:q} {params.clients} 2> {log:q}"
+        "python -m vcsbench.run.call_counts {output:q} {params.recipe:q} 2> {log:q}"

@@ -54,7 +54,7 @@ def code_of(script):
 
 
 def code_of_module(name):
-    """Return the digest of the code of a module that a rule runs, such as `run.untimed`."""
+    """Return the digest of the code of a module that a rule runs, such as `run.call_counts`."""
     return script_code(WORKFLOW / "vcsbench" / f"{name.replace('.', '/')}.py")
 
 

@@ -26,7 +26,6 @@ rule report:
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
         account="results/budget/{study}.json",
-        machine_limits=lambda wildcards: SAMPLING.machine_limits(wildcards.study),
     output:
         # The params of the page, from which an imported bundle is rendered again.
         made_with="results/page/{study}.json",

@@ -39,7 +39,6 @@ RENAMED: dict[str, dict[str, str]] = {
         "noise_class": "variance_group",
         "given": "scenario_axes",
         "count_calls": "trace_syscalls",
-        "ceiling": "machine_limits",
         "lead": "featured_tables",
     },
     "Command": {

@@ -31,7 +31,6 @@ class Study:
     scenario_axes: list[str] = field(default_factory=list)
     questions: dict[str, dict[str, object]] = field(default_factory=dict)
     trace_syscalls: dict[str, list[str]] | None = None
-    machine_limits: str = ""
     featured_tables: list[str] = field(default_factory=list)
     published: Published | None = None
     authors: list[str] = field(default_factory=list)
@@ -154,7 +153,6 @@ def _axes_named(file: StudyFile) -> Iterator[tuple[str, Iterable[str]]]:
     yield "scenario_axes", file.scenario_axes
     yield "questions", file.questions
     yield "trace_syscalls", file.trace_syscalls or ()
-    yield "machine_limits", [file.machine_limits] if file.machine_limits else []
     for name, command in file.commands.items():
         yield f"commands.{name}.restrict_to", command.restrict_to or ()
     for name, table in file.tables.items():

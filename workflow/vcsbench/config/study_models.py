@@ -342,11 +342,6 @@ class StudyFile(Model):
         "The cells whose system calls are counted, in a run of their own under strace, by the values of "
         "axes (`{}`: all). Cells that differ only in the state of caches are counted once.",
     )
-    machine_limits: str = key(
-        "",
-        "An axis with numbers of clients. The throughput of memory copies and of this many sockets on "
-        "this machine is then measured and drawn with the throughput of the study.",
-    )
     featured_tables: UniqueTexts = key(
         [],
         "The tables that come first on the study's page, with their charts; the others follow in their "

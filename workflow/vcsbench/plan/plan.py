@@ -155,11 +155,6 @@ class Plan:
         files = {path: f"results/calls/{study}/{path}.json" for path in paths}
         return {p: f for p, f in files.items() if there in (None, (self.root / f).exists())}
 
-    def clients_of(self, study: str) -> list[int]:
-        """Return the numbers of clients for which the machine's limits are measured."""
-        axis = self.config.studies[study].machine_limits
-        return sorted({int(cell.axes[axis]) for cell in self.measured(study) if cell.axes[axis]})
-
     @cache  # noqa: B019 - there is one of it
     def is_fresh(self, export: str) -> bool:
         """Return True if a result was up to date when the run began."""

@@ -264,11 +264,6 @@ class Cluster:
             for path, file in self.plan.calls_of(study).items()
             if (study, path) in paths
         ]
-        if job == min(self.jobs.values()):
-            studies = self.plan.config.studies.items()
-            others += [
-                f"results/machine-limits/{name}.json" for name, s in studies if s.machine_limits
-            ]
         return NodeWork(
             digests={f"{study}/{path}": self.plan.digest(study, path) for study, path in paths},
             blocks=exports,

@@ -258,13 +258,6 @@ class SamplingState:
             return []
         return list(self.plan.calls_of(study, True if self.mode == NOTHING else None).values())
 
-    def machine_limits(self, study: str) -> list[str]:
-        """Return the file of the machine's limits, for a study that draws them."""
-        file = f"results/machine-limits/{study}.json"
-        is_drawn = self.plan.config.studies[study].machine_limits and not self.is_cluster
-        exists = self.mode != NOTHING or (self.plan.root / file).exists()
-        return [file] if is_drawn and exists else []
-
 
 def open_project(
     raw: Mapping[str, object], root: Path, files: Sequence[str | Path], deployed: bool
