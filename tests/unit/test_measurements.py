@@ -16,7 +16,7 @@ from vcsbench.evidence.measurements import (
     read_grid,
     read_measurements,
 )
-from vcsbench.report.page import set_aside
+from vcsbench.report.quality_section import set_aside
 
 EXPORTS = Path(__file__).parent / "data" / "hyperfine"
 ONE_CELL = {axis: values[:1] for axis, values in AXES.items()}

@@ -11,9 +11,9 @@ import pytest
 
 from unit.report_files import default_grid, make_files, results_of
 from vcsbench.report.details import details, evidence_sentences, number_sentences
-from vcsbench.report.grids import TableSection, table_sections
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
+from vcsbench.report.table_sections import TableSection, table_sections
 
 CELL = "log/http/ruby/f6/nopack/slow/cold"
 MIB = 1 << 20

@@ -27,14 +27,8 @@ from vcsbench.errors import UserError
 from vcsbench.report import charts
 from vcsbench.report.answers import CardView, card_views, finding_views
 from vcsbench.report.details import details
-from vcsbench.report.page import (
-    Page,
-    StudyFindings,
-    build_index,
-    build_page,
-    page_of,
-    read_entries,
-)
+from vcsbench.report.index import StudyFindings, build_index, read_entries
+from vcsbench.report.page import Page, build_page, page_of
 from vcsbench.report.results import Results, read_records, read_results
 
 STUDY = default_study()

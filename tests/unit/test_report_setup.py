@@ -11,9 +11,10 @@ from unit.html_tree import parse
 from unit.report_files import default_study, order_of
 from vcsbench.config.study import Study
 from vcsbench.report import setup_section
+from vcsbench.report.citation import citation_of
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
-from vcsbench.report.setup_section import Setup, citation_of, distances_of, setup_of
+from vcsbench.report.setup_section import Setup, distances_of, setup_of
 
 STUDY = default_study()
 UPDATES = default_study("working-copy-2012")

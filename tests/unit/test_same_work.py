@@ -15,7 +15,7 @@ from vcsbench.advice.cards import Situation
 from vcsbench.evidence import same_work
 from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
-from vcsbench.report.page import work_done
+from vcsbench.report.quality_section import work_done
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.files import write_text
-from vcsbench.report.page import StudyFindings, build_index, read_entries
+from vcsbench.report.index import StudyFindings, build_index, read_entries
 from vcsbench.run.job import job_log
 
 snakemake: Any

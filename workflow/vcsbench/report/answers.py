@@ -27,8 +27,8 @@ from vcsbench.advice.decision import BETTER, EQUAL, SMALL, WORSE, Case, Pair, Ro
 from vcsbench.evidence.measurements import FLAGGED_SHARE
 from vcsbench.metrics import metric_in
 from vcsbench.report import charts
-from vcsbench.report.grids import TableSection
 from vcsbench.report.results import Results, Rows, grouped_by, varying
+from vcsbench.report.table_sections import TableSection
 from vcsbench.statistics.baselines import table_name
 from vcsbench.statistics.contract import (
     DIFFERS,

@@ -13,8 +13,9 @@ from vcsbench.advice.decision import Row
 from vcsbench.evidence.flags import FLAGS
 from vcsbench.metrics import Metric, metric_in, metric_of, names
 from vcsbench.plan.grid import originals
-from vcsbench.report.grids import Point, TableSection, has_interval, percent, sides
+from vcsbench.report.grids import Point, has_interval, percent
 from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in
+from vcsbench.report.table_sections import TableSection, sides
 from vcsbench.statistics.contract import TOO_NOISY, is_exact
 
 # For a number whose interval excludes 1, and whose call is no difference.

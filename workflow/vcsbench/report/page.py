@@ -1,4 +1,4 @@
-"""The page of a study, one data object in one template, and the index of the pages in a folder.
+"""The page of a study: one data object in one template.
 
 A page is a single HTML file. The same results give the same page at any time and place.
 """
@@ -9,57 +9,46 @@ import base64
 import gzip
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
-from statistics import median
-from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.cards import PICTOGRAMS, axis_label, case_label, seconds, value_label
+from vcsbench.advice.cards import PICTOGRAMS, axis_label, value_label
 from vcsbench.advice.decision import Row
 from vcsbench.axes.table import axis_of
 from vcsbench.config.study import Study
-from vcsbench.evidence import same_work
-from vcsbench.evidence.flags import FLAGS, Flag, is_invalid
 from vcsbench.metrics import metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import answers, charts
+from vcsbench.report.citation import Citation, citation_of
 from vcsbench.report.details import details
-from vcsbench.report.grids import Download, PlainTable, TableSection, download, table_sections
+from vcsbench.report.quality_section import quality_of
 from vcsbench.report.results import (
     Results,
     Rows,
     grouped_by,
     name_of,
     unique,
-    values_in,
     varying,
 )
-from vcsbench.report.setup_section import Citation, Setup, citation_of, distances_of, setup_of
+from vcsbench.report.setup_section import Setup, distances_of, setup_of
+from vcsbench.report.table_sections import (
+    Download,
+    PlainTable,
+    TableSection,
+    download,
+    table_sections,
+)
 from vcsbench.report.terminal import budget_sentences
-from vcsbench.statistics.contract import DIFFERS, INCONCLUSIVE, NOT_MEASURED, REPRODUCED
 
 ASSETS = Path(__file__).parents[2] / "report"
 # The page's script, in this order: each part uses the parts before it.
 SCRIPTS = ("state", "tables", "detail", "page")
-# Flags of more runs than this share are a sentence on the run as a whole.
-NEARLY_ALL = 0.8
 # The index shows these of each finding, and reads these from the head of a page.
 FINDING_KEYS = (
     *("id", "statement", "verdict", "expected", "published", "measured", "interval", "of"),
 )
-CALLS = (
-    "Intervals are 95 %. Calls are corrected for all comparisons of a table together (Holm): at most 5 of "
-    "100 tables without any difference have a call. docs/statistics.md explains the method."
-)
-HEAD_CHARACTERS = 65536
-PREFIX = "vcsbench:"
-TEXTS = ("study", "title", "date", "host")
-NUMBERS = ("cells", "measured", "skipped", "failures")
-VERDICTS = (REPRODUCED, DIFFERS, INCONCLUSIVE, NOT_MEASURED)
 
 
 @dataclass(frozen=True)
@@ -165,7 +154,7 @@ def page_of(results: Results) -> Page:
     shown = {table.name for table in tables}
     year = re.search(r"(?:19|20)\d\d", f"{study.name} {study.source}")
     where = [str(setup.last.year)] if setup.last else []
-    few, remarks = _flag_table(results.measurements)
+    quality, remarks = quality_of(results)
     return Page(
         study=study,
         own_repository=results.own_repository,
@@ -194,8 +183,8 @@ def page_of(results: Results) -> Page:
         history=history_table(results.history),
         budget=list(budget_sentences(results.account)) if results.account else [],
         setup=setup,
-        remarks=[_validity(results.measurements), CALLS, noise_sentence(results.noise), *remarks],
-        quality=[table for table in [few, *_quality(results)] if table.rows],
+        remarks=remarks,
+        quality=quality,
         limits=_limits(results, setup),
         raw=_raw_download(results),
         packed_details=pack(details(results, tables)) if measured else "",
@@ -244,169 +233,6 @@ def _facts(
         "failures": str(len(results.failures)),
         "findings": json.dumps(rows),
     }
-
-
-def _quality(results: Results) -> list[PlainTable]:
-    """Return tables on the quality of the data: what failed, what is invalid, noise, fixed cost."""
-    axes = same_work.work_axes(results.study.axes)
-    budget = [
-        (name, *(str(n[k]) for k in ("comparisons", "different", "alike")))
-        for name, n in results.account.get("tables", {}).items()
-    ]
-    heads = ["Cells", "Duplicates", "Rounds", "Differ by (%)", "Chance alone (%)"]
-    heads += ["Rounds scatter (%)", "Runs scatter (%)"]
-    reason = ["Reason", "Cells"]
-    return [
-        PlainTable("Failed rounds", reason, _reasons(results.failures, "reason")),
-        PlainTable("Not measurable here", reason, _reasons(results.grid, "skip")),
-        PlainTable("Measured again", reason, set_aside(results.measurements)),
-        PlainTable("Noise", heads, noise_rows(results), 1, is_folded=True),
-        PlainTable(
-            "Fixed cost",
-            ["Case", "Time"],
-            _fixed_cost(results),
-            1,
-            "The time of the same command on an empty repository: start, connection and handshake. "
-            "Each delayed acknowledgement of TCP in a run adds 40 ms to the fixed cost of its cell.",
-            is_folded=True,
-        ),
-        PlainTable(
-            "Work of the commands",
-            [*map(str.capitalize, axes), "Output", "Runs", "Runs with other output"],
-            work_done(results.measurements, axes),
-            len(axes) + 1,
-            "Only cells with equal output are compared.",
-            is_folded=True,
-        ),
-        PlainTable(
-            "Comparisons by table",
-            ["Table", "All", "Different", "Equal"],
-            budget,
-            1,
-            is_folded=True,
-        ),
-        PlainTable(
-            "Time by step",
-            ["Step", "Rounds", "Time"],
-            _time_rows(results.account),
-            1,
-            is_folded=True,
-        ),
-    ]
-
-
-def _reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
-    """Return the texts in a column with their cells, the most frequent first."""
-    groups = grouped_by((row for row in rows if row[column]), lambda row: row[column])
-    cells = {text: unique(row["cell"] for row in of) for text, of in groups.items()}
-    return sorted(cells.items(), key=lambda item: -len(item[1]))
-
-
-def set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
-    """Return why cell-rounds were measured again within their round, the most frequent first."""
-    again = unique(
-        (flag, row["cell"], row["round"])
-        for row in measurements
-        for flag in (row.get("set_aside") or "").replace(",", "").split()
-    )
-    groups = grouped_by(again, lambda attempt: attempt[0])
-    rows = [
-        (f"{flag}: {FLAGS[flag].message}", unique(cell for _, cell, _ in of))
-        for flag, of in groups.items()
-    ]
-    return sorted(rows, key=lambda row: -len(row[1]))
-
-
-def _flag_table(measurements: Rows) -> tuple[PlainTable, list[str]]:
-    """Return the table of flags of some runs, and a sentence for each flag of nearly all runs."""
-    carried = ((word, row["cell"]) for row in measurements for word in row["flags"].split())
-    groups = grouped_by(carried, lambda pair: pair[0])
-    rows, sentences = [], []
-    for word, runs in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
-        flag = FLAGS.get(word, Flag("This flag has no explanation.", ""))
-        meaning, number = flag.sentence.strip().replace("`", ""), words.grouped(len(runs))
-        if len(runs) > NEARLY_ALL * len(measurements) and not flag.is_invalid:
-            sentences.append(f"{meaning} ({word}, {number} of {len(measurements)} runs)")
-            continue
-        invalid = " Invalid runs: not in the tables." if flag.is_invalid else ""
-        rows.append((word, meaning + invalid, unique(cell for _, cell in runs), number))
-    return PlainTable("Flags", ["Flag", "Meaning", "Cells", "Runs"], rows, 3), sentences
-
-
-def work_done(measurements: Rows, axes: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return for each combination of the work axes the output of most runs, and how many agree."""
-    valid = [row for row in measurements if not is_invalid(row["flags"])]
-    rows = []
-    for values, of in grouped_by(valid, lambda row: values_in(row, axes)).items():
-        works = {number: row.get("work", "") for number, row in enumerate(of)}
-        same = same_work.majority(works)
-        output = same_work.figures_of(works[min(same)]) if same else "unknown"
-        rows.append((*values, output, str(len(same)), str(len(works) - len(same))))
-    return rows
-
-
-def noise_rows(results: Results) -> list[tuple[str, ...]]:
-    """Return the noise of each class of cells as text, ratios in per cent."""
-    return [
-        (
-            name_of(row, results.study.variance_group) or "all cells",
-            *(f"{row[name] or 0:.0f}" for name in ("twins", "rounds")),
-            *(_percent(row[name]) for name in ("differed", "chance", "spread", "within")),
-        )
-        for row in results.noise
-    ]
-
-
-def _validity(measurements: Rows) -> str:
-    """Return a sentence on the number of valid and invalid runs."""
-    invalid = sum(is_invalid(row["flags"]) for row in measurements)
-    whole = words.count_of(len(measurements), "timed run")
-    return (
-        f"{whole}: {invalid} invalid and not in the tables." if invalid else f"{whole}, all valid."
-    )
-
-
-def noise_sentence(noise: Rows) -> str:
-    """Return the difference between duplicates in a sentence."""
-    known = [row for row in noise if words.is_number(row["twin_sd"])]
-    if not known:
-        return (
-            "No cell has a duplicate with at least two rounds, so the systematic noise is unknown "
-            "and nothing is called a difference. Set duplicates to 1 or more."
-        )
-    twins = words.count_of(int(sum(row["twins"] or 0 for row in known)), "cell")
-    if known[0]["twin_sd"] == 1:
-        return f"{twins} have a duplicate. It differs by no more than the rounds scatter."
-    return (
-        f"{twins} have a duplicate. It differs by {_percent(known[0]['twin_sd'])} % (standard "
-        "deviation) beyond the scatter of the rounds. The error of every comparison includes that."
-    )
-
-
-def _percent(ratio: float | None) -> str:
-    return words.significant(100 * (ratio - 1), 2) if words.is_number(ratio) else ""
-
-
-def _fixed_cost(results: Results) -> list[tuple[str, str]]:
-    """Return the median time of each command on the empty repository, by its case."""
-    shown, rows = varying(results.fixed_cost, list(results.order)), []
-    for runs in grouped_by(results.fixed_cost, lambda row: row["cell"]).values():
-        times = [run["elapsed_s"] for run in runs if words.is_number(run["elapsed_s"])]
-        rows += [(case_label(runs[0], shown), seconds(median(times)))] if times else []
-    return rows
-
-
-def _time_rows(account: Row) -> list[tuple[str, ...]]:
-    if not account:
-        return []
-    spent, blocks = account["spent_s"], account["blocks"]
-    rows = [("preparation", "", spent["preparation"])]
-    rows += [(f"measuring {b['block']}", str(b["rounds"]), b["seconds"]) for b in blocks]
-    rows += [("waiting between cell-rounds", "", spent["waiting"])]
-    whole = spent["measuring"] + spent["waiting"]
-    share = f"{100 * account['timed_s'] / whole:.0f} % of measuring and waiting" if whole else ""
-    rows.append((f"timed runs: {share}", "", account["timed_s"]))
-    return [(what, rounds, words.duration(time)) for what, rounds, time in rows]
 
 
 def _limits(results: Results, setup: Setup) -> list[str]:
@@ -482,104 +308,3 @@ def _raw_download(results: Results) -> Download | None:
         return None
     content = gzip.compress(results.texts[path].encode(), 9, mtime=0)
     return download(path, "application/gzip", content, f"{results.study.name}-measurements.csv.gz")
-
-
-class StudyFindings(NamedTuple):
-    """A study with its name, title, and findings as their file has them."""
-
-    name: str
-    title: str
-    findings: Sequence[Row]
-
-
-@dataclass(frozen=True)
-class StudyVerdicts:
-    """The verdicts on a study's findings by its report; `file` is "" without a report."""
-
-    study: StudyFindings
-    file: str
-    findings: Sequence[Row]
-
-    @property
-    def counts(self) -> str:
-        """Return how many findings have each verdict."""
-        return verdict_counts(self.findings)
-
-
-def verdict_counts(findings: Iterable[Row]) -> str:
-    """Return `3 reproduced, 2 differ`, in order, without verdicts that do not occur."""
-    counts = Counter(finding["verdict"] for finding in findings)
-    plural = {DIFFERS: "differ"}
-    texts = [(counts[v], v if counts[v] == 1 else plural.get(v, v)) for v in [*VERDICTS, *counts]]
-    return ", ".join(unique(f"{number} {verdict}" for number, verdict in texts if number))
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A report: the name of its file and the facts in its head."""
-
-    file: str
-    facts: Mapping[str, str]
-
-    @property
-    def when(self) -> str:
-        """Return the day of the last measurement; "" if nothing was measured."""
-        time = words.moment(self.facts["date"])
-        return words.day(time) if time else ""
-
-    @property
-    def verdicts(self) -> str:
-        """Return how many findings have each verdict."""
-        return verdict_counts(json.loads(self.facts["findings"]))
-
-
-class _HeadParser(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.facts = {**dict.fromkeys(TEXTS, ""), "findings": "[]"}
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        name = given.get("name") or ""
-        if tag == "meta" and name.startswith(PREFIX):
-            self.facts[name.removeprefix(PREFIX)] = given.get("content") or ""
-
-
-def read_entries(folder: Path) -> list[Entry]:
-    """Return the reports among the folder's HTML files, newest first."""
-    entries = []
-    for path in sorted(folder.glob("*.html")):
-        parser = _HeadParser()
-        with path.open(encoding="utf-8", errors="replace") as file:
-            parser.feed(file.read(HEAD_CHARACTERS))
-        is_report = all(parser.facts.get(name, "").isdigit() for name in NUMBERS)
-        if is_report and path.name != "index.html":
-            entries.append(Entry(path.name, parser.facts))
-    return sorted(entries, key=lambda entry: entry.facts["date"], reverse=True)
-
-
-def build_index(
-    entries: Iterable[Entry], studies: Iterable[StudyFindings] = (), assets: Path = ASSETS
-) -> str:
-    """Return the index as text: the reports, and the verdicts on the findings of all studies."""
-    entries = list(entries)
-    by_study = {entry.facts["study"]: entry for entry in entries}
-    verdicts = []
-    for study in studies:
-        entry = by_study.get(study.name)
-        known = {row["id"]: row for row in json.loads(entry.facts["findings"])} if entry else {}
-        unknown = {**dict.fromkeys(FINDING_KEYS, ""), "verdict": NOT_MEASURED}
-        rows = [
-            {**unknown, "statement": f["statement"], **known.get(f["id"], {})}
-            for f in study.findings
-        ]
-        verdicts.append(StudyVerdicts(study, entry.file if entry else "", rows))
-    findings = [finding for study_ in verdicts for finding in study_.findings]
-    model = {
-        "entries": entries,
-        "studies": verdicts,
-        "measured": sum(bool(study.file) for study in verdicts),
-        "all": len(findings),
-        "counts": verdict_counts(findings),
-    }
-    return render("index.html.jinja", model, assets)

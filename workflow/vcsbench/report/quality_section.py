@@ -1,0 +1,191 @@
+"""The section of a page on the quality of the data: failures, flags, noise, fixed cost, and time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from vcsbench import words
+from vcsbench.advice.cards import case_label, seconds
+from vcsbench.advice.decision import Row
+from vcsbench.evidence import same_work
+from vcsbench.evidence.flags import FLAGS, Flag, is_invalid
+from vcsbench.report.results import Results, Rows, grouped_by, name_of, unique, values_in, varying
+from vcsbench.report.table_sections import PlainTable
+
+# Flags of more runs than this share are a sentence on the run as a whole.
+NEARLY_ALL = 0.8
+CALLS = (
+    "Intervals are 95 %. Calls are corrected for all comparisons of a table together (Holm): at most 5 of "
+    "100 tables without any difference have a call. docs/statistics.md explains the method."
+)
+
+
+def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
+    """Return the tables of the section that have rows, and remarks on the run as a whole."""
+    flags, remarks = _flag_table(results.measurements)
+    tables = [table for table in [flags, *_tables(results)] if table.rows]
+    return tables, [_validity(results.measurements), CALLS, noise_sentence(results.noise), *remarks]
+
+
+def _tables(results: Results) -> list[PlainTable]:
+    """Return tables on the quality of the data: what failed, what is invalid, noise, fixed cost."""
+    axes = same_work.work_axes(results.study.axes)
+    budget = [
+        (name, *(str(n[k]) for k in ("comparisons", "different", "alike")))
+        for name, n in results.account.get("tables", {}).items()
+    ]
+    heads = ["Cells", "Duplicates", "Rounds", "Differ by (%)", "Chance alone (%)"]
+    heads += ["Rounds scatter (%)", "Runs scatter (%)"]
+    reason = ["Reason", "Cells"]
+    return [
+        PlainTable("Failed rounds", reason, _reasons(results.failures, "reason")),
+        PlainTable("Not measurable here", reason, _reasons(results.grid, "skip")),
+        PlainTable("Measured again", reason, set_aside(results.measurements)),
+        PlainTable("Noise", heads, noise_rows(results), 1, is_folded=True),
+        PlainTable(
+            "Fixed cost",
+            ["Case", "Time"],
+            _fixed_cost(results),
+            1,
+            "The time of the same command on an empty repository: start, connection and handshake. "
+            "Each delayed acknowledgement of TCP in a run adds 40 ms to the fixed cost of its cell.",
+            is_folded=True,
+        ),
+        PlainTable(
+            "Work of the commands",
+            [*map(str.capitalize, axes), "Output", "Runs", "Runs with other output"],
+            work_done(results.measurements, axes),
+            len(axes) + 1,
+            "Only cells with equal output are compared.",
+            is_folded=True,
+        ),
+        PlainTable(
+            "Comparisons by table",
+            ["Table", "All", "Different", "Equal"],
+            budget,
+            1,
+            is_folded=True,
+        ),
+        PlainTable(
+            "Time by step",
+            ["Step", "Rounds", "Time"],
+            _time_rows(results.account),
+            1,
+            is_folded=True,
+        ),
+    ]
+
+
+def _reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
+    """Return the texts in a column with their cells, the most frequent first."""
+    groups = grouped_by((row for row in rows if row[column]), lambda row: row[column])
+    cells = {text: unique(row["cell"] for row in of) for text, of in groups.items()}
+    return sorted(cells.items(), key=lambda item: -len(item[1]))
+
+
+def set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
+    """Return why cell-rounds were measured again within their round, the most frequent first."""
+    again = unique(
+        (flag, row["cell"], row["round"])
+        for row in measurements
+        for flag in (row.get("set_aside") or "").replace(",", "").split()
+    )
+    groups = grouped_by(again, lambda attempt: attempt[0])
+    rows = [
+        (f"{flag}: {FLAGS[flag].message}", unique(cell for _, cell, _ in of))
+        for flag, of in groups.items()
+    ]
+    return sorted(rows, key=lambda row: -len(row[1]))
+
+
+def _flag_table(measurements: Rows) -> tuple[PlainTable, list[str]]:
+    """Return the table of flags of some runs, and a sentence for each flag of nearly all runs."""
+    carried = ((word, row["cell"]) for row in measurements for word in row["flags"].split())
+    groups = grouped_by(carried, lambda pair: pair[0])
+    rows, sentences = [], []
+    for word, runs in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
+        flag = FLAGS.get(word, Flag("This flag has no explanation.", ""))
+        meaning, number = flag.sentence.strip().replace("`", ""), words.grouped(len(runs))
+        if len(runs) > NEARLY_ALL * len(measurements) and not flag.is_invalid:
+            sentences.append(f"{meaning} ({word}, {number} of {len(measurements)} runs)")
+            continue
+        invalid = " Invalid runs: not in the tables." if flag.is_invalid else ""
+        rows.append((word, meaning + invalid, unique(cell for _, cell in runs), number))
+    return PlainTable("Flags", ["Flag", "Meaning", "Cells", "Runs"], rows, 3), sentences
+
+
+def work_done(measurements: Rows, axes: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return for each combination of the work axes the output of most runs, and how many agree."""
+    valid = [row for row in measurements if not is_invalid(row["flags"])]
+    rows = []
+    for values, of in grouped_by(valid, lambda row: values_in(row, axes)).items():
+        works = {number: row.get("work", "") for number, row in enumerate(of)}
+        same = same_work.majority(works)
+        output = same_work.figures_of(works[min(same)]) if same else "unknown"
+        rows.append((*values, output, str(len(same)), str(len(works) - len(same))))
+    return rows
+
+
+def noise_rows(results: Results) -> list[tuple[str, ...]]:
+    """Return the noise of each class of cells as text, ratios in per cent."""
+    return [
+        (
+            name_of(row, results.study.variance_group) or "all cells",
+            *(f"{row[name] or 0:.0f}" for name in ("twins", "rounds")),
+            *(_percent(row[name]) for name in ("differed", "chance", "spread", "within")),
+        )
+        for row in results.noise
+    ]
+
+
+def _validity(measurements: Rows) -> str:
+    """Return a sentence on the number of valid and invalid runs."""
+    invalid = sum(is_invalid(row["flags"]) for row in measurements)
+    whole = words.count_of(len(measurements), "timed run")
+    return (
+        f"{whole}: {invalid} invalid and not in the tables." if invalid else f"{whole}, all valid."
+    )
+
+
+def noise_sentence(noise: Rows) -> str:
+    """Return the difference between duplicates in a sentence."""
+    known = [row for row in noise if words.is_number(row["twin_sd"])]
+    if not known:
+        return (
+            "No cell has a duplicate with at least two rounds, so the systematic noise is unknown "
+            "and nothing is called a difference. Set duplicates to 1 or more."
+        )
+    twins = words.count_of(int(sum(row["twins"] or 0 for row in known)), "cell")
+    if known[0]["twin_sd"] == 1:
+        return f"{twins} have a duplicate. It differs by no more than the rounds scatter."
+    return (
+        f"{twins} have a duplicate. It differs by {_percent(known[0]['twin_sd'])} % (standard "
+        "deviation) beyond the scatter of the rounds. The error of every comparison includes that."
+    )
+
+
+def _percent(ratio: float | None) -> str:
+    return words.significant(100 * (ratio - 1), 2) if words.is_number(ratio) else ""
+
+
+def _fixed_cost(results: Results) -> list[tuple[str, str]]:
+    """Return the median time of each command on the empty repository, by its case."""
+    shown, rows = varying(results.fixed_cost, list(results.order)), []
+    for runs in grouped_by(results.fixed_cost, lambda row: row["cell"]).values():
+        times = [run["elapsed_s"] for run in runs if words.is_number(run["elapsed_s"])]
+        rows += [(case_label(runs[0], shown), seconds(median(times)))] if times else []
+    return rows
+
+
+def _time_rows(account: Row) -> list[tuple[str, ...]]:
+    if not account:
+        return []
+    spent, blocks = account["spent_s"], account["blocks"]
+    rows = [("preparation", "", spent["preparation"])]
+    rows += [(f"measuring {b['block']}", str(b["rounds"]), b["seconds"]) for b in blocks]
+    rows += [("waiting between cell-rounds", "", spent["waiting"])]
+    whole = spent["measuring"] + spent["waiting"]
+    share = f"{100 * account['timed_s'] / whole:.0f} % of measuring and waiting" if whole else ""
+    rows.append((f"timed runs: {share}", "", account["timed_s"]))
+    return [(what, rounds, words.duration(time)) for what, rounds, time in rows]
