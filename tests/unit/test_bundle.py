@@ -1,4 +1,4 @@
-"""Bundles: packed, imported by another checkout and rendered again; damaged and hostile ones are refused."""
+"""Bundles: packed, imported by another checkout and rendered again. Damaged and hostile ones are refused."""
 
 from __future__ import annotations
 
@@ -23,21 +23,11 @@ from vcsbench.run import bundle
 
 STUDY = "fsfs-san-2014"
 AXES = {
-    "command": ["log"],
-    "ra": ["svn"],
-    "repo": ["ruby"],
-    "format": ["f6", "f7"],
-    "packing": ["nopack", "pack"],
-    "config": ["slow"],
-    "cache": ["cold", "hot-os"],
+    **{"command": ["log"], "ra": ["svn"], "repo": ["ruby"], "format": ["f6", "f7"]},
+    **{"packing": ["nopack", "pack"], "config": ["slow"], "cache": ["cold", "hot-os"]},
 }
-HERE = {
-    "vcsbench": "0.1.0",
-    "commit": "a" * 40,
-    "changed": [],
-    "command": "",
-    "config_digest": "c" * 64,
-}
+HERE = {"vcsbench": "0.1.0", "commit": "a" * 40, "changed": [], "command": ""}
+HERE |= {"config_digest": "c" * 64}
 Change = Callable[[dict[str, bytes]], None]
 
 
@@ -50,11 +40,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for part in ("studies", "published"):
         shutil.copytree(CONFIG / part, root / "config" / part)
     shutil.copy(CONFIG / "words.yaml", root / "config")
-    (results / "provenance").mkdir()
-    (results / "provenance" / f"{STUDY}.json").write_text(json.dumps(HERE))
-    (results / "page").mkdir()
-    made_with = {"order": order_of(study, made.axes), "expectations": [], "baselines": []}
-    (results / "page" / f"{STUDY}.json").write_text(json.dumps(made_with))
+    page = {"order": order_of(study, made.axes), "expectations": [], "baselines": []}
+    for name, content in (("provenance", HERE), ("page", page)):
+        (results / name).mkdir()
+        (results / name / f"{STUDY}.json").write_text(json.dumps(content))
     (root / "reports").mkdir()
     (root / "reports" / f"{STUDY}.html").write_text(build_page(results_of(made)))
     return root
@@ -102,7 +91,7 @@ def pack_again(members: dict[str, bytes], path: Path, **more: Any) -> Path:
 
 
 def error_of(archive: Path, root: Path) -> str:
-    """Return why an archive is refused. Nothing of it remains."""
+    """Return why an archive is refused, and check that nothing of it remains."""
     before = files_of(root)
     with pytest.raises(UserError) as raised:
         bundle.unpack(archive, "", root)
@@ -122,23 +111,24 @@ def test_import_has_the_same_files_and_page(root: Path, packed: Path, tmp_path: 
         theirs, ours = (files_of(where / "results" / part) for where in (folder, root))
         assert ours and theirs == {n: c for n, c in ours.items() if "/." not in f"/{n}"}, part
     assert files_of(root) == before
-    assert bundle.describe_import(folder, manifest, HERE)[1:] == [
-        f"{STUDY}: rebuilt, the same page"
-    ]
+    lines = bundle.describe_import(folder, manifest, HERE)
+    assert lines[1:] == [f"{STUDY}: rebuilt, the same page"]
     assert not (folder / "results/measurements" / f"{STUDY}.csv").stat().st_mode & 0o222
     assert "the folder exists" in error_of(packed, tmp_path)
 
 
-def test_pack_is_reproducible_and_overwrites_nothing(
-    root: Path, packed: Path, tmp_path: Path
-) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(root, copy)
+@pytest.fixture
+def copy(root: Path, tmp_path: Path) -> Path:
+    shutil.copytree(root, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_pack_is_reproducible_and_overwrites_nothing(packed: Path, copy: Path) -> None:
     content = packed.read_bytes()
     assert bundle.pack("january", [STUDY], copy).read_bytes() == content
     with (copy / "results" / "grid" / f"{STUDY}.csv").open("a") as file:
         file.write("\n")
-    with pytest.raises(UserError, match="there is another bundle of this name"):
+    with pytest.raises(UserError, match="another bundle"):
         bundle.pack("january", [], copy)
     assert (copy / "bundles" / "january.tar.gz").read_bytes() == content
 
@@ -154,9 +144,7 @@ def test_pack_unsuitable_name_or_study_is_refused(
         bundle.pack(name, studies, root)
 
 
-def test_pack_missing_file_is_refused(root: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(root, copy)
+def test_pack_missing_file_is_refused(copy: Path, tmp_path: Path) -> None:
     (copy / "config" / "studies" / f"{STUDY}.yaml").rename(tmp_path / "study.yaml")
     with pytest.raises((UserError, OSError), match=rf"{STUDY}.yaml"):
         bundle.pack("a", [], copy)
@@ -169,6 +157,9 @@ def edit_csv(members: dict[str, bytes]) -> None:
 
 def add(name: str) -> Change:
     return lambda members: members.update({name: b"x"})
+
+
+FOREIGN = "does not belong in a bundle"
 
 
 def set_layout(members: dict[str, bytes]) -> None:
@@ -193,10 +184,10 @@ def climb(members: dict[str, bytes]) -> None:
         (lambda m: m.pop(bundle.MANIFEST), "is no bundle of vcsbench"),
         (lambda m: m.update({bundle.MANIFEST: b"{}"}), "its manifest is damaged"),
         (set_layout, "has layout 9, and this vcsbench"),
-        (climb, "does not belong in a bundle"),
-        (add(at("../../evil")), "does not belong in a bundle"),
-        (add("/etc/evil"), "does not belong in a bundle"),
-        (add(at("results/more.csv")), "does not belong in a bundle"),
+        (climb, FOREIGN),
+        (add(at("../../evil")), FOREIGN),
+        (add("/etc/evil"), FOREIGN),
+        (add(at("results/more.csv")), FOREIGN),
     ],
     ids=range(9),
 )
@@ -261,10 +252,8 @@ def test_describe_import_names_another_version(
 
 
 def test_import_of_another_layout_prints_no_traceback(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(root, copy)
     (copy / "results" / "page" / f"{STUDY}.json").write_text('{"baselines": [], "shelf": 1}')
     archive = bundle.pack("odd", [], copy)
     monkeypatch.chdir(tmp_path)
@@ -275,6 +264,7 @@ def test_import_of_another_layout_prints_no_traceback(
 LAUGHS = b"a: &a [x, x]\n" + b"".join(
     b"%c: &%c [*%c, *%c]\n" % (n + 1, n + 1, n, n) for n in range(97, 122)
 )
+OUTER_BASELINE = b'{"order": {}, "baselines": ["../../x"]}'
 HOSTILE: dict[str, tuple[dict[str, bytes], dict[str, Any]]] = {
     "deep page": ({f"results/page/{STUDY}.json": b"[" * 100_000}, {}),
     "deep manifest": ({}, {}),
@@ -284,10 +274,7 @@ HOSTILE: dict[str, tuple[dict[str, bytes], dict[str, Any]]] = {
     "wide csv": ({"results/grid/x.csv": b"," * 50_000 + b"\n" * 50_000}, {}),
     "cell with a command": ({"results/grid/x.csv": b"cell\nlog/svn/x$(touch RAN)/f7\n"}, {}),
     "cell that leaves": ({f"results/measurements/{STUDY}.csv": b"cell,round\n../../x,1\n"}, {}),
-    "baseline that leaves": (
-        {f"results/page/{STUDY}.json": b'{"order": {}, "baselines": ["../../x"]}'},
-        {},
-    ),
+    "baseline that leaves": ({f"results/page/{STUDY}.json": OUTER_BASELINE}, {}),
     "no studies": ({}, {"studies": []}),
     "study that leaves": ({}, {"studies": ["../x"]}),
     "control characters": ({}, {"layout": 2, "vcsbench": "\x1b]0;title\x07\x1b[2J"}),
@@ -299,13 +286,10 @@ HOSTILE: dict[str, tuple[dict[str, bytes], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_import_hostile_bundle_is_one_sentence_and_leaves_nothing(
-    case: str,
-    packed: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_import_hostile_bundle_is_one_line_and_leaves_nothing(
+    case: str, packed: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     files, more = HOSTILE[case]
     members = members_of(packed) | {at(name): content for name, content in files.items()}
     archive = tmp_path / "a.tar.gz"
@@ -320,12 +304,10 @@ def test_import_hostile_bundle_is_one_sentence_and_leaves_nothing(
     assert os.listdir(tmp_path) == ["a.tar.gz"]
 
 
-def test_import_page_of_a_stranger_is_stored_with_another_ending(
-    packed: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_import_foreign_page_is_stored_with_another_ending(
+    packed: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     members = members_of(packed)
     page = f"reports/{STUDY}.html"
     hostile = {**HERE, "vcsbench": "\x1b[2J\n9", "commit": "\x9b2J"}
@@ -337,10 +319,9 @@ def test_import_page_of_a_stranger_is_stored_with_another_ending(
     output = capsys.readouterr().out
     assert output.replace("\n", "").isprintable()
     assert f"{page}.theirs is untrusted" in output
-    pages = {str(path.relative_to("opened/a")) for path in Path("opened/a").rglob("*.html")}
-    assert pages == {f"again/{STUDY}.html", "again/index.html"}
-    for made in pages:
-        assert b"Content-Security-Policy" in (Path("opened/a") / made).read_bytes()
+    pages = {str(path): path.read_bytes() for path in Path("opened/a").rglob("*.html")}
+    assert pages.keys() == {f"opened/a/again/{name}.html" for name in (STUDY, "index")}
+    assert all(b"Content-Security-Policy" in content for content in pages.values())
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="no node here (Debian: nodejs)")

@@ -1,5 +1,4 @@
-"""The command-line tool between the user and Snakemake: values byte for byte, locks, leftovers, exit
-codes."""
+"""The command-line tool: values reach Snakemake byte for byte; locks, leftover processes and exit codes."""
 
 from __future__ import annotations
 
@@ -22,9 +21,8 @@ from fakes import Fakes
 from vcsbench.run import workflow
 
 ROOT = Path(__file__).parents[2]
-# Stands for Snakemake: it records its arguments and the options that the run has for it. With `work` it
-# starts a job that outlives it, and waits for it; with `fail` its jobs fail, and with `refuse` it starts
-# none.
+# Records its arguments and the options of the run. With `work` it starts a job that outlives it and waits
+# for it, with `fail` its jobs fail, and with `refuse` it starts none.
 SNAKEMAKE = """#!{python}
 import json, os, pathlib, subprocess, sys
 words = sys.argv[1:]
@@ -81,13 +79,10 @@ class Checkout:
 
     def start(self, *arguments: str) -> tuple[subprocess.Popen[str], int]:
         """Start a run that works, and wait for its job. Return the process and the job's number."""
+        env = {"PATH": str(self.fakes.bin), "HOME": os.devnull}
+        argv, null = [self.folder / "vcsbench", "run", *arguments], subprocess.DEVNULL
         process = subprocess.Popen(
-            [self.folder / "vcsbench", "run", *arguments],
-            cwd=self.folder,
-            env={"PATH": str(self.fakes.bin), "HOME": os.devnull},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            text=True,
+            argv, cwd=self.folder, env=env, stdout=null, stderr=null, text=True
         )
         self.started.append(process)
         job = self.folder / "job.pid"
@@ -119,25 +114,13 @@ def checkout(tmp_path: Path) -> Iterator[Checkout]:
         os.kill(int(job.read_text()), signal.SIGKILL)
 
 
-PATHS = (
-    "/srv/re pos",
-    "/it's",
-    '/a"b: #c',
-    "/$HOME/$$x",
-    "/`id`",
-    "/$(touch x)",
-    "/srv/project #2",
-    "/a\nb",
-    "/end ",
-    "/1e3",
-    "/a{b}[c]%2F@é=",
-)
+PATHS = ("/srv/re pos", "/it's", '/a"b: #c', "/$HOME/$$x", "/`id`", "/$(touch x)", "/end ", "/1e3")
+PATHS += ("/srv/project #2", "/a\nb", "/a{b}[c]%2F@é=")
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_report_repository_reaches_snakemake_byte_for_byte(checkout: Checkout, path: str) -> None:
     done = checkout.make("report", f"REPO={path}")
-
     assert done.returncode == 0, done.stderr
     ((words, options),) = checkout.calls()
     assert options == {"repository": path}
@@ -147,29 +130,21 @@ def test_report_repository_reaches_snakemake_byte_for_byte(checkout: Checkout, p
 @pytest.mark.parametrize("name", ["1e3", "-x", "it's", "null", "a b"])
 def test_report_relative_repository_is_absolute(checkout: Checkout, name: str) -> None:
     checkout.make("report", f"REPO={name}")
-
     ((_, options),) = checkout.calls()
     assert options == {"repository": str(checkout.folder / name)}
 
 
 def test_run_flags_reach_snakemake_as_options(checkout: Checkout) -> None:
-    checkout.run(
-        "--repository=svn://host/a b", "--tree=it's", "--study=one,two", "--minutes", "7.5"
-    )
-
+    flags = ("--repository=svn://host/a b", "--tree=it's", "--study=one,two", "--minutes", "7.5")
+    checkout.run(*flags)
     ((_, options),) = checkout.calls()
-    assert options == {
-        "repository": "svn://host/a b",
-        "studies": ["one", "two"],
-        "minutes": 7.5,
-        "rounds": None,
-    }
+    repository = {"repository": "svn://host/a b", "studies": ["one", "two"]}
+    assert options == {**repository, "minutes": 7.5, "rounds": None}
 
 
 def test_report_arguments_reach_snakemake_in_order(checkout: Checkout) -> None:
     arguments = "ARGS=--config rounds=2 --forcerun cell --configfile a.yaml -- all"
     checkout.make("report", "CORES=1", "REPO=/r", arguments)
-
     ((words, _),) = checkout.calls()
     assert words == [
         *("--cores", "1", "--config", "rounds=2", "--forcerun", "cell", "all"),
@@ -181,23 +156,19 @@ def test_report_arguments_reach_snakemake_in_order(checkout: Checkout) -> None:
 @pytest.mark.parametrize("minutes", ["ten", "-3", "0", "0.0", "08", "5m", "1e3", "1 2", "nan"])
 def test_report_minutes_are_no_number_is_refused(checkout: Checkout, minutes: str) -> None:
     done = checkout.make("report", f"MINUTES={minutes}")
-
     assert done.returncode == 2 and not checkout.calls()
     assert f"--minutes: {minutes!r}" in done.stderr
 
 
 def test_plan_unknown_argument_is_refused(checkout: Checkout) -> None:
     done = checkout.fakes.run(checkout.folder / "vcsbench", "plan", "--minuts=3")
-
     assert done.returncode == 2 and "--minuts=3" in done.stderr
 
 
 def test_run_second_one_is_refused(checkout: Checkout) -> None:
     checkout.start("work")
     checkout.calls()
-
     done = checkout.run("--cores", "1")
-
     assert (done.returncode, checkout.calls()) == (1, [])
     assert "another run is at work here" in done.stderr
 
@@ -209,9 +180,7 @@ def test_run_after_kill_ends_leftovers_and_unlocks(checkout: Checkout) -> None:
     process.wait()
     assert is_alive(job)
     (checkout.folder / "snakemakes-lock").touch()
-
     done = checkout.run("--cores", "1")
-
     assert done.returncode == 0, done.stderr
     assert not is_alive(job)
     assert [words[0] for words, _ in checkout.calls()] == ["--cores", "--unlock", "--cores"]
@@ -237,9 +206,7 @@ def test_run_leaves_processes_of_other_checkouts(checkout: Checkout, tmp_path: P
     process, job = other.start("work")
     process.kill()
     process.wait()
-
     assert checkout.run("--cores", "1").returncode == 0
-
     assert is_alive(job)
     os.kill(job, signal.SIGKILL)
 
@@ -253,7 +220,6 @@ def test_run_snakemake_started_by_hand_is_refused(checkout: Checkout) -> None:
     finally:
         by_hand.kill()
         by_hand.wait()
-
     assert (done.returncode, checkout.calls()) == (1, [])
     assert f"process {by_hand.pid}" in done.stderr
 
@@ -263,7 +229,6 @@ def test_run_signal_ends_all_within_seconds(checkout: Checkout, number: signal.S
     process, job = checkout.start("work")
     began = time.monotonic()
     process.send_signal(number)
-
     assert process.wait(10) == 128 + number
     assert time.monotonic() - began < 8
     assert not is_alive(job)
@@ -273,7 +238,6 @@ def test_run_signal_ends_all_within_seconds(checkout: Checkout, number: signal.S
 def test_run_only_looks_takes_no_lock(checkout: Checkout, argument: str) -> None:
     checkout.start("work")
     checkout.calls()
-
     assert checkout.run(argument).returncode == 0
     assert len(checkout.calls()) == 1
 
@@ -282,9 +246,7 @@ def test_run_failed_jobs_makes_report_of_results(checkout: Checkout) -> None:
     results = checkout.folder / "results/cells/s/log"
     results.mkdir(parents=True)
     (results / "round1.context.json").touch()
-
     done = checkout.run("fail")
-
     assert done.returncode == 3
     measured = [options.get("measure") for _, options in checkout.calls()]
     assert measured == [None, "unfailed", "nothing"]
@@ -298,7 +260,6 @@ def test_run_without_results_calls_snakemake_once(checkout: Checkout, outcome: s
 
 def test_run_report_only_measures_nothing(checkout: Checkout) -> None:
     checkout.run("--report-only")
-
     ((_, options),) = checkout.calls()
     assert options == {"measure": "nothing"}
 
@@ -309,10 +270,8 @@ def test_report_prints_path_of_its_page(checkout: Checkout) -> None:
     assert checkout.make("report").stdout == ""
     for name in ("fsfs-san-2014", "index"):
         (reports / f"{name}.html").touch()
-
     well = checkout.make("report")
     failed = checkout.make("report", "ARGS=refuse")
-
     assert well.stdout.endswith(f"Report: {reports}/fsfs-san-2014.html\n")
     assert failed.returncode == 2
     assert f"earlier run: {reports}/fsfs-san-2014.html\n" in failed.stdout
@@ -322,24 +281,19 @@ def test_report_prints_path_of_its_page(checkout: Checkout) -> None:
 
 def test_show_cell_is_one_argument(checkout: Checkout) -> None:
     checkout.fakes.add("python", 'printf "%s|" "$PYTHONPATH" "$@"', silent=True)
-
     done = checkout.make("show", "CELL=log/http/my repo's/f6")
-
     ours = checkout.folder / "workflow"
     assert done.stdout == f"{ours}|-m|vcsbench|show|--|log/http/my repo's/f6|"
 
 
 def test_vcsbench_exit_code_is_its_own(checkout: Checkout) -> None:
     checkout.fakes.add("python", "exit 1")
-
     assert checkout.fakes.run(checkout.folder / "vcsbench", "doctor").returncode == 1
     assert checkout.make("doctor").returncode == 2
 
 
 def test_vcsbench_not_set_up_names_the_remedy(checkout: Checkout) -> None:
     checkout.snakemake.unlink()
-
     done = checkout.fakes.run(checkout.folder / "vcsbench", "plan")
-
     assert done.returncode == 2
     assert "make setup" in done.stderr + done.stdout
