@@ -1,4 +1,4 @@
-"""The user's own repository as it is: copied by the real svnadmin, and never written to."""
+"""Hot copies of a user's repository: all bytes are equal, and the original is only read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from project import needs, open_folder
 from shards import set_shard_size
 from vcsbench import sources
 from vcsbench.config.validation import read_yaml
@@ -28,7 +29,7 @@ from vcsbench.prepare import verify
 from vcsbench.prepare.loader import MEMCACHED_NOTE, check_packing, hotcopy, load_source
 from vcsbench.subjects import fsfs
 
-pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
+pytestmark = needs("svnadmin")
 
 ROOT = Path(__file__).parents[2]
 Make = Callable[..., Path]
@@ -42,7 +43,7 @@ def run(*argv: str | Path) -> str:
 def make(tmp_path: Path) -> Make:
     """Make a repository of 6 revisions with shards of 2, some of them packed."""
 
-    def made(fmt: str = "f6", pack_at: int = 0, name: str = "mine") -> Path:
+    def make_it(fmt: str = "f6", pack_at: int = 0, name: str = "mine") -> Path:
         path = tmp_path / name
         fsfs.create(path, fmt)
         if read_format(path).shard:
@@ -59,20 +60,24 @@ def make(tmp_path: Path) -> Make:
             fsfs.run_svnadmin("pack", path)
         return path
 
-    return made
+    return make_it
 
 
 def content(path: Path) -> dict[str, bytes]:
-    """Return the files of db/ that hold revisions or say how they lie."""
-    kept = ("revs", "revprops", "fsfs.conf", "min-unpacked-rev", "current", "fs-type", "format")
-    return {
-        str(file.relative_to(path)): file.read_bytes()
-        for name in kept
-        for file in ((path / "db" / name).rglob("*"), [path / "db" / name])[
-            (path / "db" / name).is_file()
-        ]
-        if file.is_file() and file.name not in ("revprops.db", "revprops.db-journal")
-    }
+    """Return the files of db/ with revisions or their layout."""
+    names = ("revs", "revprops", "fsfs.conf", "min-unpacked-rev", "current", "fs-type", "format")
+    roots = [path / "db" / name for name in names]
+    files = [file for root in roots for file in (root, *root.rglob("*")) if file.is_file()]
+    files = [file for file in files if file.name not in ("revprops.db", "revprops.db-journal")]
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}
+
+
+def revs(path: Path) -> dict[str, bytes]:
+    return {name: data for name, data in content(path).items() if "/revs/" in name}
+
+
+def svn_source(path: Path) -> sources.Source:
+    return sources.open_source("mine", {"source": "svn", "path": str(path)}, "my.yaml")
 
 
 def states(path: Path) -> dict[str, tuple[int, int]]:
@@ -126,14 +131,14 @@ def test_hotcopy_of_a_date_that_subversion_cannot_read_has_none_there(
 
     copy, notes = hotcopy(own, tmp_path)
 
-    assert len(notes) == 1 and notes[0].startswith("2 revisions have a svn:date")
-    assert "first revision 2: 'first monday" in notes[0]
+    assert len(notes) == 1 and "2 revisions have a svn:date" in notes[0]
+    assert "revision 2: 'first monday" in notes[0]
     assert states(own) == before
     assert run("svn", "log", "-q", copy.as_uri()).count("(no date)") == 2
     run("svnadmin", "verify", "-q", copy)
 
 
-def test_hotcopy_leaves_hooks_passwords_and_transactions_behind(make: Make, tmp_path: Path) -> None:
+def test_hotcopy_has_no_hooks_passwords_and_transactions(make: Make, tmp_path: Path) -> None:
     own = make()
     canary = tmp_path / "canary"
     (own / "conf" / "passwd").write_text("[users]\nharry = secret\n")
@@ -164,7 +169,7 @@ def test_hotcopy_of_a_locked_file_keeps_the_repository_readable(make: Make, tmp_
     assert (tmp_path / "exported" / "file").read_text() == "text"
 
 
-def test_hotcopy_has_open_modes_whatever_the_source_has(make: Make, tmp_path: Path) -> None:
+def test_hotcopy_private_repository_has_open_modes(make: Make, tmp_path: Path) -> None:
     own = make()
     for path in own.rglob("*"):
         path.chmod(0o700 if path.is_dir() else 0o600)
@@ -174,22 +179,17 @@ def test_hotcopy_has_open_modes_whatever_the_source_has(make: Make, tmp_path: Pa
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to become another user")
-def test_hotcopy_needs_no_right_to_write(make: Make, tmp_path: Path) -> None:
+def test_hotcopy_read_only_repository_is_copied(make: Make, tmp_path: Path) -> None:
     own = make()
     for path in (own, *own.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
     own.rename(tmp_path / "read-only")
-    with subprocess.Popen(["mktemp", "-d", "-p", "/var/tmp"], stdout=subprocess.PIPE) as made:
-        assert made.stdout
-        folder = Path(made.stdout.read().decode().strip())
-    try:
+    with open_folder("/var/tmp") as folder:
         shutil.copytree(tmp_path / "read-only", folder / "mine")
         os.chown(folder, 65534, 65534)
         argv = ["svnadmin", "hotcopy", "-q", folder / "mine", folder / "copy"]
         subprocess.run(argv, check=True, user=65534, group=65534, extra_groups=[])
         assert content(folder / "copy") == content(folder / "mine")
-    finally:
-        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("name", ["a link", "name @3 %2F é"])
@@ -197,9 +197,7 @@ def test_hotcopy_takes_links_and_odd_names(make: Make, tmp_path: Path, name: str
     own = make(name="mine" if name == "a link" else name)
     if name == "a link":
         (tmp_path / name).symlink_to(own)
-    source = sources.open_source(
-        "mine", {"source": "svn", "path": str(tmp_path / name)}, "my.yaml"
-    ).repository()
+    source = svn_source(tmp_path / name).repository()
     assert source == own
     copy, _ = hotcopy(source, tmp_path)
     assert content(copy) == content(own)
@@ -223,10 +221,7 @@ def test_hotcopy_of_a_live_repository_is_whole(make: Make, tmp_path: Path) -> No
         writer.join()
     assert 6 <= fsfs.youngest(copy) <= fsfs.youngest(own)
     run("svnadmin", "verify", "-q", copy)
-    theirs = content(own)
-    for name, data in content(copy).items():
-        if "/revs/" in name:
-            assert theirs[name] == data
+    assert revs(copy).items() <= revs(own).items()
 
 
 def test_hotcopy_contacts_no_server_of_memcached(make: Make, tmp_path: Path) -> None:
@@ -247,24 +242,20 @@ def test_hotcopy_of_a_repository_packed_since_is_refused(make: Make, tmp_path: P
         check_packing(copy, {"nopack", "pack"})
 
 
-def test_load_source_makes_all_variants_of_one_copy(make: Make, tmp_path: Path) -> None:
+def test_load_source_makes_all_variants(make: Make, tmp_path: Path) -> None:
     own, into = make("f6"), tmp_path / "into"
     into.mkdir()
-    source = sources.open_source("mine", {"source": "svn", "path": str(own)}, "my.yaml")
-    variants = [
-        *(["as-is", "nopack"], ["as-is", "pack"]),
-        *(["as-is-to-f8", "nopack"], ["as-is-to-f8", "pack"], ["f8", "nopack"], ["f6", "nopack"]),
-    ]
+    names = ("as-is.nopack", "as-is.pack", "as-is-to-f8.nopack", "as-is-to-f8.pack")
+    names += ("f8.nopack", "f6.nopack")
     before = states(own)
-    facts = load_source(source, variants, into)
+    facts = load_source(svn_source(own), [name.split(".") for name in names], into)
     assert states(own) == before
-    assert {path.name for path in into.iterdir()} == {".".join(one) for one in variants}
+    assert {path.name for path in into.iterdir()} == {*names}
     assert facts["revisions"] == 6
     assert content(into / "as-is.nopack") == content(own)
     assert fsfs.read_shape(into / "as-is.pack").packed == 3
     assert read_format(into / "as-is-to-f8.pack") == (8, 2, False)
-    revs = {n: d for n, d in content(own).items() if "/revs/" in n}
-    assert revs == {n: d for n, d in content(into / "as-is-to-f8.nopack").items() if "/revs/" in n}
+    assert revs(own) == revs(into / "as-is-to-f8.nopack")
     assert read_settings(into / "f6.nopack")["enable-dir-deltification"] == "false"
     verify.verify_all(into)
 
@@ -272,12 +263,10 @@ def test_load_source_makes_all_variants_of_one_copy(make: Make, tmp_path: Path) 
 def test_load_source_as_is_only_loads_nothing(make: Make, tmp_path: Path) -> None:
     into = tmp_path / "into"
     into.mkdir()
-    source = sources.open_source("mine", {"source": "svn", "path": str(make("f7", 4))}, "my.yaml")
-    facts = load_source(source, [["as-is", "partly"], ["as-is", "pack"]], into)
-    assert facts["revisions"] == 6 and {p.name for p in into.iterdir()} == {
-        "as-is.partly",
-        "as-is.pack",
-    }
+    variants = [["as-is", "partly"], ["as-is", "pack"]]
+    facts = load_source(svn_source(make("f7", 4)), variants, into)
+    assert facts["revisions"] == 6
+    assert {p.name for p in into.iterdir()} == {"as-is.partly", "as-is.pack"}
     assert fsfs.read_shape(into / "as-is.partly").packed == 2
     verify.verify_all(into)
 
@@ -285,9 +274,9 @@ def test_load_source_as_is_only_loads_nothing(make: Make, tmp_path: Path) -> Non
 READS = re.compile(r"^\d+ +(read|pread64|lseek|openat)\(", re.MULTILINE)
 
 
-@pytest.mark.skipif(not shutil.which("strace"), reason="not installed: strace")
+@needs("strace")
 @pytest.mark.parametrize(("fmt", "pack_at"), [("f6", 0), ("f7", 4), ("f8", 9)])
-def test_hotcopy_takes_the_read_calls_of_the_original(
+def test_hotcopy_has_read_calls_of_the_original(
     make: Make, tmp_path: Path, fmt: str, pack_at: int
 ) -> None:
     own = make(fmt, pack_at)
@@ -299,37 +288,33 @@ def test_hotcopy_takes_the_read_calls_of_the_original(
         words = ["svn", *command, path.as_uri()] + [str(target)] * (command[0] == "export")
         options = ["-f", "-qq", "-o", str(trace), "-e", "trace=read,pread64,lseek,openat"]
         environment = {**os.environ, "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP": "1"}
-        subprocess.run(
-            ["strace", *options, *words], check=True, capture_output=True, env=environment
-        )
+        argv = ["strace", *options, *words]
+        subprocess.run(argv, check=True, capture_output=True, env=environment)
         return READS.findall(trace.read_text())
 
     for command in (("log", "-q", "-v"), ("export", "-q")):
         assert calls(own, *command) == calls(copy, *command)
 
 
-def advised() -> list[tuple[str, str, str]]:
-    found = []
+def advised_loads() -> list[tuple[str, str, str]]:
+    loads = []
     for study in ("own-repository", "fsfs-san-2014", "fsfs-ssd-2014"):
         actions = read_yaml(ROOT / f"config/studies/{study}.yaml")["questions"]["format"]["actions"]
-        found += [
-            (study, fmt, action["command"])
-            for fmt, action in actions.items()
-            if "svnadmin load" in action.get("command", "")
-        ]
-    return found
+        commands = {fmt: action.get("command", "") for fmt, action in actions.items()}
+        loads += [(study, fmt, c) for fmt, c in commands.items() if "svnadmin load" in c]
+    return loads
 
 
-@pytest.mark.parametrize(("study", "fmt", "command"), advised())
-def test_advised_load_makes_what_was_measured(
+@pytest.mark.parametrize(("study", "fmt", "command"), advised_loads())
+def test_advised_load_makes_measured_format(
     make: Make, tmp_path: Path, study: str, fmt: str, command: str
 ) -> None:
     make(name="OLD")
     subprocess.run(["sh", "-ec", command], cwd=tmp_path, check=True)
-    new, made = tmp_path / "NEW", parse_format(fmt)
-    assert f"f{read_format(new).number}" == made.format and fsfs.youngest(new) == 6
+    new, release = tmp_path / "NEW", parse_format(fmt)
+    assert f"f{read_format(new).number}" == release.format and fsfs.youngest(new) == 6
     # The command writes only the options that differ from the defaults of today's svnadmin.
-    expected = release_settings(made) or {}
+    expected = release_settings(release) or {}
     assert read_settings(new).items() <= expected.items()
     if expected:
-        assert effective_settings(new, int(made.format[1])) == expected
+        assert effective_settings(new, int(release.format[1])) == expected
