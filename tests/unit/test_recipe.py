@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from unit.study_grid import study_grid
 from vcsbench import modules
+from vcsbench.plan import recipe
 
 CELLS: dict[str, dict[str, Any]] = {
     "log over svn": {"work": "log", "input": "repository", "output": "", "server": "svnserve"},
@@ -149,3 +151,18 @@ def test_script_code_other_scripts_and_comments_edited_keep_digest(package: Path
         with (package / file).open("a") as edited:
             edited.write(edit)
         assert (modules.script_code(script) != before) is changes
+
+
+def test_recipe_of_published_cell_keeps_its_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Everything but code, programs and machine, which are fixed here: another digest makes all results stale.
+    here, (cell, *_) = study_grid(
+        "fsfs-san-2014",
+        {"command": ["log"], "ra": ["svn"], "repo": ["ruby"], "cache": ["cold"]},
+    )
+    for name, fixed in (("cell_code", "code"), ("binaries_of", {}), ("_server_files", "files")):
+        monkeypatch.setattr(recipe, name, lambda *_, fixed=fixed: fixed)
+    monkeypatch.setattr(recipe, "network_of", lambda *_: recipe.OWN)
+    monkeypatch.setattr(here.machine, "clearing", lambda _: "evict")
+    parts = recipe.parts_of(here.config.studies[cell.study], cell.axes, here)
+    parts["repository"] |= {"identity": "identity", "description": "a history"}
+    assert recipe.recipe_of(cell, parts, here)["digest"] == "0ad34d1b68e9877d"

@@ -188,7 +188,7 @@ def templates_of(path: Path) -> WorkingCopyTemplates:
         "repository": {"identity": "x"},
         "binaries": {},
     }
-    repository = SimpleNamespace(path=path, words=lambda: {"tree": lambda: ""})
+    repository = SimpleNamespace(path=path, tree="")
     return WorkingCopyTemplates(recipe, repository, shutil.which("svn") or "")  # type: ignore[arg-type]
 
 

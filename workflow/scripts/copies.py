@@ -1,5 +1,6 @@
 """Make the missing copies on a storage. Write a record with all copies and their layout."""
 
+import json
 import os
 import sys
 import time
@@ -8,10 +9,11 @@ from typing import Any
 
 from vcsbench import progress
 from vcsbench.errors import UserError
-from vcsbench.files import read_json, write_json
+from vcsbench.files import write_json
 from vcsbench.prepare import loader, verify
 from vcsbench.prepare.copies import make_copies
 from vcsbench.prepare.layout import prove_interleaving
+from vcsbench.records import CopiesRecord, LoadRecord
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import explain_write_errors
 from vcsbench.storages.workdir import WorkDir
@@ -24,7 +26,10 @@ def main() -> None:
     """Copy, write the record, and remove loaded repositories that no storage needs any more."""
     began = time.monotonic()
     params = snakemake.params
-    loaded = {record["repo"]: record for record in map(read_json, snakemake.input.loaded)}
+    records: list[LoadRecord] = [
+        json.loads(Path(file).read_bytes()) for file in snakemake.input.loaded
+    ]
+    loaded = {record["repo"]: record for record in records}
     workdir = WorkDir(params.storage, params.root)
     if any(record.get("private") for record in loaded.values()):
         workdir.make()
@@ -44,7 +49,7 @@ def main() -> None:
         {f"{name}.{n}": copy_path(workdir.path, name, n) for name, n in names}
     )
     print(f"The copies {layout['sentence']}", file=sys.stderr, flush=True)
-    record = {
+    record: CopiesRecord = {
         "storage": snakemake.wildcards.storage,
         "place": str(workdir.path),
         "copies": params.copies,

@@ -15,12 +15,8 @@ from vcsbench.machine import Machine
 from vcsbench.urls import without_password
 
 if TYPE_CHECKING:
+    from vcsbench.records import Head, Recipe
     from vcsbench.sources.base import Source, Stored
-
-# The contribution of a value to a recipe: plain data for the measuring process, which gets recipes as JSON.
-Part = dict[str, Any]
-# The parts of a recipe, by the axes so far.
-Parts = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +37,13 @@ class Environment:
         self.sources[repo].check()
         return self.sources[repo].estimate().revisions
 
-    def definition(self, repo: str) -> dict[str, Any]:
+    def definition(self, repo: str) -> dict[str, object]:
         """Return a repository's definition without user and password in its URL, so that it can be stored."""
         definition = self.repositories[repo]
         return {k: without_password(v) if k == "url" else v for k, v in definition.items()}
 
     @cache  # noqa: B019 - there is one of it
-    def head(self, repo: str) -> dict[str, Any]:
+    def head(self, repo: str) -> Head:
         """Return the place of the youngest tree of a repository without its history (Source.head)."""
         return self.sources[repo].head()
 
@@ -91,11 +87,11 @@ def _always(axes: Mapping[str, str]) -> bool:
     return True
 
 
-def _no_part(value: str, env: Environment) -> Part:
+def _no_part(value: str, env: Environment) -> Recipe:
     return {}
 
 
-def _can_measure(value: str, parts: Parts, env: Environment) -> str:
+def _can_measure(value: str, parts: Recipe, env: Environment) -> str:
     return ""
 
 
@@ -130,8 +126,8 @@ class Axis:
     why_invalid: Callable[[str], str] = _is_valid
     wanted: Callable[[list[str], list[str], Environment], list[str]] = _all_named
     applies: Callable[[Mapping[str, str]], bool] = _always
-    part: Callable[[str, Environment], Part] = _no_part
-    why_not: Callable[[str, Parts, Environment], str] = _can_measure
+    part: Callable[[str, Environment], Recipe] = _no_part
+    why_not: Callable[[str, Recipe, Environment], str] = _can_measure
     findings: Callable[[Environment], list[str]] = _no_sentences
     limits: Callable[[Sequence[str]], list[str]] = _no_limits
 

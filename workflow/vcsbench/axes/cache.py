@@ -5,12 +5,15 @@ The evidence of a run is compared with the promises, never with the name of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
-from vcsbench.axes.axis import Axis, Environment, Part, Parts
+from vcsbench.axes.axis import Axis, Environment
 from vcsbench.errors import UserError
 from vcsbench.storages.filesystems import IN_MEMORY, why_never_cold
+
+if TYPE_CHECKING:
+    from vcsbench.records import Context, FilesystemPart, Promises, Recipe, State
 
 COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be
 cleared; the drift over the rounds shows how much faster repeated cold runs become."""
@@ -19,7 +22,11 @@ caches of the hypervisor, a RAID controller or a disk cannot be cleared. The dri
 much faster repeated cold runs become."""
 
 # The keys with steps, in the order of a cell-round.
-STEPS = ("setup", "first", "prepare")
+STEPS: tuple[Literal["setup"], Literal["first"], Literal["prepare"]] = (
+    "setup",
+    "first",
+    "prepare",
+)
 _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")
 
 # `setup`: steps (STEPS) before the first run. `prepare`: steps before each run. `first`: steps
@@ -29,7 +36,7 @@ _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-cli
 # `promises`: `os` is cold or hot; `server` is new (it has served nothing) or kept (it has served the runs
 # before); `then` has the promises of later runs, if they differ.
 # Written pages of an earlier run are flushed before each run (sync), because they would disturb it.
-STATES: dict[str, dict[str, Any]] = {
+STATES: dict[str, State] = {
     # The discarded run warms the caches below the guest.
     "cold": {
         "setup": [],
@@ -93,25 +100,26 @@ STATES: dict[str, dict[str, Any]] = {
 }
 
 
-def _part(value: str, env: Environment) -> Part:
+def _part(value: str, env: Environment) -> Recipe:
     if value not in STATES:
         known = ", ".join(filter(None, STATES))
         raise UserError(f"cache: there is no state {value!r}; there are {known}")
-    state = dict(STATES[value])
+    state = STATES[value].copy()
     if env.config.settings.skip_client_warmup:
-        for steps in STEPS:
-            if steps in state:
-                state[steps] = [step for step in state[steps] if step != "touch-client"]
+        for when in STEPS:
+            if when in state:
+                state[when] = [step for step in state[when] if step != "touch-client"]
     return {"state": state}
 
 
-def _why_not(value: str, parts: Parts, env: Environment) -> str:
+def _why_not(value: str, parts: Recipe, env: Environment) -> str:
     state, clearing = parts["state"], env.config.settings.clear_caches
     if "clear-caches" not in steps_of(state):
         return ""
     if state["promises"].get("os") != "cold" and env.machine.clearing(clearing):
         return ""  # The timed run promises warm caches.
-    place = parts.get("filesystem", {"root": parts["storage"]["path"], "make": ""})
+    storage: FilesystemPart = {"root": parts["storage"]["path"], "make": ""}
+    place = parts.get("filesystem", storage)
     if place["make"] in IN_MEMORY or "guest" in place:
         return "what is written there lies in memory: it cannot be cold"
     return why_never_cold(env.machine, place["root"], clearing)
@@ -122,17 +130,17 @@ def _limits(guests: Sequence[str]) -> list[str]:
     return [GUEST_COLD.format(names) if names else COLD]
 
 
-def steps_of(state: Mapping[str, Any]) -> list[str]:
+def steps_of(state: State) -> list[str]:
     """Return all steps of a state, in order."""
     return [step for when in STEPS for step in state.get(when, [])]
 
 
-def promises(context: Mapping[str, Any]) -> Part:
+def promises(context: Context) -> Promises:
     """Return the promises of a cell-round. Older contexts lack them and have the name of the state."""
     if "promises" in context:
-        return dict(context["promises"])
+        return context["promises"]
     name = (context.get("axes") or {}).get("cache", "")
-    return dict(STATES.get(name, STATES[""])["promises"])
+    return STATES.get(name, STATES[""])["promises"]
 
 
 AXIS = Axis("cache", of_server=True, part=_part, why_not=_why_not, limits=_limits)

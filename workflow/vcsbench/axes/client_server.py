@@ -11,9 +11,9 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from vcsbench.axes.axis import Axis, Environment, Part, Parts
+from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.builds import ON_PATH, Build
 from vcsbench.errors import UserError
 from vcsbench.files import server_file
@@ -31,6 +31,9 @@ from vcsbench.programs import (
 from vcsbench.storages import guest
 from vcsbench.storages.filesystems import REFLINK_KINDS
 
+if TYPE_CHECKING:
+    from vcsbench.records import Access, Places, Recipe
+
 # Programs that make a conda environment (envs/setup/conda.sh).
 CONDA = ("micromamba", "mamba", "conda", "pixi")
 BUILD_AXIS = "build"
@@ -43,7 +46,7 @@ PUBLISHED = {"slow": 0, "medium": 1, "fast": 2}
 
 # `scheme` begins URLs, `files` are the used files of config/servers/<config>, `server` is the kind of
 # server (SERVER_KINDS), "" if the client reads the repository itself.
-ACCESS: dict[str, dict[str, Any]] = {
+ACCESS: dict[str, Access] = {
     "http": {"scheme": "http", "files": ["httpd.conf", "client"], "server": "httpd"},
     "svn": {"scheme": "svn", "files": ["svnserve.args", "client"], "server": "svnserve"},
     "file": {"scheme": "file", "files": ["client"], "server": ""},
@@ -79,12 +82,20 @@ NO_CLONES = """Subversion's client does not clone files by itself: with `reflink
 library has it clone each working file that equals its pristine. It shows what such a client would gain."""
 
 
-def _build_part(value: str, env: Environment) -> Part:
+def _build_part(value: str, env: Environment) -> Recipe:
     build = _build(value, env)
-    return {"build": {"name": value, **build.spec()}, "environments": list(build.environments)}
+    client, server = _places(build.client), _places(build.server)
+    return {
+        "build": {"name": value, "client": client, "server": server},
+        "environments": list(build.environments),
+    }
 
 
-def _why_no_build(value: str, parts: Parts, env: Environment) -> str:
+def _places(programs: Programs) -> Places:
+    return {"prefix": programs.prefix, "library_path": programs.library_path}
+
+
+def _why_no_build(value: str, parts: Recipe, env: Environment) -> str:
     lacking = why_lacking(_build(value, env), env.machine, parts["argv"], parts["server"])
     return lacking or next(filter(None, map(_why_lacks_need, parts.get("needs", []))), "")
 
@@ -172,7 +183,7 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
     return ""
 
 
-def binaries_of(axes: Mapping[str, str], parts: Parts, env: Environment) -> dict[str, str]:
+def binaries_of(axes: Mapping[str, str], parts: Recipe, env: Environment) -> dict[str, str]:
     """Return digests of the client's and the server's programs and of their Subversion libraries.
 
     A conda environment has none: its folder's name has a digest of its file, and Snakemake measures again
@@ -222,7 +233,7 @@ def _lines(path: Path) -> list[str]:
     return [line.partition("#")[0].strip() for line in text.splitlines()]
 
 
-def _server_part(value: str, env: Environment) -> Part:
+def _server_part(value: str, env: Environment) -> Recipe:
     if value and value not in env.servers:
         raise UserError(
             f"{SERVERS / value}: there is no such server configuration; there are {', '.join(env.servers)}"
@@ -230,14 +241,14 @@ def _server_part(value: str, env: Environment) -> Part:
     return {"servers": str(SERVERS / value) if value else ""}
 
 
-def _access_part(value: str, env: Environment) -> Part:
+def _access_part(value: str, env: Environment) -> Recipe:
     access, server = ACCESS[value], env.config.settings.server
     if not server or not value:
         return {"access": access}
-    return {"access": {**access, "server": ""}, "remote": server.model_dump()}
+    return {"access": {**access, "server": ""}, "remote": {"host": server.host, "url": server.url}}
 
 
-def _why_no_access(value: str, parts: Parts, env: Environment) -> str:
+def _why_no_access(value: str, parts: Recipe, env: Environment) -> str:
     server, scheme = parts.get("remote"), parts["access"]["scheme"]
     if not server or server["url"].startswith(f"{scheme}://"):
         return ""
@@ -256,11 +267,11 @@ def _why_no_level(value: str) -> str:
     return f"is no level; say {', '.join(LEVELS)} or a number from 0 to {HIGHEST_LEVEL}"
 
 
-def _compression_part(value: str, env: Environment) -> Part:
+def _compression_part(value: str, env: Environment) -> Recipe:
     return {"server_options": ["--compression", LEVELS.get(value, value)]} if value else {}
 
 
-def _why_no_delay(value: str, parts: Parts, env: Environment) -> str:
+def _why_no_delay(value: str, parts: Recipe, env: Environment) -> str:
     if "delay" not in parts:
         return ""
     if "guest" not in parts.get("filesystem", {}):
@@ -268,7 +279,7 @@ def _why_no_delay(value: str, parts: Parts, env: Environment) -> str:
     return guest.why_no_delay(env.root)
 
 
-def _why_no_pristines(value: str, parts: Parts, env: Environment) -> str:
+def _why_no_pristines(value: str, parts: Recipe, env: Environment) -> str:
     if value != "none":
         return ""
     version = client_version(Programs(**parts["build"]["client"]).find("svn"))
@@ -287,7 +298,7 @@ def client_version(program: str) -> str:
     return done.stdout.strip() if re.match(r"[0-9]+\.[0-9]+", done.stdout) else ""
 
 
-def _locking_part(value: str, env: Environment) -> Part:
+def _locking_part(value: str, env: Environment) -> Recipe:
     if not value:
         return {}
     return {"client_options": LOCKING_OPTIONS[value], "locking": value, "probe": "locks"}
@@ -300,7 +311,7 @@ def reflink_library(root: Path) -> Path:
     return library.resolve() if (root / REFLINK_LIBRARY.parts[0]).is_symlink() else library
 
 
-def _reflink_part(value: str, env: Environment) -> Part:
+def _reflink_part(value: str, env: Environment) -> Recipe:
     if value != "on":
         return {}
     return {
@@ -312,7 +323,7 @@ def _reflink_part(value: str, env: Environment) -> Part:
     }
 
 
-def _why_no_reflink(value: str, parts: Parts, env: Environment) -> str:
+def _why_no_reflink(value: str, parts: Recipe, env: Environment) -> str:
     if value != "on":
         return ""
     if parts.get("pristine_options"):

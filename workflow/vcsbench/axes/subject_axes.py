@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vcsbench import words
-from vcsbench.axes.axis import Axis, Environment, Part, Parts
+from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.configuration import Config
 from vcsbench.errors import UserError
 from vcsbench.formats import (
@@ -29,6 +30,9 @@ from vcsbench.storages.filesystems import (
     why_cannot_make,
 )
 from vcsbench.storages.workdir import resolve
+
+if TYPE_CHECKING:
+    from vcsbench.records import FilesystemPart, Recipe
 
 # Parts of a grid may name these: format and packing of the user's own repository, and its upgraded copy.
 CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"
@@ -55,7 +59,7 @@ I/O. Its journal, allocation and metadata are its own; its writes reach the stor
 _lacks_journal = cache(lacks_journal)
 
 
-def _repository_part(value: str, env: Environment) -> Part:
+def _repository_part(value: str, env: Environment) -> Recipe:
     if not value:
         return {}
     source = env.sources[value]
@@ -111,7 +115,7 @@ def _why_no_format(value: str) -> str:
     return ""
 
 
-def _format_part(value: str, env: Environment) -> Part:
+def _format_part(value: str, env: Environment) -> Recipe:
     if not value:
         return {}
     if reason := _why_no_format(value):
@@ -124,7 +128,7 @@ def _format_part(value: str, env: Environment) -> Part:
     return {"repository": {"format": value, "fsfs_settings": settings}}
 
 
-def _why_not_format(value: str, parts: Parts, env: Environment) -> str:
+def _why_not_format(value: str, parts: Recipe, env: Environment) -> str:
     if not value:
         return ""
     made, newest = parse_format(value), env.machine.newest_format
@@ -195,11 +199,11 @@ def _wanted_packings(named: list[str], values: list[str], env: Environment) -> l
     return list(dict.fromkeys(meanings.get(name, name) for name in named))
 
 
-def _packing_part(value: str, env: Environment) -> Part:
+def _packing_part(value: str, env: Environment) -> Recipe:
     return {"repository": {"packing": value, "packed": value != NOT_PACKED}} if value else {}
 
 
-def _why_not_packing(value: str, parts: Parts, env: Environment) -> str:
+def _why_not_packing(value: str, parts: Recipe, env: Environment) -> str:
     repository = parts.get("repository", {})
     name = repository.get("name")
     made = parse_format(repository["format"]) if repository.get("format") else None
@@ -248,7 +252,7 @@ def _packing_findings(env: Environment) -> list[str]:
     return [f"It has {full}, {stored.packed} packed: {current} is the baseline."]
 
 
-def _storage_part(value: str, env: Environment) -> Part:
+def _storage_part(value: str, env: Environment) -> Recipe:
     """Return the folder under test; `repositories` is the first storage with the same folder."""
     settings = env.config.settings
     name, folders = value or settings.storage, settings.storages
@@ -272,7 +276,7 @@ def _filesystem_words(env: Environment) -> dict[str, list[str]]:
     return {"filesystems": names, "storage and filesystems": [STORAGE, *names]}
 
 
-def _filesystem_part(value: str, env: Environment) -> Part:
+def _filesystem_part(value: str, env: Environment) -> Recipe:
     """Return the folder of a file system, or the kind to make and the folder to make it in."""
     if not value:
         return {}
@@ -290,9 +294,13 @@ def _filesystem_part(value: str, env: Environment) -> Part:
                 f"{where}: a guest has {' and '.join(guest.FOLDERS)}, and no {value}. Use one of these."
             )
         scratch = str(resolve(settings.scratch, env.root))
-        in_guest = {"guest": guest.KIND, "scratch": scratch}
         return {
-            "filesystem": {"make": "", "root": guest.FOLDERS[value], **in_guest},
+            "filesystem": {
+                "make": "",
+                "root": guest.FOLDERS[value],
+                "guest": guest.KIND,
+                "scratch": scratch,
+            },
             "within": GUEST,
         }
     if folder == MAKE:
@@ -303,11 +311,11 @@ def _filesystem_part(value: str, env: Environment) -> Part:
     return {"filesystem": _place("", str(root))}
 
 
-def _place(make: str, root: str) -> Part:
+def _place(make: str, root: str) -> FilesystemPart:
     return {"make": make, "root": root, "mounted": [] if make else _mounted(root)}
 
 
-def _why_not_filesystem(value: str, parts: Parts, env: Environment) -> str:
+def _why_not_filesystem(value: str, parts: Recipe, env: Environment) -> str:
     filesystem = parts.get("filesystem")
     if not filesystem:
         return ""

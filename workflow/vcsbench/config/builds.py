@@ -33,10 +33,6 @@ class Build:
         """Return True if the programs are in one of the conda environments."""
         return os.path.basename(programs.prefix) in self.environments
 
-    def spec(self) -> dict[str, dict[str, str]]:
-        """Return the places of the programs of each side, as a recipe has them."""
-        return {"client": self.client._asdict(), "server": self.server._asdict()}
-
 
 # The build of cells without the axis.
 ON_PATH = Build()

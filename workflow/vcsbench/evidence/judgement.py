@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.errors import UserError
+
+if TYPE_CHECKING:
+    from vcsbench.records import Evidence, Promises, WarmUpReads
 
 MIB = 1 << 20
 # hyperfine's units in seconds or bytes.
@@ -55,7 +58,6 @@ JUDGED = (
 # Every complete evidence has these.
 NEEDED = ("client_read_bytes", "window_s", "swapped_in_pages")
 
-Evidence = Mapping[str, Any]
 Thresholds = Mapping[str, float]
 Flags = Iterable[str]
 
@@ -141,14 +143,16 @@ def unpack(text: str) -> dict[str, float]:
     return {**THRESHOLDS, **json.loads(text)}
 
 
-def promised(promises: Mapping[str, Any], run: int) -> dict[str, str]:
+def promised(promises: Promises, run: int) -> Promises:
     """Return the promises of a cache state (axes.cache) about one of its timed runs, by number from 1."""
-    later = promises.get("then")
-    of_run = later if later and run > 1 else promises
-    return {key: promise for key, promise in of_run.items() if key != "then"}
+    if run > 1 and "then" in promises:
+        return promises["then"]
+    first = promises.copy()
+    first.pop("then", None)
+    return first
 
 
-def with_times(evidence: Evidence, run: Run) -> dict[str, Any]:
+def with_times(evidence: Evidence, run: Run) -> Evidence:
     """Add `waiting_s` = elapsed - client CPU - server CPU: seconds in which neither side computed.
 
     It is negative if both computed at the same time for longer than they waited.
@@ -160,7 +164,7 @@ def with_times(evidence: Evidence, run: Run) -> dict[str, Any]:
 
 
 def judge(
-    evidence: Evidence, elapsed_s: float, promises: Mapping[str, str], thresholds: Thresholds
+    evidence: Evidence, elapsed_s: float, promises: Promises, thresholds: Thresholds
 ) -> list[str]:
     """Return the flags of a run by its evidence.
 
@@ -192,7 +196,7 @@ def _size(evidence: Evidence) -> int:
     return evidence.get("subject_bytes", evidence.get("repository_bytes")) or 0
 
 
-def reads(evidence: Evidence) -> int:
+def reads(evidence: Evidence | WarmUpReads) -> int:
     """Return the bytes that client and server read from devices."""
     return int(evidence["client_read_bytes"] + (evidence.get("server_read_bytes") or 0))
 
@@ -279,7 +283,7 @@ def _reads_all_again(evidence: Evidence, limits: Thresholds) -> bool:
     )
 
 
-def _machine(evidence: Evidence, promises: Mapping[str, str], limits: Thresholds) -> Flags:
+def _machine(evidence: Evidence, promises: Promises, limits: Thresholds) -> Flags:
     if evidence.get("other_servers"):
         yield "other-server"
     if evidence["swapped_in_pages"] or evidence.get("swapped_out_pages"):
@@ -291,16 +295,17 @@ def _machine(evidence: Evidence, promises: Mapping[str, str], limits: Thresholds
         yield "memory-pressure"
     if _others_use_device(evidence, promises, limits):
         yield "io-busy"
-    for name, word in (("others_cpu", "cpu-busy"), ("steal", "cpu-steal")):
+    others = evidence.get("others_cpu_s"), evidence.get("others_cpu_pct"), "max_others_cpu_pct"
+    steal = evidence.get("steal_s"), evidence.get("steal_pct"), "max_steal_pct"
+    for (seconds, share, limit), word in ((others, "cpu-busy"), (steal, "cpu-steal")):
         # In a short run a few ticks of the clock would be many percent.
-        seconds, share = evidence.get(f"{name}_s") or 0.0, evidence.get(f"{name}_pct") or 0.0
-        if seconds > limits["ignore_below_cpu_s"] and share > limits[f"max_{name}_pct"]:
+        if (seconds or 0.0) > limits["ignore_below_cpu_s"] and (share or 0.0) > limits[limit]:
             yield word
     if evidence.get("throttled") or evidence.get("quota_throttled_us"):
         yield "throttled"
 
 
-def _others_use_device(evidence: Evidence, promises: Mapping[str, str], limits: Thresholds) -> bool:
+def _others_use_device(evidence: Evidence, promises: Promises, limits: Thresholds) -> bool:
     device = evidence.get("device_read_bytes")
     if device is not None and device - reads(evidence) > limits["max_others_read_mib"] * MIB:
         return True

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 import pandas as pd
 
@@ -34,6 +34,20 @@ from vcsbench.measure.host import host_label
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
 from vcsbench.storages.filesystems import storage_kind
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from vcsbench.evidence.run_columns import Columns
+    from vcsbench.records import (
+        CellCalls,
+        Context,
+        Evidence,
+        Promises,
+        RunRecord,
+        SetAside,
+        StorageFacts,
+    )
+
 # Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). The wait does not
 # depend on the work, and no network card of a real server adds it.
 DELAYED_ACK_S = 0.04
@@ -57,8 +71,6 @@ NUMBERS = (
     "waited_s",
     "cell_round_s",
 )
-# A run without evidence in the context.
-NO_EVIDENCE: dict[str, Any] = {"certificate": {}}
 FAILURES = ("cell", "round", "reason")
 # The published tables define these limits, so they are no thresholds.
 OUTLIERS = {"outlier-10": 0.1, "outlier-20": 0.2}
@@ -74,9 +86,9 @@ class Collected:
 
     axes: list[str]
     thresholds: Mapping[str, float]
-    calls: Mapping[str, Any] | None = None
-    runs: list[dict[str, Any]] = field(default_factory=list)
-    failures: list[dict[str, Any]] = field(default_factory=list)
+    calls: Mapping[str, CellCalls] | None = None
+    runs: list[Columns] = field(default_factory=list)
+    failures: list[Columns] = field(default_factory=list)
 
 
 def read_grid(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
@@ -96,7 +108,7 @@ def collect(
     exports: Iterable[str | Path],
     logs: str | Path,
     thresholds: Mapping[str, float] = THRESHOLDS,
-    counted_calls: Mapping[str, Any] | None = None,
+    counted_calls: Mapping[str, CellCalls] | None = None,
 ) -> Collected:
     """Read the exports (`<cell>/round<n>.json`) and the contexts next to them.
 
@@ -163,6 +175,14 @@ def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
     return read_frame(path, NUMBERS)
 
 
+def read_context(path: Path) -> Context:
+    """Return the content of a context file. Raise OSError, or ValueError if it is no JSON object."""
+    content: object = json.loads(path.read_bytes())
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: is no JSON object")
+    return cast("Context", content)
+
+
 def _round_of(export: Path, depth: int) -> tuple[str, int]:
     return "/".join(export.parts[-1 - depth : -1]), int(export.stem.removeprefix("round"))
 
@@ -172,7 +192,7 @@ def _read_cell_round(
 ) -> str:
     """Add the runs of an export. Return the reason if it has none, otherwise ""."""
     try:
-        context = json.loads(export.with_name(f"{export.stem}.context.json").read_bytes())
+        context = read_context(export.with_name(f"{export.stem}.context.json"))
         is_empty = not export.stat().st_size
     except (OSError, ValueError):
         return f"{export.name} or its context is missing or damaged; delete both and run again"
@@ -183,23 +203,24 @@ def _read_cell_round(
         return f"the command ended with {', '.join(sorted(map(str, codes)))}, which is not 0"
     point = {name: cell[name] for name in ("cell", *collected.axes)}
     common = _columns_of_cell_round(context)
-    contexts = itertools.chain(context.get("runs", []), itertools.repeat(NO_EVIDENCE))
-    for index, (run, of_run) in enumerate(zip(runs, contexts, strict=False), start=1):
+    without_evidence: RunRecord = {}
+    records = itertools.chain(context.get("runs", []), itertools.repeat(without_evidence))
+    for index, (run, of_run) in enumerate(zip(runs, records, strict=False), start=1):
         promise = judgement.promised(promises(context), index)
         columns = _columns_of_run(run, of_run, context, promise, collected.thresholds)
         if collected.calls is not None:
-            columns |= call_columns(collected.calls.get(cell["cell"]), columns["not_counted"])
+            columns |= call_columns(collected.calls.get(cell["cell"]), str(columns["not_counted"]))
         collected.runs.append({**point, "round": number, "run": index, **columns, **common})
     return ""
 
 
 def _columns_of_run(
     run: judgement.Run,
-    of_run: Mapping[str, Any],
-    context: Mapping[str, Any],
-    promise: Mapping[str, str],
+    of_run: RunRecord,
+    context: Context,
+    promise: Promises,
     limits: Mapping[str, float],
-) -> dict[str, Any]:
+) -> Columns:
     """Return the columns that belong to one run; `of_run` is its part of the context."""
     evidence = judgement.with_times(of_run.get("certificate", {}), run)
     words = judgement.judge(evidence, run.elapsed_s, promise, limits)
@@ -226,7 +247,7 @@ def _columns_of_run(
     }
 
 
-def _client_peak(run: judgement.Run, evidence: Mapping[str, Any]) -> dict[str, Any]:
+def _client_peak(run: judgement.Run, evidence: Evidence) -> Columns:
     """Return the client's peak in the timed run, or if hyperfine lacks it, in an untimed run before it."""
     untimed = evidence.get("client_peak_memory_bytes")
     timed = run.peak_memory_bytes
@@ -235,15 +256,14 @@ def _client_peak(run: judgement.Run, evidence: Mapping[str, Any]) -> dict[str, A
     return {"client_peak_memory_bytes": peak, "client_peak_memory_run": source}
 
 
-def _is_saturated(
-    run: judgement.Run, of_run: Mapping[str, Any], context: Mapping[str, Any], limit: float
-) -> bool:
+def _is_saturated(run: judgement.Run, of_run: RunRecord, context: Context, limit: float) -> bool:
     busy_s = [run.user_s, run.system_s, of_run.get("certificate", {}).get("server_cpu_s")]
     share = sum(seconds or 0.0 for seconds in busy_s) / run.elapsed_s
-    return bool(share > limit * context["host"]["cores"])
+    return share > limit * context["host"]["cores"]
 
 
-def _columns_of_cell_round(context: Mapping[str, Any]) -> dict[str, Any]:
+def _columns_of_cell_round(context: Context) -> Columns:
+    took = context.get("took", {})
     return {
         **build_columns(context),
         "set_aside": ", ".join(map(_invalid_flags, context.get("set_aside", []))),
@@ -254,15 +274,16 @@ def _columns_of_cell_round(context: Mapping[str, Any]) -> dict[str, Any]:
         "storage": _storage_kind(context.get("storage") or {}),
         "host": host_label(context["host"]),
         "started_at": context.get("started_at", ""),
-        **{key: context.get("took", {}).get(key) for key in ("waited_s", "cell_round_s")},
+        "waited_s": took.get("waited_s"),
+        "cell_round_s": took.get("cell_round_s"),
     }
 
 
-def _storage_kind(storage: Mapping[str, Any]) -> str:
+def _storage_kind(storage: StorageFacts) -> str:
     return storage_kind(storage.get("filesystem", ""), storage.get("rotational"))
 
 
-def _invalid_flags(attempt: Mapping[str, Any]) -> str:
+def _invalid_flags(attempt: SetAside) -> str:
     words = flags.joined(word for run in attempt["runs"] for word in run["flags"])
     return " ".join(word for word in words.split() if word in flags.INVALID)
 
@@ -292,7 +313,7 @@ def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[s
     ]
 
 
-def _work_flags(frame: pd.DataFrame, axes: Sequence[str]) -> dict[str, Any]:
+def _work_flags(frame: pd.DataFrame, axes: Sequence[str]) -> dict[str, np.ndarray]:
     """Flag the runs whose work differs from most runs of their command on their subject."""
     groups = grouped(frame, same_work.work_axes(axes))
     alike = set().union(*(same_work.majority(part["work"].to_dict()) for _, part in groups))

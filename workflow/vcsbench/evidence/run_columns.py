@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import pandas as pd
 
@@ -18,9 +18,10 @@ from vcsbench.storages.filesystems import IN_MEMORY
 
 if TYPE_CHECKING:
     from vcsbench.plan.recipe import CallCount
+    from vcsbench.records import BuildSide, CellCalls, Context, Evidence, RunRecord, SystemCalls
 
-Context = Mapping[str, Any]
-Columns = dict[str, Any]
+# The values of a run by column.
+Columns = dict[str, object]
 
 # By column: the part of the evidence that is summed over client and server, `client_<part>`.
 OF_SIDES = {
@@ -62,16 +63,17 @@ OTHER_COMMAND = "its system calls were counted of something else than is measure
 
 SIDES = ("client", "server")
 BUILD_AXIS = "build"
+_NO_SIDES: dict[str, BuildSide | None] = {"client": None, "server": None}
 
 
-def count_columns(evidence: Context, context: Context) -> Columns:
+def count_columns(evidence: Evidence, context: Context) -> Columns:
     """Return COUNT_COLUMNS, None where a count is missing, and `not_counted`: the reasons by column as JSON,
     or "" if none is missing."""
     counts: Columns = {}
     reasons: dict[str, str] = {}
     for name, part in OF_SIDES.items():
         reason = _why_no_count(part, evidence, context)
-        counts[name] = None if reason else sum(_by_side(part, evidence).values())
+        counts[name] = None if reason else sum(filter(None, _by_side(part, evidence)))
         reasons |= {name: reason} if reason else {}
     for name, part in OF_DEVICE.items():
         counts[name] = evidence.get(part)
@@ -81,47 +83,47 @@ def count_columns(evidence: Context, context: Context) -> Columns:
     return {**counts, "not_counted": json.dumps(reasons, sort_keys=True) if reasons else ""}
 
 
-def why_not_counted(not_counted: Any, names: Iterable[str]) -> str:
+def why_not_counted(not_counted: object, names: Iterable[str]) -> str:
     """Return why a run lacks one of the named columns, by its `not_counted`; "" if unknown."""
     reasons = json.loads(not_counted) if isinstance(not_counted, str) and not_counted else {}
     return next((reasons[name] for name in names if name in reasons), "")
 
 
-def _by_side(part: str, evidence: Context) -> Columns:
+def _by_side(part: str, evidence: Evidence) -> list[int | None]:
     sides = SIDES if evidence.get("server_kind") else ("client",)
-    return {side: evidence.get(f"{side}_{part}") for side in sides}
+    return [cast("int | None", evidence.get(f"{side}_{part}")) for side in sides]
 
 
-def _why_no_count(part: str, evidence: Context, context: Context) -> str:
+def _why_no_count(part: str, evidence: Evidence, context: Context) -> str:
     filesystem = context.get("storage", {}).get("filesystem")
     if part == "read_bytes" and filesystem in IN_MEMORY:
         return f"the storage is a {filesystem}, from which nothing is read as from a device"
-    if None not in _by_side(part, evidence).values():
+    if None not in _by_side(part, evidence):
         return ""
     if f"client_{part}" not in evidence:
         return evidence.get("instructions_why_not") or BEFORE
     return SHARED if part == "instructions" else FORBIDDEN
 
 
-def _why_no_device_count(part: str, evidence: Context, context: Context) -> str:
+def _why_no_device_count(part: str, evidence: Evidence, context: Context) -> str:
     filesystem = context.get("storage", {}).get("filesystem")
     if filesystem in IN_MEMORY:
         return f"the storage is a {filesystem}: nothing is written to a device"
     return UNSEEN if part in evidence else BEFORE
 
 
-def client_columns(elapsed_s: float, run: Context, context: Context) -> Columns:
+def client_columns(elapsed_s: float, run: RunRecord, context: Context) -> Columns:
     """Return CLIENT_COLUMNS; `run` is the run's part of the context."""
-    launched = run.get("launched") or {}
-    clients = launched.get("clients") or []
+    launched = run.get("launched")
+    clients = launched["clients"] if launched else []
     work = run.get("work") or {}
     durations = [client["ended_s"] - client["went_s"] for client in clients]
     starts = [client["went_s"] for client in clients]
-    carried_s = launched.get("all_s", elapsed_s)
+    carried_s = launched["all_s"] if launched else elapsed_s
     # A log has no files, and svnbench counts files without their bytes.
     wrote_tree = {"files", "bytes"} <= work.keys()
     return {
-        "tree_bytes": work["bytes"] * (len(clients) or 1) if wrote_tree else None,
+        "tree_bytes": int(work["bytes"]) * (len(clients) or 1) if wrote_tree else None,
         "carried_s": carried_s,
         "slowest_client_s": max(durations, default=None),
         "fastest_client_s": min(durations, default=None),
@@ -133,17 +135,21 @@ def client_columns(elapsed_s: float, run: Context, context: Context) -> Columns:
 
 def space_columns(context: Context) -> Columns:
     """Return SPACE_COLUMNS, None where the context lacks them."""
-    space = (context.get("working_copy") or {}).get("space") or {}
+    working_copy = context.get("working_copy")
+    space = working_copy["space"] if working_copy else {}
     return {name: space.get(name) for name in SPACE_COLUMNS}
 
 
-def read_calls(paths: Iterable[str | Path], counted: Mapping[str, CallCount]) -> dict[str, Columns]:
+def read_calls(
+    paths: Iterable[str | Path], counted: Mapping[str, CallCount]
+) -> dict[str, CellCalls]:
     """Return the counted system calls (measure.syscalls.count_calls) by the path of each cell.
 
     `counted` names the cell whose counts each cell uses. Counts of another command become a `why_not`.
     """
-    by_path = {counts["cell"]: counts for counts in map(read_json, paths) if counts}
-    calls = {}
+    files = cast("list[CellCalls]", [read_json(path) for path in paths])
+    by_path = {counts["cell"]: counts for counts in files if counts}
+    calls: dict[str, CellCalls] = {}
     for cell, (path, digest) in counted.items():
         counts = by_path.get(path, {})
         is_same = counts.get("digest") in (None, digest)
@@ -151,49 +157,55 @@ def read_calls(paths: Iterable[str | Path], counted: Mapping[str, CallCount]) ->
     return calls
 
 
-def call_columns(counts: Context | None, not_counted: str) -> Columns:
+def call_columns(counts: CellCalls | None, not_counted: str) -> Columns:
     """Return CALL_COLUMNS for the counts of a cell; without counts, None each, and `not_counted` with the
     reasons added."""
-    sides = [side for name in SIDES if (side := (counts or {}).get(name))]
+    counts = {"why_not": NOT_COUNTED} if counts is None else counts
+    sides = [side for side in (counts.get("client"), counts.get("server")) if side]
     if sides:
         sums = [_with_sums(side) for side in sides]
         return {name: sum(side[name] for side in sums) for name in CALL_COLUMNS}
-    counts = {"why_not": NOT_COUNTED} if counts is None else counts
     reason = counts.get("why_not") or "nothing counted its system calls"
     reasons = (json.loads(not_counted) if not_counted else {}) | dict.fromkeys(CALL_COLUMNS, reason)
     return {**dict.fromkeys(CALL_COLUMNS), "not_counted": json.dumps(reasons, sort_keys=True)}
 
 
-def _with_sums(side: Context) -> dict[str, int]:
+def _with_sums(side: SystemCalls) -> dict[str, int]:
     others = side.get("others", {})
+    named = {name: count for name, count in side.items() if isinstance(count, int)}
     renames = sum(others.get(name, 0) for name in _RENAMES)
-    total = sum(side.get(name, 0) for name in _CALLS) + sum(others.values())
-    return {**side, "renames": renames, "all_calls": total}
+    total = sum(named.get(name, 0) for name in _CALLS) + sum(others.values())
+    return {**named, "renames": renames, "all_calls": total}
 
 
 def build_columns(context: Context) -> dict[str, str]:
     """Return path and version of the client's and the server's program, and `binaries`, a digest of both with
     their loaded Subversion libraries."""
-    build = context.get("build") or {}
     columns: dict[str, str] = {}
-    for name in SIDES:
-        side = build.get(name) or {}
-        columns |= {name: side.get("program", ""), f"{name}_version": side.get("version", "")}
-    return {**columns, "binaries": build.get("digest", "")}
+    for name, side in _build_sides(context).items():
+        columns |= {
+            name: side["program"] if side else "",
+            f"{name}_version": side["version"] if side else "",
+        }
+    return {**columns, "binaries": context["build"]["digest"] if context.get("build") else ""}
 
 
 def build_flags(context: Context) -> list[str]:
     """Return the flags of a cell-round by the loaded libraries of client and server."""
     words = []
-    for name in SIDES:
-        side = (context.get("build") or {}).get(name) or {}
+    for side in filter(None, _build_sides(context).values()):
         # Programs on the PATH have no places: vcsbench claims nothing about their libraries.
-        places = tuple(f"{place.rstrip('/')}/" for place in side.get("places") or ())
+        places = tuple(f"{place.rstrip('/')}/" for place in side["places"])
         if places and side["libraries"] is None:
             words.append("libraries-unknown")
-        elif places and not all(path.startswith(places) for path in side["libraries"]):
+        elif places and not all(path.startswith(places) for path in side["libraries"] or ()):
             words.append("other-libraries")
     return list(dict.fromkeys(words))
+
+
+def _build_sides(context: Context) -> dict[str, BuildSide | None]:
+    build = context.get("build")
+    return {"client": build["client"], "server": build["server"]} if build else _NO_SIDES
 
 
 def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str]) -> pd.Series:

@@ -10,10 +10,13 @@ import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vcsbench.axes.table import axis_of
 from vcsbench.measure.work import APART
+
+if TYPE_CHECKING:
+    from vcsbench.records import Context, RunRecord
 
 OTHER, UNKNOWN = REFUSED = "other-work", "work-unknown"
 # The order of figures in sentences; all others stand between these.
@@ -41,7 +44,7 @@ def work_axes(axes: Iterable[str]) -> list[str]:
     return [axis for axis in axes if axis_of(axis).changes_work]
 
 
-def name_of(cell: Mapping[Any, Any], axes: Iterable[str]) -> str:
+def name_of(cell: Mapping[Any, object], axes: Iterable[str]) -> str:
     """Return a cell's value of the first axis that changes the work."""
     return next((str(cell[axis]) for axis in work_axes(axes)), "")
 
@@ -134,7 +137,7 @@ def _rank(figure: str) -> tuple[int, str]:
     return (1 + LAST.index(figure) if figure in LAST else 0), figure
 
 
-def has_other_output(run: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
+def has_other_output(run: RunRecord, context: Context) -> bool:
     """Return True if a timed run printed another number of bytes than the run whose output was checked.
 
     `run` is the run's part of the context. svnbench prints nothing when it is timed.
@@ -145,7 +148,7 @@ def has_other_output(run: Mapping[str, Any], context: Mapping[str, Any]) -> bool
     written = run.get("certificate", {}).get("client_wchar")
     if written is None:
         return False
-    return bool(abs(written - work["captured_io"]["wchar"]) > WRITTEN_TOLERANCE_BYTES)
+    return abs(written - work["captured_io"]["wchar"]) > WRITTEN_TOLERANCE_BYTES
 
 
 def by_reason(withheld: Iterable[tuple[str, Mapping[str, str]]]) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pandas as pd
 
@@ -72,7 +72,7 @@ def time_breakdown(
     cell_rounds = runs.drop_duplicates(["cell", "round"])
     if cell_rounds.empty:
         return TimeBreakdown(preparation_s)
-    cells: list[dict[Any, Any]] = cell_rounds[list(block)].to_dict("records")
+    cells = cast("list[dict[str, object]]", cell_rounds[list(block)].to_dict("records"))
     started = pd.to_datetime(cell_rounds["started_at"], utc=True) - EPOCH
     cell_rounds = cell_rounds.assign(
         block=[block_name(block, axes) for axes in cells],

@@ -162,7 +162,8 @@ def _storages(plan: Plan) -> Iterator[Check]:
 
 def _describe_storage(name: str, folder: Path) -> Check:
     facts = filesystems.describe_storage(name, folder)
-    kind = {True: "rotational", False: "not rotational"}.get(facts["rotational"], "")
+    is_rotational = facts["rotational"]
+    kind = {True: "rotational", False: "not rotational", None: ""}[is_rotational]
     device = f"on {facts['device']}"
     parts = (facts["filesystem"], device, kind, facts["scheduler"], facts["mount_options"])
     text = f"{', '.join(filter(None, parts))}; {words.size(facts['free_bytes'])} free"

@@ -9,10 +9,10 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from vcsbench import processes
 from vcsbench.errors import UserError
@@ -30,6 +30,9 @@ from vcsbench.storages.filesystems import is_full
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import Subject
 
+if TYPE_CHECKING:
+    from vcsbench.records import Context, DiscardedRun, Recipe, RunRecord, SetAside
+
 # With these flags the round is measured again: some kernels return unused memory for seconds, between the
 # warm-up and the timed run. No cold run: layers below this system have cached its reads.
 RETRIED_FLAGS = frozenset(["cache-not-warm"])
@@ -38,9 +41,8 @@ MAX_RETRIES = 2
 # long.
 DISCARDED_RUN_S = 3600
 
-Run = dict[str, Any]
 # Adds the times of an export, and flags, to runs.
-Judge = Callable[[Path, list[Run]], None]
+Judge = Callable[[Path, "list[RunRecord]"], None]
 
 
 class CellRound:
@@ -49,9 +51,9 @@ class CellRound:
     `judge` is no part of the measurement: it decides about retries and flags.
     """
 
-    def __init__(self, recipe: dict[str, Any], number: int, folder: Path, judge: Judge) -> None:
+    def __init__(self, recipe: Recipe, number: int, folder: Path, judge: Judge) -> None:
         self.recipe = recipe
-        self.state: Mapping[str, Any] = recipe["state"]
+        self.state = recipe["state"]
         self.number = number
         self.folder = folder
         self.judge = judge
@@ -59,12 +61,12 @@ class CellRound:
         self.work = KINDS[recipe["work"]]
         self.captured: Captured | None = None
         self.has_discarded_run = bool(self.state.get("discard"))
-        self.discarded_run: Run = {}
-        self.runs: list[Run] = []
-        self.set_aside: list[Run] = []
+        self.discarded_run: DiscardedRun = {}
+        self.runs: list[RunRecord] = []
+        self.set_aside: list[SetAside] = []
         self.read_error: Exception | None = None
 
-    def measure(self, lock: int) -> tuple[bytes, dict[str, Any]]:
+    def measure(self, lock: int) -> tuple[bytes, Context]:
         """Measure. Return hyperfine's export, byte for byte, and the context.
 
         Raise UserError with the output of the command and the server if a run fails.
@@ -217,8 +219,10 @@ class CellRound:
             return
         # The peak of the captured run: hyperfine reports that of a timed run since 1.21 only.
         evidence["client_peak_memory_bytes"] = self.captured and self.captured.peak_bytes
-        evidence |= {f"discarded_{name}": value for name, value in self.discarded_run.items()}
-        run: Run = {"run": len(self.runs) + 1, "certificate": evidence, "work": {}}
+        if self.discarded_run:
+            evidence["discarded_read_bytes"] = self.discarded_run["read_bytes"]
+            evidence["discarded_at"] = self.discarded_run["at"]
+        run: RunRecord = {"run": len(self.runs) + 1, "certificate": evidence, "work": {}}
         self.runs.append(run)
         try:
             run["work"] = self._fingerprint()
@@ -291,7 +295,7 @@ class DiscardedRunCache:
     the same data. Without a subject nothing is stored: each run is the first.
     """
 
-    def __init__(self, recipe: Mapping[str, Any], subject: Subject | None) -> None:
+    def __init__(self, recipe: Recipe, subject: Subject | None) -> None:
         self.file: Path | None = None
         folders = [folder for folder in subject.folders if folder.exists()] if subject else []
         if not folders:
@@ -307,14 +311,15 @@ class DiscardedRunCache:
             WorkDir(recipe["storage"]["path"], os.getcwd()).make("discarded") / f"{name}.json"
         )
 
-    def read(self) -> dict[str, Any]:
-        """Return `read_bytes` and the time `at` of the discarded run; {} without one, or if it is too old."""
+    def read(self) -> DiscardedRun:
+        """Return the discarded run; {} without one, or if it is too old."""
         if not self.file or not self.file.exists():
             return {}
         age_s = time.time() - self.file.stat().st_mtime
-        return read_json(self.file) if 0 <= age_s < DISCARDED_RUN_S else {}
+        is_recent = 0 <= age_s < DISCARDED_RUN_S
+        return cast("DiscardedRun", read_json(self.file)) if is_recent else {}
 
-    def write(self, run: Mapping[str, Any]) -> None:
+    def write(self, run: DiscardedRun) -> None:
         """Store a discarded run, and remove those that are too old."""
         if self.file:
             for file in self.file.parent.iterdir():

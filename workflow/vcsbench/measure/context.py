@@ -6,7 +6,7 @@ import datetime
 import os
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench.measure.capture import Captured, client_libraries, server_libraries
 from vcsbench.measure.host import host
@@ -15,6 +15,18 @@ from vcsbench.programs import Programs, joined_digest
 from vcsbench.storages.filesystems import describe_storage
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.urls import without_password
+
+if TYPE_CHECKING:
+    from vcsbench.records import (
+        BuildFacts,
+        BuildSide,
+        Context,
+        RunRecord,
+        ServerFacts,
+        SetAside,
+        SubjectFacts,
+        Work,
+    )
 
 # Variables that change programs: of loaders, C libraries, Subversion and its libraries, and proxies.
 CHANGING = re.compile(
@@ -32,20 +44,27 @@ class RoundResult(NamedTuple):
     number: int
     started_at: datetime.datetime
     captured: Captured | None
-    runs: list[dict[str, Any]]
-    set_aside: list[dict[str, Any]]
+    runs: list[RunRecord]
+    set_aside: list[SetAside]
     hyperfine_s: float
     hooks_s: float
 
 
-def describe(cell: PreparedCell, result: RoundResult) -> dict[str, Any]:
+def describe(cell: PreparedCell, result: RoundResult) -> Context:
     """Return the context of a cell-round, the content of its context file."""
     recipe, captured = cell.recipe, result.captured
     state, place = recipe["state"], recipe["storage"]
-    work = {"kind": recipe["work"]}
+    work: Work = {"kind": recipe["work"]}
+    if captured:
+        work["captured_io"] = captured.io
+    facts: SubjectFacts = {}
+    for subject in cell.subjects:
+        facts |= subject.facts()
     environment = changing_environment()
     return {
-        **{key: recipe[key] for key in ("study", "cell", "axes")},
+        "study": recipe["study"],
+        "cell": recipe["cell"],
+        "axes": recipe["axes"],
         "recipe_digest": recipe["digest"],
         "round": result.number,
         "started_at": result.started_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
@@ -66,8 +85,8 @@ def describe(cell: PreparedCell, result: RoundResult) -> dict[str, Any]:
         "storage": describe_storage(place["name"], WorkDir(place["path"], os.getcwd()).make()),
         "versions": cell.versions,
         "build": _build(cell, _client_libraries(cell, captured)),
-        **{key: fact for subject in cell.subjects for key, fact in subject.facts().items()},
-        "work": work | ({"captured_io": captured.io} if captured else {}),
+        **facts,
+        "work": work,
         # hyperfine's time includes its hooks.
         "took": {
             "hyperfine_s": round(result.hyperfine_s, 6),
@@ -83,7 +102,7 @@ def describe(cell: PreparedCell, result: RoundResult) -> dict[str, Any]:
     }
 
 
-def _server(cell: PreparedCell, runs: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _server(cell: PreparedCell, runs: list[RunRecord]) -> ServerFacts | None:
     server = cell.server
     if not server:
         return None
@@ -104,25 +123,26 @@ def _client_libraries(cell: PreparedCell, captured: Captured | None) -> list[str
     return client_libraries(cell.idle_command or cell.command, cell.environment, cell.folder)
 
 
-def _build(cell: PreparedCell, libraries: list[str] | None) -> dict[str, Any]:
+def _build(cell: PreparedCell, libraries: list[str] | None) -> BuildFacts:
     """Return the binaries of each side: program, version, loaded libraries, and the folders of the build."""
     program = cell.command[0]
     client = _side(program, cell.versions[os.path.basename(program)], cell.client, libraries)
-    build: dict[str, Any] = {"name": cell.recipe["build"]["name"], "client": client, "server": None}
-    server = cell.server
+    server, server_side = cell.server, None
     if server and server.pid:
         version = server.program.version(server, cell.versions[server.kind])
         of_server = server_libraries(server.pid)
-        build["server"] = _side(server.argv[0], version, server.programs, of_server)
-    sides = [side for side in (client, build["server"]) if side]
+        server_side = _side(server.argv[0], version, server.programs, of_server)
+    sides = [side for side in (client, server_side) if side]
     files = [path for side in sides for path in (side["program"], *(side["libraries"] or []))]
-    build["digest"] = joined_digest(files)
-    return build
+    return {
+        "name": cell.recipe["build"]["name"],
+        "client": client,
+        "server": server_side,
+        "digest": joined_digest(files),
+    }
 
 
-def _side(
-    program: str, version: str, programs: Programs, libraries: list[str] | None
-) -> dict[str, Any]:
+def _side(program: str, version: str, programs: Programs, libraries: list[str] | None) -> BuildSide:
     return {
         "program": program,
         "version": version,

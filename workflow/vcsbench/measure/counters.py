@@ -14,12 +14,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench import cgroup
 from vcsbench.kernelfile import read, unescaped
 from vcsbench.measure.host import CLOCK_SOURCE, SCALING_GOVERNOR
 from vcsbench.storages.filesystems import Mount, mount_of
+
+if TYPE_CHECKING:
+    from vcsbench.records import Evidence
 
 _libc = ctypes.CDLL(None, use_errno=True)
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -82,7 +85,7 @@ def read_counters(*paths: Path) -> Counters:
     )
 
 
-def counters_between(before: Counters, after: Counters) -> dict[str, Any]:
+def counters_between(before: Counters, after: Counters) -> Evidence:
     """Return the evidence of the machine between two moments."""
     window_s = after.moment_s - before.moment_s
     ticks = [b - a for a, b in zip(before.ticks, after.ticks, strict=True)]
@@ -107,13 +110,13 @@ def counters_between(before: Counters, after: Counters) -> dict[str, Any]:
         "steal_pct": round(100 * ticks[STEAL] / (sum(ticks[: STEAL + 1]) or 1), 2),
         "swapped_in_pages": after.swapped_in - before.swapped_in,
         "swapped_out_pages": after.swapped_out - before.swapped_out,
-        **pressure,
+        **cast("Evidence", pressure),
         "throttled": _difference(before.throttled, after.throttled),
         "quota_throttled_us": _difference(before.quota_us, after.quota_us),
     }
 
 
-def machine_state() -> dict[str, Any]:
+def machine_state() -> Evidence:
     """Return the machine's state before a run: load, available memory, governor, clock source."""
     return {
         "load_before": os.getloadavg()[0],
@@ -247,13 +250,13 @@ class NetworkOutput(NamedTuple):
         use = device_use(*self.storage) if self.storage else None
         return NetworkReads(_read_from_server(self.mount), use.read_bytes if use else None)
 
-    def between(self, before: NetworkReads, after: NetworkReads) -> dict[str, Any]:
+    def between(self, before: NetworkReads, after: NetworkReads) -> Evidence:
         """Return the evidence of a run from the counters before and after it."""
-        names = ("network_read_bytes", "network_storage_read_bytes")
         return {
             "network_filesystem": self.mount.filesystem,
             "network_input": self.has_input,
-            **dict(zip(names, map(_difference, before, after), strict=True)),
+            "network_read_bytes": _difference(before.from_server, after.from_server),
+            "network_storage_read_bytes": _difference(before.from_storage, after.from_storage),
         }
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from vcsbench import cgroup
 from vcsbench.kernelfile import read
+
+if TYPE_CHECKING:
+    from vcsbench.records import Host
 
 MEMORY_BLOCKS = Path("/sys/devices/system/memory")
 # A machine without systemd has the second one.
@@ -18,7 +20,7 @@ SCALING_GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 
-def host() -> dict[str, Any]:
+def host() -> Host:
     """Return the machine: name, identity, kernel, processor, cores, memory, hypervisor, clock source.
 
     `memory_limit_bytes` and `quota_cores` are a container's limits; None if there is none.
@@ -43,7 +45,7 @@ def host() -> dict[str, Any]:
     }
 
 
-def host_label(host: Mapping[str, Any]) -> str:
+def host_label(host: Host) -> str:
     """Return the label of a context's machine: its name and its identity, because names are not unique."""
     return "#".join(filter(None, [str(host["name"]), host.get("id")]))
 

@@ -9,16 +9,19 @@ import pwd
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench import namespaces, processes
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.kernelfile import read
+
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe
 
 # The first folder that every user may write, and where nobody can remove the file of another user.
 LOCK_FOLDERS = ("/run/lock", "/dev/shm", "/tmp")
@@ -171,7 +174,7 @@ def _lock_error(reason: str | None) -> UserError:
     )
 
 
-def enter_user_namespace(recipe: Mapping[str, Any]) -> None:
+def enter_user_namespace(recipe: Recipe) -> None:
     """Enter a user namespace if the recipe requires it. Call this before the process starts a thread."""
     if recipe.get("network") == "user" and not recipe.get("looked_at"):
         try:
@@ -180,7 +183,7 @@ def enter_user_namespace(recipe: Mapping[str, Any]) -> None:
             raise _network_error(error) from None
 
 
-def isolate_network(recipe: Mapping[str, Any], stack: ExitStack) -> None:
+def isolate_network(recipe: Recipe, stack: ExitStack) -> None:
     """Give the process the network that the recipe requires, until `stack` ends. A guest has its own."""
     enter_user_namespace(recipe)
     if recipe.get("network") == "own" and not recipe.get("looked_at"):

@@ -11,9 +11,9 @@ import sys
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from vcsbench import __version__
 from vcsbench.errors import UserError
@@ -29,6 +29,9 @@ from vcsbench.processes import how_it_ended
 from vcsbench.programs import BUILT, CLIENT_ENVIRONMENT, SUBVERSION, Programs, check_unchanged
 from vcsbench.subjects import CLIENT, Subject, subject_class
 from vcsbench.urls import pegged
+
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe
 
 # The interpreter that has the modules of strategies, without the user's settings.
 PYTHON = [sys.executable, "-I"]
@@ -49,11 +52,11 @@ class PreparedCell:
     none).
     """
 
-    def __init__(self, recipe: Mapping[str, Any], number: int, folder: Path) -> None:
+    def __init__(self, recipe: Recipe, number: int, folder: Path) -> None:
         self.recipe = recipe
         self.folder = folder
-        self.input = self._subject("input", number)
-        self.output = self._subject("output", number)
+        self.input = self._subject(recipe["input"], number)
+        self.output = self._subject(recipe["output"], number)
         self.subjects = [subject for subject in (self.input, self.output) if subject]
         self.client = Programs(**recipe["build"]["client"])
         self.environment = {
@@ -72,8 +75,7 @@ class PreparedCell:
         self.stdin = ""
         self.version_queries: dict[str, subprocess.Popen[str]] = {}
 
-    def _subject(self, role: str, number: int) -> Subject | None:
-        kind = self.recipe[role]
+    def _subject(self, kind: str, number: int) -> Subject | None:
         return subject_class(kind)(self.recipe, number, self.folder) if kind else None
 
     def _copy_server_files(self) -> Path:
@@ -182,23 +184,24 @@ class PreparedCell:
             served = self.input.name if self.input else ""
         options = ["--non-interactive", "--config-dir", str(self._client_config())]
         options += self.recipe.get("client_options", [])
-        words: dict[str, Any] = {
-            axis: lambda value=value: value for axis, value in self.recipe["axes"].items()
+        words: dict[str, Callable[[], str | Sequence[str]]] = {
+            axis: partial(str, value) for axis, value in self.recipe["axes"].items()
         }
         words["python"] = lambda: PYTHON
         words["program"] = lambda: [*PYTHON, STRATEGIES, str(self.recipe["program"])]
         words["built"] = lambda: str(BUILT)
         for name in SUBVERSION:
-            more = options if name in CLIENTS else []
-            words[name] = lambda name=name, more=more: [self.client.get(name), *more]
+            words[name] = partial(self._client_argv, name, options if name in CLIENTS else [])
         for program in ("svnadmin", "load"):
-            file = self.files / f"{program}.args"
-            words[f"{program}_args"] = lambda file=file: read_arguments(file)
+            words[f"{program}_args"] = partial(read_arguments, self.files / f"{program}.args")
         if self.input and self.input.served:
             words["url"] = lambda: self.url(served or "")
         for of_subject in subjects:
             words |= of_subject
         return words
+
+    def _client_argv(self, name: str, options: Sequence[str]) -> list[str]:
+        return [self.client.get(name), *options]
 
     def _client_config(self) -> Path:
         """Return the client's configuration folder, a copy because the client writes into it."""

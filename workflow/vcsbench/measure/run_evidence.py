@@ -11,7 +11,7 @@ import os
 import time
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench import processes
 from vcsbench.measure import caches, counters
@@ -19,7 +19,8 @@ from vcsbench.measure.server import Server, other_servers
 from vcsbench.processes import Usage
 from vcsbench.subjects import Subject
 
-Evidence = dict[str, Any]
+if TYPE_CHECKING:
+    from vcsbench.records import Evidence, WarmUpReads
 
 
 class ServerUse(NamedTuple):
@@ -76,7 +77,7 @@ class EvidenceCollector:
             inputs.folders if inputs else (), outputs.folders if outputs else ()
         )
         self.certificates: list[Evidence] = []
-        self.warming: list[Evidence] = []
+        self.warming: list[WarmUpReads] = []
         self.is_cleared = False
         self.resident_input: caches.Residency | None = None
         self.resident_output: caches.Residency | None = None
@@ -120,15 +121,15 @@ class EvidenceCollector:
         if not before:
             return None
         after = self._snapshot(hyperfine)
-        sync = {}
+        sync: Evidence = {}
         if self.measures_sync and self.output:
             sync["sync_s"] = counters.sync_seconds(self.output.folders[0])
         seen: Evidence = {
-            **_io("client", after.client - before.client),
+            **_client_io(after.client - before.client),
             **(self._server(before.server, after.server) if self.server else {}),
             **counters.counters_between(before.machine, after.machine),
             **self._network(before, after),
-            **{f"{side}_instructions": number for side, number in counts.items()},
+            **cast("Evidence", {f"{side}_instructions": n for side, n in counts.items()}),
             "instructions_why_not": counters.why_no_instructions(),
         }
         seen |= _others_cpu(seen, before, after)
@@ -137,9 +138,10 @@ class EvidenceCollector:
         reads.append(seen.get("server_rchar") or 0)
         if not self.is_timed:
             keys = ("client_read_bytes", "server_pid", "server_read_bytes", "server_rchar")
-            self.warming.append({key: seen[key] for key in keys if key in seen})
+            reads_now = {key: seen.get(key) for key in keys if key in seen}
+            self.warming.append(cast("WarmUpReads", reads_now))
             return None
-        evidence = {
+        evidence: Evidence = {
             **self._residency(is_last),
             **seen,
             **self.state,
@@ -187,9 +189,11 @@ class EvidenceCollector:
             left = _query(self.output) if is_queried else None
             evidence["written_resident_before"] = written.share if written else None
             evidence["written_resident_after"] = left.share if left else None
+            shares = {}
             for name, paths in self.output.parts().items() if is_queried else ():
                 part = caches.resident(*paths)
-                evidence[f"{name}_resident"] = part.share if part else None
+                shares[f"{name}_resident"] = part.share if part else None
+            evidence |= cast("Evidence", shares)
         return evidence
 
     def _query_input(self) -> caches.Residency | None:
@@ -219,7 +223,7 @@ class EvidenceCollector:
             "server_cpu_s": used.cpu_s,
             "server_peak_memory_bytes": processes.peak_memory_bytes(after.pid),
             # In a container, root may not read the I/O of a server that runs as another user.
-            **_io("server", used if processes.can_read_io(after.pid) else None),
+            **_server_io(used if processes.can_read_io(after.pid) else None),
         }
 
 
@@ -234,13 +238,28 @@ def _query(subject: Subject | None) -> caches.Residency | None:
     return caches.resident(*existing) if existing else None
 
 
-def _io(side: str, used: Usage | None) -> Evidence:
-    """Return the I/O of a side; None for each number that is unknown."""
-    names = ("read_bytes", "write_bytes", "rchar", "wchar", "syscr")
-    return {f"{side}_{name}": used and getattr(used, name) for name in names}
+def _client_io(used: Usage) -> Evidence:
+    return {
+        "client_read_bytes": used.read_bytes,
+        "client_write_bytes": used.write_bytes,
+        "client_rchar": used.rchar,
+        "client_wchar": used.wchar,
+        "client_syscr": used.syscr,
+    }
 
 
-def _others_cpu(seen: Evidence, before: Snapshot, after: Snapshot) -> dict[str, float]:
+def _server_io(used: Usage | None) -> Evidence:
+    """Return the I/O of the server; None for each number if it is unknown."""
+    return {
+        "server_read_bytes": used.read_bytes if used else None,
+        "server_write_bytes": used.write_bytes if used else None,
+        "server_rchar": used.rchar if used else None,
+        "server_wchar": used.wchar if used else None,
+        "server_syscr": used.syscr if used else None,
+    }
+
+
+def _others_cpu(seen: Evidence, before: Snapshot, after: Snapshot) -> Evidence:
     """Return the CPU time of processes other than client, server and vcsbench, and its share of all cores.
 
     The kernel counts it in ticks.

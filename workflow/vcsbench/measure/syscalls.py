@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, cast
 
 from vcsbench import processes
 from vcsbench.errors import UserError
@@ -24,6 +24,9 @@ from vcsbench.kernelfile import read
 from vcsbench.measure.capture import capture
 from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.measure.work import discard_output
+
+if TYPE_CHECKING:
+    from vcsbench.records import CellCalls, Context, Recipe, SystemCalls
 
 # Trace all calls of threads and children, with plain numbers: strace then reads no memory of the process.
 OPTIONS = ("-f", "-qqq", "-e", "trace=all", "-e", "raw=all", "-e", "signal=none")
@@ -83,9 +86,10 @@ class CallCounts:
         else:
             self.others[name.decode()] += 1
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> SystemCalls:
         """Return the counts as plain data."""
-        return {**self.named, "others": dict(sorted(self.others.items()))}
+        counts = {**self.named, "others": dict(sorted(self.others.items()))}
+        return cast("SystemCalls", counts)
 
 
 def _kind_of_open(name: bytes, arguments: bytes, result: bytes) -> str:
@@ -115,15 +119,28 @@ class _CountingThread(threading.Thread):
             self.counts.read(lines)
 
     def start_strace(
-        self, cpu: int, arguments: Sequence[str], **popen: Any
+        self,
+        cpu: int,
+        arguments: Sequence[str],
+        stdin: IO[bytes] | int = subprocess.DEVNULL,
+        environment: Mapping[str, str] | None = None,
+        process_group: int | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start strace, and what it starts, on one processor.
+        """Start strace, and what it starts, on one processor. Its output is discarded.
 
         A call stops twice for strace, and a wake-up on another processor takes five times as long.
         """
         strace = [strace_path(), *OPTIONS, "-o", f"/dev/fd/{self.sink}", *arguments]
         command = ["taskset", "--cpu-list", str(cpu), *strace]
-        process = subprocess.Popen(processes.with_pdeathsig(command), pass_fds=[self.sink], **popen)
+        process = subprocess.Popen(
+            processes.with_pdeathsig(command),
+            stdin=stdin,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment,
+            process_group=process_group,
+            pass_fds=[self.sink],
+        )
         os.close(self.sink)
         self.start()
         return process
@@ -149,10 +166,8 @@ def trace_command(
         process = counting.start_strace(
             min(os.sched_getaffinity(0)),
             ["--", *argv],
-            stdin=given,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=environment,
+            given,
+            environment,
             process_group=0,  # ends together with its children
         )
     try:
@@ -178,12 +193,8 @@ class AttachedTrace:
         cpu = max(os.sched_getaffinity(0))  # not the client's
         for task in (task for pid in pids for task in os.listdir(f"/proc/{pid}/task")):
             os.sched_setaffinity(int(task), [cpu])
-        self.process = self.counting.start_strace(
-            cpu,
-            [word for pid in pids for word in ("-p", str(pid))],
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+        arguments = [word for pid in pids for word in ("-p", str(pid))]
+        self.process = self.counting.start_strace(cpu, arguments)
         deadline = time.monotonic() + ATTACH_LIMIT_S
         while not all(map(_is_traced, pids)):
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -208,7 +219,7 @@ def _is_traced(pid: int) -> bool:
     return all("TracerPid:\t0\n" not in state for state in states)
 
 
-def count_calls(recipe: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def count_calls(recipe: Recipe, folder: Path) -> CellCalls:
     """Return the system calls of a cell: `client` and `server` (None without one) by CallCounts.as_dict().
 
     Also return `seconds` of the count, and `slower`, the time of the traced run by that of a plain one.
@@ -216,15 +227,16 @@ def count_calls(recipe: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     None.
     """
     began = time.monotonic()
-    result: dict[str, Any] = {"client": None, "server": None, "why_not": ""}
+    result: CellCalls = {"client": None, "server": None, "why_not": ""}
     try:
         result |= _count_calls(recipe, folder)
     except (UserError, OSError) as error:
         result["why_not"] = str(error)
-    return result | {"seconds": round(time.monotonic() - began, 3)}
+    result["seconds"] = round(time.monotonic() - began, 3)
+    return result
 
 
-def _count_calls(recipe: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _count_calls(recipe: Recipe, folder: Path) -> CellCalls:
     strace_path()
     limit_s = recipe["time_limit_s"]
     with ExitStack() as stack:
@@ -256,7 +268,7 @@ LOCK = "fcntl"
 MAX_EXCLUSIVE_LOCKS = 30
 
 
-def probe_locks(cell: PreparedCell) -> dict[str, Any]:
+def probe_locks(cell: PreparedCell) -> Context:
     """Return `locks`, the calls by which an update without changes locks files; None without strace.
 
     Raise UserError if they do not fit the way of locking in the recipe.

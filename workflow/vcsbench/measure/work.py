@@ -16,7 +16,6 @@ from typing import IO, NamedTuple
 
 # Numbers by name, and the `digest` of the output or the files.
 Fingerprint = dict[str, int | str]
-
 # The fingerprint of a result that differs from others by design has this key.
 APART = "apart"
 CHUNK = 1 << 20

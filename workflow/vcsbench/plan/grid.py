@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.table import axis_of, measured_values
@@ -35,7 +35,7 @@ EMPTY_FORMATS = ("f8", "f7")
 
 AxisValues = Mapping[str, str]
 WhySkip = Callable[[AxisValues], str]
-Row = TypeVar("Row", bound=Mapping[str, Any])
+Row = TypeVar("Row", bound=Mapping[str, object])
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _points(
 ) -> list[dict[str, str]]:
     grid = here.config.settings.grid[study.name]
     include, exclude = (
-        [_part(here, study, values, [kind, i], part) for i, part in enumerate(getattr(grid, kind))]
+        [_part(here, study, values, (kind, i), part) for i, part in enumerate(getattr(grid, kind))]
         for kind in ("include", "exclude")
     )
     points = []
@@ -123,7 +123,7 @@ def _part(
     here: Environment,
     study: Study,
     values: Mapping[str, list[str]],
-    place: list[Any],
+    place: tuple[str, int],
     configured: Mapping[str, str | list[str]],
 ) -> dict[str, list[str]]:
     """Return the values of a part of the grid. Raise UserError for an axis or a value that does not exist."""
@@ -165,7 +165,7 @@ def original_of(path: str) -> str:
 
 def originals(rows: Iterable[Row]) -> list[Row]:
     """Return the rows whose `cell` is no duplicate."""
-    return [row for row in rows if not is_duplicate(row["cell"])]
+    return [row for row in rows if not is_duplicate(str(row["cell"]))]
 
 
 def variance_class(axes: AxisValues, variance_group: Sequence[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 from vcsbench.axes.axis import Environment
 from vcsbench.config.builds import environment_record
@@ -16,7 +16,7 @@ from vcsbench.errors import UserError
 from vcsbench.plan import recipe as recipes
 from vcsbench.plan.grid import CellSpec, is_fixed_cost, is_within, make_grid
 from vcsbench.plan.order import block_of, run_order
-from vcsbench.plan.recipe import CallCount, Recipe
+from vcsbench.plan.recipe import CallCount
 from vcsbench.plan.result_state import (
     SamplingBatches,
     block_name,
@@ -24,6 +24,17 @@ from vcsbench.plan.result_state import (
     only_up_to_date,
     subject_digest,
 )
+
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe, RepositoryPart
+
+
+class CellRoundWildcards(Protocol):
+    """The wildcards of a rule for one cell-round."""
+
+    study: str
+    cell: str
+    round: str
 
 
 class Plan:
@@ -91,14 +102,18 @@ class Plan:
     def recipe_digests(self, study: str, path: str) -> str:
         """Return a digest of each part of a recipe: code, server files, binaries, and all other settings."""
         recipe = self.recipe(study, path)
-        parts = {part: recipe[part] for part in ("code", "server_files", "binaries")}
+        parts: dict[str, object] = {
+            "code": recipe["code"],
+            "server_files": recipe["server_files"],
+            "binaries": recipe["binaries"],
+        }
         parts["settings"] = {k: v for k, v in recipe.items() if k not in (*parts, "digest")}
         texts = {part: json.dumps(content, sort_keys=True) for part, content in parts.items()}
         digests = {part: hashlib.sha256(text.encode()).hexdigest() for part, text in texts.items()}
         return ", ".join(f"{part} {digest[:12]}" for part, digest in digests.items())
 
     def _batches(self, study: str) -> SamplingBatches:
-        subjects: dict[str, list[Recipe]] = defaultdict(list)
+        subjects: dict[str, list[RepositoryPart]] = defaultdict(list)
         for cell in self.measured(study):
             if not is_fixed_cost(cell.axes):
                 repository = self.parts(cell).get("repository", {})
@@ -171,7 +186,7 @@ class Plan:
         blocks = {name: study.block for name, study in self.config.studies.items()}
         return run_order(self.cells, blocks, rounds, self.config.settings.seed, self.by_block)
 
-    def position(self, wildcards: Any) -> int:
+    def position(self, wildcards: CellRoundWildcards) -> int:
         """Return the position of a cell-round by its wildcards. A target that the user named comes last."""
         return self.position_of(wildcards.study, wildcards.cell, int(wildcards.round))
 

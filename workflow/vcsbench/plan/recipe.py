@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench import namespaces
 from vcsbench.axes.axis import Environment
@@ -23,9 +23,8 @@ from vcsbench.sources.base import is_private
 from vcsbench.storages.filesystems import lacks_journal
 from vcsbench.storages.workdir import resolve
 
-# Plain JSON: the measuring process gets it as an argument.
-Parts = Mapping[str, Any]
-Recipe = dict[str, Any]
+if TYPE_CHECKING:
+    from vcsbench.records import Promises, Recipe
 
 # Keys of a command that its subjects and its measurement use, if they are set.
 COMMAND_KEYS = (
@@ -52,7 +51,7 @@ _lacks_journal = cache(lacks_journal)
 def parts_of(study: Study, axes: Mapping[str, str], here: Environment) -> Recipe:
     """Return the parts of a recipe that are known at once: from the command, and from each axis."""
     command = study.command(axes)
-    parts: Recipe = {
+    contributions: dict[str, object] = {
         "argv": command.argv,
         "stdin": command.stdin or "",
         "environment": command.environment or {},
@@ -64,17 +63,19 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Environment) -> Recipe
     }
     defaults = _defaults(study, command, axes, here)
     for name in _axes(axes):
-        _merge(parts, axis_of(name).part(axes.get(name) or defaults.get(name, ""), here))
-    state = dict(parts["state"])
-    for when, steps in (command.steps.model_dump() if command.steps else {}).items():
-        state[when] = [*state[when], *steps]
+        _merge(contributions, axis_of(name).part(axes.get(name) or defaults.get(name, ""), here))
+    parts = cast("Recipe", contributions)
+    state = parts["state"].copy()
+    if command.steps:
+        state["setup"] = [*state["setup"], *command.steps.setup]
+        state["prepare"] = [*state["prepare"], *command.steps.prepare]
     server_warmup = state.pop("warmup_of_server", 0)
     if parts["access"]["server"] or "remote" in parts:
         state["warmup"] += server_warmup
     if command.warmup is not None:
         state |= {"warmup": command.warmup, "discard": False}
     runs = state.pop("runs", 1)
-    if parts["runs"] == AUTO:
+    if contributions["runs"] == AUTO:
         parts["runs"] = runs
     parts["server"] = parts["access"]["server"]
     parts["network"] = network_of(parts, here)
@@ -84,7 +85,7 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Environment) -> Recipe
     return {**parts, "state": state}
 
 
-def why_not(axes: Mapping[str, str], parts: Parts, here: Environment) -> str:
+def why_not(axes: Mapping[str, str], parts: Recipe, here: Environment) -> str:
     """Return why a cell cannot be measured here; "" if it can."""
     for name in _axes(axes):
         if "remote" in parts and axes.get(name) and axis_of(name).of_server:
@@ -97,11 +98,11 @@ def why_not(axes: Mapping[str, str], parts: Parts, here: Environment) -> str:
     return why_not_isolated(parts, here)
 
 
-def recipe_of(cell: CellSpec, parts: Parts, here: Environment) -> Recipe:
+def recipe_of(cell: CellSpec, parts: Recipe, here: Environment) -> Recipe:
     """Return the recipe of a cell: its parts, its `{words}` not filled in, digests of code, server files and
     binaries, and the `digest` of all that."""
     config = here.config
-    recipe = {
+    recipe: Recipe = {
         "study": cell.study,
         "cell": cell.path,
         "axes": cell.axes,
@@ -113,10 +114,10 @@ def recipe_of(cell: CellSpec, parts: Parts, here: Environment) -> Recipe:
         "binaries": binaries_of(cell.axes, parts, here),
         "targets": _target_folder(parts, here),
     }
-    return recipe | {"digest": _digest(recipe)}
+    return {**recipe, "digest": _digest(recipe)}
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def _digest(content: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -125,13 +126,13 @@ def _axes(axes: Mapping[str, str]) -> Iterable[str]:
     return dict.fromkeys([*known_axes(), *axes])
 
 
-def _server_files(parts: Parts, root: Path) -> str:
+def _server_files(parts: Recipe, root: Path) -> str:
     if not parts["servers"]:
         return ""
     return _files_digest(root / parts["servers"], tuple(parts["access"]["files"]))
 
 
-def _target_folder(parts: Parts, here: Environment) -> str:
+def _target_folder(parts: Recipe, here: Environment) -> str:
     """Return the folder below which a command writes; "" if it writes nothing."""
     if not parts["output"]:
         return ""
@@ -161,21 +162,24 @@ def _defaults(
     return defaults
 
 
-def _without_server(promises: Parts) -> Recipe:
-    return {
-        key: _without_server(promise) if key == "then" else promise
-        for key, promise in promises.items()
-        if key != "server"
-    }
+def _without_server(promises: Promises) -> Promises:
+    rest = promises.copy()
+    rest.pop("server", None)
+    if "then" in rest:
+        rest["then"] = _without_server(rest["then"])
+    return rest
 
 
-def _merge(parts: Recipe, more: Parts) -> None:
+def _merge(parts: dict[str, object], more: Mapping[str, object]) -> None:
     for key, value in more.items():
-        both = isinstance(value, Mapping) and isinstance(parts.get(key), Mapping)
-        parts[key] = {**parts[key], **value} if both else value
+        before = parts.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            parts[key] = {**before, **value}
+        else:
+            parts[key] = value
 
 
-def network_of(parts: Parts, here: Environment) -> str:
+def network_of(parts: Recipe, here: Environment) -> str:
     """Return the network of a cell's server; "" without a server of ours, and in a guest."""
     if "within" in parts or not parts["access"]["server"]:
         return ""
@@ -185,7 +189,7 @@ def network_of(parts: Parts, here: Environment) -> str:
     return USER if is_closed and namespaces.can_enter_user_namespace() else SHARED
 
 
-def why_not_isolated(parts: Parts, here: Environment) -> str:
+def why_not_isolated(parts: Recipe, here: Environment) -> str:
     """Return why a cell must not be measured: its server would show a private repository to all users."""
     is_allowed = parts["network"] != SHARED or here.config.settings.shared_servers
     if is_allowed or not is_private_cell(parts, here):
@@ -197,7 +201,7 @@ def why_not_isolated(parts: Parts, here: Environment) -> str:
     )
 
 
-def is_private_cell(parts: Parts, here: Environment) -> bool:
+def is_private_cell(parts: Recipe, here: Environment) -> bool:
     """Return True if the repository of a cell is private (sources.base)."""
     name = parts.get("repository", {}).get("name", "")
     return is_private(here.repositories.get(name, {}))
@@ -210,7 +214,7 @@ class CallCount(NamedTuple):
     digest: str
 
 
-def call_digest(recipe: Parts) -> str:
+def call_digest(recipe: Recipe) -> str:
     """Return a digest of the command of a cell, whatever its caches are."""
     argv = f"{recipe['argv']} {recipe['stdin']}"
     # An axis in the table has its effect in the recipe.
@@ -224,7 +228,7 @@ def call_digest(recipe: Parts) -> str:
     )
 
 
-def call_counts(recipes: Iterable[Parts]) -> dict[str, CallCount]:
+def call_counts(recipes: Iterable[Recipe]) -> dict[str, CallCount]:
     """Return by cell path which cell counts its calls: the first one that runs the same command."""
     first: dict[str, str] = {}
     counts = {}

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from vcsbench.files import read_json
 
@@ -22,12 +22,12 @@ FOLDER = "results/budget"
 ALL, UNFAILED, NOTHING = "all", "unfailed", "nothing"
 
 
-def block_name(block: Sequence[str], axes: Mapping[str, Any]) -> str:
+def block_name(block: Sequence[str], axes: Mapping[str, object]) -> str:
     """Return the name of a cell's block, from the values on its axes: `log/ruby/cold`."""
     return "/".join(str(axes.get(axis) or "-") for axis in block) or "all"
 
 
-def subject_digest(subjects: Sequence[Mapping[str, Any]]) -> str:
+def subject_digest(subjects: Sequence[Mapping[str, object]]) -> str:
     """Return a digest of the repositories of a block."""
     texts = sorted({json.dumps(subject, sort_keys=True) for subject in subjects})
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]

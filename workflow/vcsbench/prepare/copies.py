@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench import progress, words
 from vcsbench.errors import UserError
@@ -36,6 +36,9 @@ from vcsbench.subjects.repository import (
     read_metadata,
     write_metadata,
 )
+
+if TYPE_CHECKING:
+    from vcsbench.records import LoadRecord, RepositoryFacts
 
 _DIGEST_MODULUS = 1 << 128
 # ext4 puts a file of 16 blocks or more near its folder, and the folders of copies far from each other. So
@@ -243,7 +246,7 @@ def missing_copies(
     return {copy: problem for copy, problem in problems.items() if problem}
 
 
-def staged_path(record: Mapping[str, Any], variant: Variant) -> Path | None:
+def staged_path(record: LoadRecord, variant: Variant) -> Path | None:
     """Return the loaded repository of a variant; None if it is gone, changed, or from another source.
 
     `record` is that of the load.
@@ -260,7 +263,7 @@ class _Batch:
 
     workdir: WorkDir
     jobs: dict[tuple[Variant, int], CopyJob]
-    loaded: Mapping[str, Mapping[str, Any]]
+    loaded: Mapping[str, LoadRecord]
     fragmentation_kib: float
     seed: int
 
@@ -269,10 +272,10 @@ def make_copies(
     workdir: WorkDir,
     variants: Sequence[Variant],
     copies: int,
-    loaded: Mapping[str, Mapping[str, Any]],
+    loaded: Mapping[str, LoadRecord],
     fragmentation_kib: float,
     seed: int,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, RepositoryFacts]:
     """Make the missing ones of `copies` copies of each variant, and return the metadata of each variant.
 
     `loaded` has the record of each load, by repository. The loaded repositories are verified at the same
@@ -327,7 +330,7 @@ def _source_of(
     variant: Variant,
     copies: int,
     intact: Sequence[int],
-    loaded: Mapping[str, Any],
+    loaded: LoadRecord,
 ) -> Path:
     """Return the source of new copies: the loaded repository, or an intact copy."""
     if staged := staged_path(loaded, variant):
@@ -383,21 +386,26 @@ def _make_batch(batch: _Batch) -> None:
         for job, content in zip(jobs, contents, strict=True):
             _check_source(job.source, content)
         for (variant, copy), content in zip(batch.jobs, contents, strict=True):
-            keys = ("tree", "folder", "notes", "load_options")
-            facts = {key: loaded[variant.repo].get(key, []) for key in keys}
-            job = batch.jobs[variant, copy]
+            record, job = loaded[variant.repo], batch.jobs[variant, copy]
             shape = fsfs.read_shape(job.destination)
             write_metadata(
                 job.destination,
                 {
                     "variant": variant.name,
-                    **variant._asdict(),
+                    "repo": variant.repo,
+                    "format": variant.format,
+                    "packing": variant.packing,
+                    "identity": variant.identity,
                     "youngest": shape.youngest,
                     "packed_shards": shape.packed,
                     "files": len(job.files),
                     "bytes": sum(file.size for file in job.files),
-                    **facts,
-                    **content._asdict(),
+                    "tree": record.get("tree", ""),
+                    "folder": record.get("folder", ""),
+                    "notes": record.get("notes", []),
+                    "load_options": record.get("load_options", []),
+                    "digest": content.digest,
+                    "state": content.state,
                     "copy": copy,
                 },
             )

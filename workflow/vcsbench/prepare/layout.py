@@ -12,11 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
 from vcsbench.storages.filesystems import mount_of
 from vcsbench.subjects import fsfs
+
+if TYPE_CHECKING:
+    from vcsbench.records import CopyLayout
 
 # Sampled steps of each repository. To open an uncached file reads from the device.
 STEPS = 100
@@ -36,7 +39,7 @@ class Position(NamedTuple):
     start: int
 
 
-def prove_interleaving(copies: Mapping[str, Path]) -> dict[str, Any]:
+def prove_interleaving(copies: Mapping[str, Path]) -> CopyLayout:
     """Return the layout of copies, by name, from their extents.
 
     - `verdict`: interleaved, partly, apart, alone or unknown. `sentence`: the text after "The copies".
@@ -56,7 +59,7 @@ def prove_interleaving(copies: Mapping[str, Path]) -> dict[str, Any]:
     return judge_layout(positions)
 
 
-def judge_layout(positions: Sequence[Position]) -> dict[str, Any]:
+def judge_layout(positions: Sequence[Position]) -> CopyLayout:
     """Return the layout (prove_interleaving) for positions of files."""
     by_kind: dict[str, dict[str, dict[Step, int]]] = defaultdict(lambda: defaultdict(dict))
     for copy, step, start in positions:
@@ -85,8 +88,7 @@ def judge_layout(positions: Sequence[Position]) -> dict[str, Any]:
     else:
         names = f"{', '.join(apart)} {'lies' if len(apart) == 1 else 'lie'} apart from the rest"
         verdict, sentence = "partly", f"lie interleaved only in part: {names}; {evidence}"
-    distances = {"same_step_bytes": same, "other_step_bytes": other}
-    return _layout(verdict, sentence, count, apart=apart, **distances)
+    return _layout(verdict, sentence, count, apart, same, other)
 
 
 class _CopiesOfKind:
@@ -141,12 +143,25 @@ def _size(size: float) -> str:
     return f"{size / 2**20:,.0f} MiB" if size >= 10 << 20 else f"{size / 2**10:,.0f} KiB"
 
 
-def _layout(verdict: str, sentence: str, files: int, **facts: Any) -> dict[str, Any]:
-    defaults: dict[str, Any] = {"apart": [], "same_step_bytes": None, "other_step_bytes": None}
-    return {"verdict": verdict, "sentence": sentence, "files": files, **defaults, **facts}
+def _layout(
+    verdict: str,
+    sentence: str,
+    files: int,
+    apart: Sequence[str] = (),
+    same: float | None = None,
+    other: float | None = None,
+) -> CopyLayout:
+    return {
+        "verdict": verdict,
+        "sentence": sentence,
+        "files": files,
+        "apart": [*apart],
+        "same_step_bytes": same,
+        "other_step_bytes": other,
+    }
 
 
-def _unknown(reason: str, files: int = 0) -> dict[str, Any]:
+def _unknown(reason: str, files: int = 0) -> CopyLayout:
     return _layout("unknown", f"cannot be {reason}", files)
 
 

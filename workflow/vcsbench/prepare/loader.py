@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from vcsbench import progress, words
 from vcsbench.errors import UserError
@@ -31,6 +31,9 @@ from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import file_state
 from vcsbench.urls import file_url, pegged
+
+if TYPE_CHECKING:
+    from vcsbench.records import DumpRecord, LoadRecord
 
 # Folders below a work folder: loaded repositories that wait to be copied, and dump files.
 STAGING, DUMPS = "loading", "dumps"
@@ -62,7 +65,7 @@ def staging_dir(workdir: WorkDir, repo: str) -> Iterator[Path]:
         os.close(lock)
 
 
-def staging_workdir(record: Mapping[str, Any], root: str | Path) -> WorkDir:
+def staging_workdir(record: LoadRecord, root: str | Path) -> WorkDir:
     """Return the work folder with the staging folder of a load's record."""
     return WorkDir(Path(record["path"]).parents[2], root)
 
@@ -139,7 +142,7 @@ def _log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> dict[str, Any]:
+def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRecord:
     """Load `source` into `staging`/<format>.<packing> for each pair. Nothing is verified (verify).
 
     The user's own repository is copied first, and the others are loaded from that copy: all have the same
@@ -326,7 +329,7 @@ def _stream(source: Source, paths: list[Path]) -> Facts:
     loads = [_LoadProcess(path) for path in paths]
     facts = None
     try:
-        tee: Any = _Tee(loads)
+        tee = cast(BinaryIO, _Tee(loads))
         facts = source.write(tee)
         tee.flush()
     except BrokenPipeError:
@@ -417,7 +420,7 @@ def largest_folder(repository: Path, tree: str) -> str:
     return (above + largest).decode(errors="surrogateescape")
 
 
-def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> dict[str, Any]:
+def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> DumpRecord:
     """Dump revisions 0 to `revisions` into a file in a work folder.
 
     Return its path, state, bytes and last revision. Raise UserError if svnadmin fails, OSError if the storage

@@ -7,12 +7,15 @@ import sys
 from collections.abc import Collection, Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from vcsbench.files import read_json
 from vcsbench.prepare.copies import missing_copies, staged_path
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, empty_copy_ok, file_state
+
+if TYPE_CHECKING:
+    from vcsbench.records import LoadRecord
 
 # About so many files of the copies on a storage are checked at each start of the workflow, in 0.4 s.
 SAMPLED_FILES = 100_000
@@ -122,7 +125,7 @@ class PreparedRepositories:
 
         Return the present time if copies are missing, and nothing exists to make them from (copies_token).
         """
-        record = read_json(self.load_record(repo))
+        record = cast("LoadRecord", read_json(self.load_record(repo)))
         for storage, variants in self.needed.items():
             for variant in variants:
                 numbers = {(variant, number) for number in range(1, self.copies + 1)}
@@ -153,7 +156,7 @@ class PreparedRepositories:
         return datetime.datetime.now(datetime.UTC).isoformat()
 
 
-def has_dump(record: Mapping[str, Any], revisions: int) -> bool:
+def has_dump(record: LoadRecord, revisions: int) -> bool:
     """Return True if a load's record has an unchanged dump file with so many revisions."""
     dump = record.get("dump") or {}
     last = min(revisions, record.get("revisions", revisions))

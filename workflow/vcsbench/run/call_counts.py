@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from vcsbench.files import write_json
 from vcsbench.measure import syscalls
@@ -17,8 +17,11 @@ from vcsbench.plan.recipe import call_digest
 from vcsbench.run.job import exit_on_signals, watch_parents
 from vcsbench.storages.workdir import run_folder
 
+if TYPE_CHECKING:
+    from vcsbench.records import CellCalls, Recipe
 
-def count_calls(recipe: dict[str, Any]) -> dict[str, Any]:
+
+def count_calls(recipe: Recipe) -> CellCalls:
     """Count the system calls of a cell. The result has a reason if they cannot be counted."""
     os.umask(0o022)  # the servers, which run as another user, read the files
     # A namespace is entered before the first thread starts.
@@ -28,8 +31,13 @@ def count_calls(recipe: dict[str, Any]) -> dict[str, Any]:
         calls = syscalls.count_calls(recipe, folder)
     if calls["why_not"]:
         print(calls["why_not"], file=sys.stderr)
-    cell = {key: recipe[key] for key in ("study", "cell", "axes")}
-    return {**cell, "digest": call_digest(recipe), **calls}
+    return {
+        "study": recipe["study"],
+        "cell": recipe["cell"],
+        "axes": recipe["axes"],
+        "digest": call_digest(recipe),
+        **calls,
+    }
 
 
 if __name__ == "__main__":

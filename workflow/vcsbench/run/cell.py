@@ -17,23 +17,24 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from vcsbench.errors import ChangedError, UserError
 from vcsbench.evidence import judgement
 from vcsbench.external import printable
 from vcsbench.files import write_bytes, write_json
-from vcsbench.measure.cell_round import CellRound, Run
+from vcsbench.measure.cell_round import CellRound
 from vcsbench.measure.hyperfine import ParentGone
 from vcsbench.measure.isolation import enter_user_namespace, machine_lock
 from vcsbench.processes import how_it_ended
 from vcsbench.run.job import FULL, exit_on_signals, stop_workflow, watch_parents
 from vcsbench.storages import filesystems
 from vcsbench.storages.workdir import WorkDir, run_folder
-from vcsbench.subjects import Recipe, subject_class
+from vcsbench.subjects import subject_class
 
-# The export of hyperfine, and the context.
-Measured = tuple[bytes, dict[str, Any]]
+if TYPE_CHECKING:
+    from vcsbench.records import Context, Recipe, RunRecord
+
 # The time limit of a cell-round in a guest, in time limits of a run.
 GUEST_TIMES = 10
 GUEST = "--guest"
@@ -45,7 +46,7 @@ def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, 
     context = Path(export).with_suffix(".context.json")
     context.unlink(missing_ok=True)
     exit_on_signals()
-    recipe = json.loads(recipe_json)
+    recipe: Recipe = json.loads(recipe_json)
     try:
         enter_user_namespace(recipe)
         watch_parents()
@@ -65,7 +66,7 @@ def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, 
     return 0
 
 
-def measure(recipe: Recipe, number: int, thresholds: dict[str, float]) -> Measured:
+def measure(recipe: Recipe, number: int, thresholds: dict[str, float]) -> tuple[bytes, Context]:
     """Measure round `number` of a cell while no other measurement runs on this machine.
 
     Return hyperfine's export, byte for byte, and the context. Raise a UserError with the reason of a failure.
@@ -86,7 +87,7 @@ def measure(recipe: Recipe, number: int, thresholds: dict[str, float]) -> Measur
 
 def _measure_here(
     recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path, lock: int
-) -> Measured:
+) -> tuple[bytes, Context]:
     """Measure on this system, in a private folder."""
     cell_round = _cell_round(recipe, number, thresholds, folder)
     subjects = cell_round.cell.subjects
@@ -111,7 +112,7 @@ def _cell_round(
     """Return a cell-round that flags each run as soon as it is measured."""
     promises = recipe["state"]["promises"]
 
-    def judge(export: Path, runs: list[Run]) -> None:
+    def judge(export: Path, runs: list[RunRecord]) -> None:
         for run, timed in zip(runs, judgement.read_export(export), strict=True):
             run["certificate"] = judgement.with_times(run["certificate"], timed)
             expected = judgement.promised(promises, run["run"])
@@ -119,19 +120,19 @@ def _cell_round(
                 run["certificate"], timed.elapsed_s, expected, thresholds
             )
 
-    return CellRound(dict(recipe), number, folder, judge)
+    return CellRound(recipe, number, folder, judge)
 
 
 def _measure_in_guest(
     recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path
-) -> Measured:
+) -> tuple[bytes, Context]:
     """Measure in a guest. Its files are exchanged through a private folder of the host."""
     from vcsbench.storages import guest
 
     root = Path.cwd()
     # The guest may not write to the host, so the subjects are prepared before.
-    kinds = [recipe[role] for role in ("input", "output") if recipe[role]]
-    image_bytes = max(subject_class(kind)(dict(recipe), number, folder).prepare() for kind in kinds)
+    kinds = [kind for kind in (recipe["input"], recipe["output"]) if kind]
+    image_bytes = max(subject_class(kind)(recipe, number, folder).prepare() for kind in kinds)
     out = folder / "out"
     out.mkdir()
     job = {"recipe": {**recipe, "looked_at": True}, "number": number, "thresholds": thresholds}
@@ -141,8 +142,8 @@ def _measure_in_guest(
         *(sys.executable, "-S", "-m", "vcsbench.run.cell", GUEST, guest.OUT),
     ]
     scratch, limit_s = recipe["filesystem"]["scratch"], GUEST_TIMES * recipe["time_limit_s"]
-    sides = [recipe["build"].get(side) or {} for side in ("client", "server")]
-    prefixes = [side["prefix"] for side in sides if side.get("prefix")]
+    sides = recipe["build"]["client"], recipe["build"]["server"]
+    prefixes = [side["prefix"] for side in sides if side["prefix"]]
     reads = [recipe["storage"]["path"], scratch, *prefixes]
     with _image(WorkDir(scratch, root), image_bytes) as image:
         guest.run(root, folder, command, image, limit_s, recipe.get("delay", ""), reads=reads)

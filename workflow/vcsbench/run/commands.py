@@ -7,6 +7,7 @@ import json
 import shlex
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vcsbench.axes.cache import steps_of
 from vcsbench.errors import UserError
@@ -19,7 +20,9 @@ from vcsbench.run.cluster import clean_nodes
 from vcsbench.run.project import Project
 from vcsbench.run.workflow import checkout_lock, end_processes, remove_leftovers
 from vcsbench.storages.workdir import abandoned_workdirs, run_folder
-from vcsbench.subjects import Recipe
+
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe
 
 
 def find_cell(plan: Plan, name: str) -> tuple[str, str]:

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from vcsbench.errors import UserError
+from vcsbench.records import Head
 
 # Files whose permissions decide who can read a Subversion repository, a git repository, or a git work tree.
 HISTORY = ("db", "db/revs", "db/current", "objects", "HEAD", ".git", ".git/objects", ".git/HEAD")
 FILE_SCHEME = "file://"
 # A repository's definition in the configuration.
 Definition = Mapping[str, Any]
-# The place of a tree, for a recipe: its kind, and a path or URL.
-Head = dict[str, str | int | None]
 # Errors of local_path().
 UNREACHABLE = (OSError, ValueError, RuntimeError)
 

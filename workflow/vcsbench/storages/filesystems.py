@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench import cgroup
 from vcsbench.errors import UserError
@@ -23,6 +23,7 @@ from vcsbench.namespaces import can_own_mounts, own_mounts
 
 if TYPE_CHECKING:
     from vcsbench.machine import Machine
+    from vcsbench.records import StorageFacts
 
 # Their files are only in memory: they cannot be cold.
 IN_MEMORY = ("tmpfs", "ramfs")
@@ -73,7 +74,7 @@ def mount_of(path: str | os.PathLike[str]) -> Mount:
     return max(reversed(holding), key=lambda m: len(m.point), default=Mount("", "/", ""))
 
 
-def describe_storage(name: str, path: Path) -> dict[str, Any]:
+def describe_storage(name: str, path: Path) -> StorageFacts:
     """Return a storage's file system, device, mount options, I/O scheduler and free space for contexts."""
     mount = mount_of(path)
     scheduler = _queue(path, "scheduler")

@@ -11,15 +11,18 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import read_bytes
 from vcsbench.files import write_json
 from vcsbench.storages.filesystems import MadeFilesystem, describe_storage, mount_of, read_mounts
+
+if TYPE_CHECKING:
+    from vcsbench.records import FilesystemPart, StorageFacts
 
 MARKER = ".vcsbench"
 MARKER_LIMIT = 1 << 16
@@ -291,12 +294,12 @@ class CellFilesystem:
     in a recipe. open() makes it. `inside` is the folder for the cell's files.
     """
 
-    def __init__(self, part: Mapping[str, Any]) -> None:
+    def __init__(self, part: FilesystemPart) -> None:
         self.workdir = WorkDir(part["root"], os.getcwd())
         # remove_abandoned() recognises the process by the name.
         self.folder = self.workdir.path / TARGETS / str(os.getpid())
-        self.kind: str = part["make"]
-        self.mounted: list[str] = list(part.get("mounted", []))
+        self.kind = part["make"]
+        self.mounted = part.get("mounted", [])
         self.made: MadeFilesystem | None = None
         self.inside = self.folder / "mounted" if self.kind else self.folder
         self._empty_bytes = 0
@@ -363,7 +366,7 @@ class CellFilesystem:
         """Return the flag for an image that is read and written through the page cache."""
         return ["host-cached"] if self.made and self.made.direct_io is False else []
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> StorageFacts:
         """Return the facts of the file system for contexts (filesystems.describe_storage)."""
         facts = describe_storage(mount_of(self.inside).filesystem, self.inside)
         facts["made"] = bool(self.made)

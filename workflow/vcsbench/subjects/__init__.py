@@ -6,17 +6,19 @@ SUBJECTS, by name (vcsbench.modules.SHARED_MODULES).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from vcsbench.modules import kind_module
 from vcsbench.storages.workdir import CellFilesystem
 
-Recipe = Mapping[str, Any]
-Words = dict[str, Callable[[], str]]
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe, SubjectFacts
+
+Words = dict[str, Callable[[], "str | Sequence[str]"]]
 # The number of each client, in words of a command that several clients run at once.
 CLIENT = "@CLIENT@"
 
@@ -96,7 +98,7 @@ class Subject:
     def discard(self) -> None:
         """Remove what the cell-round made."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SubjectFacts:
         """Return facts for the context, by its keys."""
         return {}
 

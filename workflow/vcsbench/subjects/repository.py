@@ -9,11 +9,22 @@ import sys
 import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench.errors import ChangedError, UserError
 from vcsbench.files import read_json, write_json
-from vcsbench.subjects import Recipe, Subject, Words, fsfs
+from vcsbench.subjects import Subject, Words, fsfs
+
+if TYPE_CHECKING:
+    from vcsbench.records import (
+        CopiesRecord,
+        CopyMetadata,
+        LoadRecord,
+        Recipe,
+        RepositoryFacts,
+        RepositoryPart,
+        SubjectFacts,
+    )
 
 # The folder below the work folder that servers serve.
 REPOSITORIES = "repositories"
@@ -49,26 +60,27 @@ def metadata_file(copy: Path) -> Path:
     return copy.with_name(f"{copy.name}.json")
 
 
-def write_metadata(copy: Path, content: Mapping[str, Any]) -> None:
+def write_metadata(copy: Path, content: CopyMetadata) -> None:
     """Write the metadata of a copy, with its path and a digest."""
-    metadata = {**content, "path": str(copy)}
+    metadata: CopyMetadata = {**content, "path": str(copy)}
     write_json(metadata_file(copy), {**metadata, "seal": _seal(metadata)})
 
 
-def read_metadata(copy: Path) -> dict[str, Any]:
+def read_metadata(copy: Path) -> CopyMetadata:
     """Return the metadata of a copy without a check of the copy; {} if it is missing or was modified."""
-    metadata = read_json(metadata_file(copy))
+    metadata = cast("CopyMetadata", read_json(metadata_file(copy)))
     return metadata if metadata.get("seal") == _seal(metadata) else {}
 
 
-def _seal(metadata: Mapping[str, Any]) -> str:
+def _seal(metadata: Mapping[str, object]) -> str:
     content = {key: value for key, value in metadata.items() if key != "seal"}
     return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
-def published_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def published_metadata(metadata: CopyMetadata) -> RepositoryFacts:
     """Return the metadata of a copy that results contain."""
-    return {key: value for key, value in metadata.items() if key not in _INTERNAL}
+    facts = {key: value for key, value in metadata.items() if key not in _INTERNAL}
+    return cast("RepositoryFacts", facts)
 
 
 def invalidate(copy: Path) -> None:
@@ -78,7 +90,7 @@ def invalidate(copy: Path) -> None:
 
 def check_copy(
     workdir: Path, variant: Variant, number: int, shards: int | None = SAMPLED_SHARDS
-) -> dict[str, Any]:
+) -> CopyMetadata:
     """Return the metadata of a copy. Raise ChangedError if it is not the expected copy.
 
     Little is read. Caches are cleared or warmed after this check.
@@ -97,7 +109,7 @@ def check_copy(
 
 
 def problem_with(
-    copy: Path, metadata: dict[str, Any], variant: Variant, number: int, shards: int | None = None
+    copy: Path, metadata: CopyMetadata, variant: Variant, number: int, shards: int | None = None
 ) -> str:
     """Return in a clause why a folder is not copy `number` of a variant; "" if it is.
 
@@ -129,14 +141,14 @@ def empty_copy_ok(workdir: Path) -> bool:
     return metadata.get("path") == str(empty) and not fsfs.changed_folder(empty, metadata["state"])
 
 
-def last_dumped_revision(parts: Mapping[str, Any], youngest: int = sys.maxsize) -> int:
+def last_dumped_revision(parts: Recipe, youngest: int = sys.maxsize) -> int:
     """Return the last revision of the dump of a cell: the command's `revisions`, scaled, or the youngest."""
     if "revisions" not in parts:
         return youngest
     return min(scaled_revisions(parts["revisions"], parts), youngest)
 
 
-def scaled_revisions(revisions: int, parts: Mapping[str, Any]) -> int:
+def scaled_revisions(revisions: int, parts: Recipe) -> int:
     """Return a number of revisions at the scale of a cell's repository."""
     return round(revisions * (parts["repository"]["scale"] or 1))
 
@@ -151,7 +163,7 @@ class Repository(Subject):
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
         super().__init__(recipe, number, run)
         (file,) = self.records(recipe)
-        record = json.loads(Path(file).read_text())
+        record: CopiesRecord = json.loads(Path(file).read_text())
         self.workdir = Path(record["place"])
         self.layout = record["layout"]
         self.copy = (number - 1) % record["copies"] + 1
@@ -160,7 +172,7 @@ class Repository(Subject):
         self.folders = [self.path]
         self.served, self.name = self.workdir / REPOSITORIES, self.path.name
         self.idle_name = EMPTY
-        self.metadata: dict[str, Any] = {}
+        self.metadata: CopyMetadata = {}
 
     @classmethod
     def records(cls, recipe: Recipe) -> list[str]:
@@ -186,11 +198,16 @@ class Repository(Subject):
         if not self.recipe.get("looked_at"):
             check_copy(self.workdir, self.variant, self.copy, None if closely else 0)
 
+    @property
+    def tree(self) -> str:
+        """Return the exported path in the repository, for a URL."""
+        return urllib.parse.quote(self.metadata["tree"])
+
     def words(self) -> Words:
         """Return {repository}, {tree}, {folder} and {last}."""
         return {
             "repository": lambda: str(self.path),
-            "tree": lambda: urllib.parse.quote(self.metadata["tree"]),
+            "tree": lambda: self.tree,
             "folder": lambda: urllib.parse.quote(self.metadata["folder"]),
             "last": lambda: str(last_dumped_revision(self.recipe, self.metadata["youngest"])),
         }
@@ -204,9 +221,9 @@ class Repository(Subject):
             "last": lambda: "0",
         }
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SubjectFacts:
         """Return the copy, its metadata, and the layout of all copies."""
-        repository = {
+        repository: RepositoryFacts = {
             **self.recipe["repository"],
             "variant": self.variant.name,
             **published_metadata(self.metadata),
@@ -224,7 +241,7 @@ class Repository(Subject):
         return [flag for flag, holds in flags.items() if holds]
 
 
-def variant_of(repository: Mapping[str, Any]) -> Variant:
+def variant_of(repository: RepositoryPart) -> Variant:
     """Return the variant of a recipe's `repository`. Raise UserError if the study lacks an axis."""
     keys = {"repo": "name", "format": "format", "packing": "packing"}
     for axis, key in keys.items():
@@ -233,8 +250,9 @@ def variant_of(repository: Mapping[str, Any]) -> Variant:
                 f"a command that reads a repository needs the axes {', '.join(keys)}; the study has no "
                 f"{axis}"
             )
-    name, fmt, packing = (repository[key] for key in keys.values())
-    return Variant(name, fmt, packing, repository["identity"])
+    return Variant(
+        repository["name"], repository["format"], repository["packing"], repository["identity"]
+    )
 
 
 class Dump(Subject):
@@ -247,9 +265,9 @@ class Dump(Subject):
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
         super().__init__(recipe, number, run)
         (file,) = self.records(recipe)
-        loaded = json.loads(Path(file).read_text())
-        self.load_options: list[str] = loaded.get("load_options", [])
-        self.record: Mapping[str, Any] = loaded.get("dump") or {}
+        loaded: LoadRecord = json.loads(Path(file).read_text())
+        self.load_options = loaded.get("load_options", [])
+        self.record = loaded.get("dump") or {}
         self.path = Path(self.record.get("path", ""))
         self.folders = [self.path]
         self.size = self.record.get("bytes", 0)
@@ -270,12 +288,12 @@ class Dump(Subject):
 
     def words(self) -> Words:
         """Return {dump}, and {load_options}: options without which svnadmin load refuses the file."""
-        options: Any = self.load_options  # a template expands a list to its words
-        return {"dump": lambda: str(self.path), "load_options": lambda: options}
+        return {"dump": lambda: str(self.path), "load_options": lambda: self.load_options}
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SubjectFacts:
         """Return the repository, and the file's size, revisions and digest."""
-        repository = {k: v for k, v in self.recipe["repository"].items() if k != "format"}
+        repository: RepositoryFacts = {**self.recipe["repository"]}
+        repository.pop("format", None)
         record = {key: value for key, value in self.record.items() if key != "state"}
         return {"repository": repository, "dump": {"name": repository["name"], **record}}
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from vcsbench.errors import UserError
 from vcsbench.storages.workdir import TARGETS, WorkDir, remove_path
-from vcsbench.subjects import CLIENT, Recipe, Subject, Words, fsfs
+from vcsbench.subjects import CLIENT, Subject, Words, fsfs
+
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe, SubjectFacts
 
 
 class Target(Subject):
@@ -79,7 +82,7 @@ class FreshRepository(Target):
         super().restore()
         fsfs.create(self.path, self.recipe["repository"]["format"])
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SubjectFacts:
         """Return the path."""
         return {"written": str(self.path)}
 

@@ -14,10 +14,10 @@ import subprocess
 import sys
 import tempfile
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from vcsbench import modules
 from vcsbench.errors import UserError
@@ -25,11 +25,14 @@ from vcsbench.files import entries, read_json, write_json
 from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import next_directory
 from vcsbench.storages.workdir import OVERHEAD_BYTES, WorkDir, remove_path, resolve
-from vcsbench.subjects import FilesystemSubject, Recipe, Subject, Words, tree_stores
+from vcsbench.subjects import FilesystemSubject, Subject, Words, tree_stores
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository
 from vcsbench.subjects.tree_stores import STORES, TreeStore, copy_tree
 from vcsbench.urls import file_url, pegged
+
+if TYPE_CHECKING:
+    from vcsbench.records import Head, Recipe, SubjectFacts, TreeRecord
 
 # The kind of work of commands that build an equal tree.
 BUILT = "built_tree"
@@ -128,16 +131,20 @@ class Tree(FilesystemSubject):
         is_equal = self.recipe["work"] == BUILT and not self.left_out
         return (Path(self.templates.source_record()["path"]), "") if is_equal else None
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SubjectFacts:
         """Return the repository, the tree, and what the command read."""
         self.filesystem.check()
         repository, source = self.recipe["repository"], self.templates.source_record()
-        tree = {key: repository[key] for key in ("name", "description", "scale")}
-        if notes := source.get("notes"):
-            tree["notes"] = notes
+        notes = source.get("notes")
+        tree = {
+            "name": repository["name"],
+            "description": repository["description"],
+            "scale": repository["scale"],
+            **({"notes": notes} if notes else {}),
+        }
         store = self.recipe.get("store", "")
         return {
-            "repository": dict(repository),
+            "repository": {**repository},
             "tree": {**tree, "entries": source["entries"], "bytes": source["content_bytes"]},
             "read": {
                 "path": str(self.path),
@@ -197,7 +204,7 @@ class BuiltTree(Subject):
             lost_features(self.counterpart[0], self.path) if has_both and self.counterpart else {}
         )
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SubjectFacts:
         """Return the path, and the lost features."""
         return {"built": {"path": str(self.path), "lost": self._lost}}
 
@@ -233,7 +240,7 @@ class TreeTemplates:
         self.recipe = recipe
         self.repository = repository
         self.svn = svn
-        self.kind: str = recipe.get("store", "")
+        self.kind = recipe.get("store", "")
         self.workdir = WorkDir(recipe["storage"]["path"], os.getcwd())
         identity = recipe["repository"]["identity"]
         self.name = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -248,19 +255,23 @@ class TreeTemplates:
         for path in self.workdir.make(FOLDER).glob(f"{TEMPORARY_PREFIX}*"):
             remove_path(path)
 
-    def source_record(self) -> dict[str, Any]:
+    def source_record(self) -> TreeRecord:
         """Return the record of the tree. A tree that was changed is made again."""
         return self._make(f"{self.name}-tree", self._make_source, check_sizes=True)
 
-    def store_record(self) -> dict[str, Any]:
+    def store_record(self) -> TreeRecord:
         """Return the record of the store. `left_out` counts names that it cannot carry."""
         return self._make_store(f"{self.name}-{self._store_key()}", self.source_record)
 
     def idle_store(self) -> Path:
         """Return a store of an empty tree."""
 
-        def make_empty() -> dict[str, Any]:
-            return self._make("empty", lambda path, _: path.mkdir())
+        def make_folder(path: Path, _: Path) -> TreeRecord:
+            path.mkdir()
+            return {}
+
+        def make_empty() -> TreeRecord:
+            return self._make("empty", make_folder)
 
         return Path(self._make_store(f"idle-{self._store_key()}", make_empty)["path"])
 
@@ -271,11 +282,11 @@ class TreeTemplates:
         digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
         return f"{self.kind}-{digest}"
 
-    def _make_store(self, name: str, source: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _make_store(self, name: str, source: Callable[[], TreeRecord]) -> TreeRecord:
         if not self.kind:
             return source()
 
-        def make(path: Path, temporary: Path) -> dict[str, int]:
+        def make(path: Path, temporary: Path) -> TreeRecord:
             tree = original = Path(source()["path"])
             left_out = [file for file, _ in entries(tree) if not self._is_carried(file)]
             if left_out:
@@ -293,39 +304,38 @@ class TreeTemplates:
     def _is_carried(self, file: str) -> bool:
         return self.store.carries(os.path.basename(os.fsencode(file)))
 
-    def _make_source(self, path: Path, temporary: Path) -> dict[str, Any]:
+    def _make_source(self, path: Path, temporary: Path) -> TreeRecord:
         """Export the youngest tree from the loaded repository, or from the source itself."""
         if self.repository:
-            tree = self.repository.words()["tree"]()
-            url = file_url(self.repository.path, tree)
+            url = file_url(self.repository.path, self.repository.tree)
             run_client(self.svn, "export", "-q", "--ignore-externals", pegged(url), path)
             return {}
         head = self.recipe["repository"]["head"]
         return {"notes": checkout_head(head, path, temporary, self.svn)}
 
     def _make(
-        self, name: str, make: Callable[[Path, Path], Any], check_sizes: bool = False
-    ) -> dict[str, Any]:
+        self, name: str, make: Callable[[Path, Path], TreeRecord], check_sizes: bool = False
+    ) -> TreeRecord:
         """Return the record of a template, which `make` makes unless it is complete.
 
         `check_sizes`: make it again if its sizes changed.
         """
         path = self.workdir.make(FOLDER) / name
         file = path.with_name(f"{name}.json")
-        record = read_json(file)
+        record = cast("TreeRecord", read_json(file))
         is_complete = path.exists() and "entries" in record
         if is_complete and not (check_sizes and not _sizes(path).items() <= record.items()):
             return record
         file.unlink(missing_ok=True)
         remove_path(path)
         with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=path.parent) as temporary:
-            facts = make(path, Path(temporary)) or {}
+            facts = make(path, Path(temporary))
         record = {"path": str(path), **_sizes(path), **facts}
         write_json(file, record)
         return record
 
 
-def _sizes(path: Path) -> dict[str, int]:
+def _sizes(path: Path) -> TreeRecord:
     """Return entries (1 for a file), approximate bytes on disk, and bytes of content."""
     status = [os.lstat(path)]
     if path.is_dir():
@@ -341,7 +351,7 @@ def _sizes(path: Path) -> dict[str, int]:
     }
 
 
-def checkout_head(head: Mapping[str, Any], path: Path, temporary: Path, svn: str) -> list[str]:
+def checkout_head(head: Head, path: Path, temporary: Path, svn: str) -> list[str]:
     """Put the tree of a source's head (Source.head) at a new path, without its history.
 
     Return notes on renamed and left-out names. `temporary` is a private folder next to `path`.
@@ -354,7 +364,7 @@ def checkout_head(head: Mapping[str, Any], path: Path, temporary: Path, svn: str
     return _run_sources(kind, head["path"], str(path), last).splitlines()
 
 
-def _export_head(head: Mapping[str, Any], path: Path, svn: str) -> None:
+def _export_head(head: Head, path: Path, svn: str) -> None:
     at = [f"-r{head['revision']}"] if head["revision"] else []
     tree = head["tree"]
     if tree is None:

@@ -12,17 +12,20 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
 from vcsbench.programs import Programs
 from vcsbench.storages.extents import ExtentsUnsupportedError, disk_usage
 from vcsbench.storages.workdir import OVERHEAD_BYTES, WorkDir, remove_path
-from vcsbench.subjects import FilesystemSubject, Recipe, Words
+from vcsbench.subjects import FilesystemSubject, Words
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository, scaled_revisions
 from vcsbench.urls import file_url, pegged
+
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe, SubjectFacts
 
 ADMINISTRATIVE = ".svn"
 # The folder below a work folder for templates.
@@ -49,7 +52,7 @@ class WorkingCopy(FilesystemSubject):
         if "filesystem" not in recipe:
             raise UserError("a working copy needs the axis filesystem; the study has none")
         super().__init__(recipe, number, run)
-        self.behind: int | None = recipe.get("revisions_behind")
+        self.behind = recipe.get("revisions_behind")
         self.repository = Repository(recipe, number, run)
         self.path = self.filesystem.inside / "wc"
         self.folders = [self.path]
@@ -113,7 +116,7 @@ class WorkingCopy(FilesystemSubject):
         }
         return {name: paths for name, paths in parts.items() if all(map(os.path.exists, paths))}
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SubjectFacts:
         """Return path, revisions, file system, disk space, and cloned files of each timed run.
 
         Raise UserError if a run left an unexpected state.
@@ -218,7 +221,7 @@ class WorkingCopyTemplates:
         self.svn = svn
         self.options = recipe.get("pristine_options", [])
         self.url = file_url(repository.path)
-        self.tree = repository.words()["tree"]()
+        self.tree = repository.tree
         key = [recipe["repository"]["identity"], self.tree, self.options, recipe["binaries"]]
         self.digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
 

@@ -1,0 +1,567 @@
+"""Define the types of the JSON that crosses folders: recipes, evidence, contexts, and records of preparation.
+
+Recipes are the arguments of measuring processes, the others are files. A key is optional if some axes or
+commands lack it, or if files of earlier versions do. Measuring modules import this one for type checkers
+only: it is no part of the code that makes a result stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+
+class Promises(TypedDict, total=False):
+    """The promises of a cache state about a timed run: `os` is cold or hot, `server` is new or kept.
+
+    `then` has those of later runs, if they differ.
+    """
+
+    os: str
+    server: str
+    then: Promises
+
+
+class State(TypedDict, total=False):
+    """The steps and runs of a cache state (axes.cache)."""
+
+    setup: list[str]
+    first: list[str]
+    prepare: list[str]
+    warmup: int
+    warmup_of_server: int
+    discard: bool
+    runs: int
+    promises: Promises
+
+
+class Access(TypedDict):
+    """The access to a repository: scheme of its URL, files of a server configuration, kind of server."""
+
+    scheme: str
+    files: list[str]
+    server: str
+
+
+class Remote(TypedDict):
+    """A server on another machine."""
+
+    host: str
+    url: str
+
+
+class Places(TypedDict):
+    """The places of the programs of one side of a build (programs.Programs)."""
+
+    prefix: str
+    library_path: str
+
+
+class BuildPart(TypedDict):
+    """The build of a cell."""
+
+    name: str
+    client: Places
+    server: Places
+
+
+class StoragePart(TypedDict):
+    """The storage under test. `shelf` is the first storage with the same folder: its copies are used."""
+
+    name: str
+    path: str
+    shelf: str
+
+
+class FilesystemPart(TypedDict, total=False):
+    """The file system of a working copy or tree: the kind to `make`, and the folder `root`.
+
+    `mounted` is the kind and mount point of a folder of the user's; `guest` and `scratch` belong to a guest.
+    """
+
+    make: str
+    root: str
+    mounted: list[str]
+    guest: str
+    scratch: str
+
+
+class Head(TypedDict, total=False):
+    """The place of the youngest tree of a source without its history (Source.head)."""
+
+    kind: str
+    path: str
+    commit: str
+    url: str
+    revision: int
+    tree: str | None
+
+
+class RepositoryPart(TypedDict, total=False):
+    """The repository of a cell: its source, format and packing."""
+
+    name: str
+    identity: str
+    source: str
+    scale: float | None
+    description: str
+    head: Head
+    format: str
+    fsfs_settings: dict[str, str]
+    packing: str
+    packed: bool
+
+
+class Recipe(TypedDict, total=False):
+    """A recipe, or the parts of one that are known so far (plan.recipe)."""
+
+    study: str
+    cell: str
+    axes: dict[str, str]
+    # From the command.
+    argv: str
+    stdin: str
+    environment: dict[str, str]
+    work: str
+    input: str
+    output: str
+    runs: int
+    revisions: int
+    output_location: str
+    revisions_behind: int
+    store: str
+    program: str
+    needs: list[str]
+    clones: bool
+    measure_sync: bool
+    # From the axes.
+    state: State
+    build: BuildPart
+    environments: list[str]
+    servers: str
+    access: Access
+    remote: Remote
+    clients: int
+    server_options: list[str]
+    delay: str
+    pristine_options: list[str]
+    client_options: list[str]
+    locking: str
+    probe: str
+    reflink: str
+    repository: RepositoryPart
+    storage: StoragePart
+    filesystem: FilesystemPart
+    within: str
+    # From this machine.
+    server: str
+    network: str
+    time_limit_s: float
+    clearing: str
+    code: str
+    server_files: str
+    binaries: dict[str, str]
+    targets: str
+    digest: str
+    # In a guest, whose host has checked the subjects.
+    looked_at: bool
+
+
+class WarmUpReads(TypedDict, total=False):
+    """The reads of a run that was not timed."""
+
+    client_read_bytes: int
+    server_pid: int
+    server_read_bytes: int | None
+    server_rchar: int | None
+
+
+class Evidence(TypedDict, total=False):
+    """The evidence of a timed run (measure.run_evidence, docs/evidence.md). Each key is a column.
+
+    None is a number that is not counted here.
+    """
+
+    # The caches before and after the run: shares of the input's and the output's bytes.
+    cache_cleared_by: str
+    subject_bytes: int | None
+    repository_bytes: int  # by earlier versions, instead of subject_bytes
+    resident_before: float | None
+    resident_after: float | None
+    resident_after_bytes: int | None
+    resident_of: str
+    written_resident_before: float | None
+    written_resident_after: float | None
+    pristines_resident: float | None
+    database_resident: float | None
+    working_resident: float | None
+    # Client and server.
+    client_read_bytes: int
+    client_write_bytes: int
+    client_rchar: int
+    client_wchar: int
+    client_syscr: int
+    server_kind: str
+    server_pid_before: int
+    server_pid: int
+    server_same: bool
+    server_processes_changed: bool
+    server_started_at: str
+    server_age_s: float
+    server_argv: list[str]
+    server_build: str
+    server_cpu_s: float
+    server_peak_memory_bytes: int | None
+    server_read_bytes: int | None
+    server_write_bytes: int | None
+    server_rchar: int | None
+    server_wchar: int | None
+    server_syscr: int | None
+    # The machine.
+    window_s: float
+    device_read_bytes: int | None
+    device_write_bytes: int | None
+    device_reads: int | None
+    device_flushes: int | None
+    rpcs: int | None
+    delayed_acks: int | None
+    busy_s: float
+    steal_s: float
+    steal_pct: float
+    swapped_in_pages: int
+    swapped_out_pages: int
+    cpu_pressure_pct: float
+    memory_pressure_pct: float
+    io_pressure_pct: float
+    throttled: int | None
+    quota_throttled_us: int | None
+    network_filesystem: str
+    network_input: bool
+    network_read_bytes: int | None
+    network_storage_read_bytes: int | None
+    client_instructions: int | None
+    server_instructions: int | None
+    instructions_why_not: str
+    others_cpu_s: float
+    others_cpu_pct: float
+    load_before: float
+    memory_available_bytes: int | None
+    governor: str
+    clock_source: str
+    other_servers: list[str]
+    # Other runs of the cell-round, and the time of this one.
+    sync_s: float
+    warming: list[WarmUpReads]
+    server_runs_before: int
+    server_first_rchar: int | None
+    client_peak_memory_bytes: int | None
+    discarded_read_bytes: int
+    discarded_at: str
+    waiting_s: float | None
+
+
+class DiscardedRun(TypedDict, total=False):
+    """The reads of a discarded cold run, and its time in ISO 8601; {} without one."""
+
+    read_bytes: int
+    at: str
+
+
+class ClientTimes(TypedDict):
+    """The times of one of several clients, in seconds since all were released."""
+
+    went_s: float
+    ended_s: float
+    user_s: float
+    system_s: float
+
+
+class Launched(TypedDict):
+    """The report of the launcher of several clients (measure.launcher), in seconds."""
+
+    forking_s: float
+    all_s: float
+    clients: list[ClientTimes]
+
+
+class RunRecord(TypedDict, total=False):
+    """A timed run in a context: its number from 1, evidence, fingerprint and flags."""
+
+    run: int
+    certificate: Evidence
+    work: Mapping[str, int | str]
+    launched: Launched
+    flags: list[str]
+
+
+class SetAside(TypedDict):
+    """An attempt that was measured again, with its results in hyperfine's export."""
+
+    runs: list[RunRecord]
+    results: list[object]
+
+
+class Host(TypedDict, total=False):
+    """A machine (measure.host)."""
+
+    name: str
+    id: str
+    kernel: str
+    os: str
+    cpu: str
+    cores: int
+    memory_bytes: int | None
+    memory_limit_bytes: int | None
+    quota_cores: float | None
+    virtualized: str
+    clock_source: str
+    governor: str
+    load: float
+
+
+class StorageFacts(TypedDict, total=False):
+    """A storage or file system (storages.filesystems.describe_storage)."""
+
+    name: str
+    path: str
+    filesystem: str
+    device: str
+    rotational: bool | None
+    mount_options: str
+    scheduler: str
+    free_bytes: int
+    # Of the file system of a working copy or tree.
+    made: bool
+    bytes: int
+    direct_io: bool | None
+
+
+class ServerFacts(TypedDict):
+    """The server of a cell-round."""
+
+    kind: str
+    argv: list[str]
+    port: int
+    pid: int | None
+
+
+class BuildSide(TypedDict):
+    """The program of one side, its version, its loaded libraries, and the folders of its build."""
+
+    program: str
+    version: str
+    places: list[str]
+    libraries: list[str] | None
+
+
+class BuildFacts(TypedDict):
+    """The binaries of client and server, and their digest."""
+
+    name: str
+    client: BuildSide
+    server: BuildSide | None
+    digest: str
+
+
+class CopyLayout(TypedDict):
+    """The layout of copies on a device (prepare.layout.prove_interleaving)."""
+
+    verdict: str
+    sentence: str
+    files: int
+    apart: list[str]
+    same_step_bytes: float | None
+    other_step_bytes: float | None
+
+
+class RepositoryFacts(RepositoryPart, total=False):
+    """The repository of a cell-round: its part of the recipe, and the metadata of its copy."""
+
+    variant: str
+    repo: str
+    youngest: int
+    packed_shards: int
+    files: int
+    bytes: int
+    tree: str
+    folder: str
+    notes: list[str]
+    load_options: list[str]
+    path: str
+
+
+class WorkingCopyFacts(TypedDict):
+    """A working copy, with its disk space and the number of cloned files of each run."""
+
+    path: str
+    revisions: list[int]
+    filesystem: StorageFacts
+    space: dict[str, int | None]
+    cloned: list[int] | None
+
+
+class SubjectFacts(TypedDict, total=False):
+    """What subjects add to a context."""
+
+    copy: int
+    repository: RepositoryFacts
+    layout: CopyLayout
+    dump: Mapping[str, object]
+    written: str
+    tree: Mapping[str, object]
+    read: Mapping[str, object]
+    built: Mapping[str, object]
+    working_copy: WorkingCopyFacts
+
+
+class Work(TypedDict, total=False):
+    """The kind of a command's work, and the I/O of the run whose output was read."""
+
+    kind: str
+    captured_io: dict[str, int]
+
+
+class Times(TypedDict, total=False):
+    """The seconds of hyperfine with its hooks, of the hooks, of waiting, and of the whole cell-round."""
+
+    hyperfine_s: float
+    hooks_s: float
+    waited_s: float
+    cell_round_s: float
+
+
+class HookSteps(TypedDict):
+    """The steps of the hooks of hyperfine."""
+
+    setup: list[str]
+    prepare: list[str]
+    cleanup: list[str]
+
+
+class Context(SubjectFacts, total=False):
+    """The content of a context file, next to the export of a cell-round."""
+
+    study: str
+    cell: str
+    axes: dict[str, str]
+    recipe_digest: str
+    round: int
+    started_at: str
+    argv: list[str]
+    argv_template: str
+    stdin: str
+    hooks: HookSteps
+    warmup: int
+    promises: Promises
+    network: str | None
+    environment: dict[str, str]
+    server: ServerFacts | None
+    servers: str
+    remote: Remote | None
+    server_files: dict[str, str]
+    host: Host
+    targets: str
+    storage: StorageFacts
+    versions: dict[str, str]
+    build: BuildFacts
+    work: Work
+    took: Times
+    set_aside: list[SetAside]
+    runs: list[RunRecord]
+    flags: list[str]
+    # After the measurement.
+    locks: int | None
+    thresholds: dict[str, float]
+    order: int
+    seed: int
+    export_sha256: str
+
+
+class DumpRecord(TypedDict, total=False):
+    """A dump file: path, state (subjects.repository.file_state), bytes, and last revision."""
+
+    path: str
+    state: list[int]
+    bytes: int
+    last: int
+
+
+class LoadRecord(TypedDict, total=False):
+    """The record of a load, results/loaded/<repository>.json. `path` is the folder of the repositories."""
+
+    repo: str
+    identity: str
+    path: str
+    made: str
+    private: bool
+    revisions: int
+    notes: list[str]
+    load_options: list[str]
+    tree: str
+    folder: str
+    seconds: float
+    dump: DumpRecord
+
+
+class CopyMetadata(RepositoryFacts, total=False):
+    """The metadata of a copy: what results contain, and the state and digest of its files."""
+
+    copy: int
+    state: dict[str, str]
+    digest: str
+    seal: str
+
+
+class CopiesRecord(TypedDict):
+    """The record of the copies on a storage, results/repositories/<storage>.json."""
+
+    storage: str
+    place: str
+    copies: int
+    made: str
+    layout: CopyLayout
+    repositories: dict[str, RepositoryFacts]
+    seconds: float
+
+
+class TreeRecord(TypedDict, total=False):
+    """A tree or its store on a storage: entries, bytes with overhead, and bytes of content."""
+
+    path: str
+    entries: int
+    bytes: int
+    content_bytes: int
+    notes: list[str]
+    left_out: int
+
+
+class SystemCalls(TypedDict, total=False):
+    """The system calls of client or server: by measure.syscalls.NAMES, and the others by their names."""
+
+    opens_read_only: int
+    opens_read_write: int
+    opens_failed: int
+    seeks: int
+    reads: int
+    bytes_read: int
+    writes: int
+    bytes_written: int
+    stats: int
+    others: dict[str, int]
+
+
+class CellCalls(TypedDict, total=False):
+    """The system calls of a cell, results/calls/<study>/<cell>.json; None and `why_not` if not counted.
+
+    `slower` is the time of the traced run by that of a plain one, `seconds` that of the whole count.
+    """
+
+    study: str
+    cell: str
+    axes: dict[str, str]
+    digest: str
+    client: SystemCalls | None
+    server: SystemCalls | None
+    why_not: str
+    slower: float
+    seconds: float
