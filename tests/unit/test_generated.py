@@ -16,8 +16,9 @@ from git_histories import exported, log, run, write_and_load
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.sources import Source, generated_text
-from vcsbench.sources.generated import GeneratedTree, History, growth
+from vcsbench.sources.generated import History
 from vcsbench.sources.generated_profiles import PROFILES
+from vcsbench.sources.generated_tree import GeneratedTree, growth
 
 WORKFLOW = Path(sources.__file__).parents[2]
 needs_svn = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")

@@ -156,16 +156,8 @@ def _read(path: Path, limit: int) -> bytes:
         return read_bytes(path, limit)
 
 
-def read_config(layout: GitLayout) -> bytes:
-    """Return the text of the configuration, or b""."""
-    path = layout.common / "config"
-    return _read(path, CONFIG_BYTES) if os.path.lexists(path) else b""
-
-
-def read_shallow(layout: GitLayout) -> bytes:
-    """Return the commits whose parents a shallow clone lacks; b"" for a whole clone."""
-    path = layout.common / "shallow"
-    return _read(path, LIST_BYTES) if os.path.lexists(path) else b""
+def _read_optional(path: Path, limit: int) -> bytes:
+    return _read(path, limit) if os.path.lexists(path) else b""
 
 
 def read_head(layout: GitLayout) -> bytes:
@@ -213,9 +205,7 @@ def read_refs(layout: GitLayout) -> dict[bytes, bytes]:
 
 
 def _packed_refs(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    if not os.path.lexists(path):
-        return
-    for line in _read(path, LIST_BYTES).splitlines():
+    for line in _read_optional(path, LIST_BYTES).splitlines():
         value, _, name = line.partition(b" ")
         if _OBJECT.fullmatch(value) and is_ref_name(name):
             yield name, value
@@ -252,9 +242,7 @@ def object_folders(layout: GitLayout) -> list[Path]:
     for folder in folders:
         _check_files(folder)
         file = folder / "info" / "alternates"
-        if not os.path.lexists(file):
-            continue
-        for line in _read(file, CONFIG_BYTES).split(b"\n"):
+        for line in _read_optional(file, CONFIG_BYTES).split(b"\n"):
             if not line or line.startswith(b"#"):
                 continue
             lender = (folder / os.fsdecode(_unquote(line))).absolute()
@@ -359,7 +347,8 @@ class Git:
         self._configure()
         lenders = map(quote, object_folders(layout))
         self._write("objects/info/alternates", b"".join(line + b"\n" for line in lenders))
-        self.shallow = read_shallow(layout)
+        # The commits whose parents a shallow clone lacks.
+        self.shallow = _read_optional(layout.common / "shallow", LIST_BYTES)
         if self.shallow:
             self._write("shallow", self.shallow)
         self.refs = read_refs(layout)
@@ -399,7 +388,7 @@ class Git:
 
     def _settings(self) -> dict[str, str]:
         """Return the user's configuration without the files that it includes."""
-        text = read_config(self.layout)
+        text = _read_optional(self.layout.common / "config", CONFIG_BYTES)
         listed = self._run("config", "--file", "-", "--no-includes", "--list", "-z", text=text)
         lines = [line.partition("\n") for line in os.fsdecode(listed).split("\0") if line]
         return {key: value for key, _, value in lines}
