@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from project import needs
-from vcsbench.config import validation
+from vcsbench.config import study_models, validation
 from vcsbench.config.configuration import load_config, merge
 from vcsbench.config.documentation import README, with_tables
 from vcsbench.config.models import Settings
@@ -53,7 +53,7 @@ def test_load_config_shipped_files_are_valid(tmp_path: Path) -> None:
 
 def test_load_config_without_minutes_and_rounds_is_error(tmp_path: Path) -> None:
     assert configured(tmp_path, rounds=3).minutes is None
-    assert "neither `minutes` nor `rounds`" in error_of(tmp_path, minutes=None)
+    assert "`minutes` and `rounds` are missing" in error_of(tmp_path, minutes=None)
     assert "`minutes`" in error_of(tmp_path, minutes=0)
 
 
@@ -231,3 +231,17 @@ def test_config_readme_documents_each_default_key() -> None:
     text = (ROOT / README).read_text()
     for key in read_yaml(DEFAULT):
         assert f"| `{key}` |" in text
+
+
+@pytest.mark.parametrize(
+    ("definition", "model"),
+    [
+        (study_models.TableDefinition, study_models.Table),
+        (study_models.ComparisonDefinition, study_models.Compare),
+        (study_models.FindingDefinition, study_models.Finding),
+        (study_models.SidesDefinition, study_models.ComparedSides),
+        (study_models.BoundsDefinition, study_models.Expected),
+    ],
+)
+def test_definition_has_keys_of_model(definition: Any, model: Any) -> None:
+    assert definition.__annotations__.keys() == model.model_fields.keys()

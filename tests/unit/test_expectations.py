@@ -163,11 +163,11 @@ def test_check_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         (
             "a: [{id: x, statement: y, where: {cache: hot-os}, level: elapsed_s,"
             " expect: {over: max, at_most: 2}}]",
-            "`cache` has no value hot-os; it has cold, hot",
+            "`cache` has no value hot-os. Use one of cold, hot",
         ),
         (
             "a: [{id: x, statement: y, level: seconds, expect: {over: max, at_most: 2}}]",
-            "`level`: seconds is no metric; say one of all_calls, bytes_read, bytes_written, call_mib,",
+            "`level`: there is no metric seconds. Use one of all_calls, bytes_read, bytes_written, call_mib,",
         ),
         (
             "a: [{id: x, statement: y, compare: {axis: cache, baseline: cold, candidate: warm},"
@@ -176,7 +176,7 @@ def test_check_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         ),
         (
             "a: [{id: other, statement: y, level: elapsed_s, expect: {over: max, at_most: 2}}]",
-            "`a[0]`: the id `other` stands twice",
+            "`a[0]`: the id `other` is there twice",
         ),
     ],
 )

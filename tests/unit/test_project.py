@@ -44,7 +44,7 @@ def test_project_published_command_without_definition_is_refused(
     tmp_path: Path, study: dict[str, Any]
 ) -> None:
     text = error_of(tmp_path, study, {"cache": "hot-os"})
-    assert "`commands` has no null-log" in text and "`grid.own`: log" in text
+    assert "`commands` has no null-log" in text and "`grid.own` only log" in text
 
 
 def test_project_unknown_storage_is_refused(tmp_path: Path, study: dict[str, Any]) -> None:

@@ -113,7 +113,7 @@ def test_a_build_that_the_grid_measures_has_to_be_named() -> None:
     [
         (
             {"trace_syscalls": {"users": ["1"]}},
-            "`trace_syscalls`: the study has no axis users; it has command, ra",
+            "`trace_syscalls`: the study has no axis users. Use one of command, ra",
         ),
         (
             {"defaults": {"colour": "red"}},
@@ -165,9 +165,9 @@ class Wildcards:
 
 def published() -> tuple[Any, pd.DataFrame]:
     study = load_study(STUDY_FILE)
-    said = {f"{ROOT}/{path}": v for path, v in inputs.published_metadata(Wildcards)["said"].items()}
-    without = inputs.published_metadata(Wildcards)["without"]
-    frame = read_published(list(said), list(study.axes), ["run"], said, without)
+    metadata = inputs.published_metadata(Wildcards)
+    fixed = {f"{ROOT}/{path}": values for path, values in metadata["fixed"].items()}
+    frame = read_published(list(fixed), list(study.axes), ["run"], fixed, metadata["inapplicable"])
     return study, frame
 
 

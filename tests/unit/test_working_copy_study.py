@@ -42,7 +42,7 @@ def published() -> Any:
     study = load_study(STUDY_FILE)
     paths = [ROOT / "config" / "published" / name for name in study.numbers]
     said = {str(path): study.numbers[path.name] for path in paths}
-    return study, read_published(paths, list(study.axes), said=said)
+    return study, read_published(paths, list(study.axes), fixed=said)
 
 
 def test_published_numbers_with_a_row_for_each_value_are_a_column_for_each_metric() -> None:

@@ -176,7 +176,7 @@ def test_a_baseline_is_saved_and_compared_with(shared_project: Project, own: Pat
     assert "1 cells in 5 rounds" in done.stdout
     done = save(project, "1.14-old")
     assert done.returncode == 1
-    assert "is there already, and a baseline is never overwritten" in done.stderr
+    assert "the file exists, and a baseline is never overwritten" in done.stderr
 
     # Nothing has made the cells stale, so what is there is what was saved.
     project.configure(rounds=5, baselines=["1.14-old"], **keys)

@@ -44,7 +44,7 @@ checkpoint decide:
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study, int(wildcards.number) - 1),
         blocks=lambda wildcards: SAMPLING.rounds_before(wildcards.study, int(wildcards.number)),
         of=lambda wildcards: SAMPLING.histories(wildcards.study),
-        terms=lambda wildcards: inputs.comparison_settings(wildcards, PROJECT.here, LIMITS),
+        comparison=lambda wildcards: inputs.comparison_settings(wildcards, PROJECT.here, LIMITS),
         findings=inputs.findings,
         by=inputs.group_columns,
         thresholds=PLAN.config.thresholds,

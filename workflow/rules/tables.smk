@@ -73,7 +73,7 @@ rule published_tables:
         definitions=lambda wildcards: inputs.table_definitions(wildcards, PROJECT.here, True),
         order=order_of,
         by=inputs.group_columns,
-        said=inputs.published_metadata,
+        metadata=inputs.published_metadata,
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
     script:
@@ -109,7 +109,7 @@ rule findings:
         code=code_of("findings"),
         axes=inputs.axes,
         by=inputs.group_columns,
-        said=inputs.published_metadata,
+        metadata=inputs.published_metadata,
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
         findings=inputs.findings,

@@ -20,21 +20,21 @@ def main() -> None:
     """Read, count, write."""
     params = snakemake.params
     frame = read_measurements(snakemake.input.measurements)
-    terms = ComparisonSettings.of(params.terms)
+    settings = ComparisonSettings.of(params.comparison)
     folder = Path(snakemake.input.tables)
     tables = [read_frame(folder / f"{name}.csv", NUMBERS) for name in params.tables]
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
-    costs = time_breakdown(frame, terms.block, params.prepared)
-    scatter = run_scatter(frame, terms.block)
-    told = comparisons_of(tables, terms.on_machine(scatter))
-    found = budget.budget_report(told, costs, cell_rounds, terms.limits, scatter)
+    costs = time_breakdown(frame, settings.block, params.prepared)
+    scatter = run_scatter(frame, settings.block)
+    comparisons = comparisons_of(tables, settings.on_machine(scatter))
+    report = budget.budget_report(comparisons, costs, cell_rounds, settings.limits, scatter)
     decisions = [read_json(path) for path in params.decisions]
     why = next((d["why"] for d in reversed(decisions) if "why" in d), "")
-    found |= {"minutes": params.minutes, "studies": params.studies, "why": why}
-    found["twins_sd"] = max(
+    report |= {"minutes": params.minutes, "studies": params.studies, "why": why}
+    report["twins_sd"] = max(
         (sd for table in tables for sd in table["twin_sd"].dropna()), default=0.0
     )
-    write_json(snakemake.output[0], found)
+    write_json(snakemake.output[0], report)
 
 
 with job_log(snakemake.log[0]):

@@ -19,5 +19,5 @@ with job_log(snakemake.log[0]):
         study: unmeasured_expectations(study, expected) for study, expected in elsewhere.items()
     }
     rows = [frame.assign(study=study) for study, frame in frames.items() if len(frame)]
-    found = pd.concat(rows) if rows else pd.DataFrame()
-    write_frame(found.reindex(columns=["study", *OF_EXPECTATIONS]), snakemake.output[0])
+    verdicts = pd.concat(rows) if rows else pd.DataFrame()
+    write_frame(verdicts.reindex(columns=["study", *OF_EXPECTATIONS]), snakemake.output[0])

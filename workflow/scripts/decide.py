@@ -27,7 +27,7 @@ def main() -> None:
     collected = collect(axes, grid, params.rounds, given.exports, params.logs, params.thresholds)
     text = io.StringIO(measurements(collected).to_csv(index=False))
     frame = read_measurements(text)
-    settings = ComparisonSettings.of(params.terms)
+    settings = ComparisonSettings.of(params.comparison)
     settings = settings.on_machine(run_scatter(frame, settings.block))
     costs = time_breakdown(frame, settings.block, given.prepared)
     left = remaining_s(60 * params.minutes, costs, len(given.exports), set_up_s())

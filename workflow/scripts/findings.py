@@ -17,7 +17,7 @@ def main() -> None:
     given, params = snakemake.input, snakemake.params
     published = measured = context = None
     if given.published:
-        published = read_published(given.published, params.axes, params.by, **params.said)
+        published = read_published(given.published, params.axes, params.by, **params.metadata)
     if given.measurements:
         measured = read_measurements(given.measurements[0])
         grid = read_grid(given.grid[0])[1]

@@ -13,5 +13,5 @@ snakemake: Any
 with job_log(snakemake.log[0]):
     params, study = snakemake.params, snakemake.wildcards.study
     limits, results = Limits(**params.limits), Path("results")
-    found = history(params.names, study, results, params.order, params.block, limits)
-    write_json(snakemake.output[0], found)
+    times = history(params.names, study, results, params.order, params.block, limits)
+    write_json(snakemake.output[0], times)

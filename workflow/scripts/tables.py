@@ -25,7 +25,7 @@ def main() -> None:
     limits, scatter = Limits(**params.limits), math.nan
     if params.published:
         numbers = list(snakemake.input.numbers)
-        frame = read_published(numbers, list(params.order), params.by, **params.said)
+        frame = read_published(numbers, list(params.order), params.by, **params.metadata)
     else:
         frame = read_measurements(snakemake.input.numbers)
         scatter = run_scatter(frame, params.block)
@@ -41,11 +41,11 @@ def compare(folder: Path, baseline: str, limits: Limits) -> None:
     params, study = snakemake.params, snakemake.wildcards.study
     now = baseline_comparison.load_current(study, Path("results"))
     before = baseline_comparison.load_baseline(baseline, study)
-    found = baseline_comparison.pair_cells(before, now, list(params.order))
+    pairs = baseline_comparison.pair_cells(before, now, list(params.order))
     own_limits = limits_on_machine(limits, now.frame, params.block)
-    table = baseline_comparison.baseline_table(baseline, found, params.order, own_limits)
+    table = baseline_comparison.baseline_table(baseline, pairs, params.order, own_limits)
     name = baselines.table_name(baseline)
-    write_json(folder / f"{name}.json", baseline_comparison.baseline_notes(before, now, found))
+    write_json(folder / f"{name}.json", baseline_comparison.baseline_notes(before, now, pairs))
     write_frame(table, folder / f"{name}.csv")
 
 

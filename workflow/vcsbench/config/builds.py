@@ -52,7 +52,7 @@ def read_builds(
 def environment_record(name: str, root: Path) -> str:
     """Return the record file of a conda environment, relative to the workflow's folder.
 
-    Remove the record if the environment is missing, so that the rule makes both again.
+    A record without its environment is removed, because the rule then makes both again.
     """
     record = ENVIRONMENTS / f"{name}.sha256"
     if (root / record).exists() and not (root / ENVIRONMENTS / name).is_dir():
@@ -82,8 +82,8 @@ class _Reader:
                 side = "server" if client is None else "client"
                 raise self._error(
                     keys,
-                    f"has `{side}` and `{key}`: where client and server differ, the places "
-                    f"belong below `client` and `server`",
+                    f"has `{side}` and `{key}`: a place is either for both sides or below "
+                    f"`client` and `server`. Move it there.",
                 )
         client_programs, of_client = self._side([*keys, "client"], client)
         server_programs, of_server = self._side([*keys, "server"], server)
@@ -95,13 +95,13 @@ class _Reader:
             return self._place(keys, side)
         if side not in self.definitions:
             raise self._error(
-                keys, f"{side!r} is not defined; `builds` has {', '.join(self.definitions)}"
+                keys, f"{side!r} is not defined. Use one of {', '.join(self.definitions)}."
             )
         definition = self.definitions[side]
         if any(_sides(definition)):
             raise self._error(
                 keys,
-                f"{side!r} has a client and a server of its own; name a place, or a build of one",
+                f"{side!r} has different places for client and server. Use a place, or a build with one.",
             )
         return self._place(["builds", side], definition)
 
@@ -111,7 +111,7 @@ class _Reader:
         if place is None:
             return Programs(), {}
         if place.prefix is not None and place.conda is not None:
-            raise self._error(keys, "has both `prefix` and `conda`; a build is in one place")
+            raise self._error(keys, "has both `prefix` and `conda`. Remove one of them.")
         if place.conda is not None:
             return self._environment([*keys, "conda"], place.conda)
         libraries = self._library_path([*keys, "library_path"], place.library_path or "")
@@ -119,7 +119,7 @@ class _Reader:
             if libraries:
                 raise self._error(
                     keys,
-                    "has `library_path` without `prefix`; name the prefix, /usr for the system's",
+                    "has `library_path` without `prefix`. Add the prefix (/usr for the system's programs).",
                 )
             return Programs(), {}
         keys = [*keys, "prefix"]
@@ -130,7 +130,7 @@ class _Reader:
             raise self._error(
                 keys,
                 f"{prefix} has no svn, svnserve or any other of Subversion's programs in "
-                f"{' or '.join(PROGRAMS)}; name the folder that `make install` was told as --prefix",
+                f"{' or '.join(PROGRAMS)}. Use the folder that was configured with --prefix.",
             )
         return programs, {}
 
@@ -141,7 +141,7 @@ class _Reader:
         folder = os.path.normpath(self.root / Path(text).expanduser())
         if not os.path.isdir(folder):
             raise self._error(
-                keys, f"{folder}: there is no such folder; build there first, or take the build out"
+                keys, f"{folder}: there is no such folder. Build there first, or remove the build."
             )
         return folder
 
@@ -149,14 +149,14 @@ class _Reader:
         file = Path(os.path.normpath(self.root / Path(text).expanduser()))
         if not file.is_file():
             raise self._error(
-                keys, f"{file}: there is no such file; it is to be a conda environment's"
+                keys, f"{file}: there is no such file. Use the file of a conda environment."
             )
         content = read_yaml(file)
         if not isinstance(content, Mapping) or not content.get("dependencies"):
             raise self._error(
-                keys, f"{file}: has no `dependencies`, as a conda environment's file has"
+                keys, f"{file}: has no `dependencies`. Use the file of a conda environment."
             )
-        # Another content is another build in another folder, so the folder's name has a digest.
+        # Another content is another build, in another folder.
         stem = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)
         name = f"{stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
         return Programs(str(self.root / ENVIRONMENTS / name)), {name: str(file)}

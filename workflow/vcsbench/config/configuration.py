@@ -97,7 +97,9 @@ def load_config(
     _check_paths(config)
     _check_length(config)
     if elsewhere and settings.rounds is None:
-        config = replace(config, settings=settings.with_rounds(config.least_rounds))
+        config = replace(
+            config, settings=settings.model_copy(update={"rounds": config.least_rounds})
+        )
     _check_studies(config)
     if settings.workload:
         check_workload(settings.workload, root, config.where(["workload"]))
@@ -146,8 +148,8 @@ def _check_storage(config: Config) -> None:
     settings = config.settings
     if settings.storage not in settings.storages:
         raise UserError(
-            f"{config.where(['storage'])}: `storage`: {settings.storage!r} is not defined; "
-            f"`storages` has {', '.join(settings.storages)}"
+            f"{config.where(['storage'])}: `storage`: {settings.storage!r} is not defined. "
+            f"Use one of {', '.join(settings.storages)}."
         )
 
 
@@ -179,8 +181,8 @@ def _check_length(config: Config) -> None:
     minutes, rounds = config.settings.minutes, config.settings.rounds
     if minutes is None and rounds is None:
         raise UserError(
-            f"{config.where([])}: neither `minutes` nor `rounds` is there; say how long to measure "
-            f"(`minutes: 15`), or how often (`rounds: 5`)"
+            f"{config.where([])}: `minutes` and `rounds` are missing. Add a time limit "
+            f"(`minutes: 15`) or a number of rounds (`rounds: 5`)."
         )
     for name in minutes if isinstance(minutes, Mapping) else ():
         if new := RENAMED["StudySets"].get(name):
@@ -193,8 +195,8 @@ def _check_length(config: Config) -> None:
     for name in config.studies:
         if name not in minutes:
             raise UserError(
-                f"{config.where(['minutes'])}: `minutes.{name}` is missing; say how long to measure that "
-                f"study, or `minutes.{DEFAULT}` for all that are not named"
+                f"{config.where(['minutes'])}: `minutes.{name}` is missing. Add the time limit of this "
+                f"study, or `minutes.{DEFAULT}` for all others."
             )
 
 
@@ -203,16 +205,17 @@ def _check_studies(config: Config) -> None:
         if not study.commands:
             raise UserError(
                 f"{config.where(['studies'])}: `studies`: {name} has published numbers only "
-                f"and no `commands` to measure; `snakemake published` computes its tables"
+                f"and no `commands` to measure. Remove it; `snakemake published` computes its tables."
             )
         if name not in config.settings.grid:
             raise UserError(
-                f"{config.where(['grid'])}: `grid.{name}` is missing; say which cells to measure"
+                f"{config.where(['grid'])}: `grid.{name}` is missing. Add the cells to measure."
             )
     for name in config.settings.grid:
         if not (config.root / STUDIES / f"{name}.yaml").exists():
             raise UserError(
-                f"{config.where(['grid', name])}: `grid.{name}`: there is no {STUDIES}/{name}.yaml"
+                f"{config.where(['grid', name])}: `grid.{name}`: there is no {STUDIES}/{name}.yaml. "
+                f"Remove the key."
             )
 
 
@@ -245,22 +248,24 @@ def check_workload(workload: Workload, root: Path, where: str) -> None:
     total = math.fsum(part["weight"] for part in parts)
     if not math.isclose(total, 100.0, abs_tol=0.01):
         raise UserError(
-            f"{where}: `workload`: the weights are {total:g} in all; make them 100 (per cent)"
+            f"{where}: `workload`: the sum of the weights is {total:g}. Make it 100 (per cent)."
         )
     if len({frozenset(part["where"]) for part in parts}) > 1:
-        raise UserError(f"{where}: `workload`: say of each part the same axes in `where`")
+        raise UserError(
+            f"{where}: `workload`: the parts differ in the axes of `where`. Use the same in each."
+        )
     if len({frozenset(part["where"].items()) for part in parts}) < len(parts):
-        raise UserError(f"{where}: `workload`: two parts are about the same cells; make them one")
+        raise UserError(f"{where}: `workload`: two parts have the same cells. Merge them.")
     studies = [load_study(path) for path in sorted((root / STUDIES).glob("*.yaml"))]
     axes = sorted({axis for study in studies for axis in study.axes})
     commands = sorted({name for study in studies for name in study.commands})
     for axis, value in (item for part in parts for item in part["where"].items()):
         if axis not in axes:
             raise UserError(
-                f"{where}: `workload`: no study has an axis {axis}; they have {', '.join(axes)}"
+                f"{where}: `workload`: no study has an axis {axis}. Use one of {', '.join(axes)}."
             )
         if axis == "command" and value not in commands:
             raise UserError(
-                f"{where}: `workload`: no study measures the command {value}; they measure "
-                f"{', '.join(commands)}"
+                f"{where}: `workload`: no study measures the command {value}. Use one of "
+                f"{', '.join(commands)}."
             )

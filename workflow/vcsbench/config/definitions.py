@@ -64,8 +64,8 @@ def check_metric(metric: str | None, metrics: Collection[str], place: str) -> No
     """Raise UserError for an unknown metric; `place` is the file and the key."""
     if metric is not None and metric not in metrics:
         raise UserError(
-            f"{place}: {metric} is no metric; say one of {', '.join(sorted(metrics))}, or add it "
-            f"to workflow/vcsbench/metrics.py"
+            f"{place}: there is no metric {metric}. Use one of {', '.join(sorted(metrics))}, or add it "
+            f"to workflow/vcsbench/metrics.py."
         )
 
 
@@ -87,7 +87,7 @@ def _read(
             if compare := finding.get("compare"):
                 check_metric(compare.get("metric"), metrics, f"{place}: `compare.metric`")
             if finding["id"] in findings:
-                raise UserError(f"{place}: the id `{finding['id']}` stands twice; give it another")
+                raise UserError(f"{place}: the id `{finding['id']}` is there twice. Rename one.")
             findings[finding["id"]] = place, finding
     return list(findings.values())
 
@@ -109,26 +109,28 @@ def _check(finding: FindingDefinition, place: str, axes: Sequence[str]) -> None:
     """Raise UserError for faults that the model does not detect."""
     compare = finding.get("compare")
     if (compare is None) == ("level" not in finding):
-        raise UserError(f"{place}: needs either `compare` or `level`; say which")
+        raise UserError(f"{place}: needs either `compare` or `level`. Add one of them.")
     if not {"at_least", "at_most"} & finding["expect"].keys():
-        raise UserError(f"{place}: `expect` has no bound; add `at_least` or `at_most`")
+        raise UserError(f"{place}: `expect` has no bound. Add `at_least` or `at_most`.")
     if compare is not None:
         _check_compare(compare, place)
     compared = [compare["axis"]] if compare and "axis" in compare else []
     for axis in [*finding["where"], *compared]:
         if axis not in axes:
-            raise UserError(f"{place}: the study has no axis `{axis}`; it has {', '.join(axes)}")
+            raise UserError(
+                f"{place}: the study has no axis `{axis}`. Use one of {', '.join(axes)}."
+            )
 
 
 def _check_compare(compare: SidesDefinition, place: str) -> None:
     if "to" in compare:
         if mixed := sorted(compare.keys() - {"to"}):
             raise UserError(
-                f"{place}: `compare.{mixed[0]}` does not go with `compare.to`; leave one of them out"
+                f"{place}: `compare.{mixed[0]}` excludes `compare.to`. Remove one of them."
             )
     elif missing := sorted({"axis", "baseline", "candidate"} - compare.keys()):
         raise UserError(
-            f"{place}: `compare.{missing[0]}` is missing; `compare` needs axis, baseline and candidate"
+            f"{place}: `compare.{missing[0]}` is missing. `compare` needs axis, baseline and candidate."
         )
 
 
@@ -142,7 +144,7 @@ def _check_values(finding: FindingDefinition, place: str, axes: AxisValues) -> N
         for value in values if isinstance(values, list) else [values]:
             if known is not None and str(value) not in known:
                 raise UserError(
-                    f"{place}: `{axis}` has no value {value}; it has {', '.join(known)}"
+                    f"{place}: `{axis}` has no value {value}. Use one of {', '.join(known)}."
                 )
 
 

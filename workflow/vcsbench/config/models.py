@@ -360,7 +360,3 @@ class Settings(Model):
         "Saved baselines (`make baseline NAME=...`) to compare with: a table each. Only results of the "
         "same host are compared.",
     )
-
-    def with_rounds(self, rounds: int) -> Settings:
-        """Return these settings with another number of rounds."""
-        return self.model_copy(update={"rounds": rounds})

@@ -40,10 +40,10 @@ class Study:
     @property
     def numbers(self) -> dict[str, dict[str, str]]:
         """Return the files of its published numbers, each with the axis values of all of its rows."""
-        given = self.published.numbers if self.published else []
-        if isinstance(given, dict):
-            return given
-        return {name: {} for name in ([given] if isinstance(given, str) else given)}
+        numbers = self.published.numbers if self.published else []
+        if isinstance(numbers, dict):
+            return numbers
+        return {name: {} for name in ([numbers] if isinstance(numbers, str) else numbers)}
 
     @property
     def findings(self) -> list[str]:
@@ -57,11 +57,11 @@ class Study:
 
     def axes_of(self, word: str) -> list[str]:
         """Return the axes with the values of a word: `repositories`, `servers`."""
-        return [axis for axis, given in self.axes.items() if given == word]
+        return [axis for axis, values in self.axes.items() if values == word]
 
     def axes_named(self) -> list[str]:
         """Return the axes with the values of any word."""
-        return [axis for axis, given in self.axes.items() if isinstance(given, str)]
+        return [axis for axis, values in self.axes.items() if isinstance(values, str)]
 
     @property
     def command_axis(self) -> str:
@@ -79,8 +79,8 @@ class Study:
         name = self.command_name(axes)
         if name not in self.commands:
             raise UserError(
-                f"config/studies/{self.name}.yaml: `commands` has no {name}, which was published and is not "
-                f"measured; name those to measure in `grid.{self.name}`: {', '.join(self.commands)}"
+                f"config/studies/{self.name}.yaml: `commands` has no {name}: it was published and is not "
+                f"measured. Use in `grid.{self.name}` only {', '.join(self.commands)}."
             )
         return self.commands[name]
 
@@ -94,7 +94,7 @@ def load_study(path: str | Path) -> Study:
         for axis in axes:
             if axis not in file.axes:
                 raise UserError(
-                    f"{path}: `{key}`: the study has no axis {axis}; it has {', '.join(file.axes)}"
+                    f"{path}: `{key}`: the study has no axis {axis}. Use one of {', '.join(file.axes)}."
                 )
     _check_questions(path, file)
     typed = {"commands", "published", "tables", "questions"}
@@ -119,12 +119,12 @@ def _check_tables(path: Path, file: StudyFile) -> None:
     for name in file.featured_tables:
         if name not in file.tables:
             raise UserError(
-                f"{path}: `featured_tables`: there is no table {name}; there are {', '.join(file.tables)}"
+                f"{path}: `featured_tables`: there is no table {name}. Use one of {', '.join(file.tables)}."
             )
     for name, table in file.tables.items():
         if (table.metric is None) == (table.compare is None):
             raise UserError(
-                f"{path}: `tables.{name}`: it needs either `metric` or `compare`. Give one of them."
+                f"{path}: `tables.{name}`: needs either `metric` or `compare`. Add one of them."
             )
 
 
@@ -141,8 +141,8 @@ def _check_questions(path: Path, file: StudyFile) -> None:
             for value in values:
                 if isinstance(known, list) and value not in known:
                     raise UserError(
-                        f"{path}: `questions.{axis}.{key}`: the axis has no value {value}; it has "
-                        f"{', '.join(known)}"
+                        f"{path}: `questions.{axis}.{key}`: the axis has no value {value}. Use one of "
+                        f"{', '.join(known)}."
                     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard, TypeVar, get_args, get_origin
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Checked = TypeVar("Checked")
 # A path of keys: names in mappings, and places in lists.
 Keys = Sequence[str | int]
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 YAML_BYTES = 4 << 20
 YAML_DEPTH = 40
 YAML_NODES = 100_000
@@ -31,7 +32,7 @@ def read_yaml(path: Path) -> object:
     try:
         text = read_bytes(path, YAML_BYTES).decode()
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file; {_siblings(path)}") from None
+        raise UserError(f"{path}: there is no such file. {_siblings(path)}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     return parse_yaml(text, path)
@@ -47,22 +48,24 @@ def read_mapping(path: Path) -> dict[str, object]:
 
 def parse_yaml(text: str, path: str | Path) -> object:
     """Return the content of a YAML text of limited depth and size. `path` names it in a UserError."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        _check_size(yaml.parse(text, Loader=loader), path)
-        content: object = yaml.load(text, Loader=loader)
+        check_yaml_size(text, path)
+        content: object = yaml.load(text, Loader=LOADER)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         reason = printable(" ".join(str(error).split()))
         raise UserError(f"{path}: is not valid YAML: {reason}") from None
     return content
 
 
-def _check_size(events: Iterable[yaml.Event], path: str | Path) -> None:
-    """Refuse a text whose content is too deep or too large. An alias counts as often as it is used."""
+def check_yaml_size(text: str | bytes, path: str | Path) -> None:
+    """Raise UserError if the content of a YAML text is too deep or too large.
+
+    The text is parsed and not loaded, because the loader recurses. An alias counts as often as it is used.
+    """
     open_anchors: list[str | None] = []
     counts = [0]
     of_anchor: dict[str, int] = {}
-    for event in events:
+    for event in yaml.parse(text, Loader=LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
             open_anchors.append(event.anchor)
             counts.append(1)
@@ -244,4 +247,4 @@ def dotted(keys: Keys) -> str:
 
 def _siblings(path: Path) -> str:
     names = sorted(p.stem for p in path.parent.glob(f"*{path.suffix}"))
-    return f"{path.parent} has {', '.join(names)}" if names else "check the name"
+    return f"{path.parent} has {', '.join(names)}." if names else "Check the name."

@@ -27,6 +27,7 @@ import yaml
 from vcsbench import __version__
 from vcsbench.config.definitions import GLOSSARY
 from vcsbench.config.study import Study, load_study
+from vcsbench.config.validation import check_yaml_size
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.files import read_json, write_bytes
@@ -66,7 +67,6 @@ EXPANDED_BYTES = 64 * 2**20
 JSON_BYTES, YAML_BYTES, CSV_BYTES = 16 * 2**20, 2**20, 64 * 2**20
 # Each value takes about 100 bytes of memory.
 VALUES = 5_000_000
-YAML_NODES, YAML_DEPTH = 100_000, 50
 
 
 class PackedFile(TypedDict):
@@ -339,30 +339,9 @@ def _check_json(path: Path, name: str) -> None:
 
 
 def _check_yaml(path: Path, name: str) -> None:
-    """Walk through the events, because the loader recurses. An alias counts as all the nodes it repeats."""
-    nodes = 0
-    sizes: dict[str | None, int] = {}
-    open_at: list[tuple[str | None, int]] = []
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    content = _bounded(path, name, YAML_BYTES)
     try:
-        for event in yaml.parse(_bounded(path, name, YAML_BYTES), Loader=loader):
-            if isinstance(event, yaml.AliasEvent):
-                # An alias of an open anchor repeats itself.
-                nodes += sizes.get(event.anchor, YAML_NODES)
-            elif isinstance(event, yaml.ScalarEvent):
-                nodes += 1
-                sizes[event.anchor] = 1
-            elif isinstance(event, yaml.CollectionStartEvent):
-                nodes += 1
-                sizes.pop(event.anchor, None)
-                open_at.append((event.anchor, nodes))
-            elif isinstance(event, yaml.CollectionEndEvent):
-                anchor, start = open_at.pop()
-                sizes[anchor] = nodes - start + 1
-            if nodes >= YAML_NODES or len(open_at) > YAML_DEPTH:
-                raise UserError(
-                    f"{name}: the file has more than {YAML_NODES} nodes, or over {YAML_DEPTH} levels."
-                )
+        check_yaml_size(content, name)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UserError(f"{name}: the file is not YAML: {one_line(error)}") from None
 

@@ -71,7 +71,7 @@ def measure(recipe: Recipe, number: int, thresholds: dict[str, float]) -> tuple[
 
     Return hyperfine's export, byte for byte, and the context. Raise a UserError with the reason of a failure.
     """
-    asked = time.monotonic()
+    requested = time.monotonic()
     with machine_lock() as lock, run_folder(os.getcwd()) as folder:
         began = time.monotonic()
         if recipe.get("within"):
@@ -79,7 +79,7 @@ def measure(recipe: Recipe, number: int, thresholds: dict[str, float]) -> tuple[
         else:
             exported, described = _measure_here(recipe, number, thresholds, folder, lock)
         described["took"] |= {
-            "waited_s": round(began - asked, 3),
+            "waited_s": round(began - requested, 3),
             "cell_round_s": round(time.monotonic() - began, 3),
         }
     return exported, described | {"thresholds": thresholds}
@@ -92,7 +92,7 @@ def _measure_here(
     cell_round = _cell_round(recipe, number, thresholds, folder)
     subjects = cell_round.cell.subjects
     try:
-        found = cell_round.measure(lock)
+        measured = cell_round.measure(lock)
     except ChangedError:
         raise
     except (UserError, OSError, subprocess.CalledProcessError):
@@ -103,7 +103,7 @@ def _measure_here(
         raise
     for subject in subjects:
         subject.check_unchanged()
-    return found
+    return measured
 
 
 def _cell_round(

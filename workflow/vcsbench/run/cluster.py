@@ -165,23 +165,23 @@ def collect(root: Path, job: int, work: NodeWork) -> dict[str, str]:
 
     Only complete blocks are taken, except from the present node.
     """
-    present, found = NodeAssignment.read(root, job).node, dict[str, str]()
+    present, nodes = NodeAssignment.read(root, job).node, dict[str, str]()
     folders = {path.name: path for path in (root / NODES / f"job{job}").glob("*")}
     # A block that is complete on another node stays there.
     order = sorted(folders, key=lambda node: (node == present, node))
     for block, exports in work.blocks.items():
         for node in order:
             if all(work.is_measured(folders[node] / export) for export in exports):
-                found[block] = node
+                nodes[block] = node
                 break
-        node = found.get(block, present)
+        node = nodes.get(block, present)
         if node in folders:
             for export in exports:
                 _take(folders[node], root, export, work)
     if present in folders:
         for file in work.others:
             _copy(folders[present] / file, root / file)
-    return found
+    return nodes
 
 
 def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:

@@ -29,8 +29,8 @@ def find_cell(plan: Plan, name: str) -> tuple[str, str]:
     """Return the study and the path of a cell. Raise a UserError with similar names if there is none."""
     known = {f"{study}/{path}": (study, path) for study, path in plan.by_path}
     name = name.removeprefix("results/cells/").strip("/")
-    if found := known.get(name) or next((p for p in known.values() if p[1] == name), None):
-        return found
+    if cell := known.get(name) or next((p for p in known.values() if p[1] == name), None):
+        return cell
     cells = (cell for grid in plan.grids.values() for cell in grid)
     if skipped := next((c for c in cells if c.skip and name.endswith(c.path)), None):
         raise UserError(f"{name}: the cell is skipped on this machine: {skipped.skip}")

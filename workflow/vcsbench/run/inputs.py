@@ -44,8 +44,8 @@ class Wildcards(Protocol):
 class PublishedMetadata(TypedDict):
     """Options of statistics.published.read_published: axis values of files, and axes that commands lack."""
 
-    said: dict[str, dict[str, str]]
-    without: dict[str, list[str]]
+    fixed: dict[str, dict[str, str]]
+    inapplicable: dict[str, list[str]]
 
 
 @cache
@@ -124,13 +124,13 @@ def axis_order(wildcards: Wildcards, here: Environment) -> dict[str, list[str]]:
 
 @cache
 def _published_values(study: str) -> dict[str, list[str]]:
-    found: dict[str, dict[str, None]] = defaultdict(dict)
+    values: dict[str, dict[str, None]] = defaultdict(dict)
     for path in _number_files(study):
         with Path(path).open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 for axis, value in row.items():
-                    found[axis] |= {value: None} if value else {}
-    return {axis: list(of_axis) for axis, of_axis in found.items()}
+                    values[axis] |= {value: None} if value else {}
+    return {axis: list(of_axis) for axis, of_axis in values.items()}
 
 
 def _number_files(study: str) -> list[str]:
@@ -139,8 +139,8 @@ def _number_files(study: str) -> list[str]:
 
 def published_numbers(wildcards: Wildcards) -> list[str]:
     """Return the files of a study's published numbers."""
-    if found := _number_files(wildcards.study):
-        return found
+    if files := _number_files(wildcards.study):
+        return files
     raise UserError(f"config/studies/{wildcards.study}.yaml: `published`: the key is missing.")
 
 
@@ -149,8 +149,8 @@ def published_metadata(wildcards: Wildcards) -> PublishedMetadata:
     study = study_file(wildcards.study)
     commands = study.commands.items()
     return {
-        "said": {f"config/published/{name}": facts for name, facts in study.numbers.items()},
-        "without": {name: c.inapplicable_axes for name, c in commands if c.inapplicable_axes},
+        "fixed": {f"config/published/{name}": facts for name, facts in study.numbers.items()},
+        "inapplicable": {name: c.inapplicable_axes for name, c in commands if c.inapplicable_axes},
     }
 
 
@@ -202,13 +202,13 @@ def findings(wildcards: Wildcards) -> list[FindingDefinition]:
 
 def studies_with_findings() -> list[tuple[str, str, list[Statement]]]:
     """Return the name, title and findings (id and statement) of each study with findings, most first."""
-    found = []
+    with_findings = []
     for name in studies():
         study = study_file(name)
         statements = [each for group in study.findings for each in statements_in(FINDINGS, group)]
         if statements:
-            found.append((name, study.title, statements))
-    return sorted(found, key=lambda study: -len(study[2]))
+            with_findings.append((name, study.title, statements))
+    return sorted(with_findings, key=lambda study: -len(study[2]))
 
 
 def group_columns(wildcards: Wildcards) -> list[str]:
@@ -252,10 +252,10 @@ class Expectations:
     def _axis_values(self, study: str) -> dict[str, list[str] | None]:
         """Return each axis with its values, or None if all are allowed: a repository may have any name."""
         definition = study_file(study)
-        found = axis_table.values_of(definition, self.here)
+        values = axis_table.values_of(definition, self.here)
         return {
-            axis: None if given == "repositories" else found[axis]
-            for axis, given in definition.axes.items()
+            axis: None if word == "repositories" else values[axis]
+            for axis, word in definition.axes.items()
         }
 
     def _check_baselines(self) -> None:

@@ -131,11 +131,11 @@ class Project:
 
     def results(self, decide: Decide) -> list[str]:
         """Return all files that a run makes for its studies, the raw data first."""
-        found: list[str] = []
+        files: list[str] = []
         for study in self.config.studies:
-            found += self.raw_data(study, decide)
-            found += [file.format(study=study) for file in STUDY_FILES]
-        return found
+            files += self.raw_data(study, decide)
+            files += [file.format(study=study) for file in STUDY_FILES]
+        return files
 
     def raw_data(self, study: str, decide: Decide) -> list[str]:
         """Return the exports and contexts of a study, its last decision and its system-call counts."""

@@ -93,27 +93,29 @@ def saved_baselines() -> dict[str, list[str]]:
 
 
 def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
-    """Save measured studies (all if none is named); return a sentence for each.
+    """Save measured studies, by default all, and return a sentence for each.
 
-    Raises UserError, and saves nothing, if a study was not measured or is saved already.
+    Raise UserError, and save nothing, if a study was not measured or is saved already.
     """
     if not NAME.fullmatch(name):
         raise UserError(
-            f"NAME={name}: a baseline's name has letters, digits, `.`, `_` and `-`, and begins with a "
-            f"letter or a digit; say NAME=before-upgrade, for instance"
+            f"NAME={name}: a name has only letters, digits, `.`, `_` and `-`, and begins with a "
+            f"letter or a digit. Use another name, such as before-upgrade."
         )
     folder = results / "measurements"
     studies = list(studies) or sorted(path.stem for path in folder.glob("*.csv"))
     if not studies:
-        raise UserError(f"{folder}: nothing has been measured; `make report` does it")
+        raise UserError(f"{folder}: nothing has been measured. Run `make report` first.")
     measured = []
     for study in studies:
         if not NAME.fullmatch(study):
-            raise UserError(f"STUDY={study}: is no study's name; results/measurements has them")
+            raise UserError(
+                f"STUDY={study}: there is no such study. Use a name in results/measurements."
+            )
         if csv_path(name, study).exists() or description_path(name, study).exists():
             raise UserError(
-                f"{csv_path(name, study)}: is there already, and a baseline is never overwritten; "
-                f"choose another NAME, or remove it yourself"
+                f"{csv_path(name, study)}: the file exists, and a baseline is never overwritten. "
+                f"Use another NAME, or remove the file."
             )
         measured.append((study, *_measured(folder / f"{study}.csv", study, results)))
     return [_write(name, *parts) for parts in measured]
@@ -125,11 +127,11 @@ def _measured(path: Path, study: str, results: Path) -> tuple[bytes, Description
         content = path.read_bytes()
     except OSError:
         raise UserError(
-            f"{path}: the study {study} has not been measured; `make report` does it"
+            f"{path}: the study has not been measured. Run `make report` first."
         ) from None
     rows = list(csv.DictReader(content.decode().splitlines()))
     if not rows:
-        raise UserError(f"{path}: nothing of {study} has been measured; `make report` does it")
+        raise UserError(f"{path}: nothing of the study has been measured. Run `make report` first.")
     rounds = [
         MeasuredRound(row["cell"], int(float(row["round"])), row["started_at"]) for row in rows
     ]
@@ -190,10 +192,12 @@ def _context(study: str, measured: MeasuredRound, results: Path) -> Mapping[str,
     try:
         context: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise UserError(f"{path}: is missing or damaged; `make report` measures it anew") from None
+        raise UserError(
+            f"{path}: the file is missing or damaged. Run `make report` to measure it again."
+        ) from None
     if context.get("started_at", "") != started_at:
         raise UserError(
-            f"{path}: was measured after the measurements were written; `make report` writes them anew"
+            f"{path}: the file is newer than the measurements. Run `make report` to write them again."
         )
     return context
 
@@ -272,16 +276,20 @@ def read_description(name: str, study: str) -> Description:
     try:
         description: Description = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
-        raise UserError(f"{path}: is missing; save the baseline again under another name") from None
+        raise UserError(
+            f"{path}: the file is missing. Save the baseline again under another name."
+        ) from None
     except ValueError:
-        raise UserError(f"{path}: is damaged; save the baseline again under another name") from None
+        raise UserError(
+            f"{path}: the file is damaged. Save the baseline again under another name."
+        ) from None
     return description
 
 
 def main(arguments: Sequence[str]) -> int:
     """Save a baseline and return the exit code."""
     if not arguments or not arguments[0]:
-        print("say how to call it: make baseline NAME=before-upgrade", file=sys.stderr)
+        print("The name is missing. Use `make baseline NAME=before-upgrade`.", file=sys.stderr)
         return 1
     name, *studies = arguments
     try:

@@ -264,13 +264,13 @@ def undecided_over_time(
 
     If the last entry has any, no number of rounds decides them.
     """
-    left = Counter(c.table for c in comparisons if not c.is_decided)
-    forecast = [(0.0, dict(left))]
+    undecided = Counter(c.table for c in comparisons if not c.is_decided)
+    forecast = [(0.0, dict(undecided))]
     for _, seconds, precise in _assignments(comparisons, round_s, FORECAST_S):
         decided = Counter(c.table for c in precise if not c.is_decided)
         if decided:
-            left -= decided
-            forecast.append((seconds, dict(left)))
+            undecided -= decided
+            forecast.append((seconds, dict(undecided)))
     return forecast
 
 
@@ -375,8 +375,8 @@ def budget_report(
             for name in dict.fromkeys(c.table for c in comparisons)
         },
         "outlook": [
-            {"seconds": round(seconds, 1), "left": left}
-            for seconds, left in undecided_over_time(comparisons, spent.round_s)
+            {"seconds": round(seconds, 1), "left": undecided}
+            for seconds, undecided in undecided_over_time(comparisons, spent.round_s)
         ],
     }
 

@@ -32,8 +32,8 @@ def main(arguments: Sequence[str]) -> int:
         return NOTHING
     if not rows:
         print(
-            "There is nothing to check: no file that the key `expectations` names has an expectation; "
-            "config/expectations.yaml shows how to write one",
+            "There is nothing to check: the files of the key `expectations` have no expectation. "
+            "See config/expectations.yaml for examples.",
             file=sys.stderr,
         )
         return NOTHING

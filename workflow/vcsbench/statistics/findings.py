@@ -231,14 +231,14 @@ def evaluate(
         if small and large.empty:
             return Evaluation(estimate(finding, rows, axes), TOO_SMALL, small)
         rows = large
-    own = estimate(finding, rows, axes)
-    if not own.n:
+    value = estimate(finding, rows, axes)
+    if not value.n:
         reasons = refused or [
             _not_counted(rows, metric_of(metric)) or _why_nothing(finding, context.grid)
         ]
         return Evaluation(reasons=reasons)
     noise, pairs = context.noise(metric), _pairs(finding, rows, axes)
-    value = noise.with_error(own, pairs) if pairs else noise.level_with_error(own)
+    value = noise.with_error(value, pairs) if pairs else noise.level_with_error(value)
     over = _over(finding, grouped(rows, _keys(finding, axes)).ngroups)
     partial_ = _partial(finding, rounds[rounds[metric].notna()], rows, axes, context.grid)
     if refused:
@@ -323,7 +323,7 @@ def _comparable(
 ) -> tuple[pd.DataFrame, list[Reason]]:
     """Return the rows of cells that did the same work, and why others are excluded."""
     compare, keys = finding.get("compare"), _keys(finding, axes)
-    kept = [rows.iloc[:0]]
+    compared = [rows.iloc[:0]]
     refused: dict[str, Reason] = {}
     for _, part in grouped(rows, keys):
         sides = part[compare["axis"]] if compare else [""] * len(part)
@@ -334,8 +334,8 @@ def _comparable(
             reason = Reason(refusal.flag, {"reason": refusal.reason})
             refused.setdefault(reason.text, reason)
         else:
-            kept.append(part)
-    return pd.concat(kept), list(refused.values())
+            compared.append(part)
+    return pd.concat(compared), list(refused.values())
 
 
 def _without_small(
@@ -377,13 +377,13 @@ def _why_nothing(finding: FindingDefinition, grid: Sequence[Mapping[str, str]]) 
 def _partial(
     finding: FindingDefinition,
     rounds: pd.DataFrame,
-    kept: pd.DataFrame,
+    used: pd.DataFrame,
     axes: Sequence[str],
     grid: Sequence[Mapping[str, str]],
 ) -> list[Reason]:
     """Return the number of measured cells if the grid has more.
 
-    `rounds` have a value of the metric; `kept` are those that the finding's value is made of.
+    `rounds` have a value of the metric; `used` are those of the finding's value.
     """
     in_grid = [axis for axis in axes if grid and axis in grid[0]]
     compare = finding.get("compare")
@@ -395,7 +395,7 @@ def _partial(
     measured = cells.merge(rows_where(rounds, finding["where"])[in_grid].drop_duplicates())
     if len(measured) == len(cells):
         return []
-    n = grouped(kept, _keys(finding, axes)).ngroups
+    n = grouped(used, _keys(finding, axes)).ngroups
     reduced = words.count_of(n, "pair" if compare else "cell")
     values = {"measured": len(measured), "total": len(cells), "reduced": reduced}
     return [Reason("partial", values)]
@@ -440,10 +440,10 @@ def _pairs(finding: FindingDefinition, rows: pd.DataFrame, axes: Sequence[str]) 
         return []
     axis = finding["compare"]["axis"]
     cells = rows[_keys(finding, axes)].drop_duplicates().to_dict("records")
-    one, other = (
+    sides_cells = (
         [tuple((cell | {axis: side})[a] for a in axes) for cell in cells] for side in sides
     )
-    return list(zip(one, other, strict=True))
+    return list(zip(*sides_cells, strict=True))
 
 
 def _over(finding: FindingDefinition, count: int) -> str:
@@ -483,13 +483,13 @@ def _evaluate_baseline(finding: FindingDefinition, context: EvaluationContext) -
         )
         for flag in flags.joined(f for cell in cells for f in cell.withheld).split()
     ]
-    kept = [cell for cell in cells if not cell.withheld]
-    if not kept:
+    compared = [cell for cell in cells if not cell.withheld]
+    if not compared:
         return Evaluation(verdict=INCONCLUSIVE, reasons=excluded)
-    value = _reduce_ratios([cell.ratio for cell in kept], finding["expect"]["over"])
-    verdict, reasons = _verdict(finding, value, kept[0].noise, context.limits)
+    value = _reduce_ratios([cell.ratio for cell in compared], finding["expect"]["over"])
+    verdict, reasons = _verdict(finding, value, compared[0].noise, context.limits)
     verdict = INCONCLUSIVE if excluded and verdict == REPRODUCED else verdict
-    over = _over({**finding, "compare": {}}, len(kept))
+    over = _over({**finding, "compare": {}}, len(compared))
     return Evaluation(value, verdict, [*reasons, *excluded], over)
 
 

@@ -61,8 +61,8 @@ def _mean_and_square(numbers: Sequence[float]) -> tuple[float, float]:
 
 def ratio_interval(log_ratios: Iterable[float], pairs: float = 1.0) -> Estimate:
     """Return the geometric mean of paired ratios, given as one ln(baseline / candidate) per round."""
-    own = mean_interval(log_ratios)
-    return ratio(own.value, own.error, own.degrees, own.n, pairs)
+    log = mean_interval(log_ratios)
+    return ratio(log.value, log.error, log.degrees, log.n, pairs)
 
 
 def ratio(

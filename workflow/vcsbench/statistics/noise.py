@@ -67,41 +67,45 @@ class Noise:
         """Return True if the variance of duplicates is known."""
         return not math.isnan(self.duplicates.variance)
 
-    def with_error(self, own: Estimate, pairs: Pairs) -> Estimate:
+    def with_error(self, estimate: Estimate, pairs: Pairs) -> Estimate:
         """Return a ratio with the error of its call, and its interval.
 
-        The ratio is an average over `own.pairs` of the pairs of cells, or the least or greatest if that is 1.
+        The ratio is an average over `estimate.pairs` pairs of cells, or the least or greatest if that is 1.
         """
-        if not own.n > 1:
-            return own
-        of_rounds = self._of_round(own, pairs).scaled(1 / own.n)
-        error = sum_variances([of_rounds, self._of_duplicates(own.pairs)])
-        degrees = error.degrees if error.variance else own.degrees
-        return ratio(math.log(own.value), math.sqrt(error.variance), degrees, own.n, own.pairs)
+        if not estimate.n > 1:
+            return estimate
+        of_rounds = self._of_round(estimate, pairs).scaled(1 / estimate.n)
+        error = sum_variances([of_rounds, self._of_duplicates(estimate.pairs)])
+        degrees = error.degrees if error.variance else estimate.degrees
+        return ratio(
+            math.log(estimate.value), math.sqrt(error.variance), degrees, estimate.n, estimate.pairs
+        )
 
-    def level_with_error(self, own: Estimate) -> Estimate:
-        """Return a level, an average over `own.pairs` cells, with the error of its verdict."""
+    def level_with_error(self, estimate: Estimate) -> Estimate:
+        """Return a level, an average over `estimate.pairs` cells, with the error of its verdict."""
         # One cell has half of the variance of a difference of two.
-        of_duplicates = self._of_duplicates(own.pairs).scaled(own.value**2 / 2)
-        if not (own.n > 1 and of_duplicates.variance):
-            return own
-        error = sum_variances([Variance(own.error**2, own.degrees), of_duplicates])
-        return mean(own.value, math.sqrt(error.variance), error.degrees, own.n, own.pairs)
+        of_duplicates = self._of_duplicates(estimate.pairs).scaled(estimate.value**2 / 2)
+        if not (estimate.n > 1 and of_duplicates.variance):
+            return estimate
+        error = sum_variances([Variance(estimate.error**2, estimate.degrees), of_duplicates])
+        return mean(
+            estimate.value, math.sqrt(error.variance), error.degrees, estimate.n, estimate.pairs
+        )
 
     def _of_duplicates(self, pairs: float) -> Variance:
         return self.duplicates.scaled(1 / pairs) if self.has_duplicates else Variance(0.0)
 
-    def _of_round(self, own: Estimate, pairs: Pairs) -> Variance:
+    def _of_round(self, estimate: Estimate, pairs: Pairs) -> Variance:
         """Return the variance of one round of a ratio."""
-        observed = Variance(own.error**2 * own.n, own.degrees)
+        observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
         expected = self._by_cells(pairs)
         if expected is None or observed.variance < EXACT:
             return observed
         if len(pairs) == 1:
             return expected
-        if own.pairs == 1 or self.averages is None:
+        if estimate.pairs == 1 or self.averages is None:
             return observed
-        expected = expected.scaled(len(pairs) / own.pairs)
+        expected = expected.scaled(len(pairs) / estimate.pairs)
         weight = self.averages.degrees + observed.degrees
         share = 1.0 if math.isinf(weight) else self.averages.degrees / weight
         factor = share * self.averages.variance
@@ -115,11 +119,11 @@ class Noise:
         """
         if not all(key in self.cells for pair in pairs for key in pair):
             return None
-        cells = [(self.cells[one], self.cells[other]) for one, other in pairs]
+        cells = [(self.cells[first], self.cells[second]) for first, second in pairs]
+        if any(first.block != second.block for first, second in cells):
+            return None
         parts = [cell.variance for pair in cells for cell in pair]
-        if any(one.block != other.block for one, other in cells) or not all(
-            part.degrees for part in parts
-        ):
+        if not all(part.degrees for part in parts):
             return None
         total = sum_variances(parts).scaled(1 / len(pairs) ** 2) if pairs else Variance(0.0)
         return total if total.variance else None
@@ -237,7 +241,7 @@ def _averages(
     factors, degrees = [], []
     for cells in blocks.values():
         for pairs in _contrasts(cells, table.block_places):
-            d = np.mean([table.logs[one] - table.logs[other] for one, other in pairs], axis=0)
+            d = np.mean([table.logs[first] - table.logs[second] for first, second in pairs], axis=0)
             d = d[np.isfinite(d)]
             expected = sum(variances[row].variance for pair in pairs for row in pair)
             expected /= len(pairs) ** 2
@@ -255,8 +259,10 @@ def _contrasts(
         by_rest: dict[Key, dict[str, int]] = {}
         for key, row in cells.items():
             by_rest.setdefault(key[:place] + key[place + 1 :], {})[key[place]] = row
-        for one, other in combinations(dict.fromkeys(key[place] for key in cells), 2):
-            pairs = [(at[one], at[other]) for at in by_rest.values() if one in at and other in at]
+        for first, second in combinations(dict.fromkeys(key[place] for key in cells), 2):
+            pairs = [
+                (at[first], at[second]) for at in by_rest.values() if {first, second} <= at.keys()
+            ]
             if len(pairs) > 1:
                 yield pairs
 

@@ -235,8 +235,8 @@ def _comparisons(
         )
         for key, quotient, *sides in zip(*columns, strict=True):
             where = dict(zip(shared, key, strict=True))
-            one, other = (tuple((where | {axis: name})[key] for key in keys) for name in names)
-            estimate = noise.with_error(estimates.get(tuple(key), NO_ESTIMATE), [(one, other)])
+            cell, other = (tuple((where | {axis: name})[key] for key in keys) for name in names)
+            estimate = noise.with_error(estimates.get(tuple(key), NO_ESTIMATE), [(cell, other)])
             refused = same_work.refusal(
                 same_work.name_of(where, shared),
                 {name: side.work for name, side in zip(names, sides, strict=True)},
@@ -319,7 +319,7 @@ def _hosts_differ(hosts: str) -> tuple[list[str], str]:
 
 def own_flags(sides: Iterable[str]) -> list[str]:
     """Return the flags of compared cells without flags of work, because the pair has its own."""
-    return [word for own in sides for word in own.split() if word not in same_work.REFUSED]
+    return [word for side in sides for word in side.split() if word not in same_work.REFUSED]
 
 
 def low_n(n: int, limits: Limits) -> list[str]:

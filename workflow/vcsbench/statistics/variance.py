@@ -86,32 +86,32 @@ def _mean(values: np.ndarray, is_measured: np.ndarray, axis: int) -> np.ndarray:
 
 def moderated(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return moderated variances and their degrees of freedom; NaN stays NaN."""
-    prior, kept = prior_of(variances, degrees)
+    prior, members = prior_of(variances, degrees)
     if not prior:
         return variances, degrees
-    own = degrees[kept]
-    share = 1.0 if math.isinf(prior.degrees) else prior.degrees / (prior.degrees + own)
+    member_degrees = degrees[members]
+    share = 1.0 if math.isinf(prior.degrees) else prior.degrees / (prior.degrees + member_degrees)
     values, more = variances.copy(), degrees.astype(float)
-    values[kept] = share * prior.variance + (1 - share) * variances[kept]
+    values[members] = share * prior.variance + (1 - share) * variances[members]
     # Not more degrees of freedom than all cells have together.
-    more[kept] = np.minimum(prior.degrees + own, own.sum())
+    more[members] = np.minimum(prior.degrees + member_degrees, member_degrees.sum())
     return values, more
 
 
 def prior_of(variances: np.ndarray, degrees: np.ndarray) -> tuple[Variance | None, np.ndarray]:
     """Return the common prior of variances (or None), and a mask of its members."""
-    kept = np.isfinite(variances) & (degrees > 0) & (variances > EXACT)
-    if kept.sum() < MIN_VARIANCES:
-        return None, kept
-    first = _fit_prior(variances[kept], degrees[kept])
+    members = np.isfinite(variances) & (degrees > 0) & (variances > EXACT)
+    if members.sum() < MIN_VARIANCES:
+        return None, members
+    first = _fit_prior(variances[members], degrees[members])
     with np.errstate(invalid="ignore"):
-        kept &= ~(
+        members &= ~(
             p_value_of_quotient(variances / first.variance, degrees, first.degrees) < OUTLIER_P
         )
-    if kept.sum() < MIN_VARIANCES:
-        return None, kept
-    prior = _fit_prior(variances[kept], degrees[kept])
-    return (prior if prior.degrees >= MIN_PRIOR_DEGREES else None), kept
+    if members.sum() < MIN_VARIANCES:
+        return None, members
+    prior = _fit_prior(variances[members], degrees[members])
+    return (prior if prior.degrees >= MIN_PRIOR_DEGREES else None), members
 
 
 def _fit_prior(variances: np.ndarray, degrees: np.ndarray) -> Variance:
