@@ -19,7 +19,7 @@ from vcsbench.axes.client_server import REFLINK_LIBRARY, reflink_library
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.plan.grid import is_duplicate, original_of
+from vcsbench.plan.grid import DUPLICATE, is_duplicate
 from vcsbench.plan.order import shares_of
 from vcsbench.run import cluster, node
 from vcsbench.run.cluster import Cluster, NodeAssignment, NodeWork
@@ -75,7 +75,7 @@ def test_work_of_jobs_divides_whole_blocks_with_duplicates(tmp_path: Path) -> No
     duplicates = [name for names in cells for name in names if is_duplicate(name)]
     assert duplicates
     for names in cells:
-        assert {original_of(name) for name in names} <= names
+        assert {name.removesuffix(DUPLICATE) for name in names} <= names
     blocks = [set(work.blocks) for work in works]
     assert not blocks[0] & blocks[1] and len(blocks[0] | blocks[1]) >= 4
     for work in works:

@@ -19,11 +19,11 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import collect, read_grid
 from vcsbench.machine import Machine
 from vcsbench.plan.grid import (
+    DUPLICATE,
     CellSpec,
     duplicate_of,
     is_duplicate,
     is_fixed_cost,
-    original_of,
     variance_class,
 )
 from vcsbench.plan.order import run_order
@@ -121,7 +121,7 @@ def test_make_grid_duplicates_follow_originals_in_each_class(per_class: int) -> 
     assert found == sorted([*classes] * per_class)
     for cell in duplicates:
         before = grid[grid.index(cell) - 1]
-        assert (before.path, before.axes) == (original_of(cell.path), cell.axes)
+        assert (before.path, before.axes) == (cell.path.removesuffix(DUPLICATE), cell.axes)
 
 
 def test_make_grid_small_class_is_duplicated_whole() -> None:
@@ -138,7 +138,7 @@ def test_make_grid_duplicates_depend_on_seed() -> None:
 def test_make_grid_new_value_keeps_other_duplicates() -> None:
     before = {cell.path for cell in cells(LOG, duplicates=1)}
     after = {cell.path for cell in cells({**LOG, "format": ["f6", "f7", "f8"]}, duplicates=1)}
-    added = {original_of(path) for path in after - before}
+    added = {path.removesuffix(DUPLICATE) for path in after - before}
     assert added and added.isdisjoint(before)
 
 

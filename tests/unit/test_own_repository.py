@@ -80,7 +80,7 @@ def test_one_that_was_upgraded_in_place_is_told_by_its_layout(make: Make, fmt: s
     here = here_of(make(fmt, upgrade=True))
     assert current_format(here) == "as-is"
     assert ("upgraded from in place" in said(here)) == (fmt != "f7")
-    assert axis_of("format").wanted(["upgraded"], [], here) == []
+    assert axis_of("format").select(["upgraded"], [], here) == []
 
 
 @pytest.mark.parametrize(("pack", "own"), [(False, "nopack"), (True, "pack")])
@@ -103,7 +103,7 @@ def test_of_what_has_no_format_svnadmins_own_is_the_baseline(make: Make, tmp_pat
     why = axis_of("format").why_not("as-is", {}, here)
     assert why.endswith("a source of kind dump has no format of Subversion's")
     assert said(here).startswith(f"The baseline is {newest}, what `svnadmin create` makes here")
-    assert axis_of("format").wanted(["upgraded"], [], here) == []
+    assert axis_of("format").select(["upgraded"], [], here) == []
 
 
 def test_berkeley_db_is_refused_with_the_remedy(make: Make) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from project import Project, needs
-from vcsbench.plan.grid import DUPLICATE, is_duplicate, original_of
+from vcsbench.plan.grid import DUPLICATE, is_duplicate
 from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY
 
 pytestmark = needs("svn", "svnadmin", "svnserve", "hyperfine")
@@ -71,7 +71,9 @@ def test_twins_are_measured_in_the_blocks_of_their_originals(measured: Project) 
         places = {
             path: at for path, at in orders(measured, number).items() if "/empty/" not in path
         }
-        assert len(places) == 4 + 2 and {original_of(path) for path in twins} < set(places)
+        assert len(places) == 4 + 2 and {path.removesuffix(DUPLICATE) for path in twins} < set(
+            places
+        )
         assert max(places.values()) - min(places.values()) == 5
 
 

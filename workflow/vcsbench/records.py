@@ -14,7 +14,7 @@ from typing import TypedDict
 class Promises(TypedDict, total=False):
     """The promises of a cache state about a timed run: `os` is cold or hot, `server` is new or kept.
 
-    `then` has those of later runs, if they differ.
+    `then` has the promises of later runs, if they differ.
     """
 
     os: str
@@ -401,7 +401,7 @@ class WorkingCopyFacts(TypedDict):
 
 
 class SubjectFacts(TypedDict, total=False):
-    """What subjects add to a context."""
+    """The facts of subjects in a context."""
 
     copy: int
     repository: RepositoryFacts
@@ -504,7 +504,7 @@ class LoadRecord(TypedDict, total=False):
 
 
 class CopyMetadata(RepositoryFacts, total=False):
-    """The metadata of a copy: what results contain, and the state and digest of its files."""
+    """The metadata of a copy: the facts in results, and the state and digest of its files."""
 
     copy: int
     state: dict[str, str]
@@ -553,7 +553,7 @@ class SystemCalls(TypedDict, total=False):
 class CellCalls(TypedDict, total=False):
     """The system calls of a cell, results/calls/<study>/<cell>.json; None and `why_not` if not counted.
 
-    `slower` is the time of the traced run by that of a plain one, `seconds` that of the whole count.
+    `slower` is the ratio of the traced run's time to a plain run's. `seconds` is the time of the whole count.
     """
 
     study: str

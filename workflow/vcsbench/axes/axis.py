@@ -38,7 +38,7 @@ class Environment:
         return self.sources[repo].estimate().revisions
 
     def definition(self, repo: str) -> dict[str, object]:
-        """Return a repository's definition without user and password in its URL, so that it can be stored."""
+        """Return a repository's definition that results may contain: without user and password in its URL."""
         definition = self.repositories[repo]
         return {k: without_password(v) if k == "url" else v for k, v in definition.items()}
 
@@ -71,38 +71,6 @@ class Environment:
         return self.config.root
 
 
-def _no_words(env: Environment) -> dict[str, list[str]]:
-    return {}
-
-
-def _is_valid(value: str) -> str:
-    return ""
-
-
-def _all_named(named: list[str], values: list[str], env: Environment) -> list[str]:
-    return named
-
-
-def _always(axes: Mapping[str, str]) -> bool:
-    return True
-
-
-def _no_part(value: str, env: Environment) -> Recipe:
-    return {}
-
-
-def _can_measure(value: str, parts: Recipe, env: Environment) -> str:
-    return ""
-
-
-def _no_sentences(env: Environment) -> list[str]:
-    return []
-
-
-def _no_limits(guests: Sequence[str]) -> list[str]:
-    return []
-
-
 @dataclass(frozen=True)
 class Axis:
     """One dimension of a grid. The functions get "" for cells to which the axis does not apply.
@@ -113,25 +81,27 @@ class Axis:
     `words`: the values by the words that a study may give instead of a list; `source`: where they are
     defined, for messages. `of_server`: the axis needs a server that vcsbench starts. `changes_work`: its
     values may change the work of a command. `why_invalid`: a clause on why a value can be measured nowhere.
-    `wanted`: the values for the names in a part of the grid. `part`: the contribution of a value to the
+    `select`: the values for the names in a part of the grid. `part`: the contribution of a value to the
     recipe. `why_not`: a clause on why this machine cannot measure a cell. `findings`: sentences on the user's
     own repository. `limits`: sentences for the report, by the hypervisors of the runs.
     """
 
     name: str
-    words: Callable[[Environment], dict[str, list[str]]] = _no_words
+    words: Callable[[Environment], dict[str, list[str]]] = lambda env: {}
     source: str = ""
     of_server: bool = False
     changes_work: bool = False
-    why_invalid: Callable[[str], str] = _is_valid
-    wanted: Callable[[list[str], list[str], Environment], list[str]] = _all_named
-    applies: Callable[[Mapping[str, str]], bool] = _always
-    part: Callable[[str, Environment], Recipe] = _no_part
-    why_not: Callable[[str, Recipe, Environment], str] = _can_measure
-    findings: Callable[[Environment], list[str]] = _no_sentences
-    limits: Callable[[Sequence[str]], list[str]] = _no_limits
+    why_invalid: Callable[[str], str] = lambda value: ""
+    select: Callable[[list[str], list[str], Environment], list[str]] = lambda named, values, env: (
+        named
+    )
+    applies: Callable[[Mapping[str, str]], bool] = lambda axes: True
+    part: Callable[[str, Environment], Recipe] = lambda value, env: {}
+    why_not: Callable[[str, Recipe, Environment], str] = lambda value, parts, env: ""
+    findings: Callable[[Environment], list[str]] = lambda env: []
+    limits: Callable[[Sequence[str]], list[str]] = lambda guests: []
 
-    def defined_in(self, given: Sequence[str] | str, study: Study) -> str:
-        """Return where the values come from, for messages."""
-        named = self.source if isinstance(given, str) else ""
-        return named or f"config/studies/{study.name}.yaml"
+    def defined_in(self, study: Study) -> str:
+        """Return the place of the definition of a study's values, as messages name it."""
+        is_word = isinstance(study.axes[self.name], str)
+        return (self.source if is_word else "") or f"config/studies/{study.name}.yaml"

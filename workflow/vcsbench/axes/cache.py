@@ -31,7 +31,7 @@ _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-cli
 
 # `setup`: steps (STEPS) before the first run. `prepare`: steps before each run. `first`: steps
 # before the first timed run, if they differ. `warmup`: runs that do not count, prepared like the timed ones;
-# `warmup_of_server`: more of them if there is a server. `discard`: one more run does not count if no such run
+# `warmup_of_server`: more of them if there is a server. `discard`: one more run does not count if no cold run
 # has read the copy lately (measure/cell_round.py). `runs`: the timed ones if the configuration has `auto`.
 # `promises`: `os` is cold or hot; `server` is new (it has served nothing) or kept (it has served the runs
 # before); `then` has the promises of later runs, if they differ.

@@ -99,7 +99,7 @@ def _format_words(env: Environment) -> dict[str, list[str]]:
     }
 
 
-def _wanted_formats(named: list[str], values: list[str], env: Environment) -> list[str]:
+def _select_formats(named: list[str], values: list[str], env: Environment) -> list[str]:
     meanings = {CURRENT: [current_format(env)], UPGRADED: _upgraded_formats(env)}
     return list(dict.fromkeys(value for name in named for value in meanings.get(name, [name])))
 
@@ -180,7 +180,7 @@ def _format_findings(env: Environment) -> list[str]:
 
 
 def current_packing(env: Environment) -> str:
-    """Return the packing of the user's own repository; nopack if there is none."""
+    """Return the packing of the user's own repository; nopack without it."""
     stored = env.stored
     if isinstance(stored, str) or not stored.packed:
         return NOT_PACKED
@@ -192,7 +192,7 @@ def _packing_words(env: Environment) -> dict[str, list[str]]:
     return {"packings": [current, *{NOT_PACKED, PACKED} - {current}]}
 
 
-def _wanted_packings(named: list[str], values: list[str], env: Environment) -> list[str]:
+def _select_packings(named: list[str], values: list[str], env: Environment) -> list[str]:
     current = current_packing(env)
     is_small = env.only and env.revisions(env.only) < SHARD
     meanings = {CURRENT: current, IF_PACKABLE: current if is_small else PACKED}
@@ -360,7 +360,7 @@ AXES = (
         source="`repositories`",
         changes_work=True,
         # The user's own repository replaces the ones that the grid names.
-        wanted=lambda named, values, env: (
+        select=lambda named, values, env: (
             named if env.config.settings.repository is None else values
         ),
         part=_repository_part,
@@ -370,7 +370,7 @@ AXES = (
         words=_format_words,
         of_server=True,
         why_invalid=_why_no_format,
-        wanted=_wanted_formats,
+        select=_select_formats,
         part=_format_part,
         why_not=_why_not_format,
         findings=_format_findings,
@@ -380,7 +380,7 @@ AXES = (
         "packing",
         words=_packing_words,
         of_server=True,
-        wanted=_wanted_packings,
+        select=_select_packings,
         part=_packing_part,
         why_not=_why_not_packing,
         findings=_packing_findings,

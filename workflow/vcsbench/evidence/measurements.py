@@ -45,7 +45,6 @@ if TYPE_CHECKING:
         Promises,
         RunRecord,
         SetAside,
-        StorageFacts,
     )
 
 # Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). The wait does not
@@ -263,7 +262,7 @@ def _is_saturated(run: judgement.Run, of_run: RunRecord, context: Context, limit
 
 
 def _columns_of_cell_round(context: Context) -> Columns:
-    took = context.get("took", {})
+    took, storage = context.get("took", {}), context.get("storage") or {}
     return {
         **build_columns(context),
         "set_aside": ", ".join(map(_invalid_flags, context.get("set_aside", []))),
@@ -271,16 +270,12 @@ def _columns_of_cell_round(context: Context) -> Columns:
         "order": context.get("order"),
         "seed": context.get("seed"),
         "scale": context.get("repository", {}).get("scale"),
-        "storage": _storage_kind(context.get("storage") or {}),
+        "storage": storage_kind(storage.get("filesystem", ""), storage.get("rotational")),
         "host": host_label(context["host"]),
         "started_at": context.get("started_at", ""),
         "waited_s": took.get("waited_s"),
         "cell_round_s": took.get("cell_round_s"),
     }
-
-
-def _storage_kind(storage: StorageFacts) -> str:
-    return storage_kind(storage.get("filesystem", ""), storage.get("rotational"))
 
 
 def _invalid_flags(attempt: SetAside) -> str:

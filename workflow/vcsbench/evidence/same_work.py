@@ -24,8 +24,8 @@ FIRST = ("revisions", "paths", "changes", "nodes", "files", "directories", "syml
 LAST = ("bytes_in_files", "bytes")
 NAMES = {"paths": "changed paths", "msg_lines": "lines of messages", "bytes_in_files": "bytes"}
 DIGEST = "digest"
-# Kinds of work whose timed run writes what the checked run wrote. Over every access, hyperfine's own output
-# and that of its hook differed by 90 to 93 bytes.
+# Kinds of work whose timed run writes what the checked run wrote. Over every access, the output of
+# hyperfine's run and of the checked run differed by 90 to 93 bytes.
 PRINTING = ("log", "dump", "stdout")
 WRITTEN_TOLERANCE_BYTES = 1024
 Key = TypeVar("Key", bound=Hashable)

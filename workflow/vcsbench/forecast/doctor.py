@@ -122,7 +122,7 @@ def _programs() -> Iterator[Check]:
 
 
 def _caches(plan: Plan) -> Check:
-    setting, machine = plan.config.settings.clear_caches, plan.here.machine
+    setting, machine = plan.config.settings.clear_caches, plan.env.machine
     how = machine.clearing(setting)
     if how == "drop-caches":
         return Check(AVAILABLE, "cold caches, by emptying the kernel's", f"on a server, {EVICT}")

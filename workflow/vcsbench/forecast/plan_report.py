@@ -134,7 +134,7 @@ class Forecast(NamedTuple):
 def forecast(plan: Plan, repositories: PreparedRepositories, costs: CostModel) -> Forecast:
     """Forecast the duration of a run. Finished work takes no time."""
     revisions = {
-        repo: plan.here.revisions(repo) for repo in repositories.all_repositories() if repo != EMPTY
+        repo: plan.env.revisions(repo) for repo in repositories.all_repositories() if repo != EMPTY
     }
     loading_s = sum(
         revisions[repo] * len(repositories.formats(repo)) * LOAD_S
@@ -145,7 +145,7 @@ def forecast(plan: Plan, repositories: PreparedRepositories, costs: CostModel) -
         for storage in repositories.storages
         for variant, _ in repositories.missing(storage)
     )
-    tracing_s = TRACE_S * sum(len(plan.calls_of(study, there=False)) for study in plan.grids)
+    tracing_s = TRACE_S * sum(len(plan.calls_of(study, existing=False)) for study in plan.grids)
     measuring_s, is_rough = 0.0, bool(loading_s)
     for (study, path), number in unmeasured_rounds(plan).items():
         each_s = costs.cell_round_s(study, plan.by_path[study, path].axes)
@@ -192,7 +192,7 @@ def _cells(plan: Plan) -> Iterator[str]:
         for axis in plan.config.studies[study].block[:1]:
             counts = Counter(cell.axes[axis] for cell in cells)
             yield "    " + ", ".join(f"{value or '-'} {n}" for value, n in counts.items())
-        yield from (f"    {fact}" for fact in findings_of(plan.config.studies[study], plan.here))
+        yield from (f"    {fact}" for fact in findings_of(plan.config.studies[study], plan.env))
         yield from (f"    skipped, {n}: {reason}" for reason, n in skip_reasons(grid))
     total = sum(len(plan.exports_of(cell)) for cell in plan.cells)
     missing = sum(unmeasured_rounds(plan).values())

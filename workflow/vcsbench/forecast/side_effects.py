@@ -113,7 +113,7 @@ def _caches(plan: Plan, services: Sequence[str]) -> str:
         times.append(f"up to {per_round} times in each {'further ' * bool(number)}round")
     if not times:
         return "Clears no caches."
-    if plan.here.machine.clearing(plan.config.settings.clear_caches) == "evict":
+    if plan.env.machine.clearing(plan.config.settings.clear_caches) == "evict":
         return f"Drops the repositories' files from the page cache, {', and '.join(times)}."
     hint = f"{'; '.join(services)}: {EVICT}" if services else f"On a production server, {EVICT}"
     return (
@@ -137,7 +137,7 @@ def _disk(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
         kind = "RAM" if mount_of(scratch).filesystem in IN_MEMORY else "disk"
         yield f"Takes {_space(need, scratch)} ({kind}) while repositories are loaded."
     for repo, last in repositories.dumps.items():
-        revisions = words.count_of(min(last, plan.here.revisions(repo)) + 1, "revision")
+        revisions = words.count_of(min(last, plan.env.revisions(repo)) + 1, "revision")
         yield f"Keeps a dump file of {revisions} of {repo} in {scratch} until `make clean`."
     for storage in repositories.storages:
         folder = resolve(plan.config.settings.storages[storage], plan.root)
@@ -150,7 +150,7 @@ def _disk(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
 
 
 def _bytes(plan: Plan, repo: str) -> int:
-    return repository_bytes(plan.here.sources[repo].estimate())
+    return repository_bytes(plan.env.sources[repo].estimate())
 
 
 def _space(need: float, folder: Path) -> str:
@@ -202,7 +202,7 @@ def _ports(plan: Plan) -> str:
 
 def _privacy(plan: Plan) -> Iterator[str]:
     """Describe who can read copies of repositories that not all users of this machine can read."""
-    parts = [part for part in map(plan.parts, plan.cells) if is_private_cell(part, plan.here)]
+    parts = [part for part in map(plan.parts, plan.cells) if is_private_cell(part, plan.env)]
     if not (names := sorted({part["repository"]["name"] for part in parts})):
         return
     networks = {part["network"] for part in parts}

@@ -213,7 +213,7 @@ class CellRound:
             self.discarded_run_cache.write(self.discarded_run)
 
     def _end_run(self, is_last: bool) -> None:
-        """Collect the evidence of the run that has ended, if one has."""
+        """Collect the evidence of a run that has ended."""
         evidence = self.collector.end(self.hyperfine.pid, is_last)
         if not evidence:
             return

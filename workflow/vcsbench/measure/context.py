@@ -38,8 +38,11 @@ _USER_WITHOUT_SCHEME = re.compile(r"^[^/\s]*@")
 
 
 class RoundResult(NamedTuple):
-    """The result of a cell-round: its number and start, the run that was read (if any), the timed runs, the
-    attempts that were set aside, and the seconds of hyperfine and its hooks in the last attempt."""
+    """The result of a cell-round.
+
+    `captured` is the run whose output was read, if any. `set_aside` has the attempts before the last
+    one, whose seconds are `hyperfine_s`, with hooks, and `hooks_s`.
+    """
 
     number: int
     started_at: datetime.datetime

@@ -48,11 +48,12 @@ class DeviceUse(NamedTuple):
 class Counters(NamedTuple):
     """The machine's counters at one moment; None, or no entry, if it has no such counter.
 
-    `rpcs` are the calls of this machine's NFS client, `device` the use of the storage's block devices by
-    all processes, `pressure` the microseconds in which tasks waited for cpu, memory and io, `throttled`
-    the number of slowdowns of processors because of heat, `quota_us` the time in which quotas held back
-    this control group and its ancestors, and `delayed_acks` the TCP acknowledgements after a timeout
-    (docs/evidence.md).
+    - `pressure`: microseconds in which tasks waited for cpu, memory and io.
+    - `throttled`: slowdowns of processors because of heat. `quota_us`: the time in which quotas held back
+      this control group and its ancestors.
+    - `device`: the use of the storage's block devices by all processes.
+    - `rpcs`: calls of this machine's NFS client. `delayed_acks`: TCP acknowledgements after a timeout
+      (docs/evidence.md).
     """
 
     moment_s: float

@@ -61,7 +61,7 @@ def machine_identity(name: str, cpu: str) -> str:
 
 
 def installed_memory_bytes() -> int:
-    """Return the memory that the firmware reports, or what the kernel leaves of it, in whole GiB.
+    """Return the memory that the firmware reports, or the memory of the kernel, in whole GiB.
 
     The kernel's number varies with its version.
     """

@@ -47,9 +47,10 @@ Words = Mapping[str, Callable[[], "str | Sequence[str]"]]
 class PreparedCell:
     """One round of a cell, by its recipe. `folder` is a private folder.
 
-    open() sets `command`, which one client runs, `argv`, which is timed (that, or the launcher of several
-    clients), `stdin`, a file or "", and `idle_command`, the command on an empty subject ([] if there is
-    none).
+    open() sets these attributes:
+    - `command`: the command of a client. `argv`: the timed one, which may be the launcher of several clients.
+    - `stdin`: a file, or "".
+    - `idle_command`: the command on an empty subject, or [].
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path) -> None:
@@ -79,9 +80,9 @@ class PreparedCell:
         return subject_class(kind)(self.recipe, number, self.folder) if kind else None
 
     def _copy_server_files(self) -> Path:
-        """Copy the files of the server configuration, so that an edit during the run has no effect.
+        """Copy the files of the server configuration: an edit during the run has no effect.
 
-        Raise UserError if they differ from those of the recipe.
+        Raise UserError if they do not match the recipe.
         """
         copy = self.folder / "files"
         copy.mkdir()
@@ -178,7 +179,7 @@ class PreparedCell:
         return [*python, launcher.__file__, str(self.launcher_report), str(number), CLIENT]
 
     def _words(self, subjects: Sequence[Words] | None = None, served: str | None = None) -> Words:
-        """Return the words of templates: axes, programs, {url} of `served`, and those of the subjects."""
+        """Return the words of templates: axes, programs, {url} of `served`, and the subjects' words."""
         if subjects is None:
             subjects = [subject.words() for subject in self.subjects]
             served = self.input.name if self.input else ""
@@ -214,7 +215,7 @@ class PreparedCell:
         return copy
 
     def url(self, name: str) -> str:
-        """Return the URL of a name below the served folder; for a remote server, that of its repository."""
+        """Return the URL of a name below the served folder, or of a remote server's repository."""
         assert self.input
         if remote := self.recipe.get("remote"):
             return str(remote["url"]).replace("{repo}", self.recipe["repository"]["name"])
@@ -265,7 +266,7 @@ class PreparedCell:
         clear_caches(self.recipe["clearing"], folders)
 
     def warm_client(self) -> None:
-        """Run the client once on an empty repository, so that its own files are in the cache."""
+        """Run the client once on an empty repository, which loads its own files into the cache."""
         if not self.idle_command:
             return
         done = subprocess.run(

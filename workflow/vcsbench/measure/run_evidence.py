@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ServerUse(NamedTuple):
-    """A server at one moment: its pid (0 if it does not run), its processes, and what they have used.
+    """A server at one moment: its pid (0 if it does not run), its processes, and their usage.
 
     `ended` changes when one of its processes ends.
     """
@@ -112,7 +112,7 @@ class EvidenceCollector:
             self.instructions = counters.count_instructions(sides)
 
     def end(self, hyperfine: int, is_last: bool = False) -> Evidence | None:
-        """Take the counters after a run, if one has begun. Return the evidence of a timed run.
+        """Take the counters after a run, if it has begun. Return the evidence of a timed run.
 
         Residency is queried after each run with cleared caches, otherwise only after the last run.
         """

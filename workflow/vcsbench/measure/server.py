@@ -337,7 +337,7 @@ class Server:
 
 
 def server_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a server: of the inherited one, only the names that a server needs.
+    """Return the environment of a server: only the inherited names that a server needs.
 
     Users of the machine may read it.
     """

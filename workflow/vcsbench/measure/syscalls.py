@@ -222,7 +222,7 @@ def _is_traced(pid: int) -> bool:
 def count_calls(recipe: Recipe, folder: Path) -> CellCalls:
     """Return the system calls of a cell: `client` and `server` (None without one) by CallCounts.as_dict().
 
-    Also return `seconds` of the count, and `slower`, the time of the traced run by that of a plain one.
+    Also return `seconds` of the count, and `slower`, the ratio of the traced run's time to a plain run's.
     `folder` is a private folder. If nothing can be counted, `why_not` has the reason, and the counts are
     None.
     """
@@ -262,7 +262,7 @@ def _count_calls(recipe: Recipe, folder: Path) -> CellCalls:
 
 
 UPDATE = "{svn} update -q {working_copy}"
-# SQLite locks by fcntl. An exclusive lock is taken and released once, in a few calls; a shared one by each
+# SQLite locks by fcntl. An exclusive lock is taken and released once, in a few calls; a shared lock by each
 # transaction.
 LOCK = "fcntl"
 MAX_EXCLUSIVE_LOCKS = 30

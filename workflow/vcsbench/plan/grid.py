@@ -48,15 +48,15 @@ class CellSpec:
     skip: str = ""
 
 
-def make_grid(here: Environment, study: Study, why_skip: WhySkip) -> list[CellSpec]:
+def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpec]:
     """Return the configured cells of a study in the order of its axes, each duplicate after its original, and
     then the fixed-cost cells.
 
     `why_skip` returns why this machine cannot measure a cell with the given axes, or "".
     """
-    config, values = here.config, measured_values(study, here)
+    config, values = env.config, measured_values(study, env)
     points: dict[str, dict[str, str]] = {}
-    for axes in _points(here, study, values):
+    for axes in _points(env, study, values):
         points.setdefault(_path(axes), axes)
     if not points:
         raise UserError(
@@ -88,11 +88,11 @@ def in_path(value: str) -> str:
 
 
 def _points(
-    here: Environment, study: Study, values: Mapping[str, list[str]]
+    env: Environment, study: Study, values: Mapping[str, list[str]]
 ) -> list[dict[str, str]]:
-    grid = here.config.settings.grid[study.name]
+    grid = env.config.settings.grid[study.name]
     include, exclude = (
-        [_part(here, study, values, (kind, i), part) for i, part in enumerate(getattr(grid, kind))]
+        [_part(env, study, values, (kind, i), part) for i, part in enumerate(getattr(grid, kind))]
         for kind in ("include", "exclude")
     )
     points = []
@@ -114,13 +114,13 @@ def is_within(axes: AxisValues, part: Mapping[str, Sequence[str]]) -> bool:
 
 def _applicable(axes: AxisValues, command: Command) -> dict[str, str]:
     """Return the values, "" for the axes that do not apply."""
-    without = command.inapplicable_axes or []
-    left = {axis: "" if axis in without else value for axis, value in axes.items()}
-    return {axis: value if axis_of(axis).applies(left) else "" for axis, value in left.items()}
+    excluded = command.inapplicable_axes or []
+    values = {axis: "" if axis in excluded else value for axis, value in axes.items()}
+    return {axis: value if axis_of(axis).applies(values) else "" for axis, value in values.items()}
 
 
 def _part(
-    here: Environment,
+    env: Environment,
     study: Study,
     values: Mapping[str, list[str]],
     place: tuple[str, int],
@@ -129,18 +129,18 @@ def _part(
     """Return the values of a part of the grid. Raise UserError for an axis or a value that does not exist."""
     part: dict[str, list[str]] = {}
     for axis, named in configured.items():
-        where = here.config.where(["grid", study.name, *place, axis])
+        where = env.config.where(["grid", study.name, *place, axis])
         key = f"`grid.{study.name}.{place[0]}[{place[1]}].{axis}`"
         if axis not in values:
             raise UserError(
                 f"{where}: {key}: the study has no such axis. It has {', '.join(values)}."
             )
         names = [named] if isinstance(named, str) else list(named)
-        part[axis] = axis_of(axis).wanted(names, values[axis], here)
+        part[axis] = axis_of(axis).select(names, values[axis], env)
         for value in part[axis]:
             if value not in values[axis]:
                 new = f" (now `{GRID[value]}`)" if value in GRID else ""
-                source = axis_of(axis).defined_in(study.axes[axis], study)
+                source = axis_of(axis).defined_in(study)
                 raise UserError(
                     f"{where}: {key}: {value!r}{new} has no definition; {source} has "
                     f"{', '.join(values[axis])}"
@@ -156,11 +156,6 @@ def is_duplicate(path: str) -> bool:
 def duplicate_of(path: str) -> str:
     """Return the path of an original's duplicate."""
     return path + DUPLICATE
-
-
-def original_of(path: str) -> str:
-    """Return the path of a duplicate's original, or the original's own path."""
-    return path.removesuffix(DUPLICATE)
 
 
 def originals(rows: Iterable[Row]) -> list[Row]:

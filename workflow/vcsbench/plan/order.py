@@ -28,8 +28,8 @@ def run_order(
 ) -> dict[tuple[str, str, int], int]:
     """Return the position of each cell-round (study, path, round), from 0.
 
-    Studies come one after another, in each its rounds, in these the blocks in random order, and in a block
-    its cells in random order. The position within a study does not depend on the number of later rounds.
+    The order is by study, then by round. The blocks of a round are in random order, and so are the cells of a
+    block. The position within a study does not depend on the number of later rounds.
     `blocks` has the axes of a block by study. With `by_block`, a block has all of its rounds before another
     block: if a node is lost, whole blocks stay.
     """
@@ -67,7 +67,7 @@ def _shuffled(blocks: Blocks, shuffler: random.Random) -> list[tuple[str, ...]]:
     """Return the blocks in random order, blocks of one cache state next to each other.
 
     A cold run empties the caches that the next hot run has to fill before it is timed. The order is a circle
-    that begins anywhere, so that each block is in each position equally often.
+    that begins at a random block: each block is in each position equally often.
     """
     by_cache: dict[str, list[tuple[str, ...]]] = {}
     for key in sorted(blocks):

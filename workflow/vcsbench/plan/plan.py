@@ -40,14 +40,14 @@ class CellRoundWildcards(Protocol):
 class Plan:
     """The cells of the configured studies; `grids` has them by study, skipped ones included."""
 
-    def __init__(self, here: Environment, by_block: bool = False) -> None:
+    def __init__(self, env: Environment, by_block: bool = False) -> None:
         """With `by_block`, a block has all of its rounds before another begins."""
-        self.here, self.by_block = here, by_block
-        self.config = here.config
-        self.root = here.root
+        self.env, self.by_block = env, by_block
+        self.config = env.config
+        self.root = env.root
         self._parts: dict[tuple[str, ...], Recipe] = {}
         self.grids = {
-            name: make_grid(here, study, partial(self._why_skip, study))
+            name: make_grid(env, study, partial(self._why_skip, study))
             for name, study in self.config.studies.items()
         }
         self.cells = [cell for grid in self.grids.values() for cell in grid if not cell.skip]
@@ -59,12 +59,12 @@ class Plan:
         self._ordered = cache(self._order)
 
     def _why_skip(self, study: Study, axes: Mapping[str, str]) -> str:
-        return recipes.why_not(axes, self._parts_of(study, axes), self.here)
+        return recipes.why_not(axes, self._parts_of(study, axes), self.env)
 
     def _parts_of(self, study: Study, axes: Mapping[str, str]) -> Recipe:
         key = (study.name, *axes.values())
         if key not in self._parts:
-            self._parts[key] = recipes.parts_of(study, axes, self.here)
+            self._parts[key] = recipes.parts_of(study, axes, self.env)
         return self._parts[key]
 
     def parts(self, cell: CellSpec) -> Recipe:
@@ -87,7 +87,7 @@ class Plan:
     def recipe(self, study: str, path: str) -> Recipe:
         """Return the recipe of a cell."""
         cell = self.cell(study, path)
-        return recipes.recipe_of(cell, self.parts(cell), self.here)
+        return recipes.recipe_of(cell, self.parts(cell), self.env)
 
     @cache  # noqa: B019 - there is one of it
     def recipe_json(self, study: str, path: str) -> str:
@@ -163,12 +163,12 @@ class Plan:
             if is_within(cell.axes, part) and not is_fixed_cost(cell.axes)
         )
 
-    def calls_of(self, study: str, there: bool | None = None) -> dict[str, str]:
+    def calls_of(self, study: str, existing: bool | None = None) -> dict[str, str]:
         """Return the files of system calls of a study by the path of the counting cell: all, or the existing
-        (`there`) or the missing ones."""
+        (`existing`) or the missing ones."""
         paths = dict.fromkeys(count.path for count in self.counted(study).values())
         files = {path: f"results/calls/{study}/{path}.json" for path in paths}
-        return {p: f for p, f in files.items() if there in (None, (self.root / f).exists())}
+        return {p: f for p, f in files.items() if existing in (None, (self.root / f).exists())}
 
     @cache  # noqa: B019 - there is one of it
     def is_fresh(self, export: str) -> bool:

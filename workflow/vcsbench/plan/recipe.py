@@ -48,7 +48,7 @@ _files_digest = cache(server_files_digest)
 _lacks_journal = cache(lacks_journal)
 
 
-def parts_of(study: Study, axes: Mapping[str, str], here: Environment) -> Recipe:
+def parts_of(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
     """Return the parts of a recipe that are known at once: from the command, and from each axis."""
     command = study.command(axes)
     contributions: dict[str, object] = {
@@ -58,12 +58,12 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Environment) -> Recipe
         "work": command.work,
         "input": command.input or "",
         "output": command.output or "",
-        "runs": command.runs or here.config.settings.runs,
+        "runs": command.runs or env.config.settings.runs,
         **{k: value for k in COMMAND_KEYS if (value := getattr(command, k)) is not None},
     }
-    defaults = _defaults(study, command, axes, here)
+    defaults = _defaults(study, command, axes, env)
     for name in _axes(axes):
-        _merge(contributions, axis_of(name).part(axes.get(name) or defaults.get(name, ""), here))
+        _merge(contributions, axis_of(name).part(axes.get(name) or defaults.get(name, ""), env))
     parts = cast("Recipe", contributions)
     state = parts["state"].copy()
     if command.steps:
@@ -78,14 +78,14 @@ def parts_of(study: Study, axes: Mapping[str, str], here: Environment) -> Recipe
     if contributions["runs"] == AUTO:
         parts["runs"] = runs
     parts["server"] = parts["access"]["server"]
-    parts["network"] = network_of(parts, here)
+    parts["network"] = network_of(parts, env)
     if "remote" in parts:
         # vcsbench cannot restart a server on another machine.
         state["promises"] = _without_server(state["promises"])
     return {**parts, "state": state}
 
 
-def why_not(axes: Mapping[str, str], parts: Recipe, here: Environment) -> str:
+def why_not(axes: Mapping[str, str], parts: Recipe, env: Environment) -> str:
     """Return why a cell cannot be measured here; "" if it can."""
     for name in _axes(axes):
         if "remote" in parts and axes.get(name) and axis_of(name).of_server:
@@ -93,26 +93,26 @@ def why_not(axes: Mapping[str, str], parts: Recipe, here: Environment) -> str:
             return (
                 f"{name} is the server's, and nothing here sets or sees that of the one on {host}"
             )
-        if reason := axis_of(name).why_not(axes.get(name, ""), parts, here):
+        if reason := axis_of(name).why_not(axes.get(name, ""), parts, env):
             return reason
-    return why_not_isolated(parts, here)
+    return why_not_isolated(parts, env)
 
 
-def recipe_of(cell: CellSpec, parts: Recipe, here: Environment) -> Recipe:
+def recipe_of(cell: CellSpec, parts: Recipe, env: Environment) -> Recipe:
     """Return the recipe of a cell: its parts, its `{words}` not filled in, digests of code, server files and
     binaries, and the `digest` of all that."""
-    config = here.config
+    config = env.config
     recipe: Recipe = {
         "study": cell.study,
         "cell": cell.path,
         "axes": cell.axes,
         **parts,
         "time_limit_s": config.settings.time_limit_s,
-        "clearing": here.machine.clearing(config.settings.clear_caches),
+        "clearing": env.machine.clearing(config.settings.clear_caches),
         "code": cell_code(parts),
-        "server_files": _server_files(parts, here.root),
-        "binaries": binaries_of(cell.axes, parts, here),
-        "targets": _target_folder(parts, here),
+        "server_files": _server_files(parts, env.root),
+        "binaries": binaries_of(cell.axes, parts, env),
+        "targets": _target_folder(parts, env),
     }
     return {**recipe, "digest": _digest(recipe)}
 
@@ -132,25 +132,25 @@ def _server_files(parts: Recipe, root: Path) -> str:
     return _files_digest(root / parts["servers"], tuple(parts["access"]["files"]))
 
 
-def _target_folder(parts: Recipe, here: Environment) -> str:
+def _target_folder(parts: Recipe, env: Environment) -> str:
     """Return the folder below which a command writes; "" if it writes nothing."""
     if not parts["output"]:
         return ""
     if "filesystem" in parts:
         return str(parts["filesystem"]["root"])
     storage = parts["storage"]["path"]
-    location = parts.get("output_location", here.config.settings.output_location)
+    location = parts.get("output_location", env.config.settings.output_location)
     if location == "auto":
         location = "scratch" if _lacks_journal(storage) else "storage"
-    folder = here.config.settings.scratch if location == "scratch" else storage
-    return str(resolve(folder, here.root))
+    folder = env.config.settings.scratch if location == "scratch" else storage
+    return str(resolve(folder, env.root))
 
 
 def _defaults(
-    study: Study, command: Command, axes: Mapping[str, str], here: Environment
+    study: Study, command: Command, axes: Mapping[str, str], env: Environment
 ) -> dict[str, str]:
     """Return the values of axes that the study lacks, by study, repository and command."""
-    repository = here.repositories.get(axes.get("repo", ""), {})
+    repository = env.repositories.get(axes.get("repo", ""), {})
     packing = {"packing": repository["packing"]} if "packing" in repository else {}
     defaults = {**study.defaults, **packing, **(command.defaults or {})}
     for name in defaults:
@@ -179,20 +179,20 @@ def _merge(parts: dict[str, object], more: Mapping[str, object]) -> None:
             parts[key] = value
 
 
-def network_of(parts: Recipe, here: Environment) -> str:
+def network_of(parts: Recipe, env: Environment) -> str:
     """Return the network of a cell's server; "" without a server of ours, and in a guest."""
     if "within" in parts or not parts["access"]["server"]:
         return ""
     if namespaces.can_own_network():
         return OWN
-    is_closed = is_private_cell(parts, here)
+    is_closed = is_private_cell(parts, env)
     return USER if is_closed and namespaces.can_enter_user_namespace() else SHARED
 
 
-def why_not_isolated(parts: Recipe, here: Environment) -> str:
+def why_not_isolated(parts: Recipe, env: Environment) -> str:
     """Return why a cell must not be measured: its server would show a private repository to all users."""
-    is_allowed = parts["network"] != SHARED or here.config.settings.shared_servers
-    if is_allowed or not is_private_cell(parts, here):
+    is_allowed = parts["network"] != SHARED or env.config.settings.shared_servers
+    if is_allowed or not is_private_cell(parts, env):
         return ""
     name = parts["repository"]["name"]
     return (
@@ -201,10 +201,10 @@ def why_not_isolated(parts: Recipe, here: Environment) -> str:
     )
 
 
-def is_private_cell(parts: Recipe, here: Environment) -> bool:
+def is_private_cell(parts: Recipe, env: Environment) -> bool:
     """Return True if the repository of a cell is private (sources.base)."""
     name = parts.get("repository", {}).get("name", "")
-    return is_private(here.repositories.get(name, {}))
+    return is_private(env.repositories.get(name, {}))
 
 
 class CallCount(NamedTuple):

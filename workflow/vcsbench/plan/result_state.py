@@ -1,7 +1,8 @@
 """Read results: which are up to date, and which sampling batches are decided.
 
 The first batch has the fewest rounds of each block; a decision file defines each later one. A decision has
-the total rounds of each block, so the last one that gave any is enough. One that gave none ends the run.
+the total rounds of each block: the last decision that gave any is enough. Without rounds, the
+run ends.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ def missing_copies(
 def staged_path(record: LoadRecord, variant: Variant) -> Path | None:
     """Return the loaded repository of a variant; None if it is gone, changed, or from another source.
 
-    `record` is that of the load.
+    `record` is the record of the load.
     """
     path = Path(record.get("path", ""), f"{variant.format}.{variant.packing}")
     is_same_source = record.get("identity") == variant.identity

@@ -113,7 +113,7 @@ def lacks_journal(path: str) -> bool:
     """Return True if a path is on ext4 without a journal.
 
     Such a file system skips inodes for minutes after their deletion (recently_deleted in the kernel's
-    fs/ext4/ialloc.c). To write a tree where one was just removed takes several times as long.
+    fs/ext4/ialloc.c). To write a tree after the removal of another takes several times as long.
     """
     real = os.path.realpath(path)
     if not os.path.exists(real) or mount_of(real).filesystem != "ext4":

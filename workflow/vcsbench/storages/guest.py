@@ -53,7 +53,7 @@ BREAKING = re.compile(r"[\s,:'\"\\\x00-\x1f]")
 
 
 def why_unavailable(root: Path) -> str:
-    """Return the reason in a clause why there is no guest; "" if there is one."""
+    """Return the reason in a clause why this machine has no guest, or ""."""
     if not (root / TOOLS).exists():
         return "the guest's kernel and NFS tools are not here (envs/unpack_nfs_guest.sh gets them)"
     missing = [name for name in (f"mkfs.{KIND}", "ip", "flock") if not shutil.which(name)]

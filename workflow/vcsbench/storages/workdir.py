@@ -48,7 +48,7 @@ SIZE_FACTOR, SPARE_BYTES = 3, 512 * MIB
 
 
 def owner_of(workdir: Path) -> str:
-    """Return the checkout in the marker of this user's work folder; "" if there is no such marker."""
+    """Return the checkout in the marker of this user's work folder; "" without a marker."""
     try:
         status = os.lstat(workdir)
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
@@ -330,7 +330,7 @@ class CellFilesystem:
             )
 
     def clear(self) -> None:
-        """Empty the file system. One that is made for the cell is made again."""
+        """Empty the file system. A file system of the cell is made again."""
         if self.made:
             self.made.make()
         else:

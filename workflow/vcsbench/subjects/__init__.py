@@ -1,4 +1,4 @@
-"""Subjects: what a cell's command reads or writes, such as a repository or a tree.
+"""Subjects: the input and output of a cell's command, such as a repository or a tree.
 
 A kind of subject is a module of this folder with its class as SUBJECT. Kinds that share a module are in its
 SUBJECTS, by name (vcsbench.modules.SHARED_MODULES).
@@ -28,7 +28,7 @@ class Subject:
 
     - `folders`: cleared from caches, and checked for residency. `size`: their bytes, 0 if unknown.
     - `counterpart`: the tree that a written tree has to equal, and the URL that its keywords may have.
-    - `origin`: returns the URL of what the cell reads.
+    - `origin`: returns the URL of the cell's input.
     - `beside`: the subject that the cell reads, if this one is written. `urls`: other URLs in keywords.
     - `served`: the folder that a server serves. `name`: the name of the subject below it.
       `idle_name`: the name for idle_words().
@@ -74,7 +74,7 @@ class Subject:
         """Raise UserError if the file system of the subject has gone since the run began."""
 
     def prepare(self) -> int:
-        """Prepare on the host what a guest only reads. Return the bytes that its file system needs."""
+        """Prepare the input of a guest on the host. Return the bytes that its file system needs."""
         return 0
 
     def words(self) -> Words:
@@ -96,7 +96,7 @@ class Subject:
         return {}
 
     def discard(self) -> None:
-        """Remove what the cell-round made."""
+        """Remove the files of the cell-round."""
 
     def facts(self) -> SubjectFacts:
         """Return facts for the context, by its keys."""

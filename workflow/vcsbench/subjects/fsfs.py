@@ -29,7 +29,7 @@ from vcsbench.storages.filesystems import raise_write_error
 
 T = TypeVar("T")
 NOT_PACKED, PARTLY_PACKED, PACKED = "nopack", "partly", "pack"
-# Files of no revision are copied after those of the last revision.
+# Files of no revision are copied after the files of the last revision.
 AFTER_ALL_REVISIONS = 1 << 62
 _ERROR = re.compile(r"svn\w+: E\d")
 # No settings can be there. With --config-dir, the client reads neither the user's nor /etc/subversion.

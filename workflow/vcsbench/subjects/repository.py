@@ -37,7 +37,7 @@ SAMPLED_SHARDS = 2
 
 
 class Variant(NamedTuple):
-    """A repository in one format and packing. `identity` is that of its source (Source.identity)."""
+    """A repository in one format and packing. `identity` is its source's (Source.identity)."""
 
     repo: str
     format: str
@@ -84,7 +84,7 @@ def published_metadata(metadata: CopyMetadata) -> RepositoryFacts:
 
 
 def invalidate(copy: Path) -> None:
-    """Remove the metadata of a damaged copy, so that the next run makes the copy again."""
+    """Remove the metadata of a damaged copy: the next run makes the copy again."""
     metadata_file(copy).unlink(missing_ok=True)
 
 
@@ -258,8 +258,8 @@ def variant_of(repository: RepositoryPart) -> Variant:
 class Dump(Subject):
     """A dump file of a repository, which is only read. {dump} is its path.
 
-    It has the first `revisions` of the repository. It is in the scratch folder, mostly in RAM, so that
-    reading it takes little of the timed region.
+    It has the first `revisions` of the repository. It is in the scratch folder, mostly in RAM, because
+    reading from a disk would be part of the measured time.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
@@ -299,7 +299,7 @@ class Dump(Subject):
 
 
 def file_state(path: Path) -> list[int]:
-    """Return the size, mtime and inode of a file; [] if there is none."""
+    """Return the size, mtime and inode of a file; [] without it."""
     try:
         status = os.stat(path)
     except OSError:

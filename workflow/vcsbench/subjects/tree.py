@@ -132,7 +132,7 @@ class Tree(FilesystemSubject):
         return (Path(self.templates.source_record()["path"]), "") if is_equal else None
 
     def facts(self) -> SubjectFacts:
-        """Return the repository, the tree, and what the command read."""
+        """Return the repository, the tree, and the input of the command."""
         self.filesystem.check()
         repository, source = self.recipe["repository"], self.templates.source_record()
         notes = source.get("notes")
