@@ -87,7 +87,7 @@ def load_config(
 ) -> Config:
     """Check the merged configuration `raw`, which was read from `files` in this order.
 
-    If jobs run `elsewhere`, on a cluster, cells have the fewest rounds instead of a time limit. Raises
+    If jobs run `elsewhere`, on a cluster, cells have the fewest rounds instead of a time limit. Raise
     UserError with the file and the key.
     """
     settings = validate(dict(raw), Settings, lambda keys: where(files, keys))

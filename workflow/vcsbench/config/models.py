@@ -41,10 +41,10 @@ Value = Annotated[str, StringConstraints(max_length=200)]
 Part = dict[str, Value | Annotated[list[Value], Field(min_length=1)]]
 # The values of axes that a thing is about.
 Where = Annotated[dict[str, Value], Field(min_length=1)]
-MISSING: Any = ...
+MISSING = ...
 
 
-def key(default: Any, meaning: str, **rules: Any) -> Any:
+def key(default: object, meaning: str, **rules: Any) -> Any:
     """Return a documented field. `default` is MISSING for a key that is needed."""
     return Field(default, description=meaning, **rules)
 

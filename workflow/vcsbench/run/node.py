@@ -12,7 +12,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from vcsbench import processes, words
 from vcsbench.errors import UserError
@@ -133,7 +132,7 @@ def _difference(root: Path, node: str, work: NodeWork, project: Project) -> str:
     return ""
 
 
-def _class(root: Path, node: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _class(root: Path, node: str, facts: Mapping[str, object]) -> dict[str, object]:
     """Return the facts of the first node. If several nodes start at once, one of them is the first."""
     path = root / CLASS
     if not path.exists():

@@ -13,12 +13,15 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar
 
 from vcsbench import __version__
 from vcsbench.errors import UserError
 from vcsbench.files import write_bytes, write_json
 from vcsbench.measure.host import host_label
+
+if TYPE_CHECKING:
+    from vcsbench.records import Context, Host
 
 Item = TypeVar("Item")
 FOLDER = Path("baselines")
@@ -58,7 +61,7 @@ class Description(TypedDict):
     last: str
     rounds: int
     seeds: list[int]
-    hosts: dict[str, dict[str, object]]
+    hosts: dict[str, Host]
     kernel: list[str]
     system: list[str]
     governor: list[str]
@@ -155,7 +158,7 @@ def describe(study: str, rounds: Iterable[MeasuredRound], results: Path) -> Desc
 
     `rounds` come from the measurements' file. Raise UserError if a context is missing or of another run.
     """
-    contexts: dict[tuple[str, int], Mapping[str, Any]] = {}
+    contexts: dict[tuple[str, int], Context] = {}
     for measured in rounds:
         key = (measured.cell, measured.round)
         if key not in contexts:
@@ -186,11 +189,11 @@ def describe(study: str, rounds: Iterable[MeasuredRound], results: Path) -> Desc
     }
 
 
-def _context(study: str, measured: MeasuredRound, results: Path) -> Mapping[str, Any]:
+def _context(study: str, measured: MeasuredRound, results: Path) -> Context:
     cell, number, started_at = measured
     path = results / "cells" / study / cell / f"round{number}.context.json"
     try:
-        context: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        context: Context = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise UserError(
             f"{path}: the file is missing or damaged. Run `make report` to measure it again."
@@ -202,7 +205,7 @@ def _context(study: str, measured: MeasuredRound, results: Path) -> Mapping[str,
     return context
 
 
-def cell_settings(context: Mapping[str, Any]) -> CellSettings:
+def cell_settings(context: Context) -> CellSettings:
     """Return the settings of a cell from its context."""
     repository = context.get("repository") or {}
     ways = {(run.get("certificate") or {}).get("cache_cleared_by") or "" for run in context["runs"]}
@@ -223,7 +226,7 @@ def differences(before: Mapping[str, object], now: Mapping[str, object]) -> list
 
 
 def _versions(
-    contexts: Sequence[Mapping[str, Any]],
+    contexts: Sequence[Context],
 ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Return the versions by program, and the digests of server files by configuration and path."""
     versions: dict[str, list[str]] = {}
@@ -239,8 +242,8 @@ def _versions(
     return versions, files
 
 
-def _distinct(values: Iterable[Item]) -> list[Item]:
-    return list(dict.fromkeys(value for value in values if value not in (None, "")))
+def _distinct(values: Iterable[Item | None]) -> list[Item]:
+    return list(dict.fromkeys(value for value in values if value is not None and value != ""))
 
 
 def changes(before: Description, now: Description) -> list[str]:
