@@ -1,7 +1,9 @@
-"""A small project for the tests that run the real workflow."""
+"""Copies of the workflow for the tests that run it."""
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import shutil
 import subprocess
@@ -15,14 +17,12 @@ from typing import Any
 import pytest
 import yaml
 
-from vcsbench.metrics import metric_in
-
 ROOT = Path(__file__).parent.parent
 PARTS = ("Snakefile", "config", "envs", "profiles", "vcsbench", "workflow")
 
 
 class Project:
-    """A copy of the workflow with a test configuration, in folders that the servers' user can enter."""
+    """A copy of the workflow, with its own configuration, that the user of the servers can enter."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,17 +34,8 @@ class Project:
             (path / folder).mkdir()
         self.config = path / "test.yaml"
 
-    def leave_out_counts(self) -> None:
-        """Remove the tables of counts from all studies. Each takes a job in every report."""
-        for path in (self.path / "config" / "studies").glob("*.yaml"):
-            study = yaml.safe_load(path.read_text())
-            tables = {n: t for n, t in study["tables"].items() if not metric_in(t).exact}
-            featured = [name for name in study.get("featured_tables", []) if name in tables]
-            study |= {"tables": tables, "featured_tables": featured}
-            path.write_text(yaml.safe_dump(study, sort_keys=False))
-
     def configure(self, **keys: Any) -> None:
-        """Lay keys over config/config.yaml. The defaults are no duplicates and one run per cell-round."""
+        """Write a configuration. Without other keys, it has no duplicates and one run per cell-round."""
         base = {
             "studies": ["fsfs-san-2014"],
             "storages": {"disk": str(self.path / "storage")},
@@ -55,7 +46,7 @@ class Project:
         self.config.write_text(yaml.safe_dump({**base, **keys}, sort_keys=False))
 
     def command(self, *arguments: str) -> list[str]:
-        """Return the command line of Snakemake for this project."""
+        """Return a command line of Snakemake for this project."""
         return [
             *(sys.executable, "-m", "snakemake", "--cores", "2"),
             *arguments,
@@ -77,11 +68,16 @@ class Project:
         )
 
     def measure(self, study: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run Snakemake up to the measurements. Tables and report take longer than few cells."""
+        """Run Snakemake without tables and reports, which take longer than the cells of a small project."""
         return self.snakemake("measured", *arguments)
 
+    def prepare(self) -> None:
+        """Load the repositories and make their copies."""
+        done = self.snakemake("results/repositories/disk.json")
+        assert done.returncode == 0, done.stdout
+
     def tool(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run the command-line tool with the project's configuration. `stdout` has both streams."""
+        """Run the command-line tool with the configuration of the project. `stdout` has both streams."""
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         return subprocess.run(
             ["./vcsbench", *arguments, "--configfile", str(self.config)],
@@ -94,7 +90,7 @@ class Project:
         )
 
     def exports(self) -> dict[str, int]:
-        """Return the exports of all cells without fixed cost, and the time of each in ns."""
+        """Return the time of writing of each export, without those of fixed cost."""
         cells = self.path / "results" / "cells"
         return {
             str(path.relative_to(cells)): path.stat().st_mtime_ns
@@ -102,36 +98,58 @@ class Project:
             if not path.name.endswith(".context.json") and "/empty/" not in str(path)
         }
 
+    def rows(self, path: str) -> list[dict[str, str]]:
+        """Return the rows of a CSV file below results/."""
+        with (self.path / "results" / path).open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    def json(self, path: str) -> Any:
+        """Return the content of a JSON file below results/."""
+        return json.loads((self.path / "results" / path).read_text())
+
+    def context(self, study: str, cell: str, number: int = 1) -> dict[str, Any]:
+        """Return the context of a cell-round."""
+        found: dict[str, Any] = self.json(f"cells/{study}/{cell}/round{number}.context.json")
+        return found
+
+    def log(self, study: str, cell: str) -> str:
+        """Return the log of the first round of a cell."""
+        return (self.path / "results/logs/cells" / study / cell / "round1.log").read_text()
+
+    def page(self, study: str) -> str:
+        """Return the report of a study."""
+        return (self.path / "reports" / f"{study}.html").read_text()
+
 
 def measurements_of(study: str) -> str:
-    """Return the target that measures all cells of a study, without tables and report."""
+    """Return the target that measures all cells of a study, without tables and reports."""
     return f"results/measurements/{study}.csv"
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:
-    """Skip where one of the programs is missing."""
+    """Skip a test if one of the programs is missing."""
     missing = [program for program in programs if not shutil.which(program)]
     return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
 
 
 def fill(folder: Path, left: int) -> Path:
-    """Fill the disk of a folder up to this number of bytes, and return the large file."""
+    """Fill the disk of a folder except for `left` bytes. Return the file that fills it."""
     disk = os.statvfs(folder)
-    path = folder / "mine"
-    with path.open("wb") as file:
+    hog = folder / "mine"
+    with hog.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, disk.f_bavail * disk.f_frsize - left)
-    return path
+    return hog
 
 
 def make_project() -> Iterator[Project]:
-    """Make a project below /var/tmp, which is no tmpfs and open to the servers' user."""
+    """Make a project below /var/tmp, which is no tmpfs. The user of the servers can enter it."""
     with open_folder("/var/tmp") as path:
         yield Project(path)
 
 
 @contextmanager
 def open_folder(above: str) -> Iterator[Path]:
-    """Create a folder that the servers' user can enter. The folders of pytest are closed to it."""
+    """Make a folder that the user of the servers can enter, other than the folders of pytest."""
     path = Path(tempfile.mkdtemp(prefix="vcsbench-test-", dir=above))
     path.chmod(0o755)
     try:
@@ -141,14 +159,16 @@ def open_folder(above: str) -> Iterator[Path]:
 
 
 def servers_of(project: Project) -> list[str]:
-    """Return the command lines of running servers on the project's storage."""
-    servers = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            line = (entry / "cmdline").read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        program = line.partition("\0")[0]
-        if program.endswith(("svnserve", "apache2", "httpd")) and str(project.path) in line:
-            servers.append(line.replace("\0", " "))
-    return servers
+    """Return the command lines of running servers that serve from the storage of a project."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            except OSError:
+                continue
+            if any(str(project.path) in word for word in words) and (
+                words[0].endswith(("svnserve", "apache2", "httpd"))
+            ):
+                found.append(" ".join(words))
+    return found

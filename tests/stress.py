@@ -118,7 +118,6 @@ class Stress:
 
     def __init__(self, project: Project, disk: Path, dice: random.Random) -> None:
         self.project, self.path, self.disk, self.dice = project, project.path, disk, dice
-        project.leave_out_counts()
         (self.path / "tmp").mkdir(mode=0o755)
         for folder in ("storage", "results"):
             (disk / folder).mkdir()

@@ -1,6 +1,6 @@
-"""File systems that are made: real ones, of which nothing is left, however the process ends that made them.
+"""File systems that vcsbench makes: real ones that disappear with their process.
 
-Each is made in a process of its own: mounts of its own stay with a process."""
+Each is made in a new process, because private mounts belong to a process."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,9 +32,9 @@ IMAGES = [pytest.param(kind, marks=makable(kind)) for kind in MAKEABLE if kind !
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder on a disk, as an image's is."""
-    with tempfile.TemporaryDirectory(prefix="vcsbench-test-", dir="/var/tmp") as found:
-        yield Path(found)
+    """A folder on a disk, for images."""
+    with tempfile.TemporaryDirectory(prefix="vcsbench-test-", dir="/var/tmp") as path:
+        yield Path(path)
 
 
 def script(folder: Path, kind: str, body: str) -> list[str]:
@@ -45,26 +46,26 @@ def script(folder: Path, kind: str, body: str) -> list[str]:
     return [sys.executable, "-c", head + body]
 
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
+
+
 def run(folder: Path, kind: str, body: str) -> str:
     done = subprocess.run(
-        script(folder, kind, body),
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow")},
+        script(folder, kind, body), capture_output=True, text=True, env=ENVIRONMENT
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
 def loops(folder: Path) -> list[str]:
-    """The loop devices whose image lies, or lay, in a folder."""
+    """Return the loop devices with an image in a folder, deleted images included."""
     files = Path("/sys/block").glob("loop*/loop/backing_file")
     return [str(file) for file in files if str(folder) in file.read_text()]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_is_what_it_is_called_and_nobody_else_sees_it(kind: str, folder: Path) -> None:
-    said = run(
+def test_made_filesystem_is_of_its_kind_and_private(kind: str, folder: Path) -> None:
+    output = run(
         folder,
         kind,
         "from vcsbench.storages.filesystems import mount_of\n"
@@ -73,17 +74,13 @@ def test_one_is_what_it_is_called_and_nobody_else_sees_it(kind: str, folder: Pat
         "print(str(made.point) in Path(f'/proc/{os.getppid()}/mounts').read_text())\n"
         "made.remove(); print(os.listdir(made.folder))\n",
     )
-    assert said.split("\n") == [
-        f"{kind} {None if kind == 'tmpfs' else True}",
-        "False",
-        "[]",
-    ]
+    assert output.split("\n") == [f"{kind} {None if kind == 'tmpfs' else True}", "False", "[]"]
     assert not loops(folder)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_that_is_made_anew_is_empty_and_as_large(kind: str, folder: Path) -> None:
-    said = run(
+def test_made_filesystem_made_again_is_empty_and_as_large(kind: str, folder: Path) -> None:
+    output = run(
         folder,
         kind,
         "before = os.statvfs(made.point)\n"
@@ -91,47 +88,43 @@ def test_one_that_is_made_anew_is_empty_and_as_large(kind: str, folder: Path) ->
         "after = os.statvfs(made.point)\n"
         "print((made.point / 'file').exists(), before[2:5] == after[2:5])",
     )
-    assert said == "False True"
+    assert output == "False True"
 
 
 @pytest.mark.parametrize("kind", IMAGES)
-def test_its_image_is_allocated_beforehand_and_stays_so(kind: str, folder: Path) -> None:
-    said = run(
+def test_made_filesystem_image_is_allocated_and_stays(kind: str, folder: Path) -> None:
+    output = run(
         folder,
         kind,
         "print(os.stat(made._loop).st_rdev > 0)\n"
-        "there = os.statvfs(made.folder)\n"
+        "disk = os.statvfs(made.folder)\n"
         "(made.point / 'file').write_bytes(bytes(50 << 20)); os.sync()\n"
         "(made.point / 'file').unlink(); os.sync(); made.make()\n"
-        "print(abs(os.statvfs(made.folder).f_bfree - there.f_bfree) * there.f_frsize < 100 << 20)",
+        "print(abs(os.statvfs(made.folder).f_bfree - disk.f_bfree) * disk.f_frsize < 100 << 20)",
     )
-    assert said == "True\nTrue"
+    assert output == "True\nTrue"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_kill_leaves_nothing_but_an_empty_folder(kind: str, folder: Path) -> None:
-    body = "print('there', flush=True); time.sleep(60)"
+def test_made_filesystem_process_killed_leaves_an_empty_folder(kind: str, folder: Path) -> None:
+    body = "print('made', flush=True); time.sleep(60)"
     with subprocess.Popen(
-        script(folder, kind, body),
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow")},
+        script(folder, kind, body), stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
     ) as process:
-        assert process.stdout and process.stdout.readline() == "there\n"
+        assert process.stdout and process.stdout.readline() == "made\n"
         assert bool(loops(folder)) == (kind != "tmpfs")
         process.send_signal(signal.SIGKILL)
-    for _ in range(50):  # the kernel takes it apart in its own time
-        if not loops(folder):
-            break
-        subprocess.run(["sleep", "0.1"])
+    deadline = time.monotonic() + 5  # the kernel removes the device later
+    while loops(folder) and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert not loops(folder)
     assert str(folder) not in Path("/proc/self/mounts").read_text()
     assert [path.name for path in folder.rglob("*")] == ["mounted"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_that_is_full_fills_nothing_else(kind: str, folder: Path) -> None:
-    said = run(
+def test_made_filesystem_full_leaves_its_storage_free(kind: str, folder: Path) -> None:
+    output = run(
         folder,
         kind,
         "import errno\n"
@@ -141,28 +134,27 @@ def test_one_that_is_full_fills_nothing_else(kind: str, folder: Path) -> None:
         "except OSError as error: print(errno.errorcode[error.errno])\n"
         "(made.folder / 'beside').write_text('x'); (made.folder / 'beside').unlink(); made.remove()",
     )
-    assert said == "ENOSPC"
+    assert output == "ENOSPC"
 
 
 @pytest.mark.parametrize("kind", IMAGES)
-def test_a_loop_device_of_somebody_else_stays(kind: str, folder: Path) -> None:
-    theirs = folder.with_name(f"{folder.name}-theirs")
-    with theirs.open("wb") as file:
+def test_remove_keeps_other_loop_devices(kind: str, folder: Path) -> None:
+    image = folder.with_name(f"{folder.name}-other")
+    with image.open("wb") as file:
         file.truncate(MIB)
-    found = subprocess.run(
-        ["losetup", "--find", "--show", theirs], capture_output=True, text=True, check=True
-    )
-    device = found.stdout.strip()
+    device = subprocess.run(
+        ["losetup", "--find", "--show", image], capture_output=True, text=True, check=True
+    ).stdout.strip()
     try:
         run(folder, kind, "made.make(); made.remove()")
         backing = Path("/sys/block", os.path.basename(device), "loop/backing_file")
-        assert backing.read_text().strip() == str(theirs)
+        assert backing.read_text().strip() == str(image)
     finally:
         subprocess.run(["losetup", "--detach", device], check=True)
-        theirs.unlink()
+        image.unlink()
 
 
-def test_a_storage_without_room_is_one_sentence(folder: Path) -> None:
+def test_make_on_storage_without_room_raises(folder: Path) -> None:
     if why := why_cannot_make("ext4"):
         pytest.skip(why)
     done = subprocess.run(
@@ -173,18 +165,18 @@ def test_a_storage_without_room_is_one_sentence(folder: Path) -> None:
         ],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow")},
+        env=ENVIRONMENT,
     )
     assert f"{folder}: has no room for a file system of" in done.stderr
     assert not loops(folder)
 
 
-def test_what_is_not_made_is_said() -> None:
+def test_why_cannot_make_unknown_kind_names_it() -> None:
     assert "cannot make one of the kind nfs" in why_cannot_make("nfs")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to become another user")
-def test_who_may_not_mount_is_told() -> None:
+def test_why_cannot_make_without_right_to_mount() -> None:
     done = subprocess.run(
         [
             *("setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all"),

@@ -1,4 +1,4 @@
-"""The process of a cell-round starts fast: it is started for each of thousands."""
+"""Imports of the process of a cell-round, which starts thousands of times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SLOW = (
 )
 
 
-def test_what_measures_imports_nothing_slow() -> None:
+def test_measuring_process_imports_no_slow_module() -> None:
     program = "import json, sys, vcsbench.run.cell; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-S", "-c", program],

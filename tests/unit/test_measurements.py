@@ -200,7 +200,7 @@ def test_measurements_without_runs_has_heading(tmp_path):
 
 
 def seconds_of(times):
-    """Seconds that are the next of `times` each time they are asked for."""
+    """Return a clock that gives the next of `times` at each call."""
     left = iter(times)
     return lambda axes: next(left)
 

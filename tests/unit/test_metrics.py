@@ -1,4 +1,4 @@
-"""Metrics: each a file, and one of which more is better is told the right way round everywhere."""
+"""Metrics: their definitions, and the direction of a metric where more is better."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def better(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 def measured(f6: float = 1.0, f7: float = 2.0, runs: int = 1) -> pd.DataFrame:
-    """Measurements in five rounds, with a twin; f6 and f7 have so many MB in a second."""
+    """Return measurements of five rounds with a duplicate, at some MB/s for f6 and f7."""
     random = np.random.default_rng(1)
     rows = [
         {"cell": f"log/{value}/cold{suffix}", "format": value, "round": round_, "run": run}

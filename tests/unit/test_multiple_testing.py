@@ -1,4 +1,4 @@
-"""Calls: when a difference is called one, when there is none, and which word stands for neither."""
+"""Calls of comparisons: different, equivalent or inconclusive, corrected for multiple testing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS = ("faster", "slower")
 
 
 def estimate(mean, spread=0.01, n=5):
-    """A ratio of logarithms with just this mean and standard deviation."""
+    """Return log ratios with a given mean and standard deviation."""
     z = stats.zscore(np.arange(n, dtype=float), ddof=1) if n > 1 else np.zeros(n)
     return ratio_interval(mean + spread * z)
 
@@ -50,7 +50,7 @@ def test_add_calls_known_intervals_have_calls():
 
 @pytest.mark.parametrize("side", [1, -1])
 def test_add_calls_equivalence_by_two_one_sided_tests(side):
-    """As scipy has them: the one that counts is of the bound that is nearer."""
+    """Compare with scipy: the p-value is that of the nearer bound."""
     n, spread = 8, 0.05
     z = stats.zscore(np.arange(n, dtype=float), ddof=1)
     bound = math.log(1.1)
@@ -88,7 +88,7 @@ def test_add_calls_single_comparison_uses_alpha():
 
 
 def test_add_calls_holm_equals_textbook():
-    # 40 comparisons of which ten differ; Holm's own rule with p-values from scipy.
+    # 40 comparisons, ten with a difference, and Holm's rule with p-values of scipy.
     means = [*np.linspace(0.05, 0.14, 10), *[0.001] * 30]
     found = [estimate(mean, 0.02, 6) for mean in means]
     p = [2 * stats.t.sf(m / (0.02 / math.sqrt(6)), 5) for m in means]

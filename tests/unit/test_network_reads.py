@@ -1,4 +1,4 @@
-"""Counters of a network file system: from the kernel's text, without one that is mounted."""
+"""Counters of a network file system, from texts of the kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def mount(kind: str = "nfs4", address: str = "127.0.0.1") -> Mount:
 
 @pytest.fixture(autouse=True)
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the kernel's two files, and the mount of every path."""
+    """Write the two files of the kernel and replace the mount of each path."""
     (tmp_path / "mountstats").write_text(STATISTICS)
     (tmp_path / "a folder").mkdir()
     folder = str(tmp_path / "a folder").replace(" ", "\\040")
@@ -56,7 +56,7 @@ def test_network_output_reads_pages_and_direct_bytes_of_its_own_mount(kernel: Pa
         ("cifs", "127.0.0.1", False),
     ],
 )
-def test_network_output_knows_disk_of_a_server_on_this_machine_only(
+def test_network_output_has_disk_of_local_server_only(
     kernel: Path, monkeypatch: pytest.MonkeyPatch, kind: str, address: str, is_here: bool
 ) -> None:
     monkeypatch.setattr(counters, "mount_of", lambda path: mount(kind, address))

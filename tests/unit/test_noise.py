@@ -1,4 +1,4 @@
-"""Noise of made-up measurements of known truth."""
+"""Noise of synthetic measurements with known variances."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOISE_CLASS = ["command", "cache", "ra"]
 
 
 def frame_of(*pairs, command="log", flags=""):
-    """Measurements of cells f1, f2, ... and their twins, from a list of their times each."""
+    """Return measurements of cells f1, f2, ... and their duplicates, from lists of their times."""
     rows = []
     for number, both in enumerate(pairs, start=1):
         for suffix, times in zip(("", "~2"), both, strict=True):

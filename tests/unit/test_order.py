@@ -1,5 +1,6 @@
-"""The order of cell-rounds is drawn by lot: blocks within a round, cells within a block. A drift of the
-machine falls on all alike only if each of them stands everywhere."""
+"""The random order of cell-rounds: blocks within a round, cells within a block.
+
+Drift of the machine affects all cells equally if each cell has each position equally often."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def block_of(path: str) -> str:
 
 
 def rounds(seed: int, cells: Sequence[CellSpec] = CELLS) -> list[list[str]]:
-    """The paths of each round, in their order."""
+    """Return the paths of each round in their order."""
     order = run_order(cells, {STUDY: ["command", "repo", "cache"]}, ROUNDS, seed)
     ranked: list[list[str]] = [[] for _ in range(ROUNDS)]
     for (_, path, number), _ in sorted(order.items(), key=lambda item: item[1]):
@@ -43,12 +44,12 @@ def rounds(seed: int, cells: Sequence[CellSpec] = CELLS) -> list[list[str]]:
 
 
 def blocks(ranked: list[str]) -> list[list[str]]:
-    """The blocks of a round, in their order, each with its cells in theirs."""
+    """Return the blocks of a round with their cells, in their order."""
     return [list(cells) for _, cells in groupby(ranked, key=block_of)]
 
 
 def places(ranked_rounds: Iterable[list[str]]) -> list[tuple[str, int]]:
-    """Each block of each round, with its place there."""
+    """Yield each block of each round with its position."""
     return [
         (block_of(block[0]), place)
         for ranked in ranked_rounds
@@ -57,12 +58,12 @@ def places(ranked_rounds: Iterable[list[str]]) -> list[tuple[str, int]]:
 
 
 def states(ranked: list[str]) -> list[str]:
-    """The state of the caches of each block of a round, in their order."""
+    """Return the cache states of the blocks of a round in their order."""
     return [block_of(block[0]).rpartition("/")[2] for block in blocks(ranked)]
 
 
 def is_even(seen: Iterable[tuple[object, object]], things: int, places: int) -> bool:
-    """Whether each of so many things stands in each of so many places about as often."""
+    """Return True if the counts of all positions are nearly equal."""
     counts = Counter(seen)
     if len(counts) < things * places:
         return False
@@ -93,7 +94,7 @@ def test_run_order_uneven_cache_states_are_even() -> None:
 
 
 def test_run_order_groups_blocks_by_cache() -> None:
-    """A hot run after a cold one reads anew what was emptied: once a round is enough."""
+    """Cold runs clear caches, so they are adjacent and hot runs fill the caches once per round."""
     for ranked in rounds(1):
         found = states(ranked)
         changes = sum(a != b for a, b in pairwise([*found, found[0]]))
@@ -106,7 +107,7 @@ def test_run_order_cache_states_follow_each_other() -> None:
 
 
 def test_run_order_pairs_in_both_orders() -> None:
-    """A rotation, too, has each cell everywhere, and one always right after another."""
+    """A rotation would give each cell the same predecessor."""
     seen = Counter(
         pair for ranked in rounds(1) for block in blocks(ranked) for pair in pairwise(block)
     )
@@ -114,7 +115,6 @@ def test_run_order_pairs_in_both_orders() -> None:
 
 
 def test_run_order_blocks_have_independent_orders() -> None:
-    """No two blocks have their cells in the same order in each round."""
     same = sum(
         len({tuple(path.rpartition("/")[2] for path in block) for block in blocks(ranked)}) == 1
         for ranked in rounds(1)

@@ -1,4 +1,4 @@
-"""What is known of processes."""
+"""Processes: families, and how they end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 from vcsbench import processes
 
 
-def test_a_family_has_what_other_threads_have_started() -> None:
+def test_family_has_children_of_other_threads() -> None:
     started: list[subprocess.Popen[bytes]] = []
     done = threading.Event()
 
@@ -31,7 +31,7 @@ def test_a_family_has_what_other_threads_have_started() -> None:
         started[0].wait()
 
 
-# Told to end, it waits for its child, which ignores that it is told so.
+# On SIGTERM, it waits for its child, which ignores SIGTERM.
 WAITS = """
 (trap '' TERM; echo started; while :; do sleep 60; done) &
 trap 'wait $!; exit 0' TERM
@@ -39,11 +39,11 @@ while :; do wait $!; done
 """
 
 
-def test_a_server_need_not_wait_for_its_children_to_end() -> None:
+def test_end_kills_children_that_ignore_sigterm() -> None:
     with subprocess.Popen(["sh", "-c", WAITS], stdout=subprocess.PIPE) as server:
         assert server.stdout and server.stdout.readline() == b"started\n"
         children = processes.family(server.pid)[1:]
         assert children
         processes.end(server)
-        assert server.returncode != -signal.SIGKILL, "it ended by itself"
+        assert server.returncode != -signal.SIGKILL
     assert not any(processes.command_line(pid) for pid in children)

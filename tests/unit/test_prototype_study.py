@@ -1,5 +1,4 @@
-"""What the study of the server prototype has and others have not: axes that apply to some cells only, several
-runs against one server, builds by two names, counts beside the published ones."""
+"""The prototype study: axes of some cells only, runs against one server, two builds, published counts."""
 
 from __future__ import annotations
 
@@ -44,9 +43,9 @@ def paths(*include: dict[str, Any], **over: Any) -> list[str]:
 TRUNK = {"repo": "kde", "build": "trunk"}
 
 
-def test_an_axis_stands_in_a_path_only_where_it_applies() -> None:
+def test_path_has_applicable_axes_only() -> None:
     assert paths({**TRUNK, "command": "log -v", "cache": "hot"}) == [
-        "log-v/file/kde/trunk/hot/-/-"  # over file alone, though the grid names no access
+        "log-v/file/kde/trunk/hot/-/-"  # verify and log run over file only
     ]
     found = paths({**TRUNK, "command": "export", "wire_compression": ["off", "on"]})
     assert found == [
@@ -63,7 +62,7 @@ def parts(cell: CellSpec, here: Any) -> dict[str, Any]:
     return parts_of(here.config.studies[STUDY], cell.axes, here)
 
 
-def test_what_a_cell_has_beside_its_axes() -> None:
+def test_parts_of_cell_have_server_options_runs_and_clients() -> None:
     here, (export, _) = made({**TRUNK, "command": "export", "ra": "svn", "wire_compression": "on"})
     of_export = parts(export, here)
     assert of_export["server_options"] == ["--compression", "1"]
@@ -73,10 +72,10 @@ def test_what_a_cell_has_beside_its_axes() -> None:
     assert of_export["repository"]["packing"] == "nopack"
     here, cells = made({"command": "exports", "repo": "tsvn_packed", "build": "trunk"})
     assert [parts(cell, here)["clients"] for cell in cells[:2]] == [1, 2]
-    assert parts(cells[0], here)["repository"]["packing"] == "pack"  # its definition says so
+    assert parts(cells[0], here)["repository"]["packing"] == "pack"  # from its definition
 
 
-def test_a_repository_is_a_value_of_the_studies_that_it_is_for() -> None:
+def test_repository_of_another_study_is_not_in_the_grid() -> None:
     raw = merge(read_yaml(DEFAULT), {"studies": ["fsfs-san-2014"], "duplicates": 0})
     here = open_environment(raw, ROOT, [DEFAULT])
     grid = make_grid(here, here.config.studies["fsfs-san-2014"], lambda axes: "")
@@ -84,49 +83,40 @@ def test_a_repository_is_a_value_of_the_studies_that_it_is_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("axis", "value", "sentence"),
+    ("axis", "value"),
     [
-        ("wire_compression", "gzip", "gzip is no level; say off, on or a number from 0 to 9"),
-        ("wire_compression", "10", "10 is no level"),
-        ("clients", "many", "many is no number of clients; say one from 1 to 256"),
-        ("clients", "0", "0 is no number of clients"),
+        ("wire_compression", "gzip"),
+        ("wire_compression", "10"),
+        ("clients", "many"),
+        ("clients", "0"),
     ],
 )
-def test_a_value_that_cannot_be_is_one_sentence(axis: str, value: str, sentence: str) -> None:
+def test_axis_value_invalid_is_refused(axis: str, value: str) -> None:
     here, _ = made()
     study = here.config.studies[STUDY]
     study.axes[axis] = [value]
-    with pytest.raises(UserError, match=f"`axes.{axis}`: {sentence}"):
+    with pytest.raises(UserError, match=f"`axes.{axis}`: {value} is no "):
         make_grid(here, study, lambda axes: "")
 
 
-def test_a_build_that_the_grid_measures_has_to_be_named() -> None:
+def test_build_without_definition_is_refused() -> None:
     here, cells = made({"command": "verify", "repo": "kde", "build": ["trunk", "prototype"]})
-    assert parts(cells[0], here)["build"]["name"] == "trunk"  # what the PATH has
+    assert parts(cells[0], here)["build"]["name"] == "trunk"  # from the PATH
     other = next(cell for cell in cells if cell.axes["build"] == "prototype")
     with pytest.raises(UserError, match=r"`builds\.prototype` is missing, which the grid measures"):
         parts(other, here)
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "error"),
     [
-        (
-            {"trace_syscalls": {"users": ["1"]}},
-            "`trace_syscalls`: the study has no axis users. Use one of command, ra",
-        ),
-        (
-            {"defaults": {"colour": "red"}},
-            "`defaults.colour`: there is no such axis. Use one of build, cache",
-        ),
-        (
-            {"defaults": {"config": "quick"}},
-            "config/servers/quick: there is no such server configuration",
-        ),
+        ({"trace_syscalls": {"users": ["1"]}}, "`trace_syscalls`: the study has no axis users"),
+        ({"defaults": {"colour": "red"}}, "`defaults.colour`: there is no such axis"),
+        ({"defaults": {"config": "quick"}}, "config/servers/quick: there is no such"),
     ],
 )
-def test_a_study_that_names_what_there_is_not_is_one_sentence(
-    tmp_path: Path, change: dict[str, Any], sentence: str
+def test_study_with_unknown_names_is_refused(
+    tmp_path: Path, change: dict[str, Any], error: str
 ) -> None:
     study = {**read_yaml(STUDY_FILE), **change}
     file = tmp_path / f"{STUDY}.yaml"
@@ -134,23 +124,23 @@ def test_a_study_that_names_what_there_is_not_is_one_sentence(
     here, cells = made({**TRUNK, "command": "verify"})
     with pytest.raises(UserError) as caught:
         parts_of(load_study(file), cells[0].axes, here)
-    assert sentence in str(caught.value) and "\n" not in str(caught.value)
+    assert error in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_of_several_runs_the_first_is_promised_something_else() -> None:
+def test_promised_differs_after_the_first_run() -> None:
     promises = STATES["series"]["promises"]
     assert promised(promises, 1) == {"os": "cold", "server": "new"}
     assert promised(promises, 2) == promised(promises, 3) == {"os": "hot", "server": "kept"}
     assert promised({"os": "hot"}, 2) == {"os": "hot"}
 
 
-def test_what_verify_says_it_has_verified_is_its_work() -> None:
+def test_read_verified_counts_revisions() -> None:
     lines = [b"* Verifying metadata at revision 0 ...\n"]
     lines += [b"* Verified revision %d.\n" % number for number in range(4)]
     assert read_verified(iter(lines), UrlNormaliser("")) == {"revisions": 4, "youngest": 3}  # type: ignore[arg-type]
 
 
-def test_clients_did_the_same_where_all_of_their_trees_are_equal(tmp_path: Path) -> None:
+def test_inspect_trees_compares_trees_of_clients(tmp_path: Path) -> None:
     for client in ("1", "2"):
         (tmp_path / client).mkdir()
         (tmp_path / client / "file").write_text("same")
@@ -177,25 +167,25 @@ def table(name: str) -> pd.DataFrame:
     return make_table(frame, name, study.tables[name], order, study.block)
 
 
-def test_the_published_counts_stand_as_they_were_published() -> None:
-    said = pd.read_csv(ROOT / "config/published/server-prototype-2010-io.csv")
-    made = table("io").set_index(["command", "repo", "build", "count"])["value"]
-    for row in said.to_dict("records"):
+def test_published_counts_are_in_the_table() -> None:
+    numbers = pd.read_csv(ROOT / "config/published/server-prototype-2010-io.csv")
+    values = table("io").set_index(["command", "repo", "build", "count"])["value"]
+    for row in numbers.to_dict("records"):
         for name in ("opens_read_only", "opens_read_write", "seeks", "bytes_read", "reads"):
             key = (row["command"], row["repo"], row["build"], name)
-            assert (key in made.index) == (row[name] == row[name])
-            if row[name] == row[name]:
-                assert made[key] == row[name]
+            assert (key in values.index) == pd.notna(row[name])
+            if pd.notna(row[name]):
+                assert values[key] == row[name]
 
 
-def test_the_published_throughput_stands_by_run_and_by_client() -> None:
+def test_published_throughput_is_by_run_and_clients() -> None:
     made = table("throughput").set_index(["repo", "wire_compression", "run"])["value"]
     assert made["kde", "off", "3"] == 148 and made["kde", "on", "1"] == 12.2
     many = table("throughput-by-clients").set_index(["clients", "wire_compression"])["value"]
     assert many.to_dict() == {("many", "off"): 800.0, ("many", "on"): 120.0}
 
 
-def test_every_finding_holds_on_the_published_numbers() -> None:
+def test_findings_hold_on_published_numbers() -> None:
     _, frame = published()
     checks = inputs.findings(Wildcards)
     rows = evaluate_findings(checks, list(load_study(STUDY_FILE).axes), frame, None, by=["run"])
@@ -204,7 +194,7 @@ def test_every_finding_holds_on_the_published_numbers() -> None:
         assert is_expected(check, row["published"]), row
 
 
-def test_times_and_counts_of_one_cell_are_one_row() -> None:
+def test_read_published_joins_times_and_counts_of_a_cell() -> None:
     _, frame = published()
     axes = ["command", "ra", "repo", "build", "cache"]
     row = frame[(frame[axes] == ["verify", "file", "tsvn", "trunk", "hot"]).all(axis=1)]

@@ -1,4 +1,4 @@
-"""The published percentages come out of the published times again."""
+"""Published numbers: vcsbench computes the published percentages from the published times."""
 
 import csv
 from pathlib import Path
@@ -25,7 +25,7 @@ def records(path):
 
 
 def orders(axes, frame):
-    """Each axis with its values: the study's, or as they come in the frame."""
+    """Return the values of each axis in the order of the study or of the frame."""
     return {
         axis: values if isinstance(values, list) else [v for v in frame[axis].unique() if v]
         for axis, values in axes.items()
@@ -33,7 +33,7 @@ def orders(axes, frame):
 
 
 def table_of(study, name, tmp_path):
-    """A published table's rows as the file has them, text all."""
+    """Return the rows of a published table as text."""
     frame = read_published([PUBLISHED / study.published.numbers], list(study.axes))
     table = make_table(frame, name, study.tables[name], orders(study.axes, frame), [])
     write_frame(table, tmp_path / f"{name}.csv")
@@ -41,13 +41,13 @@ def table_of(study, name, tmp_path):
 
 
 def rounded(text):
-    """The bounds of a number that was rounded to the decimals that it has."""
+    """Return the bounds of a number that was rounded to its decimals."""
     half = 0.5 * 10 ** -len(text.partition(".")[2])
     return float(text) - half, float(text) + half
 
 
 def bounds_of(row, compare, study, times):
-    """What the percentage of a row may be, from the times of its two cells as they are printed."""
+    """Return the bounds of the percentage of a row, from the printed times of its two cells."""
     cells = [
         tuple(row[side] if axis == compare["axis"] else row[axis] for axis in study.axes)
         for side in ("baseline", "candidate")
@@ -78,7 +78,7 @@ DERIVED = [
 
 
 @pytest.mark.parametrize(("file", "name", "table", "row_axes", "ra"), DERIVED)
-def test_published_percentages_come_out_again(tmp_path, file, name, table, row_axes, ra):
+def test_table_has_published_percentages(tmp_path, file, name, table, row_axes, ra):
     study = load_study(CONFIG / "studies" / f"{name}.yaml")
     compare = study.tables[table]["compare"]
     numbers = records(PUBLISHED / study.published.numbers)
@@ -91,20 +91,20 @@ def test_published_percentages_come_out_again(tmp_path, file, name, table, row_a
         return (*(row[key] for key in keys), row[ra], "-".join(row[axis] for axis in row_axes))
 
     commands = {row["command"] for row in published}
-    ours = [row for row in table_of(study, table, tmp_path) if row["command"] in commands]
-    found = {key_of(row): row for row in ours}
-    assert len(found) == len(ours) == len(published) > 40
+    computed = [row for row in table_of(study, table, tmp_path) if row["command"] in commands]
+    by_key = {key_of(row): row for row in computed}
+    assert len(by_key) == len(computed) == len(published) > 40
     for row in published:
         key = (*(row[key] for key in keys), row["ra"], row["row"])
-        mine = found.pop(key)
-        low, high = bounds_of(mine, compare, study, times)
-        assert low - 0.5 <= float(row["pct"]) <= high + 0.5, (row, mine)
-        assert low < float(mine["value"]) < high, (row, mine)
-    assert not found
+        again = by_key.pop(key)
+        low, high = bounds_of(again, compare, study, times)
+        assert low - 0.5 <= float(row["pct"]) <= high + 0.5, (row, again)
+        assert low < float(again["value"]) < high, (row, again)
+    assert not by_key
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_every_pair_of_published_times_has_its_row(tmp_path, name):
+def test_table_has_each_pair_of_published_times(tmp_path, name):
     study = load_study(CONFIG / "studies" / f"{name}.yaml")
     numbers = records(PUBLISHED / study.published.numbers)
     times = {tuple(row[axis] for axis in study.axes): row["elapsed_s"] for row in numbers}
@@ -141,7 +141,7 @@ def test_statistics_of_published_numbers_are_empty(tmp_path, name):
             assert not any(row[name] for name in empty)
 
 
-def test_a_table_of_the_other_orientation_says_the_same(tmp_path):
+def test_table_of_reversed_comparison_has_inverse_ratio(tmp_path):
     study = load_study(CONFIG / "studies" / "fsfs-ssd-2014.yaml")
     row = next(
         row
@@ -155,7 +155,7 @@ def test_a_table_of_the_other_orientation_says_the_same(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "error"),
     [
         ("command,elapsed_s\nlog,1\n", "the column `ra`"),
         ("command,ra,elapsed_s\nlog,svn,fast\n", "`elapsed_s`: 'fast' is not a number"),
@@ -163,16 +163,15 @@ def test_a_table_of_the_other_orientation_says_the_same(tmp_path):
         ("", "the column `command`"),
     ],
 )
-def test_bad_numbers_are_refused_in_a_sentence(tmp_path, text, says):
+def test_read_published_invalid_is_refused(tmp_path, text, error):
     path = tmp_path / "numbers.csv"
     path.write_text(text)
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError) as caught:
         read_published([path], ["command", "ra"])
-    assert str(error.value).startswith(f"{path}: ")
-    assert says in str(error.value)
+    assert str(caught.value).startswith(f"{path}: ") and error in str(caught.value)
 
 
-def test_a_metric_that_was_not_published_has_no_row(tmp_path):
+def test_table_of_unpublished_metric_has_no_row(tmp_path):
     path = tmp_path / "numbers.csv"
     path.write_text("format,elapsed_s,client_cpu_pct\nf6,2,\nf7,1,50\n")
     frame = read_published([path], ["format"])
@@ -181,20 +180,15 @@ def test_a_metric_that_was_not_published_has_no_row(tmp_path):
     assert table[["format", "value"]].values.tolist() == [["f7", 50]]
 
 
-def write(path, text):
-    path.write_text(text)
-    return path
-
-
-def test_runs_that_a_table_tells_apart_are_columns_of_it(tmp_path):
-    """As server-prototype-2010 has them: several files, and the number of the run beside the axes."""
-    runs = write(
-        tmp_path / "runs.csv",
+def test_table_by_run_has_a_column_for_runs(tmp_path):
+    """Read two files and the number of the run, like server-prototype-2010."""
+    runs, calls = tmp_path / "runs.csv", tmp_path / "io.csv"
+    runs.write_text(
         "command,repo,build,run,elapsed_s\n"
         "export,tsvn,trunk,1,5.5\nexport,tsvn,trunk,2,0.7\nexport,tsvn,trunk,10,0.6\n"
         "export,tsvn,prototype,1,5.0\nexport,tsvn,prototype,2,0.5\nexport,tsvn,prototype,10,0.4\n",
     )
-    calls = write(tmp_path / "io.csv", "command,repo,build,reads\nverify,tsvn,trunk,7\n")
+    calls.write_text("command,repo,build,reads\nverify,tsvn,trunk,7\n")
     frame = read_published([runs, calls], ["command", "repo", "build"], ["run"])
     assert list(frame) == ["command", "repo", "build", "run", "elapsed_s", "reads"]
     assert frame["run"].tolist()[-1] == "" and len(frame) == 7
@@ -217,10 +211,9 @@ def test_runs_that_a_table_tells_apart_are_columns_of_it(tmp_path):
     assert rows["published"][0] == pytest.approx(1.5)
 
 
-def test_the_best_and_the_worst_of_published_runs(tmp_path):
-    """As tree-building-2007 has them."""
-    path = write(
-        tmp_path / "trees.csv",
+def test_table_of_best_and_worst_published_runs(tmp_path):
+    path = tmp_path / "trees.csv"
+    path.write_text(
         "strategy,run,statistic,elapsed_s\ncp,1,best,2.1\ncp,2,worst,12.0\nnaive,4,best,5.7\n",
     )
     frame = read_published([path], ["strategy"], ["statistic", "run"])
@@ -237,7 +230,7 @@ def test_the_best_and_the_worst_of_published_runs(tmp_path):
     ]
 
 
-def test_measured_runs_are_told_apart_by_their_number():
+def test_table_by_run_has_numbers_of_measured_runs():
     rows = [
         {"strategy": "cp", "round": r, "run": n, "elapsed_s": r * n}
         for r in (1.0, 2.0)

@@ -1,4 +1,4 @@
-"""What makes a cell stale: the modules that run for it, and no others."""
+"""Recipes: a cell is stale if a module changes that runs for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALL = set(CELLS)
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of the package to edit, of which digests are taken."""
+    """A copy of the package to edit."""
     copy = tmp_path / "workflow" / "vcsbench"
     shutil.copytree(modules.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(modules, "PACKAGE", copy)
@@ -37,7 +37,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def forget() -> None:
-    """Have the modules looked at anew."""
+    """Clear the caches of modules."""
     for cached in vars(modules).values():
         if hasattr(cached, "cache_clear"):
             cached.cache_clear()
@@ -60,7 +60,7 @@ def digests() -> dict[str, str]:
         ("measure/work.py", ALL),
         ("measure/server.conf", ALL),
         ("subjects/target.py", {"export over http"}),
-        ("axes/cache.py", set()),  # what an axis says stands in the recipe itself
+        ("axes/cache.py", set()),  # the recipe contains the values of axes
         ("prepare/copies.py", set()),
         ("statistics/tables.py", set()),
         ("report/page.py", set()),
@@ -94,7 +94,7 @@ def test_cell_code_comment_or_docstring_edited_keeps_digest(package: Path) -> No
         (b"x = 'a'\n", b"x = 'b'\n", False),
         (b"def f(a): ...\n", b"def f(a=1): ...\n", False),
         (b"if x:\n    y()\nz()\n", b"if x:\n    y()\n    z()\n", False),
-        # A string that is no docstring is code.
+        # Other strings are code.
         (b"def f():\n    x = 1\n    'a'\n", b"def f():\n    x = 1\n    'b'\n", False),
     ],
 )

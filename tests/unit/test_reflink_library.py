@@ -1,5 +1,4 @@
-"""The library that has Subversion's client install working files as clones, on a real btrfs, xfs and ext4:
-it clones what it may, and what a client leaves is what it leaves without."""
+"""The reflink library on a real btrfs, xfs and ext4: the client installs equal files as clones."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ pytestmark = [
     needs("svn", "svnadmin"),
     pytest.mark.skipif(not BUILT.exists(), reason="set-up has not built it: there is no gcc"),
 ]
-# Run in a process of its own, which mounts: argv is the kind, a folder, and a command to run there.
+# A process that mounts a file system. Arguments: its kind, a folder, a command to run in it.
 INSIDE = """
 import json, subprocess, sys
 from pathlib import Path
@@ -33,7 +32,7 @@ made = MadeFilesystem(kind, 1 << 30, Path(folder)); made.make()
 done = subprocess.run(["sh", "-eu", "-c", script], cwd=made.point, capture_output=True, text=True)
 print(json.dumps([done.returncode, done.stdout, done.stderr])); made.remove()
 """
-# Plain files, of which an empty one and one that fits into its inode; and what has to be translated.
+# Plain files, an empty one, one that fits into its inode, and files to translate.
 REPOSITORY = """
 svnadmin create repo; url=file://$PWD/repo
 svn checkout -q $url start; cd start
@@ -47,15 +46,17 @@ sed -i 1s/.*/theirs/ merged edited; head -c 300000 /dev/urandom > large; svn com
 """
 CHECKOUT = (
     REPOSITORY
-    + "LD_PRELOAD=$REFLINK_LIBRARY SVN_REFLINK_STATS=$PWD/said svn checkout -q $url cloned\n"
+    + "LD_PRELOAD=$REFLINK_LIBRARY SVN_REFLINK_STATS=$PWD/stats svn checkout -q $url cloned\n"
 )
-SAID = "cat said; diff -r -x .svn start cloned; svn status cloned; stat -c %A cloned/executable\n"
+RESULT = (
+    "cat stats; diff -r -x .svn start cloned; svn status cloned; stat -c %A cloned/executable\n"
+)
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="vcsbench-test-", dir="/var/tmp") as found:
-        yield Path(found)
+    with tempfile.TemporaryDirectory(prefix="vcsbench-test-", dir="/var/tmp") as path:
+        yield Path(path)
 
 
 def inside(kind: str, folder: Path, script: str) -> list[Any]:
@@ -74,15 +75,15 @@ def inside(kind: str, folder: Path, script: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", ["btrfs", "xfs"])
-def test_what_is_cloned_is_what_is_left_without(kind: str, folder: Path) -> None:
-    said, *rest = inside(kind, folder, CHECKOUT + SAID)
-    # inline, large, executable, merged, edited, and empty, which has nothing to share.
-    assert said.startswith("cloned=6 passed_on=") and said.endswith(" failed=0 errno=0")
+def test_checkout_with_clones_equals_a_plain_checkout(kind: str, folder: Path) -> None:
+    stats, *rest = inside(kind, folder, CHECKOUT + RESULT)
+    # inline, large, executable, merged, edited and empty
+    assert stats.startswith("cloned=6 passed_on=") and stats.endswith(" failed=0 errno=0")
     assert rest == ["-rwxr-xr-x"]
 
 
 @pytest.mark.parametrize("kind", ["btrfs", "xfs"])
-def test_what_is_cloned_shares_its_blocks(kind: str, folder: Path) -> None:
+def test_checkout_with_clones_shares_blocks(kind: str, folder: Path) -> None:
     script = CHECKOUT + (
         "sync; python3 -c \"import sys; sys.path.insert(0, '" + str(ROOT / "workflow") + "')\n"
         "from pathlib import Path; from vcsbench.subjects.working_copy import disk_space\n"
@@ -92,27 +93,27 @@ def test_what_is_cloned_shares_its_blocks(kind: str, folder: Path) -> None:
     assert plain == 0 and cloned >= 300_000
 
 
-def test_a_local_change_is_merged_and_stays(folder: Path) -> None:
+def test_update_with_clones_merges_local_changes(folder: Path) -> None:
     script = CHECKOUT + (
-        "svn update -q -r1 cloned; sed -i '$s/.*/mine/' cloned/merged; rm said\n"
-        "LD_PRELOAD=$REFLINK_LIBRARY SVN_REFLINK_STATS=$PWD/said svn update -q cloned\n"
-        "cat said; head -1 cloned/merged; tail -1 cloned/merged; svn status cloned\n"
+        "svn update -q -r1 cloned; sed -i '$s/.*/mine/' cloned/merged; rm stats\n"
+        "LD_PRELOAD=$REFLINK_LIBRARY SVN_REFLINK_STATS=$PWD/stats svn update -q cloned\n"
+        "cat stats; head -1 cloned/merged; tail -1 cloned/merged; svn status cloned\n"
         "cmp start/large cloned/large\n"
         "svn cat cloned/merged | tail -1\n"
     )
-    said, first, last, status, pristine = inside("btrfs", folder, script)
-    assert said.startswith("cloned=2 ")  # large and edited
+    stats, first, last, status, pristine = inside("btrfs", folder, script)
+    assert stats.startswith("cloned=2 ")  # large and edited
     assert (first, last, status.split()) == ("theirs", "mine", ["M", "cloned/merged"])
-    assert pristine == "3000", "the pristine is not what was changed in its clone"
+    assert pristine == "3000"
 
 
-def test_a_file_system_without_reflinks_gets_copies(folder: Path) -> None:
-    said, *rest = inside("ext4", folder, CHECKOUT + SAID)
-    assert said.startswith("cloned=0 ") and " failed=6 " in said and not said.endswith("errno=0")
+def test_checkout_without_reflinks_makes_copies(folder: Path) -> None:
+    stats, *rest = inside("ext4", folder, CHECKOUT + RESULT)
+    assert stats.startswith("cloned=0 ") and " failed=6 " in stats and not stats.endswith("errno=0")
     assert rest == ["-rwxr-xr-x"]
 
 
-def test_another_program_is_left_alone() -> None:
+def test_library_in_another_program_has_no_effect() -> None:
     done = subprocess.run(
         ["true"], env={**os.environ, "LD_PRELOAD": str(BUILT)}, capture_output=True, text=True
     )

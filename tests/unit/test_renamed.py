@@ -11,7 +11,7 @@ from vcsbench.config.study_models import StudyFile
 from vcsbench.config.validation import validate
 from vcsbench.errors import UserError
 
-# Where the keys of each model stand in a file.
+# Paths to the keys of each model.
 PLACES = {
     "Settings": (Settings, []),
     "StudySets": (Settings, ["studies"]),

@@ -1,4 +1,4 @@
-"""Cells that did not do the same are compared nowhere, and whoever asks hears what differs."""
+"""Comparisons of cells with different work are withheld with the reason."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_table_other_work_withholds_ratio(tmp_path: Path) -> None:
     assert all(math.isnan(cold[name]) for name in ("value", "ratio", "low", "high"))
     assert (cold["flags"], cold["withheld"], cold["n"]) == ("other-work", REASON, 5)
     assert hot["ratio"] > 1 and hot["flags"] == "no-duplicates" and not hot["withheld"]
-    # Of those runs, and of no others, it is said that they did something else.
+    # Only these runs have other work.
     odd = frame[frame["flags"] == "other-work"]
     assert set(odd["format"] + odd["cache"]) == {"f7cold"} and len(odd) == 5
 
@@ -175,7 +175,7 @@ def test_advice_compares_majority_only(tmp_path: Path) -> None:
     item = advice_of(frame_of(tmp_path, cold_f7_is_short), "cold")
     reason = "5,000 revisions against 6,000"
     assert item.other_work == [({"format": "f7"}, reason)]
-    # f7 was the fastest by far: it is neither recommended nor compared.
+    # f7 was fastest, and is neither recommended nor compared.
     assert item.best.get("format") != "f7"
     assert "f7" not in [one.get("format") for one in item.equal]
 
@@ -233,7 +233,7 @@ def test_has_other_output_beyond_tolerance() -> None:
     assert not seen("log", 407098, 407189) and not seen("dump", 89575829, 89575922)
     assert seen("log", 407098, 405000) and seen("stdout", 407098, 410000)
     assert not seen("log", 407098, None) and not same_work.has_other_output({}, {})
-    # svnbench is silent when it is timed.
+    # svnbench prints nothing in timed runs.
     assert not seen("printed_counts", 4439, 91)
 
 

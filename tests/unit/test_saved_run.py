@@ -1,4 +1,4 @@
-"""A saved run of real exports and contexts: the same measurements and tables, to the last digit.
+"""A saved run of real exports and contexts gives the same measurements and tables to the last digit.
 
 A change of method, a renamed column or flag changes them on purpose.
 `python tests/unit/test_saved_run.py` then writes the expected files again.

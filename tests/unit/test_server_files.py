@@ -1,4 +1,4 @@
-"""Server configurations: files that a folder leaves out are those of `default`."""
+"""Server configurations: missing files are those of `default`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real servers: they answer, say why they do not start, and die with the process that owns them."""
+"""Real servers: their start and end, next to other users and in folders with odd names."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
 from vcsbench.measure import server as servers
-from vcsbench.measure.server import HOST, Server, free_port
+from vcsbench.measure.server import HOST, Server, free_port, server_environment
+from vcsbench.processes import SERVER_GROUP
 
 DEFAULT = Path(__file__).parent.parent.parent / "config" / "servers" / "default"
 KINDS = [
@@ -30,40 +32,46 @@ KINDS = [
         "httpd", marks=pytest.mark.skipif(not Machine().httpd, reason="no httpd with mod_dav_svn")
     ),
 ]
+ODD = ["a b", "a%2Fb", "a@5", "gr\u00fcn", "q\"u'o", "d${PATH}$x", "b[3]{4}*?", "b\\s", "#h"]
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be another user")
+NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"]
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder with an empty repository that the servers' user can enter."""
+    """A folder with the repository `one`. Only its owner can enter `run`."""
     path = Path(tempfile.mkdtemp(prefix="vcsbench-test-"))
     path.chmod(0o755)
-    (path / "run").mkdir()
-    (path / "root").mkdir(exist_ok=True)
+    (path / "run").mkdir(mode=0o700)
+    (path / "root").mkdir()
     subprocess.run(["svnadmin", "create", path / "root" / "one"], check=True)
     yield path
     shutil.rmtree(path)
 
 
-def url(server: Server) -> str:
+@pytest.fixture
+def server(folder: Path, request: pytest.FixtureRequest) -> Iterator[Server]:
+    server = Server(request.param, folder / "root", DEFAULT, folder / "run")
+    yield server
+    server.close()
+
+
+def svn(server: Server, *arguments: str) -> subprocess.CompletedProcess[str]:
     scheme = {"svnserve": "svn", "httpd": "http"}[server.kind]
-    return f"{scheme}://{HOST}:{server.port}/one"
+    url = f"{scheme}://{HOST}:{server.port}/one"
+    argv = ["svn", *(word.replace("URL", url) for word in arguments), "--non-interactive"]
+    return subprocess.run(argv, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_server_answers_when_start_returns_and_is_gone_after_stop(
-    folder: Path, kind: str
-) -> None:
+def test_server_answers_after_start_and_ends_at_stop(folder: Path, kind: str) -> None:
     server = Server(kind, folder / "root", DEFAULT, folder / "run")
     server.start()
     try:
-        done = subprocess.run(
-            ["svn", "info", url(server)], capture_output=True, text=True, check=True
-        )
-        assert "Revision: 0" in done.stdout
+        assert svn(server, "info", "--show-item", "revision", "URL").stdout == "0\n"
         assert processes.command_line(server.pid) == server.argv
         if os.geteuid() == 0:
-            owner = Path(f"/proc/{server.pid}").stat().st_uid
-            assert owner != 0, "the server runs unprivileged"
+            assert Path(f"/proc/{server.pid}").stat().st_uid != 0
         assert processes.usage([server.pid]).cpu_s > 0
     finally:
         pid = server.pid
@@ -72,7 +80,7 @@ def test_a_server_answers_when_start_returns_and_is_gone_after_stop(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_server_listens_on_loopback_only(folder: Path, kind: str) -> None:
+def test_server_listens_on_loopback_only(folder: Path, kind: str) -> None:
     server = Server(kind, folder / "root", DEFAULT, folder / "run")
     server.start()
     try:
@@ -88,7 +96,7 @@ def test_a_server_listens_on_loopback_only(folder: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_taken_port_is_replaced_at_the_first_start(
+def test_server_first_start_on_taken_port_uses_another(
     folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as other:
@@ -106,7 +114,7 @@ def test_a_taken_port_is_replaced_at_the_first_start(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_port_that_gets_taken_between_two_starts_is_one_sentence(folder: Path, kind: str) -> None:
+def test_server_second_start_on_taken_port_raises(folder: Path, kind: str) -> None:
     server = Server(kind, folder / "root", DEFAULT, folder / "run")
     server.start()
     server.stop()
@@ -114,15 +122,13 @@ def test_a_port_that_gets_taken_between_two_starts_is_one_sentence(folder: Path,
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind((HOST, server.port))
         other.listen()
-        with pytest.raises(
-            UserError, match=rf"found its port on {HOST} taken \({server.port}\)"
-        ) as said:
+        with pytest.raises(UserError, match=rf"taken \({server.port}\)") as caught:
             server.start()
-    assert "\n" not in str(said.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_port_that_is_settled_is_kept_until_the_server_starts(folder: Path, kind: str) -> None:
+def test_server_reserved_port_is_blocked_until_start(folder: Path, kind: str) -> None:
     server = Server(kind, folder / "root", DEFAULT, folder / "run")
     server.reserve_port()
     port = server.port
@@ -136,7 +142,7 @@ def test_a_port_that_is_settled_is_kept_until_the_server_starts(folder: Path, ki
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_server_dies_with_its_owner(folder: Path, kind: str) -> None:
+def test_server_ends_with_its_owner(folder: Path, kind: str) -> None:
     program = f"""
 import sys, time
 sys.path.insert(0, {str(DEFAULT.parent.parent.parent / "workflow")!r})
@@ -159,3 +165,97 @@ time.sleep(60)
     while any(processes.command_line(p) for p in family) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert [processes.command_line(p) for p in family if processes.command_line(p)] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ODD)
+def test_server_in_folders_with_odd_names_serves_the_repository(
+    folder: Path, kind: str, name: str
+) -> None:
+    (folder / name / "run").mkdir(parents=True)
+    shutil.move(folder / "root", folder / name / "root")
+    server = Server(kind, folder / name / "root", DEFAULT, folder / name / "run")
+    server.start()
+    try:
+        done = svn(server, "info", "--show-item", "revision", "URL")
+        assert done.stdout == "0\n", done.stderr
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("server", KINDS[1:], indirect=True)
+def test_httpd_with_a_line_end_in_the_served_path_is_refused(server: Server) -> None:
+    server.root = Path("/srv/a\nAllow from all")
+    with pytest.raises(UserError, match="control character") as refused:
+        server.start()
+    assert "\n" not in str(refused.value) and server.pid == 0
+
+
+@pytest.mark.parametrize("server", KINDS, indirect=True)
+def test_server_with_writable_repository_refuses_commits(server: Server) -> None:
+    subprocess.run(["chmod", "-R", "a+rwX", server.root], check=True)
+    server.start()
+    assert svn(server, "mkdir", "-m", "", "URL/new").returncode == 1
+    assert svn(server, "propset", "--revprop", "-r0", "svn:log", "x", "URL").returncode == 1
+    assert svn(server, "info", "--show-item", "revision", "URL").stdout == "0\n"
+
+
+@pytest.mark.parametrize("server", KINDS, indirect=True)
+def test_server_environment_has_no_secrets(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI_TOKEN", "secret")
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/lib")
+    server.start()
+    environment = Path(f"/proc/{server.pid}/environ").read_text().split("\0")
+    assert "LD_LIBRARY_PATH=/opt/lib" in environment
+    assert not [word for word in environment if "secret" in word or word.startswith("HOME=")]
+
+
+def test_server_environment_has_allowed_names_only() -> None:
+    given = {"PATH": "/bin", "SVN_PASSWORD": "x", "http_proxy": "x", "MALLOC_ARENA_MAX": "1"}
+    assert server_environment(given) == {
+        "LC_ALL": "C.UTF-8", "PATH": "/bin", "MALLOC_ARENA_MAX": "1",
+    }  # fmt: skip
+
+
+@needs_root
+@pytest.mark.parametrize("server", KINDS, indirect=True)
+def test_server_owns_no_file_that_root_opens(server: Server, folder: Path) -> None:
+    """Other processes of the user of the servers may make links in the writable folder."""
+    precious = folder / "precious"
+    precious.write_text("root's")
+    precious.chmod(0o600)
+    for attempt in range(2):
+        with suppress(UserError) if attempt else nullcontext():
+            server.start()
+        for path in folder.joinpath("run").rglob("*"):
+            if not path.is_relative_to(folder / "run" / "writable"):
+                assert path.lstat().st_uid == 0 and not path.lstat().st_mode & 0o002, path
+        server.stop()
+        if (folder / "run" / "writable").exists():
+            for name in ("httpd.pid", "httpd.conf", "output", "directives.conf"):
+                (folder / "run" / "writable" / name).unlink(missing_ok=True)
+                (folder / "run" / "writable" / name).symlink_to(precious)
+    assert sorted(path.name for path in folder.iterdir()) == ["precious", "root", "run"]
+    assert precious.read_text() == "root's" and precious.stat().st_uid == 0
+
+
+@needs_root
+@pytest.mark.parametrize("server", KINDS, indirect=True)
+def test_server_runs_in_a_separate_group(server: Server) -> None:
+    server.start()
+    status = Path(f"/proc/{server.pid}/status").read_text()
+    assert f"Gid:\t{SERVER_GROUP}\t" in status and "Groups:\t \n" in status
+    for what in ("environ", "fd/2", "mem"):
+        done = subprocess.run(
+            [*NOBODY, "head", "-c1", f"/proc/{server.pid}/{what}"], capture_output=True
+        )
+        assert done.returncode != 0 and done.stdout == b"", what
+
+
+@pytest.mark.parametrize("server", KINDS[1:], indirect=True)
+def test_httpd_with_invalid_configuration_names_its_file(server: Server, folder: Path) -> None:
+    shutil.copytree(DEFAULT, folder / "files")
+    (folder / "files" / "httpd.conf").write_text("# a comment\nNoSuchDirective on\n")
+    server.files = folder / "files"
+    with pytest.raises(UserError, match=f"line 2 of {folder}/files/httpd.conf"):
+        server.start()

@@ -1,4 +1,4 @@
-"""The simulation of docs/statistics.md, in small: through the tables' own code, with fixed seeds."""
+"""The simulation of docs/statistics.md with fewer experiments and fixed seeds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def simulation():
 
 
 @pytest.mark.parametrize("scatter", ["equal", "unequal"])
-def test_intervals_hold_the_truth_and_slowdowns_are_called(simulation, scatter):
+def test_outcome_intervals_cover_truth_and_slowdowns_are_called(simulation, scatter):
     found = simulation.outcome(simulation.Case(10, 4, scatter, experiments=25))
     assert 0.92 <= found.coverage <= 0.985
     assert 0.9 <= found.averages <= 1
@@ -33,11 +33,11 @@ def test_intervals_hold_the_truth_and_slowdowns_are_called(simulation, scatter):
     assert found.power >= 0.9
 
 
-def test_twins_that_differ_are_in_the_intervals(simulation):
+def test_outcome_different_duplicates_widen_intervals(simulation):
     found = simulation.outcome(simulation.Case(10, 4, twins="differ", experiments=25))
     assert 0.91 <= found.coverage <= 0.99
     assert found.false_calls <= 0.015
-    # Without that part they would not hold it.
+    # The intervals include the truth because of this variance.
     case = simulation.Case(10, 4, twins="differ")
     measured, _ = simulation.made(case, 0.0, np.random.default_rng(1))
     noise = estimate_noise(measured)
@@ -55,14 +55,14 @@ def test_outcome_few_duplicates_call_slowdowns_and_keep_false_calls(simulation, 
 
 
 @pytest.mark.parametrize(("rule", "studies"), [("by width", 20), ("by minutes", 12)])
-def test_stopping_makes_no_more_false_calls(simulation, rule, studies):
+def test_outcome_stopping_rule_keeps_false_calls(simulation, rule, studies):
     found = simulation.outcome(simulation.Case(rule, 2, "5 times", experiments=studies))
     assert found.false_calls <= 0.02
     assert 0.91 <= found.coverage <= 0.99
 
 
 @pytest.mark.parametrize("rule", ["by width", "by minutes"])
-def test_rounds_go_to_a_block_that_is_noisy(simulation, rule):
+def test_stopping_rule_gives_rounds_to_noisy_block(simulation, rule):
     case = simulation.Case(rule, 2)
     measured, _ = simulation.made(case, 0.0, np.random.default_rng(1))
     logs = measured.logs.copy()
@@ -73,12 +73,11 @@ def test_rounds_go_to_a_block_that_is_noisy(simulation, rule):
     seen = given(dataclasses.replace(measured, logs=logs), list(simulation.pairs_of(2, case.size)))
     rounds = np.isfinite(seen.logs).sum(axis=1)
     assert set(rounds[: case.size]) == {5}
-    # By minutes: all that two blocks have for five more each.
+    # By minutes: the time of five more rounds for both blocks.
     assert set(rounds[case.size :]) == {most if rule == "by width" else 15}
 
 
-def test_what_it_judges_is_what_a_table_says(simulation):
-    """Of one study, through the file of its measurements."""
+def test_study_has_calls_of_make_table(simulation):
     case = simulation.Case(6, 2, twins="differ")
     rows = simulation.study(case, 0.2, np.random.default_rng(3)).rows
     measured, _ = simulation.made(case, 0.2, np.random.default_rng(3))
@@ -94,7 +93,7 @@ def test_what_it_judges_is_what_a_table_says(simulation):
     assert holds.tolist() == rows["holds"].tolist()
 
 
-def test_limits_that_are_not_kept_are_said(simulation):
+def test_broken_names_limits_that_are_exceeded(simulation):
     kept = simulation.Outcome(0.95, 0.95, 0.95, 0.001, 0.01, 0.01, 0.95, 0.9, 0.01, 0.9)
     case = simulation.Case(10)
     assert simulation.broken(case, kept) == []
@@ -114,7 +113,7 @@ def test_limits_that_are_not_kept_are_said(simulation):
     assert simulation.document([(case, kept)]).endswith("| yes |")
 
 
-def test_the_document_has_its_table(simulation):
+def test_document_has_table(simulation):
     text = simulation.DOCUMENT.read_text()
     table = text.partition(simulation.BEGIN)[2].partition(simulation.END)[0]
     assert table.count("\n|") == 2 + 6

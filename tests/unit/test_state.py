@@ -1,4 +1,4 @@
-"""Every change of a copy is seen."""
+"""The state of a copy, which detects each change."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ CHANGES: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_is_seen_and_where(copy: Path, name: str) -> None:
+def test_changed_folder_names_the_change(copy: Path, name: str) -> None:
     where, change = CHANGES[name]
     before = fsfs.read_state(copy)
     assert fsfs.changed_folder(copy, before) == ""
     change(copy)
     seen = fsfs.changed_folder(copy, before)
-    # A file that comes or goes is seen from above, by the time of its folder.
+    # A new or removed file changes the time of its folder.
     assert seen in (where, str(Path(where).parent)), seen
 
 
-def test_a_commit_and_a_copy_that_is_gone_are_seen(copy: Path) -> None:
+def test_changed_folder_detects_commit_and_lost_copy(copy: Path) -> None:
     before = fsfs.read_state(copy)
     subprocess.run(["svn", "mkdir", "-qm", "x", f"file://{copy}/tags"], check=True)
     assert fsfs.changed_folder(copy, before, shards=0)
@@ -73,7 +73,7 @@ def test_a_commit_and_a_copy_that_is_gone_are_seen(copy: Path) -> None:
     assert fsfs.changed_folder(copy, before, shards=0) == "."
 
 
-def test_reading_changes_nothing(copy: Path, tmp_path: Path) -> None:
+def test_changed_folder_after_reading_is_empty(copy: Path, tmp_path: Path) -> None:
     before = fsfs.read_state(copy)
     subprocess.run(["svn", "log", "-v", f"file://{copy}"], check=True, capture_output=True)
     subprocess.run(["svn", "export", "-q", f"file://{copy}", tmp_path / "tree"], check=True)
@@ -82,7 +82,7 @@ def test_reading_changes_nothing(copy: Path, tmp_path: Path) -> None:
     assert fsfs.changed_folder(copy, before) == ""
 
 
-def test_what_is_looked_at_can_be_bounded(copy: Path) -> None:
+def test_changed_folder_checks_a_number_of_shards(copy: Path) -> None:
     for number in range(1, 40):
         shutil.copytree(copy / "db/revs/0", copy / f"db/revs/{number}")
     before = fsfs.read_state(copy)

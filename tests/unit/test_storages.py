@@ -1,4 +1,4 @@
-"""What is read of a storage from the system, and which folder a configured one is."""
+"""Descriptions of storages from the system, and their configured folders."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def mounted(monkeypatch: pytest.MonkeyPatch, *found: Mount) -> None:
     filesystems._filesystem.cache_clear()
 
 
-def test_a_tmpfs_is_never_cold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_never_cold_of_tmpfs(monkeypatch: pytest.MonkeyPatch) -> None:
     mounted(monkeypatch, Mount("/dev/sda", "/", "ext4"), Mount("tmpfs", "/ram", "tmpfs"))
     assert "cannot be cold" in why_never_cold(Machine(), "/ram/x", "auto")
     assert "cannot be cold" not in why_never_cold(Machine(), "/x", "auto")
 
 
-def test_no_right_to_drop_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_never_cold_without_right_to_drop_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
     mounted(monkeypatch, Mount("/dev/sda", "/", "ext4"))
     assert "takes root" in why_never_cold(Machine(), "/x", "drop-caches")
@@ -35,7 +35,9 @@ def test_no_right_to_drop_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "takes root, or vmtouch" in why_never_cold(Machine(), "/x", "auto")
 
 
-def test_ext4_without_a_journal_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_lacks_journal_is_that_of_the_device(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     mounted(monkeypatch, Mount("/dev/none", "/", "ext4"))
     journals = list(Path("/proc/fs/jbd2").glob("*")) if Path("/proc/fs/jbd2").exists() else []
     device = os.stat(tmp_path).st_dev
@@ -46,23 +48,21 @@ def test_ext4_without_a_journal_is_known(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert not lacks_journal(str(tmp_path))
 
 
-def test_the_mount_that_was_made_last_holds_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mount_of_is_the_last_mount(monkeypatch: pytest.MonkeyPatch) -> None:
     below, hides = Mount("a", "/data", "ext4"), Mount("b", "/data", "tmpfs")
     mounted(monkeypatch, Mount("c", "/", "xfs"), below, hides)
     assert mount_of("/data/x") == hides and mount_of("/database").device == "c"
 
 
-def test_a_storage_is_described_by_the_system(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_describe_storage_reads_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounted(monkeypatch, Mount("/dev/vda1", "/", "ext4", "rw,noatime"))
     device = os.stat(tmp_path).st_dev
     queue = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/../queue"
     kernel = {f"{queue}/rotational": "0", f"{queue}/scheduler": "none [mq-deadline] kyber"}
     monkeypatch.setattr(filesystems, "read", lambda path: kernel.get(str(path), ""))
-    said = filesystems.describe_storage("disk", tmp_path)
-    assert said.pop("free_bytes") > 0
-    assert said == {
+    description = filesystems.describe_storage("disk", tmp_path)
+    assert description.pop("free_bytes") > 0
+    assert description == {
         "name": "disk",
         "path": str(tmp_path),
         "filesystem": "ext4",
@@ -106,13 +106,12 @@ def test_mount_of_reads_a_mount_point_with_odd_characters(tmp_path: Path, name: 
 @pytest.mark.parametrize(
     "configured", ["link", "./link/../link", "here/../real", "real", "{}/link"]
 )
-def test_a_folder_has_one_name_however_it_is_configured(tmp_path: Path, configured: str) -> None:
+def test_resolve_gives_one_path_per_folder(tmp_path: Path, configured: str) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     folder = resolve(configured.format(tmp_path), tmp_path)
     assert folder == (tmp_path / "real").resolve()
     place = WorkDir(configured.format(tmp_path), tmp_path)
     assert place.storage == folder
-    # So what is written there is known to be written to the storage itself.
     context = {"storage": {"name": "disk", "path": str(place.path)}, "targets": str(folder)}
     assert output_locations([context]) == [f"{folder}, the storage itself"]

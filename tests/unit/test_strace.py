@@ -1,4 +1,4 @@
-"""System calls are counted as a stream, exactly, whatever is between the two halves of a line."""
+"""Counts of system calls from the output of strace."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from project import needs
 from vcsbench.errors import UserError
 from vcsbench.measure.syscalls import AttachedTrace, CallCounts, trace_command
 
-# Opens, seeks, reads and writes so often; in a thread and in a child as well, if they are wanted.
+# Makes a number of each call, in this process, in two threads or in a child.
 PROGRAM = """
 import os, sys, threading
 path, number, where = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 
 def work():
     for _ in range(number):
-        one = os.open(path, os.O_RDONLY)
-        os.lseek(one, 3, os.SEEK_SET)
-        os.read(one, 7)
-        os.pread(one, 5, 0)
-        os.fstat(one)
-        os.close(one)
+        file = os.open(path, os.O_RDONLY)
+        os.lseek(file, 3, os.SEEK_SET)
+        os.read(file, 7)
+        os.pread(file, 5, 0)
+        os.fstat(file)
+        os.close(file)
         other = os.open(path + ".out", os.O_RDWR | os.O_CREAT)
         os.write(other, b"1234")
         os.writev(other, [b"56", b"7"])
@@ -39,8 +39,8 @@ def work():
 
 if where == "threads":
     both = [threading.Thread(target=work) for _ in range(2)]
-    [one.start() for one in both]
-    [one.join() for one in both]
+    [thread.start() for thread in both]
+    [thread.join() for thread in both]
 elif where == "forks":
     if not os.fork():
         work()
@@ -70,7 +70,7 @@ def of(*lines: str) -> dict[str, int]:
     }
 
 
-def test_lines_are_counted_by_what_they_did() -> None:
+def test_call_counts_of_lines_are_by_effect() -> None:
     assert of(
         "7 openat(0xffffff9c, 0x7ffd, 0x80000, 0) = 0x3",
         "7 openat(0xffffff9c, 0x7ffd, 0x80042, 0x1a4) = 0x4",
@@ -91,7 +91,7 @@ def test_lines_are_counted_by_what_they_did() -> None:
     }
 
 
-def test_a_call_in_two_parts_is_one_call_with_the_arguments_of_both() -> None:
+def test_call_counts_join_unfinished_and_resumed() -> None:
     assert of(
         "[pid 8] read(0x3,  <unfinished ...>",
         "[pid 9] openat(0xffffff9c, 0x7ffd, 0x80002, 0 <unfinished ...>",
@@ -100,7 +100,7 @@ def test_a_call_in_two_parts_is_one_call_with_the_arguments_of_both() -> None:
     ) == {"reads": 1, "bytes_read": 32, "opens_read_write": 1}
 
 
-def test_all_others_are_counted_by_name() -> None:
+def test_call_counts_of_other_calls_are_by_name() -> None:
     counts = CallCounts()
     counts.read([b"1 mmap(0, 0x1000, 0x1, 0x2, 0x3, 0) = 0x7f00\n", b"1 exit_group(0) = ?\n"])
     assert counts.as_dict()["others"] == {"mmap": 1}
@@ -108,27 +108,25 @@ def test_all_others_are_counted_by_name() -> None:
 
 @needs("strace")
 @pytest.mark.parametrize(("where", "times"), [("here", 1), ("threads", 2), ("forks", 1)])
-def test_a_program_with_known_calls_is_counted_exactly(
-    tmp_path: Path, where: str, times: int
-) -> None:
-    """Against the same program that does none of it: what Python does by itself falls out."""
+def test_trace_command_counts_known_calls(tmp_path: Path, where: str, times: int) -> None:
+    """Subtract the calls of the same program with fewer rounds, which are those of Python."""
     script, file = tmp_path / "program.py", tmp_path / "file"
     script.write_text(PROGRAM)
     file.write_text("0123456789abcdef")
 
     def counted(number: int) -> Counter[str]:
         argv = [sys.executable, "-I", "-S", str(script), str(file), str(number), where]
-        told = trace_command(argv, dict(os.environ), "", 60).as_dict()
-        return Counter({name: told[name] for name in EACH})
+        counts = trace_command(argv, dict(os.environ), "", 60).as_dict()
+        return Counter({name: counts[name] for name in EACH})
 
-    counted(1)  # writes down what Python keeps
+    counted(1)  # Python writes its caches
     more = counted(301)
     more.subtract(counted(1))
     assert dict(more) == {name: 300 * times * each for name, each in EACH.items()}
 
 
 @needs("strace")
-def test_a_process_at_work_is_counted_from_here_to_there(tmp_path: Path) -> None:
+def test_attached_trace_counts_while_attached(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"x" * 1000)
     program = (
@@ -152,15 +150,15 @@ def test_a_process_at_work_is_counted_from_here_to_there(tmp_path: Path) -> None
         ask(5)
         attached = AttachedTrace([process.pid])
         ask(20)
-        told = attached.end().as_dict()
-        ask(5)  # it goes on by itself
+        counts = attached.end().as_dict()
+        ask(5)  # the process continues
         process.stdin.close()
-    assert told["bytes_read"] == 20 * (10 + len("go\n"))
-    assert told["opens_read_only"] == 0
+    assert counts["bytes_read"] == 20 * (10 + len("go\n"))
+    assert counts["opens_read_only"] == 0
 
 
 @needs("strace")
-def test_a_command_that_fails_or_takes_too_long_is_one_sentence() -> None:
+def test_trace_command_failed_or_slow_raises() -> None:
     with pytest.raises(UserError, match="under strace, false failed"):
         trace_command(["/bin/false"], dict(os.environ), "", 10)
     began = time.monotonic()

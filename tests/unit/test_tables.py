@@ -52,7 +52,7 @@ def row_of(table, **keys):
 
 
 def frame_with(times, **columns):
-    """A frame of one axis: `times` maps a format to its times in rounds 1, 2, 3, ..."""
+    """Return measurements of one axis. `times` maps a format to its times in rounds 1, 2, 3, ..."""
     rows = [
         {"format": value, "round": number, "elapsed_s": elapsed}
         for value, rounds in times.items()
@@ -149,7 +149,6 @@ def test_make_table_runs_of_round_count_once():
 
 
 def test_make_table_ratio_is_of_geometric_means():
-    """As published the one, the other scatters less."""
     frame = frame_with({"f6": [1.0, 2.0, 9.0], "f7": [1.0, 1.0, 1.0]}).assign(round=1)
     row = row_of(table_of(frame, FORMATS, FORMAT_ONLY))
     assert (row["value"], row["n"]) == (pytest.approx(100.0), 1)
@@ -159,7 +158,6 @@ def test_make_table_ratio_is_of_geometric_means():
 
 
 def test_make_table_ratio_of_counts_is_of_medians():
-    """A count of 0 is one: it has no geometric mean."""
     frame = frame_with({"f6": [0.0, 2.0, 4.0], "f7": [1.0, 1.0, 1.0]}).assign(round=1)
     frame["read_calls"] = frame["elapsed_s"]
     counts = {"compare": FORMATS["compare"] | {"metric": "read_calls"}, "rows": [], "columns": []}

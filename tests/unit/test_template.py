@@ -1,4 +1,4 @@
-"""Filling in a command's template."""
+"""Templates of commands."""
 
 import pytest
 
@@ -13,21 +13,21 @@ WORDS = {
 }
 
 
-def test_a_word_may_stand_for_several_arguments_or_none() -> None:
+def test_fill_template_word_may_be_several_arguments() -> None:
     assert fill_template("{svn} log {args} -v {url}", WORDS) == [
         "/usr/bin/svn", "--non-interactive", "log", "-v", "svn://h/r",
     ]  # fmt: skip
 
 
-def test_words_inside_a_word_and_an_empty_tree() -> None:
+def test_fill_template_word_inside_an_argument() -> None:
     assert fill_template("x {url}/{tree}", WORDS)[1] == "svn://h/r/trunk"
     assert fill_template("x {url}/{tree}", {**WORDS, "tree": str})[1] == "svn://h/r"
 
 
-def test_values_are_never_split() -> None:
+def test_fill_template_value_is_not_split() -> None:
     assert fill_template("x {url}", {"url": lambda: "a b 'c"}) == ["x", "a b 'c"]
 
 
-def test_an_unknown_word_is_named() -> None:
+def test_fill_template_unknown_word_raises() -> None:
     with pytest.raises(UserError, match=r"\{revision\}"):
         fill_template("{svn} log {revision}", WORDS)

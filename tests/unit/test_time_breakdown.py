@@ -1,4 +1,4 @@
-"""What results have cost, told by themselves."""
+"""The time that a run took, from its results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BEGAN = datetime(2026, 11, 22, 4, 0, 0)
 
 
 def frame(*rounds: tuple[float, str, int, float, float]) -> pd.DataFrame:
-    """Cell-rounds: when they began, in seconds, their command, round, and how long they took and waited."""
+    """Return cell-rounds from their start in seconds, command, round, duration and waiting time."""
     rows = [
         {
             "cell": f"{command}/cold",
@@ -31,22 +31,24 @@ def frame(*rounds: tuple[float, str, int, float, float]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def test_cell_rounds_and_what_lies_between_them_are_counted() -> None:
-    found = time_breakdown(
+def test_time_breakdown_has_cell_rounds_and_waiting() -> None:
+    breakdown = time_breakdown(
         frame((0, "log", 1, 10, 0), (10.5, "dump", 1, 4, 0), (15, "log", 2, 12, 0)), ["command"], []
     )
-    assert found.measuring_s == 26 and found.waiting_s == pytest.approx(1.0)
-    assert found.blocks["log"].rounds == 2 and found.blocks["log"].round_s == pytest.approx(11.5)
-    assert found.total_s == pytest.approx(27)
+    assert breakdown.measuring_s == 26 and breakdown.waiting_s == pytest.approx(1.0)
+    assert breakdown.blocks["log"].rounds == 2 and breakdown.blocks["log"].round_s == pytest.approx(
+        11.5
+    )
+    assert breakdown.total_s == pytest.approx(27)
 
 
-def test_several_runs_of_a_cell_round_are_counted_once() -> None:
+def test_time_breakdown_counts_cell_round_of_several_runs_once() -> None:
     rows = frame((0, "log", 1, 10, 0))
-    found = time_breakdown(pd.concat([rows, rows]), ["command"], [])
-    assert found.total_s == 10 and found.timed_s == 8, "but each of them was timed"
+    breakdown = time_breakdown(pd.concat([rows, rows]), ["command"], [])
+    assert breakdown.total_s == 10 and breakdown.timed_s == 8, "each run was timed"
 
 
-def test_spent_between_two_sessions_or_behind_another_measurement_counts_nothing() -> None:
+def test_time_breakdown_excludes_pauses_and_other_measurements() -> None:
     stopped = frame((0, "log", 1, 10, 0), (10 + PAUSE_S + 1, "log", 2, 10, 0))
     assert time_breakdown(stopped, ["command"], []).waiting_s == 0
     kept_out = frame((0, "log", 1, 10, 0), (310, "log", 2, 10, 299))
@@ -54,7 +56,7 @@ def test_spent_between_two_sessions_or_behind_another_measurement_counts_nothing
     assert time_breakdown(kept_out, ["command"], []).total_s == pytest.approx(21)
 
 
-def test_the_preparation_is_what_its_records_say(tmp_path: Path) -> None:
+def test_time_breakdown_includes_preparation_records(tmp_path: Path) -> None:
     write_json(tmp_path / "loaded.json", {"seconds": 40.5})
     records = [tmp_path / "loaded.json", tmp_path / "vanished.json"]
     assert time_breakdown(frame((0, "log", 1, 10, 0)), ["command"], records).total_s == 50.5

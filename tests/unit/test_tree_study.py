@@ -1,5 +1,4 @@
-"""What the study of building trees has and others have not: strategies that build the same tree, stores
-that they build it from, what each cannot carry, and numbers that are the best of several runs."""
+"""The study of tree building: strategies, their stores, lost features, and the best of several runs."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ from vcsbench.subjects.tree_stores import STORES
 ROOT = Path(__file__).parent.parent.parent
 STUDY = load_study(ROOT / "config" / "studies" / "tree-building-2007.yaml")
 FINDINGS = read_yaml(ROOT / "config" / "published" / "findings.yaml")[STUDY.name]
-BUILDING = {name: one for name, one in STUDY.commands.items() if one.work == "built_tree"}
+BUILDING = {name: c for name, c in STUDY.commands.items() if c.work == "built_tree"}
 NEUTRAL = UrlNormaliser("")
 
 made = partial(study_grid, STUDY.name)
@@ -47,8 +46,8 @@ made = partial(study_grid, STUDY.name)
 
 def published() -> pd.DataFrame:
     path = ROOT / "config" / "published" / "tree-building-2007.csv"
-    said = {str(path): STUDY.numbers[path.name]}
-    return read_published([path], list(STUDY.axes), ["statistic"], said)
+    files = {str(path): STUDY.numbers[path.name]}
+    return read_published([path], list(STUDY.axes), ["statistic"], files)
 
 
 def table(name: str, frame: pd.DataFrame) -> dict[tuple[str, str], float]:
@@ -59,19 +58,19 @@ def table(name: str, frame: pd.DataFrame) -> dict[tuple[str, str], float]:
     return {(strategy, candidate): value for strategy, candidate, value in rows.to_numpy()}
 
 
-def test_the_best_and_the_worst_of_ten_are_tables_of_their_own() -> None:
+def test_tables_of_best_and_worst_published_runs() -> None:
     best, worst = table("best", published()), table("worst", published())
     assert best["cp", ""] == 2.183 and best["checkout", ""] == 91.19 and len(best) == 6
     assert worst == {("cp", ""): 12.05, ("transform", ""): 28.912}
 
 
-def test_a_strategys_share_of_the_speed_of_cp_is_that_of_the_best() -> None:
+def test_table_of_shares_uses_best_runs() -> None:
     shares = table("cp-vs-others", published())
     assert shares["", "copytree"] == pytest.approx(100 * (2.183 / 5.513 - 1))
     assert shares["", "transform"] == pytest.approx(100 * (2.183 / 26.227 - 1))
 
 
-def test_its_findings_hold_on_the_published_numbers() -> None:
+def test_findings_hold_on_published_numbers() -> None:
     rows = evaluate_findings(FINDINGS, list(STUDY.axes), published(), None, by=["statistic"])
     values = dict(rows[["id", "published"]].to_numpy())
     assert values["copytree-vs-cp"] == pytest.approx(2.183 / 5.513)
@@ -80,25 +79,14 @@ def test_its_findings_hold_on_the_published_numbers() -> None:
     assert values["checkout-vs-transform"] == pytest.approx(26.227 / 91.19)
 
 
-def test_a_finding_about_the_best_is_measured_on_the_best_run_of_each_round() -> None:
+def test_finding_on_best_uses_best_run_of_each_round() -> None:
     def rows(strategy: str, *elapsed: float) -> list[dict[str, Any]]:
-        about = {
-            "repo": "linux",
-            "filesystem": "storage",
-            "cache": "hot-os",
-            "flags": "",
-            "work": "1",
-        }
-        about |= {"cell": f"{strategy}/linux/storage/hot-os", "host": "here", "scale": 1.0}
+        cell = f"{strategy}/linux/storage/hot-os"
+        common = {"repo": "linux", "filesystem": "storage", "cache": "hot-os", "flags": ""}
+        common |= {"work": "1", "cell": cell, "host": "here", "scale": 1.0, "strategy": strategy}
         return [
-            {
-                **about,
-                "strategy": strategy,
-                "round": 1.0 + n // 2,
-                "run": 1.0 + n % 2,
-                "elapsed_s": s,
-            }
-            for n, s in enumerate(elapsed)
+            {**common, "round": 1.0 + n // 2, "run": 1.0 + n % 2, "elapsed_s": seconds}
+            for n, seconds in enumerate(elapsed)
         ]
 
     frame = pd.DataFrame([*rows("cp", 1, 9, 1, 3), *rows("copytree", 8, 2, 5, 2)])
@@ -107,7 +95,7 @@ def test_a_finding_about_the_best_is_measured_on_the_best_run_of_each_round() ->
     assert measured["copytree-vs-cp"] == pytest.approx(0.5)
 
 
-def test_every_strategy_has_its_cell_on_the_storage() -> None:
+def test_grid_has_each_strategy_on_the_storage() -> None:
     _, cells = made()
     on_storage = {c.axes["strategy"] for c in cells if c.axes["filesystem"] == "storage"}
     assert on_storage == set(STUDY.commands)
@@ -123,16 +111,16 @@ def reason(**axes: str) -> str:
     return why_not(usual | axes, parts_of(STUDY, usual | axes, here), here)
 
 
-def test_a_strategy_that_clones_is_skipped_where_the_file_system_cannot() -> None:
+def test_strategy_with_reflinks_is_skipped_without_them() -> None:
     assert reason(strategy="cp reflink", filesystem="ext4") == "ext4 has no reflinks"
     assert reason(strategy="cp reflink", filesystem="tmpfs") == "tmpfs has no reflinks"
 
 
-def test_what_is_in_memory_alone_cannot_be_cold() -> None:
+def test_cold_cell_on_tmpfs_is_skipped() -> None:
     assert "cannot be cold" in reason(filesystem="tmpfs", cache="cold")
 
 
-def test_a_strategy_without_its_program_is_skipped_with_that_reason(
+def test_strategy_without_its_program_is_skipped(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(programs, "BUILT", tmp_path)
@@ -145,7 +133,7 @@ def test_a_strategy_without_its_program_is_skipped_with_that_reason(
     assert reason(strategy="transform") == ""
 
 
-def test_a_change_of_one_strategy_is_no_change_of_another() -> None:
+def test_closure_of_strategy_excludes_other_strategies() -> None:
     from vcsbench.modules import KINDS, closure, file_of
 
     of_naive = closure(file_of(f"{KINDS['program']}.naive"))
@@ -154,12 +142,9 @@ def test_a_change_of_one_strategy_is_no_change_of_another() -> None:
     assert {path.name for path in of_rename} == {"__init__.py", "naive.py", "rename.py"}
 
 
-# Building: with the real programs.
-
-
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A tree with all that a file system may have in one."""
+    """A tree with links, modes, odd names, empty files and empty folders."""
     root = tmp_path / "tree"
     (root / "folder" / "below").mkdir(parents=True)
     (root / "none").mkdir()
@@ -216,11 +201,11 @@ def build(name: str, stored: Path, target: Path, private: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in BUILDING if name != "cp reflink"])
-def test_each_strategy_builds_the_tree(name: str, tree: Path, tmp_path: Path) -> None:
+def test_strategy_builds_the_tree(name: str, tree: Path, tmp_path: Path) -> None:
     command = STUDY.commands[name]
     if why := missing(command):
         pytest.skip(f"not installed: {why}")
-    # Which names a store carries is another test's.
+    # Another test checks odd names.
     (tree / "folder" / "below" / "ends\r").rename(tree / "folder" / "below" / "ends")
     private = tmp_path / "private"
     private.mkdir()
@@ -229,11 +214,11 @@ def test_each_strategy_builds_the_tree(name: str, tree: Path, tmp_path: Path) ->
     build(name, Path(record["path"]), target, private)
     assert inspect_built_tree(target, NEUTRAL) == inspect_built_tree(tree, NEUTRAL)
     STORES[command.store or ""]().clean(Path(record["path"]))
-    found = {what for what, number in lost_features(tree, target).items() if number}
-    assert found == LOSES.get(name, {"hard-links"})
+    lost = {feature for feature, number in lost_features(tree, target).items() if number}
+    assert lost == LOSES.get(name, {"hard-links"})
 
 
-# What strategies do not carry of the tree; the others lose its hard links only.
+# Features of a tree that a strategy loses. The others lose hard links only.
 LIKE_GIT = {"modes", "hard-links", "empty-folders"}
 LOSES = {
     "tar": set[str](),
@@ -252,8 +237,8 @@ LOSES = {
 
 
 @pytest.mark.parametrize("store", ["git", "hg", "fossil", "brz", "svn", "pack"])
-def test_a_store_of_an_empty_tree_can_be_made(store: str, tmp_path: Path) -> None:
-    strategy = next(one for one in BUILDING.values() if one.store == store)
+def test_store_of_empty_tree_is_made(store: str, tmp_path: Path) -> None:
+    strategy = next(command for command in BUILDING.values() if command.store == store)
     if why := missing(strategy):
         pytest.skip(f"not installed: {why}")
     assert templates(tmp_path, store, tmp_path / "storage").idle_store().exists()
@@ -274,7 +259,7 @@ def test_store_without_a_name_it_cannot_carry_counts_it(tree: Path, tmp_path: Pa
     assert int(built["files"]) == int(whole["files"]) - 1
 
 
-def test_a_template_that_is_damaged_is_made_anew(tree: Path, tmp_path: Path) -> None:
+def test_store_record_of_lost_template_makes_it_again(tree: Path, tmp_path: Path) -> None:
     these = templates(tree, "pack", tmp_path / "storage")
     first = Path(these.store_record()["path"])
     whole = first.read_bytes()
@@ -282,7 +267,7 @@ def test_a_template_that_is_damaged_is_made_anew(tree: Path, tmp_path: Path) -> 
     assert Path(these.store_record()["path"]).read_bytes() == whole
 
 
-def test_a_tree_that_has_changed_since_it_was_made_is_made_anew(tree: Path, tmp_path: Path) -> None:
+def test_source_record_of_changed_tree_makes_it_again(tree: Path, tmp_path: Path) -> None:
     these = templates(tree, "", tmp_path / "storage")
     copy = Path(these.source_record()["path"])
     complete = inspect_built_tree(copy, NEUTRAL)
@@ -296,16 +281,14 @@ def test_a_tree_that_has_changed_since_it_was_made_is_made_anew(tree: Path, tmp_
     assert copy.stat().st_ino == before
 
 
-def test_a_hard_link_stays_one_in_the_template(tree: Path, tmp_path: Path) -> None:
+def test_source_record_keeps_hard_links(tree: Path, tmp_path: Path) -> None:
     (tree / "folder" / "below" / "ends\r").unlink()
     copy = Path(templates(tree, "", tmp_path / "storage").source_record()["path"])
     assert lost_features(tree, copy) == {"modes": 0, "empty-folders": 0, "hard-links": 0}
     assert (copy / "text").stat().st_nlink == 2
 
 
-def test_the_fewest_calls_are_three_for_each_file_that_has_something_in_it(
-    tree: Path, tmp_path: Path
-) -> None:
+def test_fewest_calls_uses_three_calls_per_file(tree: Path, tmp_path: Path) -> None:
     if why := missing(STUDY.commands["fewest calls"]) or not programs.path_of("strace"):
         pytest.skip(f"not installed: {why or 'strace'}")
     pack = templates(tree, "pack", tmp_path / "storage").store_record()["path"]
@@ -319,23 +302,21 @@ def test_the_fewest_calls_are_three_for_each_file_that_has_something_in_it(
     state = list(tree.rglob("*"))
     files = [p for p in state if p.is_file() and not p.is_symlink() and p.stat().st_size]
     others = len(state) - len(files)
-    # One of two names of a file is a link.
+    # One of the two names of a file is made as a link.
     assert len(own) == 3 * (len(files) - 1) + others + 1
 
 
-def taken(definition: dict[str, Any], tmp_path: Path) -> dict[str, int | str]:
-    """What is taken of a source's youngest tree."""
+def inspect_head(definition: dict[str, Any], tmp_path: Path) -> dict[str, int | str]:
+    """Check out the youngest tree of a source and inspect it."""
     head = open_source("mine", definition).head()
-    path, private = tmp_path / "taken", tmp_path / "private"
+    path, private = tmp_path / "head", tmp_path / "private"
     private.mkdir()
     checkout_head(head, path, private, shutil.which("svn") or "")
     return inspect_built_tree(path, NEUTRAL)
 
 
 @needs("git")
-def test_the_head_of_a_git_repository_is_taken_without_its_history(
-    tree: Path, tmp_path: Path
-) -> None:
+def test_checkout_head_of_git_has_committed_tree(tree: Path, tmp_path: Path) -> None:
     git = ["git", "-C", str(tree), "-c", "user.name=x", "-c", "user.email=x@y"]
     (tree / ".gitattributes").write_text("run.sh export-ignore\n")
     (tree / "folder" / "below" / "ends\r").unlink()
@@ -343,24 +324,22 @@ def test_the_head_of_a_git_repository_is_taken_without_its_history(
         subprocess.run([*git, *words], check=True)
     before = inspect_built_tree(tree, NEUTRAL)
     (tree / "text").write_text("changed, and not committed\n")
-    assert taken({"source": "git", "path": str(tree)}, tmp_path) == before
+    assert inspect_head({"source": "git", "path": str(tree)}, tmp_path) == before
 
 
 @needs("svn", "svnadmin")
-def test_the_head_of_a_subversion_repository_is_taken_without_its_history(
-    tree: Path, tmp_path: Path
-) -> None:
+def test_checkout_head_of_subversion_has_trunk(tree: Path, tmp_path: Path) -> None:
     (tree / "folder" / "below" / "ends\r").unlink()
     repository = tmp_path / "repository"
     subprocess.run(["svnadmin", "create", repository], check=True)
     url = f"file://{repository}/trunk"
     subprocess.run(["svn", "import", "-q", "--no-ignore", "-m", "x", tree, url], check=True)
-    assert taken({"source": "svn", "path": str(repository)}, tmp_path) == inspect_built_tree(
+    assert inspect_head({"source": "svn", "path": str(repository)}, tmp_path) == inspect_built_tree(
         tree, NEUTRAL
     )
 
 
-def test_a_folder_is_fresh_wherever_it_is_made(tmp_path: Path) -> None:
+def test_next_directory_is_new(tmp_path: Path) -> None:
     first = next_directory(tmp_path, "here")
     assert first == tmp_path / "here" and first.is_dir()
     first.rmdir()
@@ -368,24 +347,24 @@ def test_a_folder_is_fresh_wherever_it_is_made(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
 
 
-def test_what_is_another_work_by_design_is_refused_with_these_words() -> None:
+def test_same_work_of_unchecked_work_is_refused() -> None:
     own, other = '{"apart":1,"files":1}', '{"files":2}'
     assert same_work.is_apart(own) and not same_work.is_apart(other)
     refusal = same_work.refusal("", {"one file": own, "cp": other})
-    assert refusal and refusal.reason == "one of them is there to be another work"
+    assert refusal and refusal.reason
     assert same_work.figures_of(own) == "1 files"
 
 
-def test_the_storage_itself_is_a_file_system_of_the_axis() -> None:
+def test_filesystem_axis_has_the_storage() -> None:
     here, _ = made()
     found = axis_of("filesystem").words(here)["storage and filesystems"]
     assert found == ["storage", *here.config.settings.filesystems]
 
 
-def test_on_an_ext4_without_a_journal_one_with_a_journal_is_made(
+def test_filesystem_axis_on_ext4_without_journal_makes_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Else what was just removed would be a part of what is measured."""
+    """Without a journal, the removal of old files would be part of the measurement."""
     here, _ = made()
     axis, place = axis_of("filesystem"), "vcsbench.axes.subject_axes"
     for lacks, cannot, kind in ((True, "", "ext4"), (True, "no right", ""), (False, "", "")):
@@ -395,8 +374,7 @@ def test_on_an_ext4_without_a_journal_one_with_a_journal_is_made(
         assert (part["make"], bool(part["mounted"])) == (kind, not kind)
 
 
-def test_what_an_attempt_that_is_set_aside_has_built_is_removed(tmp_path: Path) -> None:
-    """The next one begins as the first did, with a run on an empty tree, where nothing may be."""
+def test_set_aside_attempt_resets_its_output(tmp_path: Path) -> None:
     export = tmp_path / "export.json"
     export.write_text('{"results": []}')
     restored: list[str] = []
@@ -409,7 +387,7 @@ def test_what_an_attempt_that_is_set_aside_has_built_is_removed(tmp_path: Path) 
     assert restored == ["built"] and attempt.set_aside == [{"runs": [], "results": []}]
 
 
-def test_what_is_there_to_be_compared_with_is_no_choice() -> None:
+def test_non_choices_are_reference_strategies() -> None:
     wildcards = SimpleNamespace(study=STUDY.name)
     assert inputs.non_choices(wildcards) == {"strategy": ["fewest calls"]}
     assert inputs.non_choices(SimpleNamespace(study="fsfs-san-2014")) == {}

@@ -43,14 +43,14 @@ def test_moderated_equal_variances_have_all_degrees():
 
 
 def test_prior_of_degrees_equal_truth():
-    """Variances drawn as the model says: about a common one with 8 degrees of freedom."""
+    """Draw variances from the model: around a common variance with 8 degrees of freedom."""
     random = np.random.default_rng(2)
     truth = 0.02 * 8 / random.chisquare(8, 20_000)
     made, degrees = moderated(truth * random.chisquare(4, 20_000) / 4, np.full(20_000, 4.0))
     kept = degrees != 4
     assert kept.mean() > 0.98
-    assert degrees[kept][0] == pytest.approx(4 + 8, rel=0.15)  # for the outlying ones are left out
-    # A variance's expectation is then what it is made.
+    assert degrees[kept][0] == pytest.approx(4 + 8, rel=0.15)  # because outliers are excluded
+    # The expectation of a variance is then the true one.
     assert np.log(made[kept] / truth[kept]).std() < np.log(0.9 * stats.chi2(4).rvs(20_000)).std()
 
 
@@ -156,7 +156,7 @@ def test_duplicate_variance_has_no_jump_between_the_estimates():
 
 @pytest.mark.parametrize("pairs", [1, 2, 4])
 def test_duplicate_variance_few_pairs_have_degrees_of_the_prior(pairs):
-    """Two pairs alone have 2 degrees, with which a difference of 60 % stays inconclusive."""
+    """Without the prior, two pairs have 2 degrees, and a difference of 60 % is inconclusive."""
     for excess in (0.0, 1.5, 3.0, 50.0):
         assert estimate(excess, pairs).degrees > 2.5
 

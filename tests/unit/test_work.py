@@ -1,4 +1,4 @@
-"""Fingerprints of what real commands did, on a repository that has all that differs between copies."""
+"""The work of real commands: digests and counts that are equal for each copy of a repository."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return found
 
 
-def did(kind: str, *argv: str | Path, url: str = "file:///nowhere") -> dict[str, Any]:
-    """The fingerprint of a command that prints."""
+def work_of(kind: str, *argv: str | Path, url: str = "file:///nowhere") -> dict[str, Any]:
+    """Return the work of a command from its output."""
     read = KINDS[kind].read
     assert read
     return read(io.BytesIO(sh(*argv)), UrlNormaliser(url))
@@ -92,31 +92,33 @@ def url_of(repository: Path) -> str:
     return f"file://{repository}"
 
 
-def test_log(repositories: list[Path]) -> None:
-    both = [did("log", "svn", "log", "-v", url_of(path)) for path in repositories]
+def test_log_work_counts_revisions_and_paths(repositories: list[Path]) -> None:
+    both = [work_of("log", "svn", "log", "-v", url_of(path)) for path in repositories]
     assert both[0] == both[1]
     text = sh("svn", "log", "-v", url_of(repositories[0]))
     assert (both[0]["revisions"], both[0]["paths"], both[0]["bytes"]) == (3, 9, len(text))
-    shorter = did("log", "svn", "log", "-v", "--limit", "2", url_of(repositories[0]))
+    shorter = work_of("log", "svn", "log", "-v", "--limit", "2", url_of(repositories[0]))
     assert (shorter["revisions"], shorter["paths"]) == (2, 2)
-    assert did("log", "svn", "log", url_of(repositories[0]))["paths"] == 0
-    assert did("log", "svn", "log", "-q", url_of(repositories[0]))["revisions"] == 3
+    assert work_of("log", "svn", "log", url_of(repositories[0]))["paths"] == 0
+    assert work_of("log", "svn", "log", "-q", url_of(repositories[0]))["revisions"] == 3
 
 
-def test_counts(repositories: list[Path]) -> None:
-    exported = did("printed_counts", "svnbench", "null-export", url_of(repositories[0]) + "/trunk")
+def test_printed_counts_are_those_of_svnbench(repositories: list[Path]) -> None:
+    exported = work_of(
+        "printed_counts", "svnbench", "null-export", url_of(repositories[0]) + "/trunk"
+    )
     size = sum(
         len(sh("svnlook", "cat", repositories[0], f"trunk/{name}"))
         for name in ("plain", "script", "large", "keywords", "link")
     )
     assert exported == {"directories": 2, "files": 5, "bytes_in_files": size}
-    logged = did("printed_counts", "svnbench", "null-log", "-v", url_of(repositories[0]))
+    logged = work_of("printed_counts", "svnbench", "null-log", "-v", url_of(repositories[0]))
     assert (logged["revisions"], logged["changes"]) == (3, 9)
-    assert did("printed_counts", "svnbench", "null-log", "-q", url_of(repositories[0])) == {}
+    assert work_of("printed_counts", "svnbench", "null-log", "-q", url_of(repositories[0])) == {}
 
 
-def test_a_dump_has_no_part_that_varies_but_its_uuid(repositories: list[Path]) -> None:
-    both = [did("dump", "svnadmin", "dump", "-q", path) for path in repositories]
+def test_dump_work_of_copies_differs_in_content_only(repositories: list[Path]) -> None:
+    both = [work_of("dump", "svnadmin", "dump", "-q", path) for path in repositories]
     assert both[0] == both[1]
     assert (both[0]["revisions"], both[0]["nodes"]) == (4, 9)
     stream = bytearray(sh("svnadmin", "dump", "-q", repositories[0]))
@@ -126,17 +128,17 @@ def test_a_dump_has_no_part_that_varies_but_its_uuid(repositories: list[Path]) -
     assert {key for key in damaged if damaged[key] != both[0][key]} == {"digest"}
 
 
-def test_content_of_a_dump_is_not_taken_for_its_headers(tmp_path: Path) -> None:
+def test_dump_work_includes_content_that_looks_like_headers(tmp_path: Path) -> None:
     sh("svnadmin", "create", tmp_path / "r")
     dumped = "UUID: 1\nRevision-number: 9\nNode-path: x\nContent-length: 1000000\n\n"
     (tmp_path / "f").write_text(dumped)
     sh("svn", "import", "-q", "-m", "A dump", tmp_path / "f", f"file://{tmp_path}/r/f")
-    before = did("dump", "svnadmin", "dump", "-q", tmp_path / "r")
+    before = work_of("dump", "svnadmin", "dump", "-q", tmp_path / "r")
     assert (before["revisions"], before["nodes"]) == (2, 1)
     (tmp_path / "f").write_text(dumped.replace("UUID: 1", "UUID: 2"))
     sh("svnadmin", "create", tmp_path / "s")
     sh("svn", "import", "-q", "-m", "A dump", tmp_path / "f", f"file://{tmp_path}/s/f")
-    assert did("dump", "svnadmin", "dump", "-q", tmp_path / "s")["digest"] != before["digest"]
+    assert work_of("dump", "svnadmin", "dump", "-q", tmp_path / "s")["digest"] != before["digest"]
 
 
 def exported(repository: Path, target: Path) -> dict[str, Any]:
@@ -144,14 +146,14 @@ def exported(repository: Path, target: Path) -> dict[str, Any]:
     return inspect_tree(target, UrlNormaliser(url_of(repository)))
 
 
-def test_a_tree_is_the_same_from_every_copy_keywords_included(
+def test_inspect_tree_of_copies_is_equal_with_keywords(
     repositories: list[Path], tmp_path: Path
 ) -> None:
     both = [exported(path, tmp_path / str(n)) for n, path in enumerate(repositories)]
     assert both[0] == both[1]
     counted = {key: both[0][key] for key in ("files", "directories", "symlinks")}
     assert counted == {"files": 4, "directories": 2, "symlinks": 1}
-    # The URL is in there, and only what is in a file of this repository's is passed over.
+    # The digest ignores the URL of this repository only.
     assert url_of(repositories[0]) in (tmp_path / "0" / "keywords").read_text()
     other = inspect_tree(tmp_path / "0", UrlNormaliser(url_of(repositories[1])))
     assert other["digest"] != both[0]["digest"]
@@ -173,7 +175,7 @@ def _touch_up(path: Path) -> None:
         (lambda t: ((t / "link").unlink(), (t / "link").symlink_to("script")), {"digest"}),
     ],
 )
-def test_every_change_of_a_tree_shows(
+def test_inspect_tree_detects_each_change(
     repositories: list[Path], tmp_path: Path, change: Any, differs: set[str]
 ) -> None:
     whole = exported(repositories[0], tmp_path / "t")
@@ -182,7 +184,7 @@ def test_every_change_of_a_tree_shows(
     assert {key for key in whole if whole[key] != after[key]} == differs
 
 
-def test_what_a_working_copy_keeps_for_itself_is_no_part_of_the_tree(
+def test_inspect_tree_excludes_administrative_files(
     repositories: list[Path], tmp_path: Path
 ) -> None:
     whole = exported(repositories[0], tmp_path / "exported")
@@ -190,12 +192,12 @@ def test_what_a_working_copy_keeps_for_itself_is_no_part_of_the_tree(
     assert inspect_tree(tmp_path / "checked-out", UrlNormaliser(url_of(repositories[0]))) == whole
 
 
-def test_no_tree_at_all() -> None:
+def test_inspect_tree_missing_has_no_files() -> None:
     nothing = inspect_tree(Path("/nowhere/at/all"), UrlNormaliser("file:///nowhere"))
     assert nothing["files"] == nothing["directories"] == 0
 
 
-def test_a_url_that_lies_across_two_pieces_is_found() -> None:
+def test_url_free_digest_finds_url_across_pieces() -> None:
     url = "svn://127.0.0.1:3690/ruby.f7.pack.1"
     text = f"$HeadURL: {url}/a $".encode()
     expected = UrlNormaliser(url).replace(text)
@@ -219,24 +221,24 @@ def run_capture(tmp_path: Path, *argv: str, limit_s: float = 20, watched: Any = 
     )
 
 
-def test_a_captured_run_counts_what_it_writes(tmp_path: Path) -> None:
+def test_capture_counts_written_bytes(tmp_path: Path) -> None:
     seen = run_capture(tmp_path, "head", "-c", "3000000", "/dev/zero")
     assert seen.work["bytes"] == seen.io["wchar"] == 3_000_000
 
 
-def test_a_captured_run_that_fails_says_why(tmp_path: Path) -> None:
+def test_capture_failed_command_raises_with_its_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"ls exits with 2: .*no-such-file"):
         run_capture(tmp_path, "ls", "/no-such-file")
 
 
-def test_a_captured_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+def test_capture_over_time_limit_raises(tmp_path: Path) -> None:
     begun = time.monotonic()
     with pytest.raises(UserError, match=r"took longer than 0\.2 s .*time_limit_s"):
         run_capture(tmp_path, "sleep", "60", limit_s=0.2)
     assert time.monotonic() - begun < 20
 
 
-def test_a_captured_run_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+def test_capture_over_time_limit_ends_children(tmp_path: Path) -> None:
     begun = time.monotonic()
     with pytest.raises(UserError, match="took longer"):
         run_capture(tmp_path, "sh", "-c", "sleep 61.25; true", limit_s=0.2)
@@ -257,7 +259,7 @@ def test_capture_child_in_another_session_stays_and_is_not_awaited(
     os.kill(int(Path("pid").read_text()), signal.SIGKILL)
 
 
-def test_a_captured_run_ends_with_the_workflow(tmp_path: Path) -> None:
+def test_capture_ends_with_the_workflow(tmp_path: Path) -> None:
     workflow = subprocess.Popen(["sleep", "0.2"])
     watched = [os.pidfd_open(workflow.pid)]
     begun = time.monotonic()

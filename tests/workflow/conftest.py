@@ -1,29 +1,19 @@
-"""Projects for the tests that run the real workflow."""
+"""Fixtures of the tests that run the real workflow."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from project import ROOT, Project, make_project
+from project import ROOT, Project, make_project, open_folder
 
 
 @pytest.fixture
 def project() -> Iterator[Project]:
-    """A project of its own, removed afterwards. Of counts it has no tables; a shared one has."""
-    for made in make_project():
-        made.leave_out_counts()
-        yield made
-
-
-@pytest.fixture
-def whole_project() -> Iterator[Project]:
-    """A project of its own with all tables."""
+    """A project for one test."""
     yield from make_project()
 
 
@@ -35,17 +25,13 @@ def shared_project() -> Iterator[Project]:
 
 @pytest.fixture(scope="session")
 def trixie() -> Iterator[Path]:
-    """Debian 13's Subversion, unpacked and not installed."""
-    folder = Path(tempfile.mkdtemp(prefix="vcsbench-test-", dir="/var/tmp"))
-    folder.chmod(0o755)
-    script = ROOT / "envs" / "unpack_debian_build.sh"
-    done = subprocess.run(
-        [script, "trixie", folder / "svn"], capture_output=True, text=True, timeout=300
-    )
-    try:
+    """Subversion of Debian 13, unpacked and not installed."""
+    with open_folder("/var/tmp") as folder:
+        script = ROOT / "envs" / "unpack_debian_build.sh"
+        done = subprocess.run(
+            [script, "trixie", folder / "svn"], capture_output=True, text=True, timeout=300
+        )
         if done.returncode:
-            said = done.stderr.strip().splitlines()[-1]
-            pytest.skip(f"no packages of another Debian release: {said}")
+            reason = done.stderr.strip().splitlines()[-1]
+            pytest.skip(f"no packages of another Debian release: {reason}")
         yield folder / "svn"
-    finally:
-        shutil.rmtree(folder)

@@ -1,26 +1,29 @@
-"""Bad input through Snakemake: one clear sentence, an exit code that is not 0, no traceback."""
+"""Bad input through Snakemake: an error that names the key or the file, and no traceback."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from project import Project, needs
+from vcsbench.storages.workdir import WorkDir
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
 
 STUDY = "fsfs-san-2014"
 PART = {"command": "log", "ra": "file", "format": "f7", "config": "slow", "cache": "hot-os"}
+GRID = {STUDY: {"include": [{**PART, "packing": "nopack"}]}}
 SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.001, "seed": 1}}
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system")
 
 
-def said(project: Project, **keys: Any) -> str:
-    """What Snakemake says to a configuration that it refuses."""
+def error(project: Project, **keys: Any) -> str:
+    """Return the output of a run with a configuration that is refused."""
     project.configure(**{"repositories": SMALL, "rounds": 1, "copies": 1, **keys})
     done = project.measure(STUDY)
     assert done.returncode != 0
@@ -29,103 +32,93 @@ def said(project: Project, **keys: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("keys", "sentence"),
+    ("keys", "expected"),
     [
         ({"storge": "disk"}, "Did you mean `storage`?"),
         ({"copies": "three"}, "test.yaml: `copies`: 'three'"),
         (
-            {"grid": {STUDY: {"include": [{"config": "turbo"}]}}},
-            "'turbo' has no definition; config/servers has",
-        ),
-        (
             {"grid": {STUDY: {"include": [PART], "exclude": [{"ra": "file"}]}}},
-            f"`grid.{STUDY}`: no cell is left.",
+            f"`grid.{STUDY}`: no cell is left",
         ),
-        ({"repository": "/no/such/place"}, "/no/such/place: there is no such file or folder"),
+        ({"repository": "/no/such/place"}, "/no/such/place: there is no such file"),
         ({"repository": "/usr/share"}, "/usr/share: is neither a Subversion repository"),
         ({"storages": {"disk": "/no/storage"}}, "/no/storage: the storage is not a folder"),
     ],
 )
-def test_a_configuration_that_is_wrong(
-    project: Project, keys: dict[str, Any], sentence: str
+def test_configuration_invalid_is_refused(
+    shared_project: Project, keys: dict[str, Any], expected: str
 ) -> None:
-    assert sentence in said(project, **keys)
+    assert expected in error(shared_project, **keys)
 
 
-def test_a_key_on_the_command_line(project: Project) -> None:
-    project.configure(repositories=SMALL)
-    command = [*project.command("-n"), "--config", "roundz=3"]
-    done = subprocess.run(command, cwd=project.path, capture_output=True, text=True)
+def test_configuration_unknown_key_on_command_line_is_refused(shared_project: Project) -> None:
+    shared_project.configure(repositories=SMALL)
+    command = [*shared_project.command("-n"), "--config", "roundz=3"]
+    done = subprocess.run(command, cwd=shared_project.path, capture_output=True, text=True)
     assert done.returncode != 0
     assert "Did you mean `rounds`?" in done.stderr + done.stdout
 
 
-def test_empty_repositories(project: Project) -> None:
-    svn, git = project.path / "empty-svn", project.path / "empty-git"
-    subprocess.run(["svnadmin", "create", svn], check=True)
-    subprocess.run(["git", "init", "-q", git], check=True)
-    for path in (svn, git):
-        text = said(project, repository=str(path))
-        assert str(path) in text and ("no revision" in text or "no commit" in text), text
+def test_repository_empty_is_refused(shared_project: Project) -> None:
+    for kind, argv, reason in (
+        ("svn", ["svnadmin", "create"], "no revision"),
+        ("git", ["git", "init", "-q"], "no commit"),
+    ):
+        path = shared_project.path / f"empty-{kind}"
+        subprocess.run([*argv, path], check=True)
+        text = error(shared_project, repository=str(path))
+        assert str(path) in text and reason in text, text
 
 
-def test_fewer_revisions_than_a_shard_are_said_not_hidden(project: Project) -> None:
+def test_repository_below_one_shard_skips_packed_cells(project: Project) -> None:
     project.configure(repositories=SMALL, rounds=1, copies=1, grid={STUDY: {"include": [PART]}})
     assert project.snakemake().returncode == 0
     assert len(project.exports()) == 1
-    sentence = "46 revisions, fewer than a shard of 1000: there is nothing to pack"
-    assert sentence in (project.path / "results" / "grid" / f"{STUDY}.csv").read_text()
-    assert "there is nothing to pack" in (project.path / "reports" / f"{STUDY}.html").read_text()
+    skips = {row["packing"]: row["skip"] for row in project.rows(f"grid/{STUDY}.csv")}
+    assert "46 revisions, fewer than a shard of 1000" in skips["pack"]
+    assert "there is nothing to pack" in project.page(STUDY)
 
 
 @pytest.fixture
-def small_disk(project: Project) -> Iterator[Path]:
-    """A storage of 3 MB."""
-    if os.geteuid() != 0:
-        pytest.skip("takes root to mount a file system")
+def mount(project: Project) -> Iterator[Callable[[str], Path]]:
+    """A function that mounts a tmpfs with some options as the storage."""
     path = project.path / "storage"
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=755", "tmpfs", path], check=True)
-    yield path
+
+    def make(options: str) -> Path:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", path], check=True)
+        return path
+
+    yield make
     subprocess.run(["umount", path], check=True)
 
 
-def test_a_storage_without_room_is_said_before_anything_is_loaded(
-    project: Project, small_disk: Path
+@as_root
+def test_storage_too_small_is_refused_before_loading(
+    project: Project, mount: Callable[[str], Path]
 ) -> None:
-    grid = {STUDY: {"include": [{**PART, "packing": "nopack"}]}}
-    text = said(project, grid=grid, copies=20)
-    assert "are needed for repositories and their copies" in text
-    assert str(small_disk) in text
+    storage = mount("size=3m,mode=755")
+    text = error(project, grid=GRID, copies=20)
+    assert "are needed for repositories and their copies" in text and str(storage) in text
     assert not (project.path / "results" / "repositories" / "disk.json").exists()
 
 
-def test_a_read_only_storage(project: Project) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("takes root to mount a file system")
-    path = project.path / "storage"
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", path], check=True)
-    try:
-        text = said(project, grid={STUDY: {"include": [{**PART, "packing": "nopack"}]}})
-    finally:
-        subprocess.run(["umount", path], check=True)
-    assert "cannot be made: Read-only file system; name another folder" in text
+@as_root
+def test_storage_read_only_is_refused(project: Project, mount: Callable[[str], Path]) -> None:
+    mount("ro")
+    assert "Read-only file system" in error(project, grid=GRID)
 
 
-def test_a_storage_that_the_servers_user_cannot_enter(project: Project) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("the servers run as the user who runs the workflow")
+@as_root
+def test_storage_closed_to_the_user_of_servers_is_refused(project: Project) -> None:
     closed = project.path / "storage"
     closed.chmod(0o700)
-    text = said(project, grid={STUDY: {"include": [{**PART, "packing": "nopack"}]}})
-    assert f"cannot enter {closed}" in text
+    assert f"cannot enter {closed}" in error(project, grid=GRID)
 
 
-def test_what_is_in_the_way_is_left_alone(project: Project) -> None:
-    from vcsbench.storages.workdir import WorkDir
-
-    place = WorkDir(project.path / "storage", project.path)
-    (place.path / "repositories").mkdir(parents=True)
-    (place.path / "repositories" / "precious").write_text("mine")
-    text = said(project, grid={STUDY: {"include": [{**PART, "packing": "nopack"}]}})
-    assert "vcsbench did not make it" in text
-    assert (place.path / "repositories" / "precious").read_text() == "mine"
+def test_folder_of_a_user_in_the_way_is_kept(project: Project) -> None:
+    work = WorkDir(project.path / "storage", project.path)
+    precious = work.path / "repositories" / "precious"
+    precious.parent.mkdir(parents=True)
+    precious.write_text("mine")
+    assert "vcsbench did not make it" in error(project, grid=GRID)
+    assert precious.read_text() == "mine"

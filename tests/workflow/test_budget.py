@@ -1,5 +1,4 @@
-"""A run that has minutes, with the real workflow: it stops when all is answered or the time is up, goes on
-from what there is, and measures only what is new."""
+"""Runs with a time budget: when they stop, and that they continue from earlier results."""
 
 from __future__ import annotations
 
@@ -8,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -27,7 +25,7 @@ FORMATS = {"command": "log", "ra": "file", "format": ["f6", "f7"], "packing": "n
 GRID = {STUDY: {"include": [{**FORMATS, "config": "slow", "cache": ["hot-os", "hot-svn"]}]}}
 RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
 FIRST = 5
-# What difference is worth noting: one that all intervals are narrower than, and one that none is.
+# Smallest relevant effect in percent: above all widths of intervals, and below all.
 COARSE, FINE = 1000, 0.5
 
 
@@ -43,41 +41,24 @@ def configure(project: Project, **keys: Any) -> None:
 
 
 def decisions(project: Project) -> list[dict[str, Any]]:
-    """The decisions that were made, in their order."""
+    """Return the decisions in the order of their batches."""
     files = (project.path / "results" / "budget" / STUDY).glob("pass*.json")
-    return [said for file in sorted(files) if (said := json.loads(file.read_text()))]
+    return [decision for file in sorted(files) if (decision := json.loads(file.read_text()))]
 
 
 def rounds(project: Project) -> Counter[str]:
-    """How many rounds each cell was measured in."""
+    """Return the number of rounds of each cell."""
     return Counter(str(Path(export).parent) for export in project.exports())
 
 
 def minutes_for(project: Project, seconds: float) -> float:
-    """Minutes that leave so many seconds for more rounds."""
+    """Return the budget in minutes that leaves some seconds for more rounds."""
     return (decisions(project)[-1]["spent_s"] + AROUND_S + 5 + seconds) / 60
-
-
-@pytest.mark.parametrize(("given", "decides"), [([], False), (["--minutes=7"], True)])
-def test_minutes_that_are_asked_for_stand_above_the_rounds_of_a_file(
-    project: Project, given: list[str], decides: bool
-) -> None:
-    configure(project, rounds=3, minutes=None)
-    done = subprocess.run(
-        ["./vcsbench", "run", "-n", f"--study={STUDY}", "--configfile", project.config, *given],
-        cwd=project.path,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert ("checkpoint decide" in done.stdout) == decides
 
 
 @pytest.fixture(scope="module")
 def measured(shared_project: Project) -> Project:
-    """A project with fixed rounds that got minutes, which were up after the first rounds."""
+    """A project after a run of fixed rounds, and one whose budget ends after the first rounds."""
     configure(shared_project, rounds=FIRST - 1)
     done = shared_project.measure(STUDY)
     assert done.returncode == 0 and not decisions(shared_project), done.stdout
@@ -89,17 +70,28 @@ def measured(shared_project: Project) -> Project:
     return shared_project
 
 
-def test_each_cell_gets_enough_rounds_though_the_time_is_up(measured: Project) -> None:
+@pytest.mark.parametrize(("arguments", "decides"), [([], False), (["--minutes=7"], True)])
+def test_option_minutes_overrides_rounds_of_configuration(
+    measured: Project, arguments: list[str], decides: bool
+) -> None:
+    configure(measured, rounds=3, minutes=None)
+    done = measured.tool("run", "-n", f"--study={STUDY}", *arguments)
+    assert done.returncode == 0, done.stdout
+    assert ("checkpoint decide" in done.stdout) == decides
+    configure(measured)
+
+
+def test_budget_spent_still_measures_the_minimum_of_rounds(measured: Project) -> None:
     assert set(rounds(measured).values()) == {FIRST} and len(rounds(measured)) == 6
     (last,) = decisions(measured)
     assert last["why"] == "time is up" and not last["gives"] and last["spent_s"] > 0
 
 
-def test_there_is_nothing_to_do_then(measured: Project) -> None:
+def test_budget_spent_has_nothing_to_do(measured: Project) -> None:
     assert "Nothing to be done" in measured.measure(STUDY).stdout
 
 
-def test_what_the_set_up_took_is_taken_off(
+def test_budget_includes_seconds_of_setup(
     measured: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = measured.exports()
@@ -110,7 +102,7 @@ def test_what_the_set_up_took_is_taken_off(
     assert decisions(measured)[-1]["why"] == "time is up" and measured.exports() == before
 
 
-def test_with_more_minutes_it_goes_on_and_measures_only_what_is_new(measured: Project) -> None:
+def test_larger_budget_continues_and_measures_new_rounds_only(measured: Project) -> None:
     before = measured.exports()
     configure(measured, minutes=minutes_for(measured, 12))
     done = measured.measure(STUDY)
@@ -120,27 +112,27 @@ def test_with_more_minutes_it_goes_on_and_measures_only_what_is_new(measured: Pr
     assert all(after[path] == at for path, at in before.items())
     assert len(after) > len(before), last
     assert first["gives"] and last["why"] == "time is up"
-    # Whole rounds of a block: those that the decisions say.
-    got = rounds(measured)
+    # All cells of a block have the rounds of the decision.
+    measured_rounds = rounds(measured)
     for block, number in last["rounds"].items():
         cache = block.rpartition("/")[2]
-        assert {n for cell, n in got.items() if cache in cell} == {number}
+        assert {n for cell, n in measured_rounds.items() if cache in cell} == {number}
     assert "Nothing to be done" in measured.measure(STUDY).stdout
 
 
 @pytest.mark.slow
-def test_what_becomes_stale_is_measured_again_to_the_same_rounds(measured: Project) -> None:
-    before, had = measured.exports(), rounds(measured)
+def test_stale_cells_are_measured_again_in_as_many_rounds(measured: Project) -> None:
+    before, rounds_before = measured.exports(), rounds(measured)
     client = measured.path / "config" / "servers" / "default" / "client" / "config"
     client.write_text(client.read_text() + "# edited\n")
     done = measured.measure(STUDY)
     assert done.returncode == 0, done.stdout
     after = measured.exports()
     assert all(after[path] > at for path, at in before.items())
-    assert all(rounds(measured)[cell] >= number for cell, number in had.items())
+    assert all(rounds(measured)[cell] >= number for cell, number in rounds_before.items())
 
 
-def test_fixed_rounds_do_what_they_say_and_measure_nothing_that_is_there(measured: Project) -> None:
+def test_fixed_rounds_use_earlier_results(measured: Project) -> None:
     before = measured.exports()
     configure(measured, rounds=FIRST - 1)
     done = measured.measure(STUDY)
@@ -149,27 +141,27 @@ def test_fixed_rounds_do_what_they_say_and_measure_nothing_that_is_there(measure
     assert len(table) == 1 + 6 * (FIRST - 1)
 
 
-def test_it_ends_when_all_is_answered(project: Project) -> None:
+def test_run_ends_when_all_questions_are_answered(project: Project) -> None:
     configure(project, minutes=60, min_effect_pct=COARSE)
     done = project.measure(STUDY)
     assert done.returncode == 0, done.stdout
     last = decisions(project)[-1]
     assert last["why"] == "answered" and last["spent_s"] < 1800
-    # A round of which a run was not what its label says is measured once more.
+    # A round with an invalid run is measured again.
     assert FIRST in rounds(project).values() and max(rounds(project).values()) < 4 * FIRST
 
 
 def wait_for(project: Project, number: int, process: subprocess.Popen[bytes]) -> None:
-    """Wait until a cell was measured in a round."""
+    """Wait until a cell has a result of a round."""
     while not any(path.endswith(f"/round{number}.json") for path in project.exports()):
-        assert process.poll() is None, "it has ended before"
+        assert process.poll() is None, "the run ended before"
         time.sleep(0.05)
 
 
 @pytest.mark.slow
-def test_killed_in_a_later_pass_it_goes_on_from_there(project: Project) -> None:
+def test_run_killed_in_later_batch_continues(project: Project) -> None:
     configure(project, minutes=60)
-    log = (project.path / "said").open("w")
+    log = (project.path / "log").open("w")
     run = subprocess.Popen(
         project.command(measurements_of(STUDY)),
         cwd=project.path,
@@ -180,12 +172,12 @@ def test_killed_in_a_later_pass_it_goes_on_from_there(project: Project) -> None:
     wait_for(project, FIRST + 2, run)
     os.killpg(run.pid, signal.SIGKILL)
     run.wait()
-    before, said = project.exports(), decisions(project)
-    assert len(said) == 1 and said[0]["gives"]
-    # Of another number of minutes than what was given with the sixty: the decision is kept all the same.
+    before, (decision,) = project.exports(), decisions(project)
+    assert decision["gives"]
+    # An earlier decision holds with another budget.
     configure(project, minutes=0.01)
-    said[0]["rounds"] = dict.fromkeys(said[0]["rounds"], FIRST + 3)
-    (project.path / "results" / "budget" / STUDY / "pass2.json").write_text(json.dumps(said[0]))
+    decision["rounds"] = dict.fromkeys(decision["rounds"], FIRST + 3)
+    (project.path / "results" / "budget" / STUDY / "pass2.json").write_text(json.dumps(decision))
     done = project.measure(STUDY)
     assert done.returncode == 0, done.stdout
     after = project.exports()
@@ -195,7 +187,7 @@ def test_killed_in_a_later_pass_it_goes_on_from_there(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_where_a_cell_fails_the_others_go_on(project: Project) -> None:
+def test_failed_cell_leaves_budget_to_others(project: Project) -> None:
     broken = project.path / "config" / "servers" / "broken"
     shutil.copytree(project.path / "config" / "servers" / "slow", broken)
     (broken / "svnserve.args").write_text("--threads --no-such-option\n")
@@ -204,14 +196,12 @@ def test_where_a_cell_fails_the_others_go_on(project: Project) -> None:
     configure(project, **keys)
     done = project.measure(STUDY)
     assert done.returncode != 0 and "the other cells go on" in done.stdout, done.stdout
-    assert [one["why"] for one in decisions(project)] == ["time is up"]
+    assert [decision["why"] for decision in decisions(project)] == ["time is up"]
     configure(project, **keys, minutes=minutes_for(project, 15))
     assert project.measure(STUDY).returncode != 0
     assert decisions(project)[0]["gives"]
-    found = rounds(project)
-    assert found and not any("broken" in cell for cell in found)
-    assert {*found.values()} == {*decisions(project)[-1]["rounds"].values()} and min(
-        found.values()
-    ) > FIRST
-    report = (project.path / "reports" / f"{STUDY}.html").read_text()
-    assert "no-such-option" in report, "the report is made, and names the failure"
+    by_cell = rounds(project)
+    assert by_cell and not any("broken" in cell for cell in by_cell)
+    assert {*by_cell.values()} == {*decisions(project)[-1]["rounds"].values()}
+    assert min(by_cell.values()) > FIRST
+    assert "no-such-option" in project.page(STUDY)

@@ -1,10 +1,8 @@
-"""What makes a label false, or disturbs a run, is done to the real workflow from outside: each is named."""
+"""Evidence and flags of real runs: each fault is injected from outside the workflow."""
 
 from __future__ import annotations
 
 import contextlib
-import csv
-import json
 import os
 import shutil
 import signal
@@ -34,7 +32,7 @@ GIB = 1 << 30
 
 
 class Bench:
-    """A project whose repository is prepared, and that measures a cell anew each time it is asked."""
+    """A prepared project that measures a new round of a cell on each call."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -42,8 +40,7 @@ class Bench:
         self.bin = project.path / "bin"
         self.bin.mkdir()
         self.configure()
-        done = project.snakemake("results/repositories/disk.json")
-        assert done.returncode == 0, done.stdout
+        project.prepare()
 
     def configure(self, **keys: Any) -> None:
         ra = ["svn", "file", *(["http"] if Machine().httpd else [])]
@@ -51,7 +48,7 @@ class Bench:
         self.project.configure(repositories=SMALL, rounds=99, copies=1, grid=grid, **keys)
 
     def run(self, cells: list[str], **environment: str) -> str:
-        """Measure one more round of each cell; programs of `bin` come first. Returns what went wrong."""
+        """Measure one more round of each cell, with the programs of `bin`. Return the errors."""
         self.rounds += 1
         where = [f"results/cells/{STUDY}/log/{c}/round{self.rounds}" for c in cells]
         environment["PATH"] = f"{self.bin}:{os.environ['PATH']}"
@@ -60,19 +57,18 @@ class Bench:
         return done.stdout + "".join(map(self.log, where)) if done.returncode else ""
 
     def measure_all(self, cells: list[str]) -> dict[str, tuple[list[str], dict[str, Any]]]:
-        """The flags and the certificate of one more round of each cell."""
-        wrong = self.run(cells)
-        assert not wrong, wrong
+        """Measure one more round of each cell. Return its flags and evidence."""
+        errors = self.run(cells)
+        assert not errors, errors
         runs = {cell: self.context(cell)["runs"][0] for cell in cells}
         return {cell: (run["flags"], run["certificate"]) for cell, run in runs.items()}
 
     def context(self, cell: str) -> dict[str, Any]:
-        """The context of a cell's last round."""
-        path = f"results/cells/{STUDY}/log/{cell}/round{self.rounds}.context.json"
-        return json.loads((self.project.path / path).read_text())
+        """Return the context of the last round of a cell."""
+        return self.project.context(STUDY, f"log/{cell}", self.rounds)
 
     def measure(self, cell: str) -> tuple[list[str], dict[str, Any]]:
-        """The flags and the certificate of one more round of a cell."""
+        """Measure one more round of a cell. Return its flags and evidence."""
         return self.measure_all([cell])[cell]
 
     def log(self, where: str) -> str:
@@ -85,12 +81,12 @@ class Bench:
         return next(self.project.path.glob("storage/vcsbench-*/repositories"))
 
     def forget(self) -> None:
-        """Forget that the copy was read from cold caches: the next cold cell discards a run first."""
+        """Remove the cache of discarded runs: the next cold cell discards a run first."""
         shutil.rmtree(self.repositories.parent / "discarded", ignore_errors=True)
 
     @contextlib.contextmanager
     def program(self, name: str, text: str) -> Iterator[None]:
-        """A program that is found before the real one."""
+        """Put a program before the real one on the PATH."""
         path = self.bin / name
         path.write_text(text)
         path.chmod(0o755)
@@ -111,21 +107,21 @@ HTTP = "http/ruby/f7/nopack/slow"
 
 
 @contextlib.contextmanager
-def beside(*argv: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that runs meanwhile; it has said a line before."""
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, **options) as process:
+def process(*argv: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process in the background after its first line of output."""
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, **options) as started:
         try:
-            assert process.stdout and process.stdout.readline()
-            yield process
+            assert started.stdout and started.stdout.readline()
+            yield started
         finally:
-            process.kill()
+            started.kill()
 
 
 def python(program: str) -> list[str]:
     return [sys.executable, "-c", program]
 
 
-# The client, which does something in the run with that number (the discarded ones count, too).
+# The real client with an extra action. `number` counts its runs, with the discarded ones.
 CLIENT = """#!{python}
 import os, subprocess, sys
 real = [{svn!r}, *sys.argv[1:]]
@@ -148,18 +144,18 @@ def client(bench: Bench, body: str) -> str:
     )
 
 
-def test_honest_runs_have_no_false_label(bench: Bench) -> None:
+def test_runs_undisturbed_have_no_invalid_flag(bench: Bench) -> None:
     accesses = [SVN, FILE, *([HTTP] if Machine().httpd else [])]
-    warmed = {"cold": 0, "hot-os": 1, "hot-svn": 2}
+    warm_ups = {"cold": 0, "hot-os": 1, "hot-svn": 2}
     bench.forget()
-    cells = [f"{access}/{cache}" for access in accesses for cache in warmed]
+    cells = [f"{access}/{cache}" for access in accesses for cache in warm_ups]
     warming, discarded = {}, set()
     for cell, (found, seen) in bench.measure_all(cells).items():
         assert not flags.INVALID & set(found), (cell, found, seen)
         assert not seen["other_servers"] or "other-server" in found
         cache = cell.rpartition("/")[2]
-        # Where there is no server, none is to be warmed.
-        runs = min(1, warmed[cache]) if cell.startswith("file") else warmed[cache]
+        # Without a server there is none to warm up.
+        runs = min(1, warm_ups[cache]) if cell.startswith("file") else warm_ups[cache]
         warming[cell] = len(seen["warming"]) - runs
         discarded.add(seen.get("discarded_read_bytes", 0))
         assert 3 << 20 < seen["client_peak_memory_bytes"] < 100 << 20
@@ -168,13 +164,12 @@ def test_honest_runs_have_no_false_label(bench: Bench) -> None:
             assert seen["server_cpu_s"] > 0 and seen["server_peak_memory_bytes"] > 1 << 20
             assert "sha256:" in seen["server_build"] and seen["server_argv"]
     first = [cell for cell, more in warming.items() if more]
-    assert [warming[cell] for cell in first] == [1] and first[0].endswith("cold"), (
-        "once over a copy"
-    )
-    assert len(discarded) == 2 and max(discarded) > 1 << 20, "all others are held against that one"
+    # One discarded run per copy, and all cold cells compare their reads with it.
+    assert [warming[cell] for cell in first] == [1] and first[0].endswith("cold")
+    assert len(discarded) == 2 and max(discarded) > 1 << 20
 
 
-def test_caches_that_are_not_cleared(bench: Bench) -> None:
+def test_cold_run_without_clearing_has_cache_not_cold(bench: Bench) -> None:
     bench.forget()
     bench.configure(clear_caches="evict")
     try:
@@ -183,7 +178,7 @@ def test_caches_that_are_not_cleared(bench: Bench) -> None:
     finally:
         bench.configure()
     assert "cache-not-cold" in found and seen["resident_before"] > 0.3
-    # Where others empty the caches meanwhile, it does read.
+    # Another process may clear the caches in the meantime.
     assert ("no-disk-reads" in found) == (not seen["client_read_bytes"])
     assert seen["cache_cleared_by"] == "evict"
 
@@ -199,9 +194,7 @@ if number {when}:
 
 
 @pytest.mark.parametrize(("when", "attempts"), [("== 2", 2), (">= 2", 3)])
-def test_a_hot_run_whose_pages_were_taken_away_is_measured_again(
-    bench: Bench, when: str, attempts: int
-) -> None:
+def test_hot_run_losing_its_pages_is_measured_again(bench: Bench, when: str, attempts: int) -> None:
     body = EVICT.format(when=when, files=f"{bench.repositories}/**")
     bench.configure(thresholds={"ignore_below_mib": 0})
     try:
@@ -210,14 +203,14 @@ def test_a_hot_run_whose_pages_were_taken_away_is_measured_again(
     finally:
         bench.configure()
     aside = bench.context(f"{FILE}/hot-os")["set_aside"]
-    # The one that warms up, and the timed one, of each attempt.
+    # One warm-up run and one timed run per attempt.
     assert (bench.project.path / "count").stat().st_size == 2 * attempts
     assert len(aside) == attempts - 1 and all(attempt["results"][0]["times"] for attempt in aside)
     assert all("cache-not-warm" in run["flags"] for attempt in aside for run in attempt["runs"])
     assert ("cache-not-warm" in found) == (attempts == 3) == (seen["client_read_bytes"] > 0)
 
 
-def test_a_server_that_is_kept_alive_behind_our_back(bench: Bench) -> None:
+def test_run_with_another_server_has_other_server(bench: Bench) -> None:
     root = str(bench.repositories)
     words = ["svnserve", "-d", "--foreground", "--root", root, "--listen-host", "127.0.0.1"]
     with subprocess.Popen([*words, "--listen-port", "0"]) as server:
@@ -228,7 +221,7 @@ def test_a_server_that_is_kept_alive_behind_our_back(bench: Bench) -> None:
     assert "other-server" in found and any(root in line for line in seen["other_servers"])
 
 
-def test_a_server_that_is_not_ended_although_its_label_says_so(bench: Bench) -> None:
+def test_run_with_a_server_not_stopped_has_server_reused(bench: Bench) -> None:
     steps = bench.project.path / "workflow" / "vcsbench" / "measure" / "prepared_cell.py"
     text = steps.read_text()
     broken = text.replace("self.server.stop()", "bool(self.server)")
@@ -241,11 +234,11 @@ def test_a_server_that_is_not_ended_although_its_label_says_so(bench: Bench) -> 
     assert "server-reused" in found and seen["server_runs_before"] == 1
 
 
-def test_a_forking_svnserve_has_no_hot_caches(bench: Bench) -> None:
+def test_forking_svnserve_hot_svn_has_server_reforked(bench: Bench) -> None:
     cells = [f"svn/ruby/f7/nopack/forking/{cache}" for cache in ("hot-svn", "hot-os")]
     (found, seen), (other, _) = bench.measure_all(cells).values()
     assert "server-reforked" in found and seen["server_cpu_s"] > 0
-    assert not flags.INVALID & set(other), "there it is what the label says"
+    assert not flags.INVALID & set(other)
 
 
 HALVED = """#!{python}
@@ -263,43 +256,43 @@ sys.exit(code)
 """
 
 
-def test_a_hyperfine_that_reports_half_of_the_time(bench: Bench) -> None:
+def test_hyperfine_reporting_half_of_the_time_has_clock(bench: Bench) -> None:
     text = HALVED.format(python=sys.executable, hyperfine=shutil.which("hyperfine"))
     with bench.program("hyperfine", text):
         found, seen = bench.measure(f"{FILE}/cold")
     assert "clock" in found, seen["window_s"]
 
 
-def test_an_environment_that_changes_programs_is_recorded_and_flagged(bench: Bench) -> None:
+def test_environment_changing_programs_is_recorded_without_secrets(bench: Bench) -> None:
     proxy = "http://somebody:secret@proxy.invalid:3128"
     assert not bench.run([f"{FILE}/hot-os"], MALLOC_ARENA_MAX="1", http_proxy=proxy)
-    said = bench.context(f"{FILE}/hot-os")
-    assert "environment" in said["flags"]
-    assert said["environment"]["MALLOC_ARENA_MAX"] == "1"
-    assert said["environment"]["http_proxy"] == "http://...@proxy.invalid:3128"
+    context = bench.context(f"{FILE}/hot-os")
+    assert "environment" in context["flags"]
+    assert context["environment"]["MALLOC_ARENA_MAX"] == "1"
+    assert context["environment"]["http_proxy"] == "http://...@proxy.invalid:3128"
     assert not bench.run([f"{FILE}/hot-os"])
     assert "environment" not in bench.context(f"{FILE}/hot-os")["flags"]
 
 
-def test_a_server_configuration_that_is_edited_while_a_run_is_at_work(bench: Bench) -> None:
+def test_server_configuration_edited_during_a_run_fails_later_cells(bench: Bench) -> None:
     args = bench.project.path / "config" / "servers" / "slow" / "svnserve.args"
     text = args.read_text()
-    # The client edits it in its first run; whichever cell comes first was started before.
+    # The first run of the client edits the file. The first cell started before that.
     body = f"if number == 1: open({str(args)!r}, 'a').write('--memory-cache-size 1\\n')"
     cells = [f"{SVN}/hot-os", f"{SVN}/hot-svn"]
     try:
         with bench.program("svn", client(bench, body)):
-            wrong = bench.run(cells)
+            errors = bench.run(cells)
     finally:
         args.write_text(text)
-    assert "was changed after this run of the workflow had begun" in wrong
+    assert "was changed after this run of the workflow had begun" in errors
     exports = [
         (bench.project.path / f"results/cells/{STUDY}/log/{cell}/round{bench.rounds}.json").exists()
         for cell in cells
     ]
     assert sorted(exports) == [False, True]
     bench.rounds -= 1
-    assert not bench.run(cells), "put back, it is what the recipe says"
+    assert not bench.run(cells)
 
 
 RESTART = """
@@ -314,7 +307,7 @@ def restart():
             os.kill(int(pid), 9)
             break
     quiet = {{"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}}
-    # As a service manager would: what a client starts ends with it.
+    # In a new session: processes that a client starts end with it.
     again = subprocess.Popen(words, start_new_session=True, **quiet)
     open({pids!r}, "a").write(f"{{again.pid}}\\n")
     import socket, time
@@ -330,10 +323,13 @@ def restart():
     "when",
     [
         "if number == 3: restart()",
-        "if number == 2: code = subprocess.call(real); restart(); sys.exit(code)",
+        pytest.param(
+            "if number == 2: code = subprocess.call(real); restart(); sys.exit(code)",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
-def test_a_server_that_is_restarted(bench: Bench, when: str) -> None:
+def test_server_restarted_during_a_run_has_restarted(bench: Bench, when: str) -> None:
     pids = bench.project.path / "pids"
     pids.write_text("")
     body = RESTART.format(pids=str(pids)) + when
@@ -358,10 +354,10 @@ def read_all(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("timed", [1, 2])
-def test_a_repository_that_is_read_between_clearing_and_the_run(bench: Bench, timed: int) -> None:
+def test_repository_read_after_clearing_has_foreign_reads(bench: Bench, timed: int) -> None:
     bench.forget()
     if timed == 1:
-        bench.measure(f"{SVN}/cold")  # whose pass is the one that is discarded
+        bench.measure(f"{SVN}/cold")  # with the discarded run
     ask, answer = (bench.project.path / name for name in ("ask", "answer"))
     for pipe in (ask, answer):
         pipe.unlink(missing_ok=True)
@@ -379,23 +375,23 @@ def test_a_repository_that_is_read_between_clearing_and_the_run(bench: Bench, ti
         found, seen = bench.measure(f"{SVN}/cold")
     thread.join(10)
     assert "foreign-reads" in found and {"too-few-disk-reads", "no-disk-reads"} & set(found), seen
-    assert "cache-not-cold" not in found, "it was cold when that was asked"
+    assert "cache-not-cold" not in found
 
 
-def test_a_repository_that_is_read_all_the_time(bench: Bench) -> None:
+def test_repository_read_all_the_time_has_a_cold_flag(bench: Bench) -> None:
     program = (
         "import os, sys\nprint(flush=True)\nwhile True:\n"
         "  for folder, _, files in os.walk(sys.argv[1]):\n"
         "    for file in files:\n      open(os.path.join(folder, file), 'rb').read()\n"
     )
-    with beside(*python(program), str(bench.repositories)):
+    with process(*python(program), str(bench.repositories)):
         found, seen = bench.measure(f"{SVN}/cold")
     assert {"cache-not-cold", "no-disk-reads", "too-few-disk-reads", "foreign-reads"} & set(
         found
     ), seen
 
 
-def test_memory_that_is_eaten(bench: Bench) -> None:
+def test_memory_taken_has_low_memory(bench: Bench) -> None:
     def available() -> int:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if "MemAvailable" in line) * 1024
@@ -407,18 +403,18 @@ def test_memory_that_is_eaten(bench: Bench) -> None:
     limit_mib = (free - 3 * GIB // 2) >> 20
     bench.configure(thresholds={"min_memory_available_mib": limit_mib})
     try:
-        with beside(*python(eat), stdin=subprocess.PIPE):
+        with process(*python(eat), stdin=subprocess.PIPE):
             found, seen = bench.measure(f"{FILE}/hot-os")
     finally:
         bench.configure()
     assert "low-memory" in found and seen["memory_available_bytes"] < limit_mib << 20
 
 
-def test_a_machine_that_swaps(bench: Bench) -> None:
+def test_machine_swapping_has_swapped(bench: Bench) -> None:
     file = bench.project.path / "swap"
     with file.open("wb") as out:
         os.fchmod(out.fileno(), 0o600)
-        # Far more than is paged out below: a kernel that pages idle memory out fills a small one.
+        # A kernel that pages idle memory out fills a small swap file.
         for _ in range(512):
             out.write(bytes(1 << 20))
     made = subprocess.run(["mkswap", file], capture_output=True)
@@ -431,7 +427,7 @@ def test_a_machine_that_swaps(bench: Bench) -> None:
         "while True:\n  a[:] = b\n  a.madvise(21)\n"
     )
     try:
-        with beside(*python(out)):
+        with process(*python(out)):
             found, seen = bench.measure(f"{FILE}/hot-os")
     finally:
         subprocess.run(["swapoff", file], check=True)
@@ -439,18 +435,18 @@ def test_a_machine_that_swaps(bench: Bench) -> None:
     assert "swapped" in found and seen["swapped_out_pages"] > 0
 
 
-def test_a_processor_that_others_use(bench: Bench) -> None:
+def test_processor_busy_has_cpu_busy(bench: Bench) -> None:
     hog = "print(flush=True)\nwhile True: pass"
     with contextlib.ExitStack() as stack:
         for _ in range(os.cpu_count() or 1):
-            stack.enter_context(beside(*python(hog)))
-        # Long enough for the kernel's ticks: the client waits a little.
+            stack.enter_context(process(*python(hog)))
+        # The client waits for enough ticks of the kernel.
         with bench.program("svn", client(bench, "import time; time.sleep(0.5)")):
             found, seen = bench.measure(f"{FILE}/hot-os")
     assert "cpu-busy" in found and seen["others_cpu_s"] > 0.4
 
 
-def test_another_threshold_judges_anew_and_measures_nothing(bench: Bench) -> None:
+def test_threshold_changed_judges_again_and_measures_nothing(bench: Bench) -> None:
     grid = {STUDY: {"include": [{**PART, "config": "slow", "ra": "file", "cache": "hot-os"}]}}
     keys = {"repositories": SMALL, "rounds": 1, "copies": 1, "grid": grid}
     found, exports = [], []
@@ -458,8 +454,7 @@ def test_another_threshold_judges_anew_and_measures_nothing(bench: Bench) -> Non
         bench.project.configure(**keys, thresholds={"min_memory_available_mib": limit})
         done = bench.project.snakemake(f"results/measurements/{STUDY}.csv")
         assert done.returncode == 0, done.stdout
-        with (bench.project.path / f"results/measurements/{STUDY}.csv").open() as file:
-            found.append(next(csv.DictReader(file))["flags"].split())
+        found.append(bench.project.rows(f"measurements/{STUDY}.csv")[0]["flags"].split())
         exports.append(bench.project.exports())
     assert "low-memory" in found[0] and "low-memory" not in found[1]
     assert exports[0] == exports[1]

@@ -1,9 +1,7 @@
-"""`check` on a real, tiny repository of a user's own: the README's example followed, and what fails."""
+"""`check` on a tiny repository: the example of the README, failed expectations, baselines, bundles."""
 
 from __future__ import annotations
 
-import csv
-import json
 import os
 import re
 import subprocess
@@ -19,7 +17,7 @@ from project import ROOT, Project, needs
 pytestmark = needs("svn", "svnadmin", "hyperfine")
 
 STUDY = "fsfs-san-2014"
-# These projects measure no twins.
+# The projects have no duplicates.
 UNKNOWN = r" \[noise unknown: the grid has no duplicates\]"
 GRID = {
     STUDY: {
@@ -31,18 +29,18 @@ GRID = {
 }
 
 
-def in_the_readme() -> dict[str, Any]:
-    """The expectations that the README tells a user to write."""
+def readme_expectations() -> dict[str, Any]:
+    """Return the expectations of the example in the README."""
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     text = next(block for block in blocks if block.startswith(f"{STUDY}:"))
-    found: dict[str, Any] = yaml.safe_load(text)
-    return found
+    expectations: dict[str, Any] = yaml.safe_load(text)
+    return expectations
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with five revisions."""
-    path = tmp_path_factory.mktemp("own") / "project"
+    path = tmp_path_factory.mktemp("repository") / "project"
     subprocess.run(["svnadmin", "create", path], check=True)
     for number in range(5):
         url = f"{path.as_uri()}/trunk{number or ''}"
@@ -50,11 +48,11 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def check(project: Project, own: Path) -> subprocess.CompletedProcess[str]:
-    """What `make check REPO=...` does once everything is set up."""
+def check(project: Project, repository: Path) -> subprocess.CompletedProcess[str]:
+    """Run `make check REPO=...` without set-up."""
     programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return subprocess.run(
-        ["./vcsbench", "check", f"--repository={own}", "--configfile", str(project.config)],
+        ["./vcsbench", "check", f"--repository={repository}", "--configfile", str(project.config)],
         cwd=project.path,
         env={**os.environ, "PATH": programs},
         capture_output=True,
@@ -64,8 +62,8 @@ def check(project: Project, own: Path) -> subprocess.CompletedProcess[str]:
 
 
 def expect(project: Project, *more: dict[str, Any]) -> None:
-    """Write the README's expectations, and more of the same study."""
-    content = in_the_readme()
+    """Write the expectations of the README, and more of the same study."""
+    content = readme_expectations()
     content[STUDY] += more
     (project.path / "config" / "expectations.yaml").write_text(
         yaml.safe_dump(content, sort_keys=False)
@@ -82,14 +80,14 @@ def level(name: str, at_most: float, **where: str) -> dict[str, Any]:
     }
 
 
-def test_the_example_of_the_readme_and_an_expectation_that_does_not_hold(
-    shared_project: Project, own: Path
+def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
+    shared_project: Project, repository: Path
 ) -> None:
     project = shared_project
     project.configure(rounds=5, copies=1, grid=GRID)
 
     expect(project)
-    done = check(project, own)
+    done = check(project, repository)
     assert done.returncode == 0, done.stdout + done.stderr
     *_, line, files, summary = done.stdout.splitlines()
     assert re.fullmatch(
@@ -102,7 +100,7 @@ def test_the_example_of_the_readme_and_an_expectation_that_does_not_hold(
     assert len(measured) == 5
 
     expect(project, level("in-no-time", 0.00001), level("on-cold-disks", 9, cache="cold"))
-    done = check(project, own)
+    done = check(project, repository)
     assert done.returncode == 3, done.stdout + done.stderr
     holds, differs, missing, _, summary = done.stdout.splitlines()[-5:]
     assert holds.startswith("holds: ")
@@ -113,14 +111,16 @@ def test_the_example_of_the_readme_and_an_expectation_that_does_not_hold(
         "[not in the grid: cells with command log, cache cold]"
     )
     assert summary == "1 of 3 expectations pass"
-    assert project.exports() == measured, "an expectation measures nothing anew"
-    page = (project.path / "reports" / f"{STUDY}.html").read_text()
-    assert 'id="expectation-in-no-time"' in page
+    assert project.exports() == measured
+    assert 'id="expectation-in-no-time"' in project.page(STUDY)
 
 
-def test_the_target_of_snakemake(shared_project: Project, own: Path) -> None:
+@pytest.mark.slow
+def test_check_target_of_snakemake_fails_on_difference(
+    shared_project: Project, repository: Path
+) -> None:
     project = shared_project
-    project.configure(rounds=5, copies=1, grid=GRID, repository=str(own))
+    project.configure(rounds=5, copies=1, grid=GRID, repository=str(repository))
     expect(project, level("in-no-time", 0.00001))
     done = project.snakemake("check")
     assert done.returncode == 1
@@ -132,7 +132,7 @@ def test_the_target_of_snakemake(shared_project: Project, own: Path) -> None:
 
 
 def save(project: Project, name: str) -> subprocess.CompletedProcess[str]:
-    """What `make baseline NAME=...` does once everything is set up."""
+    """Run `make baseline NAME=...` without set-up."""
     return subprocess.run(
         [sys.executable, "-m", "vcsbench.statistics.baselines", name],
         cwd=project.path,
@@ -142,12 +142,13 @@ def save(project: Project, name: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def is_bundled(project: Project, page: str) -> None:
-    """All that there is can be packed, and opened, and makes the same page; and says what made it."""
-    said = json.loads((project.path / "results" / "provenance" / f"{STUDY}.json").read_text())
-    assert said["command"].startswith("snakemake ") and " --forcerun cell " in said["command"]
-    assert said["config"]["rounds"] == 5 and said["config_digest"] in page
-    assert said["commit"] == "", "a copy of the workflow is no work tree"
+def assert_bundle_gives_the_same_page(project: Project, page: str) -> None:
+    """Bundle and import all results, and check their provenance."""
+    provenance = project.json(f"provenance/{STUDY}.json")
+    assert provenance["command"].startswith("snakemake ")
+    assert " --forcerun cell " in provenance["command"]
+    assert provenance["config"]["rounds"] == 5 and provenance["config_digest"] in page
+    assert provenance["commit"] == "", "a copy of the workflow is no work tree"
     for arguments in (("bundle", "--name=all-of-it"), ("import", "bundles/all-of-it.tar.gz")):
         done = project.tool(*arguments)
         assert done.returncode == 0, done.stdout
@@ -159,9 +160,11 @@ def is_bundled(project: Project, page: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_baseline_is_saved_and_compared_with(shared_project: Project, own: Path) -> None:
+def test_baseline_saved_is_compared_with_later_runs(
+    shared_project: Project, repository: Path
+) -> None:
     project = shared_project
-    keys = {"copies": 1, "grid": GRID, "repository": str(own)}
+    keys = {"copies": 1, "grid": GRID, "repository": str(repository)}
     against = level("no-slower-than-old", 1)
     del against["level"]
     against |= {"compare": {"to": "1.14-old"}, "expect": {"over": "min", "at_least": 0.3}}
@@ -178,7 +181,7 @@ def test_a_baseline_is_saved_and_compared_with(shared_project: Project, own: Pat
     assert done.returncode == 1
     assert "the file exists, and a baseline is never overwritten" in done.stderr
 
-    # Nothing has made the cells stale, so what is there is what was saved.
+    # The results are still those of the baseline.
     project.configure(rounds=5, baselines=["1.14-old"], **keys)
     done = project.snakemake("check")
     assert done.returncode == 1
@@ -187,16 +190,14 @@ def test_a_baseline_is_saved_and_compared_with(shared_project: Project, own: Pat
     done = project.snakemake("all", "check", "--forcerun", "cell")
     assert done.returncode == 0, done.stdout
     assert f"holds: {STUDY} no-slower-than-old: " in done.stdout
-    table = project.path / "results" / "tables" / STUDY / "1.14-old-vs-now.csv"
-    with table.open(newline="") as file:
-        (row,) = csv.DictReader(file)
+    (row,) = project.rows(f"tables/{STUDY}/1.14-old-vs-now.csv")
     assert (row["baseline"], row["candidate"], row["n"]) == ("1.14-old", "now", "5")
     assert float(row["low"]) < float(row["ratio"]) < float(row["high"])
-    page = (project.path / "reports" / f"{STUDY}.html").read_text()
+    page = project.page(STUDY)
     assert "1.14-old-vs-now" in page and 'id="chart-history"' in page
-    history = json.loads((project.path / "results" / "history" / f"{STUDY}.json").read_text())
+    history = project.json(f"history/{STUDY}.json")
     assert [time["name"] for time in history["times"]] == ["1.14-old", "now"]
-    is_bundled(project, page)
+    assert_bundle_gives_the_same_page(project, page)
 
     project.configure(rounds=5, baselines=["gone"], **keys)
     done = project.snakemake("-n")
@@ -205,19 +206,17 @@ def test_a_baseline_is_saved_and_compared_with(shared_project: Project, own: Pat
     assert "there are: 1.14-old. `make baseline NAME=gone` saves one" in done.stdout
 
 
-def test_bad_expectations_are_one_sentence_and_measure_nothing(
-    shared_project: Project, own: Path
-) -> None:
+def test_check_invalid_expectations_are_refused(shared_project: Project, repository: Path) -> None:
     project = shared_project
     project.configure(rounds=5, copies=1, grid=GRID)
     expect(project, level("typing-error", 1, cash="hot-os"))
-    done = check(project, own)
+    done = check(project, repository)
     assert done.returncode == 1
     assert (
         "config/expectations.yaml: `fsfs-san-2014[1]`: the study has no axis `cash`" in done.stderr
     )
     assert "Traceback" not in done.stderr
     project.configure(rounds=5, copies=1, grid=GRID, expectations=["gone.yaml"])
-    done = check(project, own)
+    done = check(project, repository)
     assert done.returncode == 1
     assert "test.yaml: `expectations`: there is no file" in done.stderr

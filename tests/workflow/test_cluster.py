@@ -1,8 +1,7 @@
-"""The workflow through a real Slurm, with two nodes on this machine."""
+"""Runs through a real Slurm with two nodes on this machine."""
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
@@ -35,7 +34,7 @@ PART = {
     **{"command": ["log", "export"], "ra": "svn", "format": ["f6", "f7"], "packing": "nopack"},
     **{"config": "slow", "cache": "hot-os"},
 }
-# What differs from run to run, and from host to host.
+# Keys that differ between runs or hosts.
 PASSING = {
     *(
         "started_at",
@@ -48,7 +47,7 @@ PASSING = {
         "export_sha256",
         "flags",
     ),
-    # With ports, folders' names and what the kernel counted in them.
+    # With ports, names of folders and counts of the kernel.
     *("argv", "server", "layout", "repository", "work"),
 }
 SAME = ("identity", "variant", "format", "packed", "scale", "description")
@@ -74,10 +73,10 @@ BY_SLURM = (
 
 
 def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
-    """Start a run, through Slurm if not otherwise said."""
-    given = ("--configfile", str(project.config))
-    command = [sys.executable, "-m", "snakemake", *(arguments or BY_SLURM), *given]
-    out = (project.path / "said").open("w")
+    """Start a run, by default through Slurm."""
+    config = ("--configfile", str(project.config))
+    command = [sys.executable, "-m", "snakemake", *(arguments or BY_SLURM), *config]
+    out = (project.path / "log").open("w")
     return subprocess.Popen(
         processes.with_pdeathsig(command),
         cwd=project.path,
@@ -88,13 +87,13 @@ def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
 
 
 def finish(run: subprocess.Popen[str], project: Project, code: int = 0) -> str:
-    logs = [project.path / "said", *project.path.glob("results/logs/nodes/*.log")]
+    logs = [project.path / "log", *project.path.glob("results/logs/nodes/*.log")]
     assert run.wait(420) == code, "\n".join(log.read_text()[-2000:] for log in logs)
-    return (project.path / "said").read_text()
+    return (project.path / "log").read_text()
 
 
 def until(happens: Callable[[], Any], run: subprocess.Popen[str]) -> Any:
-    """Wait until something is, while a run goes on."""
+    """Wait for a condition while a run continues."""
     while not (found := happens()):
         assert run.poll() is None, "the run has ended"
         time.sleep(0.1)
@@ -120,13 +119,13 @@ def nodes_of_blocks(project: Project) -> dict[str, set[str]]:
 
 
 def measured_on(project: Project, node: str) -> list[Path]:
-    """The exports in a node's own folders."""
+    """Return the exports in the folders of a node."""
     found = project.path.glob(f"nodes/job*/{node}/results/cells/**/round*.json")
     exports = [path for path in found if not path.name.endswith(".context.json")]
     return list(filter(is_of_source, exports))
 
 
-def test_blocks_are_measured_on_nodes_of_their_own_as_on_a_workstation(
+def test_cluster_blocks_on_separate_nodes_equal_a_workstation(
     cluster: slurm.Slurm, project: Project
 ) -> None:
     configure(project)
@@ -134,39 +133,39 @@ def test_blocks_are_measured_on_nodes_of_their_own_as_on_a_workstation(
     nodes = nodes_of_blocks(project)
     assert [len(of) for of in nodes.values()] == [1, 1]
     assert set().union(*nodes.values()) == {"n1", "n2"}
-    page = (project.path / "reports" / f"{STUDY}.html").read_text()
+    page = project.page(STUDY)
     for command, [node] in nodes.items():
         assert f"{node} measured {command}/ruby/hot-os" in page
-    with (project.path / f"results/tables/{STUDY}/f6-vs-f7.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    rows = project.rows(f"tables/{STUDY}/f6-vs-f7.csv")
     assert {row["command"] for row in rows} == {"log", "export"}
     assert not any("hosts-differ" in row["flags"] for row in rows)
     assert all(float(row["ratio"]) > 0 for row in rows)
-    there = contexts(project)
-    # Nothing is left to do.
+    by_slurm = contexts(project)
     assert "Nothing to be done" in finish(start(project), project)
     for local in make_project():
-        local.leave_out_counts()
         folders = {"storages": {"disk": str(project.path / "storage")}}
         configure(local, **folders, scratch=str(project.path / "scratch"), cluster=None)
         done = local.snakemake(measurements_of(STUDY))
         assert done.returncode == 0, done.stdout
-        here = contexts(local)
-    assert here.keys() == there.keys()
-    for path, context in here.items():
-        both = (context, there[path])
-        of_both = [{k: v for k, v in c.items() if k not in PASSING} for c in both]
-        assert of_both[0] == of_both[1]
-        copies = [{k: c["repository"][k] for k in SAME} for c in both]
-        assert copies[0] == copies[1]
-        works = [[run["work"] for run in c["runs"]] for c in (context, there[path])]
-        assert works[0] == works[1]
+        by_workstation = contexts(local)
+    assert by_workstation.keys() == by_slurm.keys()
+    for path, context in by_workstation.items():
+        assert comparable(context) == comparable(by_slurm[path])
 
 
-def test_of_a_node_that_is_lost_whole_blocks_stay_and_the_other_is_measured_again_on_another(
+def comparable(context: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
+    """Return the parts of a context that are equal on each host."""
+    return (
+        {key: value for key, value in context.items() if key not in PASSING},
+        {key: context["repository"][key] for key in SAME},
+        [run["work"] for run in context["runs"]],
+    )
+
+
+def test_cluster_node_lost_keeps_whole_blocks_and_repeats_the_other(
     cluster: slurm.Slurm, project: Project
 ) -> None:
-    # One share, of two blocks of four cell-rounds each.
+    # One job of two blocks with four cell-rounds each.
     cores = len(os.sched_getaffinity(0))
     configure(project, cluster={"nodes": ["n2"], "class": "bench", "cores": cores})
     run = start(project)
@@ -179,7 +178,7 @@ def test_of_a_node_that_is_lost_whole_blocks_stay_and_the_other_is_measured_agai
         finish(run, project)
         assert nodes_of_blocks(project) == {whole: {"n2"}, other: {"n1"}}
         assert len(contexts(project)) == 8
-        page = (project.path / "reports" / f"{STUDY}.html").read_text()
+        page = project.page(STUDY)
         assert "n2 was lost before" in page and "measured again from the start on n1" in page
     finally:
         cluster.start_node("n2")
@@ -187,7 +186,7 @@ def test_of_a_node_that_is_lost_whole_blocks_stay_and_the_other_is_measured_agai
         cluster.wait_for("n2", "idle")
 
 
-def test_what_lies_on_the_nodes_is_removed_through_slurm(
+def test_clean_removes_folders_of_nodes_through_slurm(
     cluster: slurm.Slurm, project: Project
 ) -> None:
     configure(project, rounds=1)
@@ -200,14 +199,14 @@ def test_what_lies_on_the_nodes_is_removed_through_slurm(
         clean, cwd=project.path, env=environment, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-    said = done.stdout.splitlines()
-    assert {line.partition(":")[0] for line in said} >= {"n1", "n2"}
-    assert not any("is left" in line for line in said)
+    lines = done.stdout.splitlines()
+    assert {line.partition(":")[0] for line in lines} >= {"n1", "n2"}
+    assert not any("is left" in line for line in lines)
     assert not (project.path / "nodes").exists()
     assert not any(any(place.iterdir()) for place in places if place.exists())
 
 
-def test_a_job_that_is_cancelled_goes_on_in_the_next(
+def test_cluster_job_cancelled_continues_in_the_next(
     cluster: slurm.Slurm, project: Project
 ) -> None:
     configure(project, cluster={"nodes": ["n1"], "cores": len(os.sched_getaffinity(0))})
@@ -220,33 +219,31 @@ def test_a_job_that_is_cancelled_goes_on_in_the_next(
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
 
 
-def test_a_submission_that_is_refused_ends_the_run_with_what_slurm_says(
+def test_cluster_submission_refused_prints_error_of_slurm(
     cluster: slurm.Slurm, project: Project
 ) -> None:
     nodes = {"nodes": 1, "class": "nowhere", "cores": 1}
     configure(project, cluster=nodes)
-    said = finish(start(project), project, code=1)
-    assert "Invalid feature specification" in said
+    assert "Invalid feature specification" in finish(start(project), project, code=1)
     assert not contexts(project)
 
 
-def test_two_studies_at_once_have_nodes_of_their_own(
+def test_cluster_two_runs_at_once_use_separate_nodes(
     cluster: slurm.Slurm, project: Project
 ) -> None:
     for other in make_project():
-        other.leave_out_counts()
         cores = len(os.sched_getaffinity(0))
         runs = []
-        for one in (project, other):
-            configure(one, rounds=1, cluster={"nodes": 1, "class": "bench", "cores": cores})
-            runs.append(start(one))
-        for run, one in zip(runs, (project, other), strict=True):
-            finish(run, one)
-            assert len(contexts(one)) == 4
-            assert all(len(of) == 1 for of in nodes_of_blocks(one).values())
+        for study in (project, other):
+            configure(study, rounds=1, cluster={"nodes": 1, "class": "bench", "cores": cores})
+            runs.append(start(study))
+        for run, study in zip(runs, (project, other), strict=True):
+            finish(run, study)
+            assert len(contexts(study)) == 4
+            assert all(len(nodes) == 1 for nodes in nodes_of_blocks(study).values())
 
 
-# What takes the place of the profile's scripts for OpenPBS.
+# Scripts that replace those of the profile for OpenPBS.
 SUBMIT = """#!/bin/sh
 exec sbatch --parsable --exclusive -C bench -c "$1" ${2:+--nodelist="$2"} -o /dev/null --export=ALL "$3"
 """
@@ -259,7 +256,7 @@ esac
 """
 
 
-def test_another_scheduler_by_scripts(cluster: slurm.Slurm, project: Project) -> None:
+def test_generic_profile_runs_jobs_by_scripts(cluster: slurm.Slurm, project: Project) -> None:
     configure(project, rounds=1)
     for name, script in (("submit", SUBMIT), ("status", STATUS)):
         path = project.path / "profiles" / "generic" / f"{name}.sh"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,18 +13,13 @@ from vcsbench.machine import can_drop_caches
 from vcsbench.storages import guest
 
 DEFAULT = read_yaml(ROOT / "config" / "config.yaml")
-# One full shard where something is packed.
+# One full shard for the cells on packed repositories.
 SCALES = {"ruby": 0.0218, "large": 0.01, "small": 0.004, "linux": 0.01}
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),
     pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches"),
     pytest.mark.slow,
 ]
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def scaled() -> dict[str, dict[str, Any]]:
@@ -47,24 +40,24 @@ def scaled() -> dict[str, dict[str, Any]]:
         "tree-building-2007",
     ],
 )
-def test_default_grid_has_no_invalid_run(whole_project: Project, study: str) -> None:
+def test_default_grid_has_no_invalid_run(project: Project, study: str) -> None:
     if (ROOT / guest.TOOLS).exists():
-        (whole_project.path / ".tools").mkdir()
-        (whole_project.path / guest.TOOLS).symlink_to((ROOT / guest.TOOLS).resolve())
+        (project.path / ".tools").mkdir()
+        (project.path / guest.TOOLS).symlink_to((ROOT / guest.TOOLS).resolve())
     with open_folder("/dev/shm") as memory:
-        storage = str(whole_project.path / "storage")
-        whole_project.configure(
+        storage = str(project.path / "storage")
+        project.configure(
             studies=[study],
             repositories=scaled(),
             storages={"disk": storage, "ssd": storage, "ram": str(memory)},
             rounds=1,
             copies=1,
         )
-        done = whole_project.measure(study)
+        done = project.measure(study)
         assert done.returncode == 0, done.stdout
-    found = rows(whole_project.path / f"results/measurements/{study}.csv")
-    grid = rows(whole_project.path / f"results/grid/{study}.csv")
-    assert {run["cell"] for run in found} == {row["cell"] for row in grid if not row["skip"]}
-    assert [(r["cell"], r["flags"]) for r in found if is_invalid(r["flags"])] == []
+    runs = project.rows(f"measurements/{study}.csv")
+    cells = {row["cell"] for row in project.rows(f"grid/{study}.csv") if not row["skip"]}
+    assert {run["cell"] for run in runs} == cells
+    assert [(run["cell"], run["flags"]) for run in runs if is_invalid(run["flags"])] == []
     if study == "working-copy-2012" and not guest.why_unavailable(ROOT):
-        assert {"nfs", "guest-local"} <= {run["filesystem"] for run in found}
+        assert {"nfs", "guest-local"} <= {run["filesystem"] for run in runs}

@@ -1,8 +1,7 @@
-"""Working copies on NFS in a guest: a real NFS client and server, booted for each cell-round."""
+"""Working copies on NFS: a guest with a real NFS client and server boots for each cell-round."""
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 import subprocess
@@ -42,40 +41,34 @@ def configure(project: Project, *include: dict[str, Any], **over: Any) -> None:
     (project.path / guest.TOOLS).symlink_to((ROOT / guest.TOOLS).resolve())
 
 
-def rows(project: Project) -> list[dict[str, str]]:
-    with (project.path / f"results/measurements/{STUDY}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def guests(project: Project) -> list[str]:
     done = subprocess.run(["pgrep", "-f", f"ubd0={project.path}"], capture_output=True, text=True)
     return done.stdout.split()
 
 
-def test_a_checkout_on_nfs_counts_its_calls(project: Project) -> None:
+def test_checkout_on_nfs_counts_its_calls(project: Project) -> None:
     configure(
         project, {**PART, "command": "checkout", "filesystem": "nfs", "sqlite_locking": "exclusive"}
     )
     done = project.measure(STUDY)
     assert done.returncode == 0, done.stdout
-    (run,) = rows(project)
+    (run,) = project.rows(f"measurements/{STUDY}.csv")
     assert not is_invalid(run["flags"]), run["flags"]
     files = json.loads(run["work"])["files"]
     assert float(run["rpcs"]) > 5 * files
     assert "-guest" in run["host"]
-    path = f"results/cells/{STUDY}/checkout/small/nfs/off/exclusive/stored/0/round1.context.json"
-    said = json.loads((project.path / path).read_text())["working_copy"]["filesystem"]
-    assert said["filesystem"] == "nfs4" and "vers=4.2" in said["mount_options"]
+    context = project.context(STUDY, "checkout/small/nfs/off/exclusive/stored/0")
+    mount = context["working_copy"]["filesystem"]
+    assert mount["filesystem"] == "nfs4" and "vers=4.2" in mount["mount_options"]
     assert not guests(project)
 
 
 @pytest.mark.slow
-def test_all_of_it_on_nfs_and_under_it(whole_project: Project) -> None:
-    project = whole_project
+def test_commands_on_nfs_and_below_it_do_the_same_work(project: Project) -> None:
     configure(project, {**PART, "filesystem": ["nfs", "guest-local"]})
-    done = project.snakemake()
+    done = project.measure(STUDY)
     assert done.returncode == 0, done.stdout
-    runs = rows(project)
+    runs = project.rows(f"measurements/{STUDY}.csv")
     assert not [r["flags"] for r in runs if is_invalid(r["flags"])]
     assert {(r["command"], r["filesystem"]) for r in runs} == {
         (command, filesystem)
@@ -100,15 +93,15 @@ def image(folder: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_delay_is_in_the_times_and_not_in_the_calls(project: Project) -> None:
+def test_network_delay_is_in_times_and_not_in_calls(project: Project) -> None:
     part = {**PART, "command": "checkout", "filesystem": "nfs", "sqlite_locking": "exclusive"}
     configure(project, {**part, "network_delay": ["0", "1ms"]})
     done = project.measure(STUDY)
     assert done.returncode == 0, done.stdout
-    runs = {run["network_delay"]: run for run in rows(project)}
+    runs = {run["network_delay"]: run for run in project.rows(f"measurements/{STUDY}.csv")}
     calls = {delay: float(run["rpcs"]) for delay, run in runs.items()}
     assert calls["1ms"] == pytest.approx(calls["0"], rel=0.1)
-    # Each call waits for its way there and its way back; some are under way at the same time.
+    # Some calls overlap, so the waiting time is less than their round trips.
     waited = float(runs["1ms"]["elapsed_s"]) - float(runs["0"]["elapsed_s"])
     assert waited > 0.0005 * calls["1ms"]
 
@@ -131,7 +124,7 @@ def read(case):
     path.read_bytes()
     seen = found.between(before, found.read_counters())
     print(case, *(seen[f"network_{name}read_bytes"] for name in ("", "storage_")))
-path.read_bytes()  # a client reads again what it has written itself
+path.read_bytes()  # a client reads its own writes again
 read("kept")
 forget(path)
 read("server hot")
@@ -142,17 +135,17 @@ read("server cold")
 
 
 @pytest.mark.slow
-def test_network_reads_tell_the_server_and_its_disk_apart(tmp_path: Path) -> None:
+def test_network_reads_of_server_and_disk_are_counted_separately(tmp_path: Path) -> None:
     package = str(ROOT / "workflow")
     command = [sys.executable, "-c", COUNTING, guest.FOLDERS["nfs"], package]
     code = guest.run(ROOT, tmp_path, command, image(tmp_path), 120)
     log = (tmp_path / "out/log").read_text()
     assert code == 0, log
-    said = log.splitlines()
-    assert "nfs4 False /mnt/exp/shared" in said
+    lines = log.splitlines()
+    assert "nfs4 False /mnt/exp/shared" in lines
     counts = {
         line.rpartition(" ")[0].rpartition(" ")[0]: [int(word) for word in line.split()[-2:]]
-        for line in said
+        for line in lines
         if line.startswith(("kept", "server"))
     }
     assert counts["kept"] == [0, 0]
@@ -160,7 +153,7 @@ def test_network_reads_tell_the_server_and_its_disk_apart(tmp_path: Path) -> Non
     assert counts["server cold"][0] == 8 << 20 and counts["server cold"][1] >= 8 << 20
 
 
-# The same export mounted once more is another client's view of it.
+# A second mount of the export acts as another client.
 LOCKING = """
 import fcntl, os, subprocess, sys
 nfs, libraries, asks = sys.argv[1:]
@@ -198,12 +191,12 @@ def test_locks_hold_across_mounts(tmp_path: Path) -> None:
     assert guest.run(ROOT, tmp_path, command, image(tmp_path), 120) == 0, (
         tmp_path / "out/log"
     ).read_text()
-    said = [line for line in (tmp_path / "out/log").read_text().splitlines() if "asked" in line]
-    assert said == ["asked: held", "asked: free"]
+    lines = (tmp_path / "out/log").read_text().splitlines()
+    assert [line for line in lines if "asked" in line] == ["asked: held", "asked: free"]
 
 
 @pytest.mark.slow
-def test_a_guest_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guest_hanging_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guest, "BOOT_LIMIT_S", 15)
     with pytest.raises(Exception, match="the guest ended before it ran the command"):
         guest.run(ROOT, tmp_path, ["sleep", "1000"], image(tmp_path), 0)
@@ -213,7 +206,7 @@ def test_a_guest_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def covered_folders() -> Iterator[list[Path]]:
-    """Folders below each folder of the host that the guest covers."""
+    """Folders below each folder of the host that the guest mounts over."""
     with ExitStack() as stack:
         yield [
             Path(stack.enter_context(TemporaryDirectory(dir=top, prefix="vcsbench-test-")))

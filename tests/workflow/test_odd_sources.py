@@ -46,8 +46,8 @@ def create(path: Path) -> Path:
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
-    """Where a repository is served to a user with a password."""
-    path = create(tmp_path / "it")
+    """Serve a repository to a user with a password. Yield its address."""
+    path = create(tmp_path / "repository")
     (path / "conf/svnserve.conf").write_text(
         "[general]\nanon-access = none\npassword-db = passwd\n"
     )
@@ -56,10 +56,12 @@ def address(tmp_path: Path) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     argv = ["svnserve", "-d", "--foreground", "-T", "-r", tmp_path]
-    with subprocess.Popen([*argv, "--listen-host", "127.0.0.1", "--listen-port", str(port)]) as it:
+    with subprocess.Popen(
+        [*argv, "--listen-host", "127.0.0.1", "--listen-port", str(port)]
+    ) as server:
         time.sleep(0.5)
-        yield f"127.0.0.1:{port}/it"
-        it.terminate()
+        yield f"127.0.0.1:{port}/repository"
+        server.terminate()
 
 
 def files_with(secret: str, folder: Path) -> list[str]:
@@ -75,14 +77,14 @@ def test_password_of_a_url_is_in_no_file_of_a_run(project: Project, address: str
     source = {"source": "svn", "url": f"svn://bob:{PASSWORD}@{address}", "tree": "p/trunk"}
     grid = {STUDY: {"include": [{**PART, "repo": "far"}]}}
     project.configure(repositories={"far": source}, rounds=1, copies=1, grid=grid)
-    given = files_with(PASSWORD, project.path)
+    before = files_with(PASSWORD, project.path)
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
     assert PASSWORD not in done.stdout
-    assert files_with(PASSWORD, project.path) == given
-    page = (project.path / "reports" / f"{STUDY}.html").read_text()
+    assert files_with(PASSWORD, project.path) == before
+    page = project.page(STUDY)
     assert address in page
-    # svnrdump mends line ends itself.
+    # svnrdump repairs line ends itself.
     assert "svn:date" in page
 
 
@@ -96,6 +98,6 @@ def test_old_repository_with_a_bogus_date_is_measured(project: Project, kind: st
     project.configure(repository=str(path), rounds=1, copies=1, grid={STUDY: {"include": [PART]}})
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
-    page = (project.path / "reports" / f"{STUDY}.html").read_text()
+    page = project.page(STUDY)
     assert "svnadmin load needs --bypass-prop-validation" in page
     assert "first revision 1:" in page

@@ -1,14 +1,11 @@
-"""A repository of format 6, as a user brings it: what the real workflow finds out, makes and measures."""
+"""A repository of a user in format 6: it is the baseline, and copies of it are upgraded."""
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
 from pathlib import Path
-
-import yaml
 
 from project import Project, needs
 from vcsbench.config.validation import read_yaml
@@ -24,22 +21,13 @@ def times(path: Path) -> dict[str, int]:
     return {str(file): os.stat(file).st_ctime_ns for file in path.rglob("*")}
 
 
-def keep_one_table(project: Project) -> None:
-    """Each takes a job."""
-    file = project.path / "config" / "studies" / f"{STUDY}.yaml"
-    study = read_yaml(file)
-    study["tables"] = {"own-vs-format": study["tables"]["own-vs-format"]}
-    file.write_text(yaml.safe_dump(study, sort_keys=False))
-
-
-def test_it_is_the_baseline_and_is_upgraded_in_a_copy(project: Project) -> None:
+def test_own_repository_is_the_baseline_and_is_upgraded_in_a_copy(project: Project) -> None:
     own = project.path / "mine"
     subprocess.run(["svnadmin", "create", "--compatible-version", "1.8", own], check=True)
     for name in ("trunk", "trunk/a"):
         url = f"{own.as_uri()}/{name}"
         subprocess.run(["svn", "mkdir", "-q", "-m", name, url], check=True)
     before = times(own)
-    keep_one_table(project)
     studies = read_yaml(project.path / "config" / "config.yaml")["studies"]
     part = {**PART, "format": ["current", "upgraded", "f6"], "packing": "current"}
     keys = {"rounds": 1, "copies": 1, "grid": {STUDY: {"include": [part]}}, "studies": studies}
@@ -47,14 +35,14 @@ def test_it_is_the_baseline_and_is_upgraded_in_a_copy(project: Project) -> None:
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
     assert len([path for path in project.exports() if "/mine/" in path]) == 3
-    page = (project.path / "reports" / f"{STUDY}.html").read_text()
+    page = project.page(STUDY)
     assert (
         "mine is of format 6: a copy of it by `svnadmin hotcopy` (as-is) is the baseline." in page
     )
     assert "as-is: directory deltification on" in page and "f6: directory deltification off" in page
     assert "It has 0 full shards, 0 packed: nopack is the baseline." in page
-    with (project.path / "results" / "tables" / STUDY / "own-vs-format.csv").open() as file:
-        pairs = {(r["baseline"], r["candidate"]) for r in csv.DictReader(file)}
+    table = project.rows(f"tables/{STUDY}/own-vs-format.csv")
+    pairs = {(row["baseline"], row["candidate"]) for row in table}
     # On a busy machine a run of some milliseconds may leave the table.
     assert pairs and pairs <= {("as-is", "as-is-to-f8"), ("as-is", "f6")}
     (copies,) = (project.path / "storage").glob("*/repositories")

@@ -1,19 +1,18 @@
-"""Copies that vanish or are changed, storages that fill up, and what is left alone: on the real workflow."""
+"""Preparation: copies that vanish or change, storages that fill up, and files of the user that stay."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from project import Project, needs
+from vcsbench.subjects import fsfs, repository
 
 pytestmark = needs("svn", "svnadmin", "hyperfine")
 
@@ -35,7 +34,7 @@ def copy_path(project: Project, name: str) -> Path:
 
 
 def inodes(project: Project) -> dict[str, tuple[int, int]]:
-    """By copy, what tells whether it was made again: an inode, which may be the old one's, and its time."""
+    """Return the inode and the change time of each copy, of which one changes if it is made again."""
     found = (project.path / "storage").glob("vcsbench-*/repositories/*/db/current")
     return {
         path.parent.parent.name: (path.stat().st_ino, path.stat().st_ctime_ns) for path in found
@@ -75,17 +74,16 @@ CHANGES: list[Callable[[Path], object]] = [
 
 
 @pytest.mark.slow
-def test_every_change_of_a_copy_is_noticed_and_just_that_copy_made_again(project: Project) -> None:
+def test_copy_changed_is_made_again_alone(project: Project) -> None:
     project.configure(**KEYS)
     assert project.snakemake().returncode == 0
     before = project.exports()
-    record = json.loads((project.path / "results/repositories/disk.json").read_text())
+    record = project.json("repositories/disk.json")
     assert record["layout"]["verdict"] in ("interleaved", "unknown", "partly", "apart")
-    assert record["layout"]["sentence"] in project_page(project)
-    # All kinds of changes at once would need as many copies; the unit tests have each by itself.
+    assert record["layout"]["sentence"] in project.page(STUDY)
     for number, change in enumerate(CHANGES):
         name = f"ruby.f{6 + number % 2}.nopack.{1 + number // 2 % 2}"
-        kept = inodes(project)
+        inodes_before = inodes(project)
         good = (copy_path(project, name) / "db/revs/0/17").read_bytes()
         change(copy_path(project, name))
         planned = project.snakemake("-n")
@@ -94,63 +92,40 @@ def test_every_change_of_a_copy_is_noticed_and_just_that_copy_made_again(project
         ), (change, planned.stdout)
         done = project.snakemake("results/repositories/disk.json")
         assert done.returncode == 0, (change, done.stdout)
-        assert {n for n, inode in inodes(project).items() if kept.get(n) != inode} == {name}
+        assert {n for n, inode in inodes(project).items() if inodes_before.get(n) != inode} == {
+            name
+        }
         assert (copy_path(project, name) / "db/revs/0/17").read_bytes() == good
     assert project.snakemake().returncode == 0
-    assert project.exports() == before, "results stay: they were measured on copies that were whole"
+    assert project.exports() == before
     assert "Nothing to be done" in project.snakemake("-n").stdout
 
 
-def project_page(project: Project) -> str:
-    return (project.path / "reports" / f"{STUDY}.html").read_text()
-
-
-def test_a_copy_changed_while_the_workflow_runs_fails_its_cells_and_is_made_again(
+def test_copy_changed_during_a_run_fails_its_cell_and_is_made_again(
     project: Project,
 ) -> None:
     project.configure(**{**KEYS, "rounds": 1, "copies": 1})
-    assert project.snakemake("results/repositories/disk.json").returncode == 0
-    # Between the start of the workflow and the cell: as the measuring process meets it.
+    project.prepare()
     commit(copy_path(project, "ruby.f7.nopack.1"))
     cell = "log/file/ruby/f7/nopack/slow/hot-os"
-    command = [
-        sys.executable,
-        "-m",
-        "vcsbench",
-        "measure",
-        cell,
-        "--configfile",
-        str(project.config),
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(project.path / "workflow")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 1 and "the copy has vanished or was changed" in done.stderr
+    done = project.tool("measure", cell)
+    assert done.returncode == 1 and "the copy has vanished or was changed" in done.stdout
     done = project.measure(STUDY)
     assert done.returncode == 0 and len(project.exports()) == 2, done.stdout
 
 
-def test_formats_that_changed_places_are_refused_named_and_made_again(project: Project) -> None:
+def test_copies_swapped_are_refused_and_made_again(project: Project) -> None:
     project.configure(**{**KEYS, "rounds": 1, "copies": 1})
-    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    project.prepare()
     six, seven = (copy_path(project, f"ruby.{fmt}.nopack.1") for fmt in ("f6", "f7"))
-    for one, two in ((six, seven), (Path(f"{six}.json"), Path(f"{seven}.json"))):
-        one.rename(one.with_name("aside"))
-        two.rename(one)
-        one.with_name("aside").rename(two)
+    for first, second in ((six, seven), (Path(f"{six}.json"), Path(f"{seven}.json"))):
+        first.rename(first.with_name("aside"))
+        second.rename(first)
+        first.with_name("aside").rename(second)
     cell = "log/file/ruby/f6/nopack/slow/hot-os"
-    command = [
-        sys.executable,
-        "-m",
-        "vcsbench",
-        "measure",
-        cell,
-        "--configfile",
-        str(project.config),
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(project.path / "workflow")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = project.tool("measure", cell)
     belongs = f"its metadata is that of copy 1 of ruby.f7.nopack, made as {seven}"
-    assert done.returncode == 1 and belongs in done.stderr, done.stderr
+    assert done.returncode == 1 and belongs in done.stdout, done.stdout
     done = project.measure(STUDY)
     assert done.returncode == 0 and "2 copies have vanished or were changed" in done.stdout
     assert [(path / "db/format").read_text()[0] for path in (six, seven)] == ["6", "7"]
@@ -158,33 +133,31 @@ def test_formats_that_changed_places_are_refused_named_and_made_again(project: P
 
 
 @pytest.mark.slow
-def test_a_device_that_returns_other_bytes_is_seen_before_copies_are_made_from_it(
+def test_copy_with_other_bytes_is_not_copied_from(
     project: Project,
 ) -> None:
     project.configure(**{**KEYS, "rounds": 1})
-    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    project.prepare()
     good, bad = copy_path(project, "ruby.f7.nopack.1"), copy_path(project, "ruby.f7.nopack.2")
     # No time changes when a device does this, so the label is given the times of a file written to.
     flip(good)
     sys.path.insert(0, str(project.path / "workflow"))
-    from vcsbench.subjects import fsfs, repository
-
     repository.write_metadata(
         good, {**repository.read_metadata(good), "state": fsfs.read_state(good)}
     )
     shutil.rmtree(bad)
     done = project.snakemake("results/repositories/disk.json")
     assert done.returncode != 0 and "its files have other bytes than were written" in done.stdout
-    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    project.prepare()
     for copy in (good, bad):
         subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
 
 
-def test_what_was_loaded_damaged_is_not_measured_and_is_loaded_anew(project: Project) -> None:
+def test_loaded_repository_damaged_is_loaded_again(project: Project) -> None:
     project.configure(**KEYS)
     done = project.snakemake("results/loaded/ruby.json")
     assert done.returncode == 0, done.stdout
-    loaded = Path(json.loads((project.path / "results/loaded/ruby.json").read_text())["path"])
+    loaded = Path(project.json("loaded/ruby.json")["path"])
     flip(loaded / "f7.nopack")
     done = project.measure(STUDY)
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
@@ -200,7 +173,7 @@ def test_what_was_loaded_damaged_is_not_measured_and_is_loaded_anew(project: Pro
 
 @pytest.fixture
 def disk(project: Project, tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """Mounts an ext4 of 12 MB on a folder of the project."""
+    """A function that mounts an ext4 of 12 MB on a folder of the project."""
     if os.geteuid() != 0 or not shutil.which("mkfs.ext4"):
         pytest.skip("takes root and mkfs.ext4 to make a file system")
     mounted: list[Path] = []
@@ -221,13 +194,13 @@ def disk(project: Project, tmp_path: Path) -> Iterator[Callable[[str], Path]]:
         subprocess.run(["umount", path], check=True)
 
 
-@pytest.mark.parametrize("where", ["scratch", "storage"])
-def test_a_disk_that_fills_up_meanwhile_is_one_sentence_and_the_next_run_carries_on(
+@pytest.mark.parametrize("where", [pytest.param("scratch", marks=pytest.mark.slow), "storage"])
+def test_disk_full_during_preparation_fails_and_next_run_continues(
     project: Project, disk: Callable[[str], Path], where: str
 ) -> None:
     full = disk(where)
     project.configure(**KEYS)
-    # The estimate of room is made before something else takes it.
+    # The disk fills up after the check of free space.
     module = project.path / "workflow" / "vcsbench" / "prepare"
     if where == "scratch":
         target, line = module / "loader.py", "    begun = time.monotonic()\n"
@@ -239,7 +212,7 @@ def test_a_disk_that_fills_up_meanwhile_is_one_sentence_and_the_next_run_carries
     taking = (
         f'__import__("subprocess").run(["{sys.executable}", "{project.path}/fill.py"], check=True)'
     )
-    if where == "scratch":  # The empty repository is loaded before.
+    if where == "scratch":  # the empty repository is loaded before
         taking = f'source.kind == "empty" or {taking}'
     indent = line[: len(line) - len(line.lstrip())]
     target.write_text(text.replace(line, f"{indent}{taking}\n{line}"))
@@ -254,12 +227,11 @@ def test_a_disk_that_fills_up_meanwhile_is_one_sentence_and_the_next_run_carries
     )
     done = project.measure(STUDY)
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
-    said = done.stdout
-    assert f"{full}/vcsbench-" in said and "is full; free some space, or " in said, said
-    assert hog.exists(), "the user's file is left alone"
-    left = [path.name for path in full.glob("vcsbench-*/loading/*")]
-    assert set(left) <= {"empty"} or where == "storage"
-    assert [p.name for p in full.glob("vcsbench-*/repositories/*")] == []
+    assert f"{full}/vcsbench-" in done.stdout and "is full; free" in done.stdout, done.stdout
+    assert hog.exists()
+    loading = {path.name for path in full.glob("vcsbench-*/loading/*")}
+    assert loading <= {"empty"} or where == "storage"
+    assert not list(full.glob("vcsbench-*/repositories/*"))
     assert not list(full.glob("vcsbench-*/making"))
     assert not (project.path / "results/repositories/disk.json").exists()
     hog.unlink()
@@ -269,22 +241,22 @@ def test_a_disk_that_fills_up_meanwhile_is_one_sentence_and_the_next_run_carries
     assert len(project.exports()) == 4
 
 
-def test_a_storage_that_turns_read_only_is_one_sentence(
+def test_storage_read_only_after_a_run_is_refused(
     project: Project, disk: Callable[[str], Path]
 ) -> None:
     path = disk("storage")
     project.configure(**KEYS)
-    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    project.prepare()
     shutil.rmtree(copy_path(project, "ruby.f7.nopack.1"))
     subprocess.run(["mount", "-o", "remount,ro", path], check=True)
     done = project.measure(STUDY)
     assert done.returncode != 0 and "Traceback" not in done.stdout
     assert "is read-only; mount it so that it can be written to, or " in done.stdout, done.stdout
     subprocess.run(["mount", "-o", "remount,rw", path], check=True)
-    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    project.prepare()
 
 
-def test_a_storage_through_a_link_with_the_users_files_and_make_clean(project: Project) -> None:
+def test_clean_storage_behind_a_link_keeps_files_of_the_user(project: Project) -> None:
     real = project.path / "elsewhere"
     real.mkdir()
     (real / "precious").write_text("mine")
@@ -293,25 +265,19 @@ def test_a_storage_through_a_link_with_the_users_files_and_make_clean(project: P
     shutil.rmtree(project.path / "storage")
     (project.path / "storage").symlink_to(real)
     project.configure(**KEYS)
-    assert project.snakemake("results/repositories/disk.json").returncode == 0
-    assert clean(project).returncode == 0
-    left = {str(p.relative_to(real)) for p in real.rglob("*")}
-    assert left == {"precious", "vcsbench-12345678", "vcsbench-12345678/precious"}
+    project.prepare()
+    assert project.tool("clean").returncode == 0
+    paths = {str(path.relative_to(real)) for path in real.rglob("*")}
+    assert paths == {"precious", "vcsbench-12345678", "vcsbench-12345678/precious"}
     assert (project.path / "storage").is_symlink() and not (project.path / "results").exists()
 
 
-def test_make_clean_leaves_what_a_link_to_results_names(project: Project) -> None:
+def test_clean_results_behind_a_link_keeps_files_of_the_user(project: Project) -> None:
     real = project.path / "elsewhere"
     real.mkdir()
     (real / "precious").write_text("mine")
     (project.path / "results").symlink_to(real)
     project.configure(**KEYS)
-    done = clean(project)
-    assert done.returncode == 0, done.stderr
+    done = project.tool("clean")
+    assert done.returncode == 0, done.stdout
     assert (real / "precious").read_text() == "mine" and f"{real} remains" in done.stdout
-
-
-def clean(project: Project) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "vcsbench", "clean", "--configfile", str(project.config)]
-    environment: dict[str, Any] = {**os.environ, "PYTHONPATH": str(project.path / "workflow")}
-    return subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True)

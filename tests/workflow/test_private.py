@@ -1,4 +1,4 @@
-"""A private repository, odd folders and a strict umask in the real workflow, next to another user."""
+"""Private repositories, odd folder names and a strict umask, next to another user of the machine."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ODD = "we%2Fird [x] gr\u00fcn@5 q\"u'o $HOME{y}"
 
 @pytest.fixture
 def private(project: Project) -> Path:
-    """A repository that root alone may enter."""
+    """A repository that only root may enter."""
     path = project.path / "private"
     path.mkdir(mode=0o700)
     subprocess.run(["svnadmin", "create", path / "one"], check=True)
@@ -54,7 +54,7 @@ def private(project: Project) -> Path:
 
 
 def readable_files(*folders: Path, user: list[str]) -> list[str]:
-    """The files that another user can read below folders."""
+    """Return the files below folders that another user can read."""
     find = ["find", *folders, "-type", "f", "-readable"]
     return subprocess.run([*user, *find], capture_output=True, text=True).stdout.splitlines()
 
@@ -64,7 +64,7 @@ def contexts(project: Project) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in found]
 
 
-# Python may lie where its owner alone may enter.
+# Python may be in a folder that only its owner may enter.
 START = """
 set -e
 python=$1 other=$2
@@ -78,7 +78,7 @@ exec "$@"
 
 
 class Spy(threading.Thread):
-    """Looks again and again at what another user can read of a run."""
+    """Collect the files and answers of servers that another user can read during a run."""
 
     def __init__(self, *folders: Path) -> None:
         super().__init__()
@@ -131,9 +131,9 @@ def test_run_of_a_private_repository_shows_nothing_to_other_users(
         spy.ended.set()
         spy.join()
     assert done.returncode == 0, done.stdout
-    found = contexts(project)
-    assert len(found) == 6
-    assert {c["network"] for c in found if c["server"]} == {"own"}
+    measured = contexts(project)
+    assert len(measured) == 6
+    assert {context["network"] for context in measured if context["server"]} == {"own"}
     assert spy.read == set() and spy.answers == set()
     assert readable_files(storage, user=AS_USER) == []
     assert [*storage.glob("vcsbench-*/repositories/mine.f7.nopack.1")]
@@ -164,14 +164,13 @@ def test_run_of_a_plain_user_serves_a_private_repository_in_a_network_of_its_own
     argv = [*start, *AS_USER, "env", *own, *command]
     done = subprocess.run(argv, cwd=project.path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    found = contexts(project)
-    assert sorted(c["network"] for c in found) == ["", "user", "user"]
-    place = next((project.path / "storage").glob("vcsbench-*"))
-    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    assert sorted(context["network"] for context in contexts(project)) == ["", "user", "user"]
+    (folder,) = (project.path / "storage").glob("vcsbench-*")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 KILLED = """#!/bin/sh
-# The client of a timed run ends by a signal; the others, which do not count, do their work.
+# The client of a timed run ends by a signal. Warm-up runs do their work.
 case "$*" in *--version*|*/empty*) exec /usr/bin/svn "$@" ;; esac
 count=$(cat {count} 2>/dev/null || echo 0)
 echo $((count + 1)) > {count}
@@ -205,12 +204,11 @@ def test_cell_whose_client_or_copy_is_lost_in_a_run_fails_with_one_sentence(
     project.configure(
         repositories={"ruby": tiny}, rounds=1, copies=1, grid={STUDY: {"include": [{**CELLS, **cell}]}},
     )  # fmt: skip
-    done = project.snakemake("results/repositories/disk.json")
-    assert done.returncode == 0, done.stdout
+    project.prepare()
     copy = next((project.path / "storage").glob("vcsbench-*/repositories/ruby.f7.nopack.1"))
     program = project.path / "svn"
     act = act.format(copy=copy)
-    # The client is run once before, to see what it reads.
+    # One earlier run counts the reads of the client.
     program.write_text(KILLED.format(count=count, first=1, act=act))
     program.chmod(0o755)
     path = f"{project.path}:{os.environ['PATH']}"

@@ -1,4 +1,4 @@
-"""What a run of the real workflow says while it works, where there is no terminal, and on one."""
+"""The progress that a run prints, without a terminal and on one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STAGES = (
     "made the copies on disk in ",
     "measured 6 cell-rounds in ",
 )
-# Of Snakemake's own account of a job.
+# Messages of Snakemake about jobs.
 CHATTER = re.compile(
     r"^((local)?rule cell:|    jobid: |Finished jobid|\[.* 20\d\d\]$|cell +6$)", re.M
 )
@@ -39,13 +39,13 @@ def cell(ra: str) -> str:
 
 
 def account(project: Project) -> str:
-    """Snakemake's log file of the last run."""
+    """Return the log file of Snakemake for the last run."""
     return max((project.path / ".snakemake/log").iterdir()).read_text()
 
 
 @pytest.fixture(scope="module")
 def ran(shared_project: Project) -> tuple[Project, str]:
-    """A project that was measured, and what that said."""
+    """A project after a run, and the output of the run."""
     shared_project.configure(repositories=RUBY, rounds=2, copies=1, grid=GRID)
     done = shared_project.tool("run", "measured")
     assert done.returncode == 0, done.stdout
@@ -53,45 +53,44 @@ def ran(shared_project: Project) -> tuple[Project, str]:
 
 
 def test_run_without_terminal_prints_a_line_per_stage(ran: tuple[Project, str]) -> None:
-    project, said = ran
-    places = [said.find(f" {stage}") for stage in STAGES]
-    assert -1 not in places and places == sorted(places), said
-    assert not CHATTER.search(said)
-    assert len(said.splitlines()) < 40, said
-    assert "\r" not in said and "\x1b" not in said
+    project, output = ran
+    positions = [output.find(f" {stage}") for stage in STAGES]
+    assert -1 not in positions and positions == sorted(positions), output
+    assert not CHATTER.search(output)
+    assert len(output.splitlines()) < 40, output
+    assert "\r" not in output and "\x1b" not in output
     assert len(re.findall(r"rule cell:$", account(project), re.M)) == 6
 
 
 def test_run_on_terminal_rewrites_one_line(ran: tuple[Project, str]) -> None:
     project, _ = ran
     (project.path / f"results/cells/{STUDY}").joinpath(cell("file"), "round2.json").unlink()
-    ours, theirs = pty.openpty()
+    controller, terminal = pty.openpty()
     with subprocess.Popen(
         ["./vcsbench", "run", "measured", "--configfile", str(project.config)],
         cwd=project.path,
-        stdout=theirs,
-        stderr=theirs,
+        stdout=terminal,
+        stderr=terminal,
         env={
             **os.environ,
             "TERM": "xterm",
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         },
     ) as run:
-        os.close(theirs)
-        said = b""
-        with suppress(OSError):  # that is how a terminal ends
-            while piece := os.read(ours, 65536):
-                said += piece
-    os.close(ours)
+        os.close(terminal)
+        output = b""
+        with suppress(OSError):  # raised at the end of a terminal
+            while piece := os.read(controller, 65536):
+                output += piece
+    os.close(controller)
     assert run.returncode == 0
-    text = said.decode()
-    assert "\r" in text and "rule cell:" not in text
-    assert "measured " in text
+    text = output.decode()
+    assert "\r" in text and "rule cell:" not in text and "measured " in text
 
 
 def test_run_failed_cell_prints_reason_and_log(ran: tuple[Project, str]) -> None:
     project, _ = ran
-    shutil.rmtree(project.path / "results/cells")  # else a report is made of what there is
+    shutil.rmtree(project.path / "results/cells")  # otherwise a report is made of the results
     arguments = project.path / "config/servers/slow/svnserve.args"
     arguments.write_text(f"{arguments.read_text()}\n--no-such-option\n")
     project.configure(

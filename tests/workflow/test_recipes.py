@@ -1,10 +1,9 @@
-"""The README's "to add a ..." recipes hold: each addition is made in its one place, and is measured.
+"""Additions as documented: each is made in one place and is measured.
 
-The tests make their additions in one project, one after the other, and a report has them all at last."""
+The tests extend one project in their order. The report of the last test has all additions."""
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 import subprocess
@@ -31,15 +30,48 @@ PART = {
 }
 
 
+LETTERS = '''"""A file of letters, made before each cell-round."""
+
+from vcsbench.subjects import Subject
+
+
+class Letters(Subject):
+    def __init__(self, recipe, number, run):
+        super().__init__(recipe, number, run)
+        self.folders = [run / "letters"]
+
+    def check(self):
+        self.folders[0].write_text("a\\n" * 1000)
+        self.size = self.folders[0].stat().st_size
+
+    def words(self):
+        return {"letters": lambda: str(self.folders[0])}
+
+
+SUBJECT = Letters
+'''
+HALVED = '''"""A generated history of half the scale."""
+
+from vcsbench.sources.generated import GeneratedSource
+
+
+class HalvedSource(GeneratedSource):
+    kind = "halved"
+
+    def __init__(self, name, definition, where):
+        super().__init__(name, {**definition, "scale": definition["scale"] / 2}, where)
+'''
+
+
 def edit(path: Path, old: str, new: str) -> None:
-    """Replace a text that a file has once."""
+    """Replace a text that occurs once in a file."""
     text = path.read_text()
     assert text.count(old) == 1, f"{path} has {old!r} {text.count(old)} times"
     path.write_text(text.replace(old, new))
 
 
 class Extended:
-    """A project with the additions so far, and the grid's parts and the repositories that have them."""
+    """A project with the additions so far, their parts of the grid, and their repositories."""
 
     def __init__(self, project: Project) -> None:
         self.path = project.path
@@ -48,7 +80,7 @@ class Extended:
         self.repositories: dict[str, Any] = dict(SMALL)
 
     def run(self, *targets: str, **keys: Any) -> list[str]:
-        """Run the workflow; returns the cells that have got a result."""
+        """Run the workflow. Return the cells with a new result."""
         before = self.project.exports()
         self.project.configure(**{"rounds": 1, "copies": 1, **keys})
         done = self.project.snakemake(*targets)
@@ -56,14 +88,11 @@ class Extended:
         after = self.project.exports()
         return [str(Path(path).parent) for path, at in after.items() if before.get(path) != at]
 
-    def measure(self, part: dict[str, Any], target: str = measurements_of(STUDY)) -> list[str]:
-        """Measure a part of the grid; returns the cells that have got a result."""
-        self.parts.append({**PART, **part})
-        return self.run(target, repositories=self.repositories, grid=self.grid())
-
-    def grid(self) -> dict[str, Any]:
-        """The part of the grid that was measured last."""
-        return {STUDY: {"include": self.parts[-1:]}}
+    def measure(self, *parts: dict[str, Any], target: str = measurements_of(STUDY)) -> list[str]:
+        """Measure parts of the grid. Return the cells with a new result."""
+        include = [{**PART, **part} for part in parts]
+        self.parts += include
+        return self.run(target, repositories=self.repositories, grid={STUDY: {"include": include}})
 
 
 @pytest.fixture(scope="module")
@@ -75,41 +104,98 @@ def study_file(project: Extended) -> Path:
     return project.path / "config" / "studies" / f"{STUDY}.yaml"
 
 
-def test_a_command(project: Extended) -> None:
+def add_command(project: Extended) -> None:
     path = study_file(project)
     edit(path, "  command: [log,", "  command: [list, log,")
     entry = 'commands:\n  list:\n    argv: "{svn} list -R {url}"\n    input: repository\n    work: stdout\n'
     edit(path, "commands:\n", entry)
-    cell = f"{STUDY}/list/svn/ruby/f7/nopack/slow/hot-os"
-    assert project.measure({"command": "list"}) == [cell]
-    context = project.path / "results" / "cells" / cell / "round1.context.json"
-    listed = subprocess.run(
-        ["svn", "list", "-R", "file://" + json.loads(context.read_text())["repository"]["path"]],
-        capture_output=True,
-        check=True,
-    ).stdout
-    did = json.loads(context.read_text())["runs"][0]["work"]
-    assert did["lines"] == listed.count(b"\n") > 10 and did["bytes"] == len(listed)
 
 
-def test_a_server_configuration(project: Extended) -> None:
+def add_server_configuration(project: Extended) -> None:
     servers = project.path / "config" / "servers"
     shutil.copytree(servers / "slow", servers / "tiny-cache")
     (servers / "tiny-cache" / "svnserve.args").write_text("--threads --memory-cache-size 1\n")
-    assert project.measure({"config": "tiny-cache"})
 
 
-def test_a_protocol(project: Extended) -> None:
+def add_access(project: Extended) -> None:
     access = project.path / "workflow" / "vcsbench" / "axes" / "client_server.py"
     files = '"files": ["svnserve.args", "client"]'
     entry = f'    "svn-again": {{"scheme": "svn", {files}, "server": "svnserve"}},\n'
     start = "ACCESS: dict[str, dict[str, Any]] = {\n"
     edit(access, start, start + entry)
     edit(study_file(project), "  ra: [http,", "  ra: [svn-again, http,")
-    assert project.measure({"ra": "svn-again"})
 
 
-def test_a_build(project: Extended) -> None:
+def add_cache_states(project: Extended) -> None:
+    """Add `once`, and `never`, whose steps do not keep its promise of a new server."""
+    states = project.path / "workflow" / "vcsbench" / "axes" / "cache.py"
+    steps = '"setup": ["start-server"], "prepare": [], "warmup": 1'
+    once = f'    "once": {{{steps}, "promises": {{"os": "hot", "server": "kept"}}}},\n'
+    never = once.replace("once", "never").replace('"kept"', '"new"')
+    start = "STATES: dict[str, dict[str, Any]] = {\n"
+    edit(states, start, start + once + never)
+    edit(study_file(project), "  cache: [cold,", "  cache: [once, never, cold,")
+
+
+def add_source(project: Extended) -> None:
+    folder = project.path / "workflow" / "vcsbench" / "sources"
+    (folder / "halved.py").write_text(HALVED)
+    edit(
+        folder / "__init__.py",
+        '    "git": GitSource,\n',
+        '    "git": GitSource,\n    "halved": HalvedSource,\n',
+    )
+    edit(
+        folder / "__init__.py",
+        "from vcsbench.sources.generated import EmptySource, GeneratedSource",
+        "from vcsbench.sources.halved import HalvedSource\n"
+        "from vcsbench.sources.generated import EmptySource, GeneratedSource",
+    )
+    models = project.path / "workflow" / "vcsbench" / "config" / "models.py"
+    edit(models, 'Literal["generated", "git",', 'Literal["halved", "generated", "git",')
+    project.repositories["half"] = {
+        "source": "halved", "profile": "ruby", "scale": 0.001, "seed": 1
+    }  # fmt: skip
+
+
+def test_values_added_to_axes_are_measured(project: Extended) -> None:
+    for add in (add_command, add_server_configuration, add_access, add_cache_states, add_source):
+        add(project)
+    cells = project.measure(
+        {"command": "list"},
+        {"config": "tiny-cache"},
+        {"ra": "svn-again"},
+        {"cache": ["once", "never"]},
+        {"repo": "half"},
+    )
+    listed = "list/svn/ruby/f7/nopack/slow/hot-os"
+    assert sorted(cells) == sorted(
+        f"{STUDY}/{cell}"
+        for cell in (
+            listed,
+            "log/svn/ruby/f7/nopack/tiny-cache/hot-os",
+            "log/svn-again/ruby/f7/nopack/slow/hot-os",
+            "log/svn/ruby/f7/nopack/slow/once",
+            "log/svn/ruby/f7/nopack/slow/never",
+            "log/svn/half/f7/nopack/slow/hot-os",
+        )
+    )
+    context = project.project.context(STUDY, listed)
+    output = subprocess.run(
+        ["svn", "list", "-R", f"file://{context['repository']['path']}"],
+        capture_output=True,
+        check=True,
+    ).stdout
+    work = context["runs"][0]["work"]
+    assert work["lines"] == output.count(b"\n") > 10 and work["bytes"] == len(output)
+    flags = {
+        row["cache"]: row["flags"].split()
+        for row in project.project.rows(f"measurements/{STUDY}.csv")
+    }
+    assert "server-reused" in flags["never"] and "server-reused" not in flags["once"]
+
+
+def test_build_added_is_measured(project: Extended) -> None:
     folder = project.path / "mine" / "bin"
     folder.mkdir(parents=True)
     for name in ("svn", "svnserve"):
@@ -125,24 +211,8 @@ def test_a_build(project: Extended) -> None:
     assert sorted(cells) == [f"{path}/mine", f"{path}/system"]
 
 
-def test_a_cache_state(project: Extended) -> None:
-    states = project.path / "workflow" / "vcsbench" / "axes" / "cache.py"
-    steps = '"setup": ["start-server"], "prepare": [], "warmup": 1'
-    entry = f'    "once": {{{steps}, "promises": {{"os": "hot", "server": "kept"}}}},\n'
-    start = "STATES: dict[str, dict[str, Any]] = {\n"
-    edit(states, start, start + entry)
-    # The same, but for a promise that its steps do not keep.
-    broken = entry.replace("once", "never").replace('"kept"', '"new"')
-    edit(states, start, start + broken)
-    edit(study_file(project), "  cache: [cold,", "  cache: [once, never, cold,")
-    assert project.measure({"cache": ["once", "never"]})
-    with (project.path / measurements_of(STUDY)).open() as file:
-        found = {row["cache"]: row["flags"].split() for row in csv.DictReader(file)}
-    assert "server-reused" in found["never"] and "server-reused" not in found["once"]
-
-
-def test_an_axis(project: Extended) -> None:
-    # `depth` is a list of words for the command; `reader` has an entry in the table of axes.
+def test_axes_added_are_measured(project: Extended) -> None:
+    # `depth` is a list of words in a command, and `reader` has an entry in the table of axes.
     table = project.path / "workflow" / "vcsbench" / "axes" / "table.py"
     entry = """Axis(
             "reader",
@@ -166,37 +236,15 @@ def test_an_axis(project: Extended) -> None:
     )
     path = "readers/log/svn/ruby/f7/nopack/slow/hot-os"
     assert sorted(cells) == [f"{path}/5/man", f"{path}/7/man"]
-    with (project.path / "results/grid/readers.csv").open() as file:
-        skips = {row["cell"]: row["skip"] for row in csv.DictReader(file)}
+    skips = {row["cell"]: row["skip"] for row in project.project.rows("grid/readers.csv")}
     assert skips["log/svn/ruby/f7/nopack/slow/hot-os/5/nobody"] == "nobody reads that"
-    context = project.path / "results/cells" / path / "7/man/round1.context.json"
-    assert json.loads(context.read_text())["runs"][0]["work"]["revisions"] == 7
+    context = project.project.context("readers", "log/svn/ruby/f7/nopack/slow/hot-os/7/man")
+    assert context["runs"][0]["work"]["revisions"] == 7
 
 
-def test_a_subject_and_a_kind_of_work(project: Extended) -> None:
+def test_subject_and_kind_of_work_added_are_measured(project: Extended) -> None:
     subject = project.path / "workflow" / "vcsbench" / "subjects" / "letters.py"
-    subject.write_text(
-        '''"""A file of letters, made before each cell-round."""
-
-from vcsbench.subjects import Subject
-
-
-class Letters(Subject):
-    def __init__(self, recipe, number, run):
-        super().__init__(recipe, number, run)
-        self.folders = [run / "letters"]
-
-    def check(self):
-        self.folders[0].write_text("a\\n" * 1000)
-        self.size = self.folders[0].stat().st_size
-
-    def words(self):
-        return {"letters": lambda: str(self.folders[0])}
-
-
-SUBJECT = Letters
-'''
-    )
+    subject.write_text(LETTERS)
     work = project.path / "workflow" / "vcsbench" / "measure" / "work.py"
     work.write_text(
         f"{work.read_text()}\n\n"
@@ -211,7 +259,7 @@ SUBJECT = Letters
         "block": ["cache"],
         "variance_group": ["command"],
         "commands": {
-            # No run comes before the timed one: what it did is told by one after it.
+            # Without a warm-up run, a run after the timed one gives its work.
             "count": {"argv": "wc -l {letters}", "input": "letters", "work": "first", "warmup": 0},
             "sort": {
                 "argv": "sort -o {target}",
@@ -228,8 +276,7 @@ SUBJECT = Letters
         measurements_of("letters"), studies=["letters"], grid={"letters": {"include": [{}]}}
     )
     assert sorted(cells) == ["letters/count/hot-os", "letters/sort/hot-os"]
-    with (project.path / measurements_of("letters")).open() as file:
-        found = {row["command"]: row for row in csv.DictReader(file)}
+    found = {row["command"]: row for row in project.project.rows("measurements/letters.csv")}
     assert {row["subject_bytes"] for row in found.values()} == {"2000"}
     assert json.loads(found["sort"]["work"])["bytes"] == 2000
     assert json.loads(found["count"]["work"]) == {"first": 1000}
@@ -237,40 +284,7 @@ SUBJECT = Letters
     assert not [row["flags"] for row in found.values() if "cache-not-warm" in row["flags"]]
 
 
-def test_a_repository_source(project: Extended) -> None:
-    folder = project.path / "workflow" / "vcsbench" / "sources"
-    (folder / "halved.py").write_text(
-        '''"""A generated history of half the scale."""
-
-from vcsbench.sources.generated import GeneratedSource
-
-
-class HalvedSource(GeneratedSource):
-    kind = "halved"
-
-    def __init__(self, name, definition, where):
-        super().__init__(name, {**definition, "scale": definition["scale"] / 2}, where)
-'''
-    )
-    edit(
-        folder / "__init__.py",
-        '    "git": GitSource,\n',
-        '    "git": GitSource,\n    "halved": HalvedSource,\n',
-    )
-    edit(
-        folder / "__init__.py",
-        "from vcsbench.sources.generated import EmptySource, GeneratedSource",
-        "from vcsbench.sources.halved import HalvedSource\n"
-        "from vcsbench.sources.generated import EmptySource, GeneratedSource",
-    )
-    models = project.path / "workflow" / "vcsbench" / "config" / "models.py"
-    edit(models, 'Literal["generated", "git",', 'Literal["halved", "generated", "git",')
-    definition = {"source": "halved", "profile": "ruby", "scale": 0.001, "seed": 1}
-    project.repositories["half"] = definition
-    assert project.measure({"repo": "half"}) == [f"{STUDY}/log/svn/half/f7/nopack/slow/hot-os"]
-
-
-def test_a_table(project: Extended) -> None:
+def test_table_added_is_written(project: Extended) -> None:
     table = {
         "compare": {"axis": "config", "baseline": "slow", "candidates": ["medium"]},
         "rows": ["ra", "repo", "packing", "format"],
@@ -283,13 +297,12 @@ def test_a_table(project: Extended) -> None:
         f"tables:\n  slow-vs-medium: {yaml.safe_dump(table, default_flow_style=True)}",
     )
     tables = f"results/tables/{STUDY}"
-    project.measure({"config": ["slow", "medium"]}, tables)
-    with (project.path / tables / "slow-vs-medium.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    project.measure({"config": ["slow", "medium"]}, target=tables)
+    rows = project.project.rows(f"tables/{STUDY}/slow-vs-medium.csv")
     assert [(row["baseline"], row["candidate"]) for row in rows] == [("slow", "medium")]
 
 
-def test_a_metric(project: Extended) -> None:
+def test_metric_added_is_in_tables(project: Extended) -> None:
     edit(
         project.path / "workflow" / "vcsbench" / "metrics.py",
         "def _loads() -> Iterator[Metric]:\n",
@@ -305,9 +318,11 @@ def test_a_metric(project: Extended) -> None:
         f"  server-cpu-by-format: {{compare: {compare}, {table}}}\n",
     )
     tables = f"results/tables/{STUDY}"
-    paths = [f"{tables}/{name}.csv" for name in ("server-cpu", "server-cpu-by-format")]
-    project.measure({"format": ["f6", "f7"]}, tables)
-    seconds, compared = (list(csv.DictReader((project.path / path).open())) for path in paths)
+    project.measure({"format": ["f6", "f7"]}, target=tables)
+    seconds, compared = (
+        project.project.rows(f"tables/{STUDY}/{name}.csv")
+        for name in ("server-cpu", "server-cpu-by-format")
+    )
     assert [row["format"] for row in seconds] == ["f6", "f7"]
     f6, f7 = (float(row["value"]) for row in seconds)
     assert 0 < f6 < 10 and float(compared[0]["value"]) == pytest.approx(100 * (f6 / f7 - 1))
@@ -329,12 +344,12 @@ def test_studies_with_and_without_published_numbers(project: Extended) -> None:
         assert title in (project.path / "reports" / f"{name}.html").read_text()
 
 
-def test_a_report_has_what_was_added(project: Extended) -> None:
+@pytest.mark.slow
+def test_report_has_all_additions(project: Extended) -> None:
     if not project.parts:
-        pytest.skip("nothing was added")
+        pytest.skip("needs the tests before")
     project.run(repositories=project.repositories, grid={STUDY: {"include": project.parts}})
-    with (project.path / measurements_of(STUDY)).open() as file:
-        found = list(csv.DictReader(file))
+    found = project.project.rows(f"measurements/{STUDY}.csv")
     report = (project.path / "reports" / f"{STUDY}.html").read_text()
     for part in project.parts:
         for axis, value in part.items():

@@ -1,10 +1,9 @@
-"""A disk that is full while measuring: one sentence, the run ends, and what stays is right."""
+"""A disk that is full while a run measures: the run ends with one error and keeps valid results."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,18 +24,20 @@ RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "see
 
 @pytest.fixture
 def small(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A small disk for what a measurement writes of its own."""
+    """A small disk for the temporary files of measurements."""
     path = project.path / "small"
     path.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=1777", "tmpfs", path], check=True)
     project.configure(repositories=RUBY, rounds=2, copies=1, grid={STUDY: {"include": [PART]}})
-    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    project.prepare()
     monkeypatch.setenv("TMPDIR", str(path))
     yield path
     subprocess.run(["umount", path], check=True)
 
 
-def test_a_full_disk_ends_the_run_with_one_sentence(project: Project, small: Path) -> None:
+def test_temporary_disk_full_ends_the_run_and_next_run_continues(
+    project: Project, small: Path
+) -> None:
     mine = fill(small, 4096)
     done = project.measure(STUDY)
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
@@ -50,7 +51,7 @@ def test_a_full_disk_ends_the_run_with_one_sentence(project: Project, small: Pat
 
 @pytest.fixture
 def disk(project: Project) -> Iterator[Path]:
-    """A small disk of the user's."""
+    """A small disk of the user."""
     path = project.path / "disk"
     path.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m,mode=755", "tmpfs", path], check=True)
@@ -58,34 +59,22 @@ def disk(project: Project) -> Iterator[Path]:
     subprocess.run(["umount", path], check=True)
 
 
-def report(project: Project, *targets: str) -> subprocess.CompletedProcess[str]:
-    """What `make report` runs; without its report if there are targets."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return subprocess.run(
-        [project.path / "vcsbench", "run", *project.command(*targets)[3:]],
-        cwd=project.path,
-        env={**os.environ, "PATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-    )
-
-
-def halves(project: Project) -> list[Path]:
-    """Exports and contexts that are no pair of a whole result, and files that were only begun."""
+def incomplete_files(project: Project) -> list[Path]:
+    """Return exports and contexts without their counterpart, and files of unfinished writes."""
     cells = project.path / "results/cells"
-    found = [
+    unpaired = [
         p
         for p in cells.rglob("*.json")
         if measured_recipe(str(p).replace(".context.json", ".json")) is None
     ]
-    return [*found, *(project.path / "results").rglob(".*.new")]
+    return [*unpaired, *(project.path / "results").rglob(".*.new")]
 
 
-# What is left of the disk: nothing, and so little that the run begins and does not end.
+# Free bytes: too few to start, and too few to finish.
 @pytest.mark.parametrize("leave", [pytest.param(8192, marks=pytest.mark.slow), 300_000])
-def test_results_on_a_disk_that_is_full(project: Project, disk: Path, leave: int) -> None:
+def test_results_on_full_disk_keep_whole_results_only(
+    project: Project, disk: Path, leave: int
+) -> None:
     (disk / "results").mkdir()
     (project.path / "results").symlink_to(disk / "results")
     project.configure(repositories=RUBY, rounds=2, copies=1, grid={STUDY: {"include": [PART]}})
@@ -97,25 +86,25 @@ def test_results_on_a_disk_that_is_full(project: Project, disk: Path, leave: int
     assert len(before) == 1
     mine = fill(disk, leave)
 
-    done = report(project)
+    done = project.tool("run", "measured")
 
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
-    said = [line for line in done.stdout.splitlines() if "ree some space" in line]
-    assert any(str(project.path / "results") in line for line in said), done.stdout
-    assert halves(project) == [], "nothing wrong stays"
+    errors = [line for line in done.stdout.splitlines() if "ree some space" in line]
+    assert any(str(project.path / "results") in line for line in errors), done.stdout
+    assert incomplete_files(project) == []
     after = project.exports()
     assert {path: after.get(path) for path in before} == before
     mine.unlink()
-    again = report(project)
+    again = project.tool("run", "measured")
     assert again.returncode == 0 and "Traceback" not in again.stdout, again.stdout
     last = project.exports()
     assert {path: last.get(path) for path in after} == after and len(last) == 6
-    assert (project.path / f"results/failures/{STUDY}.csv").read_text().count("\n") == 1
+    assert project.rows(f"failures/{STUDY}.csv") == []
     assert (project.path / "results").is_symlink()
 
 
 @pytest.mark.slow
-def test_a_storage_that_is_full_when_a_target_is_written(project: Project, disk: Path) -> None:
+def test_output_on_full_storage_ends_the_run(project: Project, disk: Path) -> None:
     part = {**PART, "command": "export", "cache": "hot-os"}
     project.configure(
         repositories={"ruby": {**RUBY["ruby"], "scale": 0.01}},
@@ -125,18 +114,18 @@ def test_a_storage_that_is_full_when_a_target_is_written(project: Project, disk:
         output_location="storage",
         grid={STUDY: {"include": [part]}},
     )
-    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    project.prepare()
     mine = fill(disk, 20_000)
 
-    done = report(project, measurements_of(STUDY))
+    done = project.tool("run", measurements_of(STUDY))
 
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
-    (said, *_) = [line for line in done.stdout.splitlines() if line.startswith("svn exits")]
-    assert str(disk) in said and "No space left on device" in said, said
-    assert said.endswith("; the run ends here: free some space and run again"), said
-    assert done.stdout.count("failed: results/cells/") == 1, "no other cell is tried"
-    assert project.exports() == {} and halves(project) == []
+    (error, *_) = [line for line in done.stdout.splitlines() if line.startswith("svn exits")]
+    assert str(disk) in error and "No space left on device" in error, error
+    assert "the run ends here" in error, error
+    assert done.stdout.count("failed: results/cells/") == 1, "the run starts no other cell"
+    assert project.exports() == {} and incomplete_files(project) == []
     assert not list(disk.glob("vcsbench-*/targets/*"))
     mine.unlink()
-    again = report(project, measurements_of(STUDY))
+    again = project.tool("run", measurements_of(STUDY))
     assert again.returncode == 0 and len(project.exports()) == 2, again.stdout

@@ -1,4 +1,4 @@
-"""After a kill -9, Ctrl-C and the like: nothing runs on, and the next run carries on by itself."""
+"""After kill -9, Ctrl-C and other signals: no process continues, and the next run resumes."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from typing import Any
 import pytest
 
 from project import Project, make_project, measurements_of, needs, servers_of
+from vcsbench.plan.result_state import measured_recipe
 from vcsbench.run import workflow
+from vcsbench.storages.workdir import _prefix
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine", "make")
 
 STUDY = "fsfs-san-2014"
 PART = {"command": "log", "ra": "svn", "format": "f7", "packing": "nopack", "config": "slow"}
 RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
-# What is killed needs no report to be made of it.
 CELLS = measurements_of(STUDY)
-# As a user has asked for: servers gone, too.
+# From a signal to the end of all processes, servers included.
 LIMIT_S = 5.0
 
 
 class Run(subprocess.Popen[str]):
-    """A run of `make report`'s script, or of Snakemake itself, in a session of its own."""
+    """A run of `vcsbench run`, or of Snakemake, in a new session."""
 
     def __init__(self, project: Project, *targets: str, plain: bool = False) -> None:
         self.project = project
-        self.log = project.path / "said"
+        self.log = project.path / "log"
         command = project.command(*targets)
         if not plain:
             command[:3] = [str(project.path / "vcsbench"), "run"]
@@ -51,11 +52,11 @@ class Run(subprocess.Popen[str]):
                 text=True,
             )
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self.log.read_text()
 
-    def tell(self, number: int) -> float:
-        """Send a signal to the foreground process group, as a terminal does; seconds until all is over."""
+    def interrupt(self, number: int) -> float:
+        """Send a signal to the process group, as a terminal does. Return the seconds to the end of all."""
         begun = time.monotonic()
         os.killpg(self.pid, number)
         self.wait(60)
@@ -64,14 +65,14 @@ class Run(subprocess.Popen[str]):
 
 
 def environment(project: Project) -> dict[str, str]:
-    """With a folder of stand-ins in front, and the tools of this Python's environment."""
+    """Return an environment with the stand-ins of a project first on the PATH."""
     path = f"{project.path / 'fakes'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     clean = {name: value for name, value in os.environ.items() if name != workflow.RUN_ROOT}
     return {**clean, "PATH": path}
 
 
 def working(project: Project) -> list[int]:
-    """The processes that a run of the project started and that live."""
+    """Return the living processes of a run."""
     return [pid for pid in workflow.run_processes(project.path) if not is_zombie(pid)]
 
 
@@ -90,8 +91,9 @@ def wait_for(condition: Callable[[], Any], limit_s: float = 120) -> None:
 
 
 def slow_program(project: Project, name: str, when: str = "", wait: str = "sleep 100") -> Path:
-    """Put a program in front of the real one that takes its time once, if its command line has the word
-    `when`; the file that says that it has begun."""
+    """Put a slow program before the real one, for the first command line with the word `when`.
+
+    Return the file that it writes at its start."""
     fakes, real = project.path / "fakes", shutil.which(name)
     fakes.mkdir(exist_ok=True)
     begun = fakes / f"{name}.begun"
@@ -110,27 +112,24 @@ def tiny(project: Project) -> Iterator[Project]:
     workflow.end_processes(project.path)
 
 
-def finishes(project: Project) -> str:
-    """The next run ends well; what it said."""
-    run = Run(project)
-    assert run.wait(300) == 0, run.said()
-    assert "Traceback" not in run.said()
+def assert_next_run_finishes(project: Project, *targets: str) -> None:
+    """Run to the end and check the results and the leftovers."""
+    run = Run(project, *targets)
+    assert run.wait(300) == 0, run.output()
+    assert "Traceback" not in run.output()
     assert len(project.exports()) == 6
-    assert (project.path / f"results/failures/{STUDY}.csv").read_text().count("\n") == 1
-    assert f"Report: {project.path}/reports/{STUDY}.html" in run.said()
+    assert project.rows(f"failures/{STUDY}.csv") == []
+    assert targets or f"Report: {project.path}/reports/{STUDY}.html" in run.output()
     assert not working(project) and servers_of(project) == []
     assert not list((project.path / ".snakemake/locks").glob("*"))
     assert run_folders(project) == []
-    return run.said()
 
 
 def run_folders(project: Project) -> list[Path]:
-    from vcsbench.storages.workdir import _prefix
-
     return list(Path("/tmp").glob(f"{_prefix(project.path)}*"))
 
 
-# What runs for long, and what it is called with: a load, a copy's verification, a timed command.
+# A program that takes long and a word of its command line.
 MOMENTS = {
     "load": ("svnadmin", "load"),
     "verify": ("svnadmin", "verify"),
@@ -139,12 +138,12 @@ MOMENTS = {
 
 
 def slow(*values: Any) -> Any:
-    """A case that `make test` leaves out."""
+    """Return a case that `make test` leaves out."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def cheap(first: Iterable[Any], second: Iterable[Any], keep: list[tuple[Any, Any]]) -> list[Any]:
-    """All pairs, of which `make test` runs those to keep."""
+    """Return all pairs. `make test` runs those of `keep`."""
     pairs = itertools.product(first, second)
     return [pair if pair in keep else slow(*pair) for pair in pairs]
 
@@ -153,57 +152,55 @@ def cheap(first: Iterable[Any], second: Iterable[Any], keep: list[tuple[Any, Any
     ("number", "moment"),
     cheap((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), MOMENTS, keep=[(signal.SIGINT, "cell")]),
 )
-def test_a_signal_ends_it_in_time(tiny: Project, number: int, moment: str) -> None:
+def test_signal_ends_a_run_within_limit(tiny: Project, number: int, moment: str) -> None:
     begun = slow_program(tiny, MOMENTS[moment][0], MOMENTS[moment][1])
     run = Run(tiny, CELLS)
     wait_for(begun.exists)
 
-    assert run.tell(number) < LIMIT_S
+    assert run.interrupt(number) < LIMIT_S
 
     assert run.returncode not in (0, None)
     assert servers_of(tiny) == []
-    assert "the run has ended" in run.said() and "Traceback" not in run.said(), run.said()
+    assert "the run has ended" in run.output() and "Traceback" not in run.output(), run.output()
     if (number, moment) in ((signal.SIGINT, "cell"), (signal.SIGTERM, "load")):
         shutil.rmtree(tiny.path / "fakes")
-        finishes(tiny)
+        assert_next_run_finishes(tiny, "measured")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_run_signal_while_snakemake_plans_prints_no_traceback(tiny: Project, number: int) -> None:
     run = Run(tiny, CELLS)
-    wait_for(lambda: "planning" in run.said())
+    wait_for(lambda: "planning" in run.output())
 
-    run.tell(number)
+    run.interrupt(number)
 
     assert run.returncode == 128 + number
-    assert "Traceback" not in run.said(), run.said()
+    assert "Traceback" not in run.output(), run.output()
 
 
 @pytest.mark.slow
-def test_ctrl_c_twice(tiny: Project) -> None:
+def test_second_ctrl_c_ends_a_run_within_limit(tiny: Project) -> None:
     begun = slow_program(tiny, "svn", "log")
     run = Run(tiny, CELLS)
     wait_for(begun.exists)
     os.killpg(run.pid, signal.SIGINT)
     time.sleep(0.1)
-    assert run.tell(signal.SIGINT) < LIMIT_S
+    assert run.interrupt(signal.SIGINT) < LIMIT_S
     assert run.returncode != 0 and servers_of(tiny) == []
 
 
 @pytest.mark.parametrize("moment", [slow("load"), slow("verify"), "cell"])
-def test_ctrl_c_of_snakemake_itself(tiny: Project, moment: str) -> None:
+def test_ctrl_c_ends_snakemake_within_limit(tiny: Project, moment: str) -> None:
     begun = slow_program(tiny, MOMENTS[moment][0], MOMENTS[moment][1])
     run = Run(tiny, CELLS, plain=True)
     wait_for(begun.exists)
-    assert run.tell(signal.SIGINT) < LIMIT_S + 2  # Python's and Snakemake's own ending included
+    assert run.interrupt(signal.SIGINT) < LIMIT_S + 2  # with the ends of Python and Snakemake
     assert run.returncode != 0 and servers_of(tiny) == []
-    assert "the report is made of what there is" not in run.said()
+    assert "the report is made of what there is" not in run.output()
 
 
-@pytest.mark.parametrize(
-    ("plain", "moment"), cheap((False, True), MOMENTS, keep=[(True, "verify")])
-)
-def test_what_it_started_ends_with_a_snakemake_that_is_killed(
+@pytest.mark.parametrize(("plain", "moment"), cheap((False, True), MOMENTS, keep=[(True, "cell")]))
+def test_snakemake_killed_ends_its_jobs_and_servers(
     tiny: Project, moment: str, plain: bool
 ) -> None:
     begun = slow_program(tiny, MOMENTS[moment][0], MOMENTS[moment][1])
@@ -216,7 +213,7 @@ def test_what_it_started_ends_with_a_snakemake_that_is_killed(
 
 
 def snakemake_of(project: Project) -> int:
-    """The Snakemake that a run of the project has started."""
+    """Return the Snakemake of a run."""
     for pid in working(project):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         if any(word.endswith(b"/snakemake") for word in words[:2]):
@@ -226,28 +223,28 @@ def snakemake_of(project: Project) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("plain", [False, True])
-def test_after_a_kill_of_everything_the_next_run_carries_on(tiny: Project, plain: bool) -> None:
+def test_run_after_kill_of_everything_keeps_results(tiny: Project, plain: bool) -> None:
     run = Run(tiny, CELLS, plain=plain)
     wait_for(lambda: len(tiny.exports()) >= 2)
     kill_all(tiny, run)
     before = tiny.exports()
-    assert list((tiny.path / ".snakemake/locks").glob("*")), "a lock is left"
+    assert list((tiny.path / ".snakemake/locks").glob("*"))
     if plain:
-        # Only `vcsbench run` removes the lock by itself.
+        # Only `vcsbench run` removes the lock.
         assert tiny.snakemake("--unlock").returncode == 0
         done = tiny.measure(STUDY)
         assert done.returncode == 0, done.stdout
     else:
-        finishes(tiny)
+        assert_next_run_finishes(tiny)
     after = tiny.exports()
     again = [path for path in before if after[path] != before[path]]
-    # A plain Snakemake measures a cell-round again whose end it had not recorded.
-    assert len(again) <= (1 if plain else 0), "what was whole is not measured again"
+    # Snakemake alone repeats a cell-round if it had not recorded its end.
+    assert len(again) <= (1 if plain else 0)
     assert len(after) == 6
 
 
 def kill_all(project: Project, run: Run) -> None:
-    """kill -9 of all that is of a run, as far as it can be seen in one moment."""
+    """Kill all visible processes of a run with signal 9."""
     for pid in [run.pid, *in_session(run.pid), *workflow.run_processes(project.path)]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -263,9 +260,9 @@ def in_session(session: int) -> list[int]:
     return found
 
 
-def test_two_at_once_the_second_says_so_and_the_first_goes_on(tiny: Project) -> None:
-    goes_on = tiny.path / "goes on"
-    wait = f"until [ -e '{goes_on}' ]; do sleep 0.1; done"
+def test_second_run_at_once_is_refused(tiny: Project) -> None:
+    release = tiny.path / "release it"
+    wait = f"until [ -e '{release}' ]; do sleep 0.1; done"
     begun = slow_program(tiny, "svnadmin", "load", wait)
     first = Run(tiny, CELLS)
     wait_for(begun.exists)
@@ -274,25 +271,25 @@ def test_two_at_once_the_second_says_so_and_the_first_goes_on(tiny: Project) -> 
         second = subprocess.run(
             command, cwd=tiny.path, env=environment(tiny), capture_output=True, text=True
         )
-        said = second.stdout + second.stderr
-        assert second.returncode != 0, said
-        assert ("cannot be locked" if plain else "another run is at work") in said, said
-        assert "Traceback" not in said
-    looked = subprocess.run(
+        output = second.stdout + second.stderr
+        assert second.returncode != 0, output
+        assert ("cannot be locked" if plain else "another run is at work") in output, output
+        assert "Traceback" not in output
+    dry_run = subprocess.run(
         tiny.command("-n"), cwd=tiny.path, env=environment(tiny), capture_output=True, text=True
     )
-    assert looked.returncode == 0, "looking is no run"
-    goes_on.touch()
-    assert first.wait(300) == 0, first.said()
+    assert dry_run.returncode == 0
+    release.touch()
+    assert first.wait(300) == 0, first.output()
     assert len(tiny.exports()) == 6
 
 
-def test_clean_after_a_kill_leaves_nothing(tiny: Project) -> None:
+def test_clean_after_kill_leaves_nothing(tiny: Project) -> None:
     begun = slow_program(tiny, "svn", "log")
     run = Run(tiny, CELLS)
     wait_for(begun.exists)
     kill_all(tiny, run)
-    assert run_folders(tiny), "the kill left one"
+    assert run_folders(tiny)
     clean(tiny)
     assert not working(tiny) and servers_of(tiny) == [] and run_folders(tiny) == []
     assert not list((tiny.path / "storage").iterdir())
@@ -300,14 +297,12 @@ def test_clean_after_a_kill_leaves_nothing(tiny: Project) -> None:
 
 
 def clean(project: Project) -> None:
-    command = [sys.executable, "-m", "vcsbench", "clean", "--configfile", str(project.config)]
-    path = {**os.environ, "PYTHONPATH": str(project.path / "workflow")}
-    done = subprocess.run(command, env=path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = project.tool("clean")
+    assert done.returncode == 0, done.stdout
 
 
-def test_a_checkout_that_was_moved(project: Project) -> None:
-    # The storage stays where it is, and is a user's folder.
+def test_checkout_moved_keeps_results_and_removes_old_folder(project: Project) -> None:
+    # The storage is a folder of the user and stays.
     for outside in make_project():
         storage = outside.path / "storage"
         (storage / "mine").write_text("mine")
@@ -325,27 +320,27 @@ def test_a_checkout_that_was_moved(project: Project) -> None:
         moved = outside.path / "moved"
         shutil.copytree(project.path, moved, symlinks=True)
         shutil.rmtree(project.path)
-        there = Project.__new__(Project)
-        there.path, there.config = moved, moved / "test.yaml"
+        after = Project.__new__(Project)
+        after.path, after.config = moved, moved / "test.yaml"
         try:
-            done = there.measure(STUDY)
-            assert done.returncode == 0 and there.exports() == exports, done.stdout
-            clean(there)
+            done = after.measure(STUDY)
+            assert done.returncode == 0 and after.exports() == exports, done.stdout
+            clean(after)
         finally:
             project.path.mkdir()
-        assert not old.exists(), "that of a folder that is no more is removed"
+        assert not old.exists()
         assert [path.name for path in storage.iterdir()] == ["mine"]
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_at_random_moments(project: Project) -> None:
+def test_run_killed_at_random_moments_keeps_results(project: Project) -> None:
     dice = random.Random(os.environ.get("VCSBENCH_SEED", "1"))
     part = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow"}
     project.configure(repositories=RUBY, rounds=2, copies=2, grid={STUDY: {"include": [part]}})
     whole: dict[str, int] = {}
     for _ in range(12):
         run = Run(project)
-        # The first kills come while it prepares, the later ones in cells, tables and the report.
+        # The first kills hit the preparation, the later ones cells, tables and the report.
         with suppress(subprocess.TimeoutExpired):
             run.wait(dice.uniform(1.5, 12))
         victims = [run.pid, *in_session(run.pid), *workflow.run_processes(project.path)]
@@ -358,11 +353,11 @@ def test_killed_again_and_again_at_random_moments(project: Project) -> None:
             run.wait(dice.uniform(0, 3))
         kill_all(project, run)
         after = project.exports()
-        assert {path: after.get(path) for path in whole} == whole, "measured twice, or lost"
+        assert {path: after.get(path) for path in whole} == whole
         whole = {path: at for path, at in after.items() if is_whole(project, path)}
     last = Run(project)
-    assert last.wait(400) == 0, last.said()
-    assert "Traceback" not in last.said() and not working(project) and not servers_of(project)
+    assert last.wait(400) == 0, last.output()
+    assert "Traceback" not in last.output() and not working(project) and not servers_of(project)
     after = project.exports()
     assert {path: after[path] for path in whole} == whole
     contexts = (project.path / "results/cells").rglob("*.context.json")
@@ -370,6 +365,4 @@ def test_killed_again_and_again_at_random_moments(project: Project) -> None:
 
 
 def is_whole(project: Project, export: str) -> bool:
-    from vcsbench.plan.result_state import measured_recipe
-
     return measured_recipe(project.path / "results/cells" / export) is not None

@@ -1,4 +1,4 @@
-"""Results, records or copies are removed or damaged: the next run makes them again, and only them."""
+"""Results, records or copies removed or damaged: the next run makes these again and no others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CELL = "log/svn/ruby/f7/nopack/slow/hot-os/round1"
 EXPORT = f"results/cells/{STUDY}/{CELL}.json"
 CONTEXT = EXPORT.replace(".json", ".context.json")
 WRITTEN = ("results", "reports", ".snakemake")
-# Files and folders of each kind, with the number of cell-rounds that their removal measures again.
+# Files and folders of each kind, and the number of cell-rounds to measure again after their removal.
 KINDS = {
     "grid": (f"results/grid/{STUDY}.csv", 0),
     "load record": ("results/loaded/ruby.json", 0),
@@ -47,28 +47,28 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def whole(shared_project: Project) -> Project:
-    """A project after a run, of which a copy is kept."""
+    """A project after a run, with a copy of its results."""
     shared_project.configure(
         repositories=RUBY, rounds=2, copies=2, grid={STUDY: {"include": [PART]}}
     )
     done = shared_project.snakemake()
     assert done.returncode == 0, done.stdout
     for name in (*WRITTEN, "storage"):
-        shutil.copytree(shared_project.path / name, shared_project.path / "kept" / name)
+        shutil.copytree(shared_project.path / name, shared_project.path / "saved" / name)
     return shared_project
 
 
 @pytest.fixture
 def after_run(whole: Project) -> Iterator[Project]:
-    """The same project, as it was after the run."""
+    """The same project, with its results restored after the test."""
     yield whole
     for name in (*WRITTEN, "storage"):
         shutil.rmtree(whole.path / name)
-        shutil.copytree(whole.path / "kept" / name, whole.path / name)
+        shutil.copytree(whole.path / "saved" / name, whole.path / name)
 
 
 def derived(project: Project) -> dict[str, str]:
-    """Return the digests of all files that a run makes of its measurements; the pages contain their time."""
+    """Return the digests of the files that a run makes of its measurements. Pages contain their time."""
     found = {}
     for name in ("grid", "measurements", "failures", "tables", "published", "findings", "advice"):
         for path in (project.path / "results" / name).rglob("[!.]*"):
@@ -149,14 +149,14 @@ def test_run_torn_metadata_of_snakemake_measures_nothing(after_run: Project) -> 
 def test_run_changed_settings_and_lost_metadata_is_refused(after_run: Project) -> None:
     shutil.rmtree(after_run.path / ".snakemake")
     args = after_run.path / "config" / "servers" / "slow" / "svnserve.args"
-    was = args.read_text()
-    args.write_text(was + "--memory-cache-size 17\n")
+    text = args.read_text()
+    args.write_text(text + "--memory-cache-size 17\n")
     (after_run.path / f"results/measurements/{STUDY}.csv").unlink()
     try:
         refused = after_run.measure(STUDY)
         done = after_run.measure(STUDY, "--forcerun", "cell")
     finally:
-        args.write_text(was)
+        args.write_text(text)
 
     assert refused.returncode != 0
     assert "measured with other settings" in refused.stdout and "--forcerun cell" in refused.stdout
@@ -168,9 +168,9 @@ def test_run_damaged_label_of_a_copy_makes_copies_again(after_run: Project) -> N
     exports = after_run.exports()
     (label,) = (after_run.path / "storage").glob("vcsbench-*/repositories/ruby.f7.nopack.2.json")
     label.write_bytes(bytes(label.stat().st_size))
-    wanted = EXPORT.replace("round1", "round3").replace("/f7/", "/f6/")
+    target = EXPORT.replace("round1", "round3").replace("/f7/", "/f6/")
 
-    done = after_run.snakemake(wanted, "--config", "rounds=3")
+    done = after_run.snakemake(target, "--config", "rounds=3")
 
     assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
     assert re.search(r"[1-4] copies have vanished or were changed", done.stdout), done.stdout

@@ -1,4 +1,4 @@
-"""Folders of a run that cannot be written, as after a run of another user's: said in a sentence, at once."""
+"""Folders that a run cannot write, for example after a run of another user: an error at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AS_NOBODY = ["setpriv", "--reuid", "nobody", "--clear-groups", "--"]
 
 
 def report(project: Project, *before: str) -> str:
-    """What `make report` says, which fails."""
+    """Return the output of `make report`, which fails."""
     done = subprocess.run(
         [*before, project.path / "vcsbench", "run", "--cores", "2"],
         cwd=project.path,
@@ -36,25 +36,24 @@ def report(project: Project, *before: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["results", ".snakemake"])
-def test_a_folder_of_another_users(project: Project, name: str) -> None:
+def test_run_in_folder_of_another_user_is_refused(project: Project, name: str) -> None:
     subprocess.run(["chown", "-R", "nobody", project.path], check=True)
     (project.path / name).mkdir()  # root's
     if subprocess.run([*AS_NOBODY, sys.executable, "-c", ""]).returncode != 0:
         pytest.skip("nobody cannot run this Python")
-    assert report(project, *AS_NOBODY) == (
-        f"vcsbench: {project.path / name}: cannot be written. It belongs to root, and you are nobody: "
-        f"run as root, or make nobody its owner (chown -R).\n"
-    )
+    output = report(project, *AS_NOBODY)
+    assert output.startswith(f"vcsbench: {project.path / name}: cannot be written.")
+    assert "belongs to root" in output and output.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["results", ".snakemake"])
-def test_a_folder_that_is_read_only(project: Project, name: str) -> None:
+def test_run_in_read_only_folder_is_refused(project: Project, name: str) -> None:
     folder = project.path / name
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,ro", "tmpfs", folder], check=True)
     try:
-        said = report(project)
+        output = report(project)
     finally:
         subprocess.run(["umount", folder], check=True)
-    assert f"vcsbench: {folder}" in said and "Its file system is read-only" in said, said
-    assert said.count("\n") == 1
+    assert f"vcsbench: {folder}" in output and "read-only" in output, output
+    assert output.count("\n") == 1

@@ -1,8 +1,7 @@
-"""Cells that did other work are found on the real workflow, and their ratios withheld with the reason."""
+"""Cells that did other work: the ratios of a real run are withheld with the reason."""
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import shutil
@@ -23,9 +22,8 @@ STUDY = "fsfs-san-2014"
 TINY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.002, "seed": 1}}
 CELLS = {"ra": "file", "format": ["f6", "f7", "f8"], "packing": "nopack", "config": "slow"}
 
-# A client in front of the real one. The export from the second copy of f7 loses a file in its second
-# run, which is the timed one; the log of f8 is always a short one; that of the second copy of f6 is
-# short in its second run.
+# A client in front of the real one. The second run, which is timed, loses a file of the export from
+# the second copy of f7, and prints a short log of the second copy of f6. Each log of f8 is short.
 CLIENT = """#!/bin/sh
 runs() {{
     echo >> "{state}/$1"
@@ -54,20 +52,15 @@ exec {svn} "$@"
 """
 
 
-def rows(project: Project, what: str) -> list[dict[str, str]]:
-    with (project.path / "results" / f"{what}.csv").open() as file:
-        return list(csv.DictReader(file))
-
-
 def row(project: Project, table: str, command: str) -> dict[str, str]:
-    """The one row that a table has of a command."""
-    found = [r for r in rows(project, f"tables/{STUDY}/{table}") if r["command"] == command]
+    """Return the only row of a command in a table."""
+    found = [r for r in project.rows(f"tables/{STUDY}/{table}.csv") if r["command"] == command]
     assert len(found) == 1, found
     return found[0]
 
 
 def withheld(project: Project, table: str, command: str) -> str:
-    """The reason for which a table withholds the ratio of a command; "" where it shows it."""
+    """Return the reason why a table withholds the ratio of a command, or ""."""
     found = row(project, table, command)
     numbers = [found[name] for name in ("value", "ratio", "low", "high")]
     if "other-work" not in found["flags"].split():
@@ -78,9 +71,9 @@ def withheld(project: Project, table: str, command: str) -> str:
 
 
 def works(project: Project, command: str) -> dict[str, list[dict[str, Any]]]:
-    """What the runs of each format did, in the order of the rounds."""
+    """Return the work of each format in the order of the rounds."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for run in rows(project, f"measurements/{STUDY}"):
+    for run in project.rows(f"measurements/{STUDY}.csv"):
         if run["command"] == command:
             found.setdefault(run["format"], []).append(json.loads(run["work"]))
     return found
@@ -88,7 +81,7 @@ def works(project: Project, command: str) -> dict[str, list[dict[str, Any]]]:
 
 @pytest.fixture
 def odd_client(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client that does not always do its work is the `svn` on the PATH."""
+    """A client on the PATH that leaves out work."""
     folder = tmp_path_factory.mktemp("client")
     client = folder / "svn"
     client.write_text(CLIENT.format(svn=shutil.which("svn"), state=folder))
@@ -98,16 +91,20 @@ def odd_client(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("odd_client")
 @pytest.mark.slow
-def test_what_a_client_leaves_out_is_found(project: Project) -> None:
+def test_client_leaving_out_work_is_detected(project: Project) -> None:
     part = {**CELLS, "command": ["log", "export"], "cache": "hot-os"}
-    # The client counts its runs: none may be measured again because a kernel gave back some memory meanwhile.
-    anyhow = {"ignore_below_mib": 1000}
+    # The client counts its runs, so no run may be measured again.
+    no_retry = {"ignore_below_mib": 1000}
     project.configure(
-        repositories=TINY, rounds=2, copies=2, thresholds=anyhow, grid={STUDY: {"include": [part]}}
+        repositories=TINY,
+        rounds=2,
+        copies=2,
+        thresholds=no_retry,
+        grid={STUDY: {"include": [part]}},
     )
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
-    # The export that was timed in round 2 lacks a file, and the run that warmed up did not.
+    # The timed export of round 2 lacks a file, and its warm-up run has it.
     trees = works(project, "export")
     assert trees["f6"][0] == trees["f6"][1] == trees["f7"][0] == trees["f8"][0] == trees["f8"][1]
     files = trees["f6"][0]["files"]
@@ -116,32 +113,33 @@ def test_what_a_client_leaves_out_is_found(project: Project) -> None:
         reason = withheld(project, table, "export")
         assert reason.startswith("export: the rounds of f7 did not all do the same: ")
         assert f"{files - 1} files against {files}" in reason or f"{files} files against" in reason
-    # Another limit.
+    # The log of f8 has another limit.
     revisions = works(project, "log")["f6"][0]["revisions"]
     assert revisions > 20
     reason = withheld(project, "f7-vs-f8", "log")
     assert reason.startswith(f"log: {revisions} revisions (f7) against 20 (f8), ")
-    # What was timed wrote less than what was read: that run is not in the tables, and the rest is.
-    runs = [r for r in rows(project, f"measurements/{STUDY}") if "other-output" in r["flags"]]
+    # The timed run printed less than the run that was read: only that run is in no table.
+    runs = [r for r in project.rows(f"measurements/{STUDY}.csv") if "other-output" in r["flags"]]
     assert [(r["command"], r["format"], r["round"]) for r in runs] == [("log", "f6", "2")]
     assert withheld(project, "f6-vs-f7", "log") == ""
     assert row(project, "f6-vs-f7", "log")["n"] in ("1", "1.0")
-    report = (project.path / "reports" / f"{STUDY}.html").read_text()
-    assert "other work" in report and reason in report
-    advice = json.loads((project.path / "results" / "advice" / f"{STUDY}.json").read_text())
-    odd = {one["where"]["command"]: one["other_work"] for one in advice["situations"]}
-    assert [one["axes"]["format"] for one in odd["export"]] == ["f7"]
-    assert [one["axes"]["format"] for one in odd["log"]] == ["f8"]
+    page = project.page(STUDY)
+    assert "other work" in page and reason in page
+    other_work = {
+        situation["where"]["command"]: [cell["axes"]["format"] for cell in situation["other_work"]]
+        for situation in project.json(f"advice/{STUDY}.json")["situations"]
+    }
+    assert other_work["export"] == ["f7"] and other_work["log"] == ["f8"]
 
 
 def copy_path(project: Project, fmt: str) -> Path:
     return next((project.path / "storage").glob(f"*/repositories/ruby.{fmt}.nopack.1"))
 
 
-def unnoticed(copy: Path) -> None:
-    """Leave the copy as if nobody had written to it."""
-    now = {"state": fsfs.read_state(copy), "youngest": youngest(copy)}
-    write_metadata(copy, {**read_metadata(copy), **now})
+def accept_state(copy: Path) -> None:
+    """Write the present state of a copy into its metadata."""
+    state = {"state": fsfs.read_state(copy), "youngest": youngest(copy)}
+    write_metadata(copy, {**read_metadata(copy), **state})
 
 
 def youngest(copy: Path) -> int:
@@ -149,7 +147,7 @@ def youngest(copy: Path) -> int:
 
 
 def shorten(copy: Path) -> None:
-    """The copy has lost its last revision."""
+    """Remove the last revision of a copy."""
     last = youngest(copy)
     for kind in ("revs", "revprops"):
         (copy / "db" / kind / "0" / str(last)).unlink()
@@ -158,7 +156,7 @@ def shorten(copy: Path) -> None:
 
 
 def alter_a_file(copy: Path) -> None:
-    """A file has another last byte since the last revision."""
+    """Change the last byte of a file in the last revision."""
     tree = ["svn", "list", "-R", f"file://{copy}/trunk"]
     listed = subprocess.run(tree, check=True, capture_output=True, text=True).stdout.splitlines()
     file = next(name for name in listed if not name.endswith("/"))
@@ -172,25 +170,25 @@ def alter_a_file(copy: Path) -> None:
 
 
 def alter_an_author(copy: Path) -> None:
-    """One byte of a revision property is another."""
-    asked = ["svnlook", "author", "-r", "5", copy]
-    author = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    """Change one byte of a revision property."""
+    look = ["svnlook", "author", "-r", "5", copy]
+    author = subprocess.run(look, check=True, capture_output=True, text=True).stdout.strip()
     (copy / "author").write_text(author[:-1] + ("x" if author[-1] != "x" else "y"))
     setting = ["svnadmin", "setrevprop", copy, "-r", "5", "svn:author", copy / "author"]
     subprocess.run(setting, check=True)
 
 
 def damage(project: Project, fmt: str, how: Any) -> None:
-    """Damage a copy, and forget what was measured on it."""
+    """Damage a copy, and remove its results."""
     copy = copy_path(project, fmt)
     how(copy)
-    unnoticed(copy)
+    accept_state(copy)
     results = project.path / "results"
     for command in ("log/file", "export/file", "dump/-"):
         cells = results / "cells" / STUDY / command / "ruby" / fmt
         shutil.rmtree(cells, ignore_errors=True)
-    for made_of_them in ("measurements", "tables"):
-        shutil.rmtree(results / made_of_them, ignore_errors=True)
+    for folder in ("measurements", "tables"):
+        shutil.rmtree(results / folder, ignore_errors=True)
 
 
 def measure(project: Project) -> None:
@@ -202,17 +200,17 @@ CONTENT = "as many of all that is counted, but names or contents differ"
 
 
 @pytest.mark.slow
-def test_a_copy_that_was_damaged_is_found(project: Project) -> None:
+def test_copy_damaged_with_accepted_state_is_detected(project: Project) -> None:
     part = {**CELLS, "command": ["log", "export", "dump"], "cache": "hot-os"}
     project.configure(repositories=TINY, rounds=1, copies=1, grid={STUDY: {"include": [part]}})
-    assert project.snakemake("results/repositories/disk.json").returncode == 0
+    project.prepare()
     damage(project, "f7", alter_an_author)
     measure(project)
-    for command, between in (("log", "f6 and f7"), ("dump", "f6 and f7")):
-        assert withheld(project, "f6-vs-f7", command) == f"{command}: {between}: {CONTENT}"
+    for command in ("log", "dump"):
+        assert withheld(project, "f6-vs-f7", command) == f"{command}: f6 and f7: {CONTENT}"
         one, other = works(project, command)["f6"][0], works(project, command)["f7"][0]
         assert {key for key in one if one[key] != other[key]} == {"digest"}
-    # An export has nothing of an author.
+    # An export has no author.
     assert withheld(project, "f6-vs-f7", "export") == withheld(project, "f7-vs-f8", "export") == ""
     damage(project, "f6", alter_a_file)
     damage(project, "f8", shorten)
@@ -221,20 +219,20 @@ def test_a_copy_that_was_damaged_is_found(project: Project) -> None:
     last = youngest(copy_path(project, "f7"))
     reason = withheld(project, "f7-vs-f8", "log")
     assert reason.startswith(f"log: {last} revisions (f7) against {last - 1} (f8)")
-    reason = withheld(project, "f7-vs-f8", "dump")  # it has revision 0 as well
+    reason = withheld(project, "f7-vs-f8", "dump")  # with revision 0
     assert reason.startswith(f"dump: {last + 1} revisions (f7) against {last} (f8)")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Machine().httpd, reason="no httpd with mod_dav_svn")
-def test_honest_cells_of_every_format_packing_and_access_did_the_same(project: Project) -> None:
-    # Just over a shard, so that there is something to pack.
+def test_cells_of_each_format_packing_and_access_do_the_same_work(project: Project) -> None:
+    # One full shard, which can be packed.
     scaled = {"ruby": {**TINY["ruby"], "scale": 0.0222}}
     part = {"format": ["f6", "f7", "f8"], "config": ["slow", "fast"], "cache": "hot-svn"}
     project.configure(repositories=scaled, rounds=1, copies=1, grid={STUDY: {"include": [part]}})
-    done = project.snakemake(timeout=1500)
+    done = project.snakemake("measured", f"results/tables/{STUDY}", timeout=1500)
     assert done.returncode == 0, done.stdout
-    runs = rows(project, f"measurements/{STUDY}")
+    runs = project.rows(f"measurements/{STUDY}.csv")
     assert len(runs) == (4 * 3 + 1) * 3 * 2 * 2
     for command in ("log", "null-log", "export", "null-export", "dump"):
         did = {run["work"] for run in runs if run["command"] == command}
@@ -243,5 +241,5 @@ def test_honest_cells_of_every_format_packing_and_access_did_the_same(project: P
         flag for run in runs for flag in run["flags"].split()
     }
     for table in ("f6-vs-f7", "f7-vs-f8", "nopack-vs-pack", "http-vs-ra"):
-        found = rows(project, f"tables/{STUDY}/{table}")
+        found = project.rows(f"tables/{STUDY}/{table}.csv")
         assert found and not any(r["withheld"] for r in found)

@@ -1,5 +1,4 @@
-"""A user's own history through the real workflow: what was changed on the way is said in the report, and
-a damaged one is refused before anything is measured."""
+"""Histories of users: the report lists what a conversion lost, and a damaged dump is refused."""
 
 from __future__ import annotations
 
@@ -23,13 +22,13 @@ PART = {
 
 
 def measure(project: Project, path: Path, *targets: str) -> str:
-    """Let the workflow measure one cell of a repository; returns what it said, or nothing."""
+    """Measure one cell of a repository. Return the output of a failed run, or ""."""
     project.configure(repository=str(path), rounds=1, copies=1, grid={STUDY: {"include": [PART]}})
     done = project.snakemake(*targets)
     return "" if done.returncode == 0 else done.stdout
 
 
-def test_what_a_git_history_lost_is_in_the_report(project: Project) -> None:
+def test_report_lists_losses_of_a_git_conversion(project: Project) -> None:
     commits = [
         Commit({b"a": (FILE, b"1\n"), b"sub": (SUBMODULE, b"1" * 40)}),
         Commit({b"odd\x07name": (FILE, b"2\n")}, seconds=1_000_000_000),
@@ -37,7 +36,7 @@ def test_what_a_git_history_lost_is_in_the_report(project: Project) -> None:
     ]
     path = make_git(project.path / "git", commits)
     assert measure(project, path) == ""
-    page = (project.path / "reports" / f"{STUDY}.html").read_text()
+    page = project.page(STUDY)
     for note in (
         "Submodules left out: 1",
         "Paths escaped, as in ?\\010",
@@ -46,7 +45,7 @@ def test_what_a_git_history_lost_is_in_the_report(project: Project) -> None:
         assert note in page, note
 
 
-def test_a_damaged_delta_is_refused_and_says_where(project: Project) -> None:
+def test_dump_with_damaged_delta_is_refused_with_its_position(project: Project) -> None:
     repository, file = project.path / "repository", project.path / "damaged.svndump"
     subprocess.run(["svnadmin", "create", repository], check=True)
     work = project.path / "work"
@@ -61,7 +60,7 @@ def test_a_damaged_delta_is_refused_and_says_where(project: Project) -> None:
     third = dump.index(b"\nRevision-number: 3\n") + 1
     at = dump.index(b"line 9", third)
     file.write_bytes(dump[:at] + b"l" + b"\xc4" + dump[at + 2 :])
-    said = measure(project, file, measurements_of(STUDY))
-    assert f"(revision 3 of {file}, at byte {third:,} of the stream)" in said, said
-    assert "hecksum mismatch" in said
+    output = measure(project, file, measurements_of(STUDY))
+    assert f"(revision 3 of {file}, at byte {third:,} of the stream)" in output, output
+    assert "hecksum mismatch" in output
     assert project.exports() == {}

@@ -1,8 +1,7 @@
-"""The study of building trees runs from grid to report, on trees with all that a file system may have."""
+"""The study of tree building from grid to report, on a tree with links, modes and empty folders."""
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import random
@@ -26,11 +25,6 @@ LINUX = {"linux": {"source": "generated", "profile": "linux-tree", "scale": 0.00
 pytestmark = needs("hyperfine", "svn", "svnadmin")
 
 
-def rows(project: Project, path: str) -> list[dict[str, str]]:
-    with (project.path / "results" / path).open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def configure(project: Project, *include: dict[str, object], **over: object) -> None:
     usual = {
         "studies": [STUDY],
@@ -46,7 +40,7 @@ def configure(project: Project, *include: dict[str, object], **over: object) -> 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A directory as somebody may have it, with a version control system's own in it."""
+    """A directory with files, links and the folder of a version control system."""
     root = tmp_path / "tree"
     for number in range(40):
         folder = root / f"part {number % 7}" / f"{number % 3}"
@@ -64,17 +58,8 @@ def tree(tmp_path: Path) -> Path:
 
 @needs("rsync", "git", "strace")
 @pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
-def test_the_study_runs_from_grid_to_report(project: Project, tree: Path) -> None:
-    strategies = [
-        "cp",
-        "naive",
-        "rename",
-        "git worktree",
-        "svn export",
-        "tar",
-        "one file",
-        "start python",
-    ]
+def test_tree_study_runs_from_grid_to_report(project: Project, tree: Path) -> None:
+    strategies = ["cp", "naive", "rename", "git worktree", "svn export", "tar", "one file"]
     part = {"repo": "mine", "filesystem": "storage"}
     configure(
         project,
@@ -85,13 +70,13 @@ def test_the_study_runs_from_grid_to_report(project: Project, tree: Path) -> Non
     )
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
-    runs = rows(project, f"measurements/{STUDY}.csv")
+    runs = project.rows(f"measurements/{STUDY}.csv")
     assert not [run["flags"] for run in runs if is_invalid(run["flags"])]
     by_cell = {(run["strategy"], run["cache"]): run for run in runs}
     works = {json.loads(run["work"]).get("digest") for run in runs if "apart" not in run["work"]}
     assert len(works) == 1
-    told = json.loads(by_cell["cp", "hot-os"]["work"])
-    assert (told["files"], told["symlinks"]) == (42, 1), "what git keeps in it is left out"
+    work = json.loads(by_cell["cp", "hot-os"]["work"])
+    assert (work["files"], work["symlinks"]) == (42, 1), "without .git"
     assert "no-hard-links" in by_cell["cp", "hot-os"]["flags"]
     assert "no-" not in by_cell["tar", "hot-os"]["flags"]
     assert "no-empty-folders" in by_cell["git worktree", "hot-os"]["flags"]
@@ -100,33 +85,28 @@ def test_the_study_runs_from_grid_to_report(project: Project, tree: Path) -> Non
     assert float(by_cell["cp", "hot-os"]["sync_s"]) >= 0
     calls = {strategy: run for (strategy, cache), run in by_cell.items() if cache == "hot-os"}
     assert int(calls["rename"]["renames"]) > 50 > int(calls["naive"]["renames"])
-    _tables_and_page(project)
-    place = next((project.path / "storage").glob("vcsbench-*"))
-    assert not list((place / "targets").iterdir()), "nothing is left of what was built"
+    assert_tables_and_page(project)
+    (folder,) = (project.path / "storage").glob("vcsbench-*")
+    assert not list((folder / "targets").iterdir())
 
 
-def _tables_and_page(project: Project) -> None:
-    shares = rows(project, f"tables/{STUDY}/cp-vs-others.csv")
-    assert {row["candidate"] for row in shares} == {
-        "naive",
-        "rename",
-        "git worktree",
-        "svn export",
-        "tar",
-    }
+def assert_tables_and_page(project: Project) -> None:
+    shares = project.rows(f"tables/{STUDY}/cp-vs-others.csv")
+    candidates = {"naive", "rename", "git worktree", "svn export", "tar"}
+    assert {row["candidate"] for row in shares} == candidates
     assert all(row["value"] and not row["withheld"] for row in shares)
-    best = rows(project, f"tables/{STUDY}/best.csv")
-    assert len(best) == 10
+    best = project.rows(f"tables/{STUDY}/best.csv")
+    assert len(best) == 9
     on_device = {
         row["strategy"]: float(row["value"])
-        for row in rows(project, f"tables/{STUDY}/on-device.csv")
+        for row in project.rows(f"tables/{STUDY}/on-device.csv")
     }
     assert all(
         on_device[row["strategy"]] >= float(row["value"])
         for row in best
         if row["cache"] == "hot-os"
     )
-    verdicts = {row["id"]: row for row in rows(project, f"findings/{STUDY}.csv")}
+    verdicts = {row["id"]: row for row in project.rows(f"findings/{STUDY}.csv")}
     assert verdicts["rename-vs-naive"]["measured"]
     assert verdicts["transform-vs-cp"]["verdict"] == "not measured"
     index = (project.path / "reports/index.html").read_text()
@@ -135,7 +115,7 @@ def _tables_and_page(project: Project) -> None:
 
 
 @needs("strace")
-def test_a_strategy_is_added_as_its_recipe_says(project: Project, tree: Path) -> None:
+def test_strategy_added_as_documented_is_measured(project: Project, tree: Path) -> None:
     file = project.path / f"config/studies/{STUDY}.yaml"
     study = yaml.safe_load(file.read_text())
     commands = study["commands"]
@@ -153,12 +133,12 @@ def test_a_strategy_is_added_as_its_recipe_says(project: Project, tree: Path) ->
     )
     done = project.measure(STUDY)
     assert done.returncode == 0, done.stdout
-    runs = rows(project, f"measurements/{STUDY}.csv")
+    runs = project.rows(f"measurements/{STUDY}.csv")
     assert {run["strategy"] for run in runs} == {"links", "shuffled"}
     assert len({run["work"] for run in runs}) == 1
 
 
-def test_a_strategy_that_builds_something_else_fails_its_cell(project: Project, tree: Path) -> None:
+def test_strategy_building_another_tree_fails_its_cell(project: Project, tree: Path) -> None:
     strategy = project.path / "workflow/vcsbench/strategies/naive.py"
     strategy.write_text(strategy.read_text().replace("original.read()", "original.read()[:100]"))
     part = {"repo": "mine", "filesystem": "storage", "cache": "hot-os", "strategy": "naive"}
@@ -170,7 +150,7 @@ def test_a_strategy_that_builds_something_else_fails_its_cell(project: Project, 
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(why_cannot_make("btrfs")), reason=why_cannot_make("btrfs"))
-def test_trees_of_a_repository_and_of_an_archive_on_file_systems_that_are_made(
+def test_trees_of_repository_and_archive_on_made_filesystems(
     project: Project, tree: Path, tmp_path: Path
 ) -> None:
     archive = tmp_path / "tree.tar.gz"
@@ -188,10 +168,10 @@ def test_trees_of_a_repository_and_of_an_archive_on_file_systems_that_are_made(
     )
     done = project.measure(STUDY)
     assert done.returncode == 0, done.stdout
-    grid = {row["cell"]: row["skip"] for row in rows(project, f"grid/{STUDY}.csv")}
+    grid = {row["cell"]: row["skip"] for row in project.rows(f"grid/{STUDY}.csv")}
     assert "cannot be cold" in grid["cp/linux/tmpfs/cold"]
     assert "tmpfs has no reflinks" in grid["cp-reflink/linux/tmpfs/hot-os"]
-    runs = rows(project, f"measurements/{STUDY}.csv")
+    runs = project.rows(f"measurements/{STUDY}.csv")
     assert not [(run["cell"], run["flags"]) for run in runs if is_invalid(run["flags"])]
     assert {run["cell"] for run in runs} == {cell for cell, skip in grid.items() if not skip}
     for repo in ("linux", "packed"):
@@ -203,7 +183,7 @@ def test_trees_of_a_repository_and_of_an_archive_on_file_systems_that_are_made(
 @pytest.mark.slow
 @needs("git")
 @pytest.mark.skipif(bool(guest.why_unavailable(ROOT)), reason=guest.why_unavailable(ROOT) or "-")
-def test_a_tree_is_built_on_nfs_in_the_guest(project: Project, tree: Path) -> None:
+def test_tree_is_built_on_nfs_in_the_guest(project: Project, tree: Path) -> None:
     part = {"repo": "mine", "filesystem": ["nfs", "guest-local"], "cache": "hot-os"}
     configure(
         project,
@@ -215,7 +195,7 @@ def test_a_tree_is_built_on_nfs_in_the_guest(project: Project, tree: Path) -> No
     assert done.returncode == 0, done.stdout
     runs = {
         (run["strategy"], run["filesystem"]): run
-        for run in rows(project, f"measurements/{STUDY}.csv")
+        for run in project.rows(f"measurements/{STUDY}.csv")
     }
     assert int(runs["cp", "nfs"]["rpcs"]) > 50
     assert len({run["work"] for run in runs.values()}) == 1

@@ -1,31 +1,36 @@
-"""vcsbench's folder on a storage: nothing outside of it is written or removed, whatever lies there."""
+"""The folder of vcsbench on a storage: nothing outside of it is written or removed."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.prepare import loader
-from vcsbench.storages.workdir import MARKER, WorkDir
+from vcsbench.prepare.copies import CopyJob, copy_and_compare
+from vcsbench.storages.workdir import MARKER, WorkDir, abandoned_workdirs, owner_of
+from vcsbench.subjects import fsfs
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root")
 
 
-def refused(act: Callable[[], object], sentence: str) -> None:
-    with pytest.raises(UserError, match=sentence):
+def refused(act: Callable[[], object], pattern: str) -> None:
+    with pytest.raises(UserError, match=pattern):
         act()
 
 
-def test_a_place_belongs_to_one_checkout_and_touches_nothing_else(tmp_path: Path) -> None:
+def test_workdir_of_a_checkout_keeps_other_files(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("mine")
     place = WorkDir(tmp_path, tmp_path / "one")
     assert place.path != WorkDir(tmp_path, tmp_path / "two").path
@@ -36,7 +41,7 @@ def test_a_place_belongs_to_one_checkout_and_touches_nothing_else(tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
 
 
-def test_a_folder_that_vcsbench_did_not_make_is_left_alone(tmp_path: Path) -> None:
+def test_workdir_without_marker_is_refused(tmp_path: Path) -> None:
     place = WorkDir(tmp_path, tmp_path / "one")
     (place.path / "repositories").mkdir(parents=True)
     (place.path / "repositories" / "precious").write_text("mine")
@@ -47,7 +52,7 @@ def test_a_folder_that_vcsbench_did_not_make_is_left_alone(tmp_path: Path) -> No
     assert (place.path / "repositories" / "precious").exists()
 
 
-def test_a_link_in_the_place_of_our_folder_is_not_followed(tmp_path: Path) -> None:
+def test_workdir_replaced_by_a_link_is_refused(tmp_path: Path) -> None:
     place = WorkDir(tmp_path, tmp_path / "one")
     place.make("repositories")
     moved = tmp_path / "elsewhere"
@@ -58,7 +63,7 @@ def test_a_link_in_the_place_of_our_folder_is_not_followed(tmp_path: Path) -> No
     assert (moved / "repositories").is_dir()
 
 
-def test_a_link_inside_our_folder_is_not_followed(tmp_path: Path) -> None:
+def test_workdir_link_inside_is_not_followed(tmp_path: Path) -> None:
     place = WorkDir(tmp_path, tmp_path / "one")
     place.make()
     mine = tmp_path / "mine"
@@ -70,7 +75,7 @@ def test_a_link_inside_our_folder_is_not_followed(tmp_path: Path) -> None:
     assert (mine / "ruby.f7.nopack.1").is_dir() and not place.path.exists()
 
 
-def test_links_in_what_is_removed_are_removed_and_not_what_they_name(tmp_path: Path) -> None:
+def test_remove_links_keeps_their_targets(tmp_path: Path) -> None:
     place = WorkDir(tmp_path, tmp_path / "one")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "precious").write_text("mine")
@@ -79,7 +84,7 @@ def test_links_in_what_is_removed_are_removed_and_not_what_they_name(tmp_path: P
     assert (tmp_path / "mine" / "precious").read_text() == "mine" and not place.path.exists()
 
 
-def test_remove_folder_that_a_process_of_a_killed_job_still_writes_is_removed(
+def test_remove_folder_with_a_living_writer_is_removed(
     tmp_path: Path,
 ) -> None:
     place = WorkDir(tmp_path, tmp_path / "one")
@@ -105,9 +110,7 @@ def test_remove_folder_that_a_process_of_a_killed_job_still_writes_is_removed(
     writer.wait()
 
 
-def test_remove_folder_that_cannot_be_removed_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_remove_without_permission_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = WorkDir(tmp_path, tmp_path / "one")
     place.make("loading", "ruby")
 
@@ -118,17 +121,17 @@ def test_remove_folder_that_cannot_be_removed_is_one_sentence(
     refused(lambda: place.remove("loading", "ruby"), "cannot be removed: Operation not permitted")
 
 
-def test_what_the_user_put_into_our_folder_stays(tmp_path: Path) -> None:
+def test_remove_keeps_files_of_the_user(tmp_path: Path) -> None:
     place = WorkDir(tmp_path, tmp_path / "one")
     place.make("repositories")
     (place.path / "precious").write_text("mine")
     place.remove()
     assert sorted(path.name for path in place.path.iterdir()) == [MARKER, "precious"]
-    place.make("repositories")  # and it is still ours
+    place.make("repositories")
 
 
 @pytest.mark.parametrize("left", [{}, {f".{MARKER}.new": b"{"}, {MARKER: b""}, {MARKER: bytes(20)}])
-def test_a_place_that_was_only_begun_is_taken_up(tmp_path: Path, left: dict[str, bytes]) -> None:
+def test_workdir_with_unfinished_marker_is_adopted(tmp_path: Path, left: dict[str, bytes]) -> None:
     def begin() -> WorkDir:
         place = WorkDir(tmp_path, tmp_path / "one")
         place.path.mkdir()
@@ -146,7 +149,7 @@ def test_a_place_that_was_only_begun_is_taken_up(tmp_path: Path, left: dict[str,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_empty_link_or_a_marker_of_anothers_is_not_taken_up(tmp_path: Path) -> None:
+def test_workdir_link_or_marker_without_owner_is_refused(tmp_path: Path) -> None:
     place = WorkDir(tmp_path, tmp_path / "one")
     (tmp_path / "mine").mkdir()
     place.path.symlink_to(tmp_path / "mine")
@@ -159,21 +162,13 @@ def test_an_empty_link_or_a_marker_of_anothers_is_not_taken_up(tmp_path: Path) -
     assert (place.path / MARKER).read_text() == "{}"
 
 
-def test_a_storage_that_is_missing_or_read_only(tmp_path: Path) -> None:
+def test_make_on_missing_or_read_only_storage_raises(tmp_path: Path) -> None:
     refused(WorkDir(tmp_path / "none", tmp_path).make, "is not a folder")
     refused(WorkDir("/proc", tmp_path).make, r"cannot be made: .*name another folder in `storages`")
 
 
 @needs_root
-def test_a_folder_of_another_user_is_left_alone_whatever_its_marker_says(tmp_path: Path) -> None:
-    place = WorkDir(tmp_path, tmp_path / "one")
-    place.make("repositories")
-    os.chown(place.path, 65534, 65534)
-    refused(place.remove, "vcsbench did not make it")
-
-
-@needs_root
-def test_what_is_mounted_inside_is_not_removed(tmp_path: Path) -> None:
+def test_remove_with_a_mount_inside_is_refused(tmp_path: Path) -> None:
     place = WorkDir(tmp_path, tmp_path / "one")
     inside = place.make("repositories", "disk")
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", inside], check=True)
@@ -188,8 +183,8 @@ def test_what_is_mounted_inside_is_not_removed(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_the_storage_may_be_the_root_folder(tmp_path: Path) -> None:
-    # In a root of its own, where every change of it is kept apart and can be looked at.
+def test_workdir_in_root_folder_changes_nothing_else(tmp_path: Path) -> None:
+    # An overlay as the root folder collects all changes.
     upper, work, root = (tmp_path / name for name in ("upper", "work", "root"))
     for folder in (upper, work, root):
         folder.mkdir()
@@ -217,7 +212,7 @@ def test_the_storage_may_be_the_root_folder(tmp_path: Path) -> None:
         assert changed == ([Path(done.stdout.strip()).name] if then == "keep" else []), changed
 
 
-def test_leftovers_of_killed_loads_are_removed_and_nothing_in_use(tmp_path: Path) -> None:
+def test_remove_stale_staging_keeps_used_folders(tmp_path: Path) -> None:
     place = WorkDir(tmp_path, tmp_path)
     for name in ("left", "finished"):
         (place.make(loader.STAGING, name) / "file").write_text("x")
@@ -234,3 +229,104 @@ def test_leftovers_of_killed_loads_are_removed_and_nothing_in_use(tmp_path: Path
     shutil.rmtree(tmp_path / "results")
     loader.remove_stale_staging([place], tmp_path)
     assert not list((place.path / loader.STAGING).iterdir())
+
+
+USER = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
+NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"]
+
+
+@pytest.fixture
+def storage() -> Iterator[Path]:
+    """A folder that all users can enter and write, like /var/tmp."""
+    path = Path(tempfile.mkdtemp(prefix="vcsbench-test-"))
+    path.chmod(0o1777)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o027, 0o077], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def can_read(user: list[str], *paths: Path) -> list[str]:
+    argv = [*user, "find", *paths, "-readable"]
+    return subprocess.run(argv, capture_output=True, text=True).stdout.splitlines()
+
+
+@needs_root
+def test_workdir_with_any_umask_is_readable_by_owner_and_servers_only(
+    storage: Path, umask: None
+) -> None:
+    place = WorkDir(storage, storage / "checkout")
+    repositories = place.make("repositories")
+    source = place.make("loading", "one") / "f7.nopack"
+    fsfs.create(source, "f7")
+    (source / "db" / "current").chmod(0o600)  # like a private repository
+    copying = CopyJob(source, repositories / "one.f7.nopack.1", fsfs.list_files(source))
+    copy_and_compare([copying], place.make("making"), 0, 1)
+    for user in (USER, NOBODY):
+        assert can_read(user, place.path, repositories, copying.destination, source) == []
+    uid, gid = processes.server_ids() or (0, 0)
+    servers = ["setpriv", "--reuid", str(uid), "--regid", str(gid), "--clear-groups", "--"]
+    every = sorted([str(copying.destination), *map(str, copying.destination.rglob("*"))])
+    assert sorted(can_read(servers, copying.destination)) == every
+    assert processes.closed(repositories) is None and place.is_protected()
+
+
+def test_workdir_open_to_others_is_closed(storage: Path) -> None:
+    place = WorkDir(storage, storage / "checkout")
+    place.make("repositories")
+    place.path.chmod(0o755)
+    assert not place.is_protected()
+    with pytest.raises(UserError, match="all users would read the repository"):
+        place.check_protected()
+    place.make()
+    assert stat.S_IMODE(place.path.stat().st_mode) == (0o750 if os.geteuid() == 0 else 0o700)
+
+
+def make_socket(path: Path) -> None:
+    subprocess.run(
+        ["python3", "-c", f"import socket; socket.socket(1).bind({str(path)!r})"], check=True
+    )
+
+
+MARKERS = {
+    "pipe": os.mkfifo,
+    "link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "loop": lambda path: path.symlink_to(path),
+    "folder": Path.mkdir,
+    "socket": make_socket,
+    "large": lambda path: path.write_bytes(b" " * (1 << 20)),
+    "deep": lambda path: path.write_text("[" * 60_000),
+    "another type": lambda path: path.write_text('{"owner": ["x"]}'),
+}
+
+
+@pytest.mark.parametrize("kind", MARKERS)
+def test_workdir_with_invalid_marker_is_refused(storage: Path, kind: str) -> None:
+    place = WorkDir(storage, storage / "checkout")
+    place.path.mkdir()
+    MARKERS[kind](place.path / MARKER)
+    assert owner_of(place.path) == ""
+    for act in (place.make, place.remove):
+        with pytest.raises(UserError, match="is in the way"):
+            act()
+    assert abandoned_workdirs(storage) == []
+
+
+@needs_root
+def test_workdir_of_another_user_is_neither_read_nor_removed(storage: Path) -> None:
+    gone = storage / "no such checkout"
+    place = WorkDir(storage, gone)
+    place.path.mkdir()
+    (place.path / MARKER).write_text(json.dumps({"owner": str(gone)}))
+    assert [workdir.path for workdir in abandoned_workdirs(storage)] == [place.path]
+    os.chown(place.path, 12345, 12345)
+    (place.path / MARKER).unlink()
+    os.mkfifo(place.path / MARKER)
+    assert abandoned_workdirs(storage) == []
+    with pytest.raises(UserError, match="is in the way"):
+        place.make()

@@ -1,0 +1,101 @@
+"""Duplicates: measured in the blocks of their originals, shown and measured by hand, in no table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from project import Project, needs
+from vcsbench.plan.grid import DUPLICATE, is_duplicate
+from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY
+
+pytestmark = needs("svn", "svnadmin", "svnserve", "hyperfine")
+
+STUDY = "fsfs-san-2014"
+TINY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.002, "seed": 1}}
+# Two variance groups (access) of two cells. One cell of each gets a duplicate.
+PART = {
+    **{"command": "log", "ra": ["svn", "file"], "format": ["f6", "f7"], "packing": "nopack"},
+    **{"config": "slow", "cache": "hot-os"},
+}
+TABLE = f"tables/{STUDY}/f6-vs-f7.csv"
+
+
+def measure(project: Project, rounds: int) -> None:
+    grid = {STUDY: {"include": [PART]}}
+    project.configure(repositories=TINY, rounds=rounds, copies=1, grid=grid, duplicates=1)
+    done = project.snakemake(f"results/tables/{STUDY}")
+    assert done.returncode == 0, done.stdout
+
+
+def files(project: Project) -> dict[Path, tuple[bytes, int]]:
+    """Return the content and the time of writing of each file of the cells."""
+    found = (project.path / "results" / "cells").rglob("round*.json")
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
+
+
+def orders(project: Project, number: int) -> dict[str, int]:
+    """Return the position of each cell in a round."""
+    cells = project.path / "results" / "cells" / STUDY
+    return {
+        str(path.parent.relative_to(cells)): json.loads(path.read_text())["order"]
+        for path in cells.rglob(f"round{number}.context.json")
+    }
+
+
+@pytest.fixture(scope="module")
+def measured(shared_project: Project) -> Project:
+    measure(shared_project, 2)
+    return shared_project
+
+
+def duplicates_of(project: Project) -> list[str]:
+    return [path for path in orders(project, 1) if is_duplicate(path)]
+
+
+def test_duplicates_are_measured_in_the_blocks_of_their_originals(measured: Project) -> None:
+    duplicates = duplicates_of(measured)
+    assert sorted(path.split("/")[1] for path in duplicates) == ["file", "svn"]
+    for number in (1, 2):
+        positions = {
+            path: at for path, at in orders(measured, number).items() if "/empty/" not in path
+        }
+        originals = {path.removesuffix(DUPLICATE) for path in duplicates}
+        assert len(positions) == 4 + 2 and originals < set(positions)
+        assert max(positions.values()) - min(positions.values()) == 5
+
+
+def test_tables_have_originals_only_with_duplicate_sd(measured: Project) -> None:
+    runs = measured.rows(f"measurements/{STUDY}.csv")
+    assert sum(is_duplicate(run["cell"]) for run in runs) == 2 * 2 and len(runs) == 2 * (4 + 2)
+    table = measured.rows(TABLE)
+    assert sorted(row["ra"] for row in table) == ["file", "svn"]
+    for row in table:
+        assert float(row["n"]) == 2, row
+        assert row["call"] in ("faster", "slower", NOT_SHOWN, TOO_NOISY), row
+        assert float(row["error"]) > float(row["twin_sd"]) >= 0, row
+        assert "no-duplicates" not in row["flags"].split()
+
+
+def test_duplicate_is_shown_and_measured_by_hand(measured: Project) -> None:
+    before = files(measured)
+    duplicate = next(path for path in duplicates_of(measured) if "/svn/" in path)
+    shown, run = (measured.tool(command, duplicate) for command in ("show", "measure"))
+    assert shown.returncode == run.returncode == 0, shown.stdout + run.stdout
+    assert f"{duplicate}, round 1" in shown.stdout and duplicate.endswith(DUPLICATE)
+    assert "log -v --limit 50000" in shown.stdout and run.stdout.startswith("run 1: 0.")
+    assert files(measured) == before
+
+
+def test_more_rounds_measure_new_rounds_of_duplicates_only(measured: Project) -> None:
+    before = files(measured)
+    measure(measured, 3)
+    after = files(measured)
+    assert {path: after[path] for path in before} == before
+    new = {path.name for path in after.keys() - before.keys()}
+    assert new == {"round3.json", "round3.context.json"}
+    cells = [path for path in before if "/empty/" not in str(path)]
+    assert len(after) - len(before) == len(cells) // 2
+    assert {float(row["n"]) for row in measured.rows(TABLE)} == {3}
