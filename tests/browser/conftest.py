@@ -1,4 +1,4 @@
-"""The page that all these tests look at, each in a copy or without a change of it."""
+"""The report page of the browser tests."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from unit.report_files import default_grid, make_files, write_page
 
 @pytest.fixture(scope="session")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a study in which all was measured, with twins."""
+    """The report of a completely measured study with duplicates."""
     return write_page(make_files(tmp_path_factory.mktemp("study"), skip=default_grid, twins=1))

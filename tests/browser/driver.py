@@ -1,4 +1,4 @@
-"""A page in a headless Chromium, and a script that uses it as a reader would."""
+"""A page in a headless Chromium, and scripts that use it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHROMIUM = next(
 )
 needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="no chromium here (Debian: chromium)")
 
-# Runs `steps` once the page is ready; what they return is left in the page's own tree, as JSON.
+# Runs `steps` in the loaded page and writes their result into its tree as JSON.
 DRIVER = """<script>
 {libraries}
 (async () => {{
@@ -39,17 +39,17 @@ DRIVER = """<script>
   }} catch (error) {{
     answer = {{ error: String(error) }};
   }}
-  const told = document.createElement("pre");
-  told.id = "driven";
-  told.textContent = JSON.stringify(answer);
-  document.body.append(told);
+  const output = document.createElement("pre");
+  output.id = "driven";
+  output.textContent = JSON.stringify(answer);
+  document.body.append(output);
 }})();
 </script>"""
 
 
 @dataclass(frozen=True)
 class Visit:
-    """What a browser made of a page: its tree, its script errors, what it asked for."""
+    """A loaded page: its tree, script errors and requests."""
 
     tree: Element
     errors: list[str]
@@ -63,7 +63,7 @@ class Visit:
 def browse(
     page: str, folder: Path, *options: str, width: int = 1400
 ) -> subprocess.CompletedProcess[str]:
-    """Chromium with a profile below `folder`, which asks for nothing of its own."""
+    """Run Chromium with a profile below `folder` and without its background requests."""
     command = [
         CHROMIUM,
         "--headless",
@@ -74,7 +74,7 @@ def browse(
         "--disable-background-networking",
         "--disable-component-update",
         "--disable-sync",
-        "--host-resolver-rules=MAP * ~NOTFOUND",  # the browser's own requests stay at home, too
+        "--host-resolver-rules=MAP * ~NOTFOUND",  # blocks requests of the browser
         f"--user-data-dir={folder / 'profile'}",
         f"--window-size={width},1000",
         "--virtual-time-budget=30000",
@@ -86,7 +86,7 @@ def browse(
 
 
 def visit(page: Path, folder: Path, width: int = 1400, anchor: str = "") -> Visit:
-    """The page as a browser leaves it."""
+    """Load a page in the browser."""
     log = folder / "net.json"
     options = ("--dump-dom", f"--log-net-log={log}")
     done = browse(f"{page.as_uri()}{anchor}", folder, *options, width=width)
@@ -97,7 +97,7 @@ def visit(page: Path, folder: Path, width: int = 1400, anchor: str = "") -> Visi
 def drive(
     page: Path, folder: Path, steps: str, anchor: str = "", libraries: str = "", *options: str
 ) -> Any:
-    """What `steps`, the body of an asynchronous function, return in a copy of the page."""
+    """Run `steps`, the body of an asynchronous function, in a copy of the page. Return its result."""
     copy = folder / "driven.html"
     script = DRIVER.format(steps=steps, libraries=libraries)
     before, end, after = page.read_text().rpartition("</body>")
@@ -109,17 +109,17 @@ def drive(
 
 
 def parse_dom(dom: str) -> Element:
-    # A browser's tree has libraries' styles and scripts in it, which are no concern here.
+    # Without the styles and scripts of libraries.
     return parse(re.sub(r"<(script|style)\b.*?</\1>", "", dom, flags=re.DOTALL))
 
 
 def requests_in(log: Path) -> list[str]:
-    """The addresses that a page asked for; the browser's own requests have no origin."""
+    """Return the requested addresses of a page. Requests of the browser have no origin."""
     net = json.loads(log.read_text())
     start = net["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"]
-    asked = [
+    requests = [
         event["params"]
         for event in net["events"]
         if event["type"] == start and "url" in event.get("params", {})
     ]
-    return [params["url"] for params in asked if params.get("initiator") != "not an origin"]
+    return [params["url"] for params in requests if params.get("initiator") != "not an origin"]

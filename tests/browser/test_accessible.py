@@ -1,4 +1,4 @@
-"""The page for those who do not point: axe finds nothing serious, in light and dark, and it prints."""
+"""Accessibility of the page by axe, in light and dark, and its printed form."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ pytestmark = [
 ]
 DARK = "--blink-settings=preferredColorScheme=0"
 
-# All is unfolded: axe takes folded text to lie on visible text, and finds one colour on another.
+# With all details open: axe reports folded text as text on text.
 LOOK = """
-document.querySelectorAll("details").forEach((one) => { one.open = true; });
+document.querySelectorAll("details").forEach((details) => { details.open = true; });
 OPEN
 const found = await axe.run(
   document,
@@ -27,8 +27,8 @@ const found = await axe.run(
 return {
   dark: matchMedia("(prefers-color-scheme: dark)").matches,
   passed: found.passes.length,
-  serious: found.violations.filter((one) => ["serious", "critical"].includes(one.impact))
-    .map((one) => [one.id, one.nodes.slice(0, 3).map((n) => n.html.slice(0, 300) + n.failureSummary)]),
+  serious: found.violations.filter((rule) => ["serious", "critical"].includes(rule.impact))
+    .map((rule) => [rule.id, rule.nodes.slice(0, 3).map((n) => n.html.slice(0, 300) + n.failureSummary)]),
 };
 """
 OPEN = 'document.querySelector("td.behind").click();'

@@ -1,4 +1,4 @@
-"""The page in a real browser: picks, details, filters, sort, copy, keyboard; and it fits a phone."""
+"""The page in a real browser: picks, details, filters, sort, copy, keyboard, small windows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from browser.driver import Visit, drive, needs_chromium, visit
 pytestmark = needs_chromium
 
 PACKING = "table-nopack-vs-pack"
-# Writes into the page's own tree whether it is wider than the window, with everything unfolded.
+# Writes into the tree of the page how much wider it is than the window, with all details open.
 MEASURE = """<script>
 document.querySelectorAll("details").forEach((details) => { details.open = true; });
 setInterval(() => {
@@ -80,9 +80,7 @@ def pick(axis: str, value: str) -> str:
     """
 
 
-def test_picks_change_cards_cases_and_tables_and_stand_in_the_address(
-    page: Path, tmp_path: Path
-) -> None:
+def test_picks_change_cards_cases_tables_and_address(page: Path, tmp_path: Path) -> None:
     before = drive(page, tmp_path, CARD)
     seen = drive(page, tmp_path, pick("ra", "svn") + CARD)
     assert {*before["rows"]} == {*before["cells"]} == {"http", "svn", "file"}
@@ -96,7 +94,7 @@ def test_picks_change_cards_cases_and_tables_and_stand_in_the_address(
     assert drive(page, tmp_path, back + CARD) == {**before, "hash": ""}
 
 
-def test_pick_of_the_value_that_a_reader_has_gives_his_times(page: Path, tmp_path: Path) -> None:
+def test_pick_of_all_axes_gives_one_row(page: Path, tmp_path: Path) -> None:
     picks = "#&command=log&cache=cold&ra=svn&format=f6&packing=nopack&config=slow"
     seen = drive(page, tmp_path, CARD, anchor=picks)
     assert seen["short"] == "yes" and len(seen["rows"]) == 1
@@ -224,7 +222,7 @@ def test_copy_has_the_shown_numbers(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_visit_of_a_page_that_asks_for_something_reports_it(tmp_path: Path) -> None:
+def test_visit_of_a_page_with_requests_lists_them(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("<html><body><img src='http://example.invalid/x.png'></body></html>")
     assert "http://example.invalid/x.png" in visit(page, tmp_path).requests

@@ -82,7 +82,7 @@ def test_read_export_converts_units(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "error"),
     [
         ('{"schema_version": 3, "results": []}', "`schema_version`: 3 is not known"),
         ("[]", "`schema_version`: None is not known"),
@@ -96,12 +96,12 @@ def test_read_export_converts_units(tmp_path):
         ),
     ],
 )
-def test_read_export_invalid_is_user_error(tmp_path, text, says):
+def test_read_export_invalid_is_user_error(tmp_path, text, error):
     path = tmp_path / "round1.json"
     path.write_text(text)
-    with pytest.raises(UserError, match="round1") as error:
+    with pytest.raises(UserError, match="round1") as caught:
         judgement.read_export(path)
-    assert says in str(error.value)
+    assert error in str(caught.value)
 
 
 @pytest.mark.parametrize("schema", [1, 2])

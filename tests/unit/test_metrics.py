@@ -164,11 +164,11 @@ def test_table_unknown_metric_is_user_error(
     text = "title: t\nsource: s\naxes: {format: [f6, f7]}\ntables:\n"
     table = "  a: {rows: [], columns: [], %s}\n"
     compare = "compare: {axis: format, baseline: f6, candidates: [f7], metric: speed}"
-    for name, said, key in (
+    for name, definition, key in (
         ("one", "metric: speed", "metric"),
         ("two", compare, "compare.metric"),
     ):
-        (folder / f"{name}.yaml").write_text(text + table % said)
+        (folder / f"{name}.yaml").write_text(text + table % definition)
         with pytest.raises(UserError) as error:
             inputs.study_file(name)
         assert str(error.value) == (

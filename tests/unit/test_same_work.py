@@ -196,7 +196,7 @@ def test_advice_without_majority_has_no_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "says"),
+    ("one", "other", "expected"),
     [
         (
             {"revisions": 5987, "paths": 9, "digest": "a", "bytes": 99},
@@ -212,9 +212,9 @@ def test_advice_without_majority_has_no_answer(tmp_path: Path) -> None:
     ],
 )
 def test_difference_and_figures_sentences(
-    one: dict[str, Any], other: dict[str, Any], says: str
+    one: dict[str, Any], other: dict[str, Any], expected: str
 ) -> None:
-    assert same_work.difference(text(**one), text(**other), ("A", "B")) == says
+    assert same_work.difference(text(**one), text(**other), ("A", "B")) == expected
 
 
 def test_majority_needs_more_than_any_other() -> None:

@@ -94,9 +94,9 @@ def test_study_has_calls_of_make_table(simulation):
 
 
 def test_broken_names_limits_that_are_exceeded(simulation):
-    kept = simulation.Outcome(0.95, 0.95, 0.95, 0.001, 0.01, 0.01, 0.95, 0.9, 0.01, 0.9)
+    within = simulation.Outcome(0.95, 0.95, 0.95, 0.001, 0.01, 0.01, 0.95, 0.9, 0.01, 0.9)
     case = simulation.Case(10)
-    assert simulation.broken(case, kept) == []
+    assert simulation.broken(case, within) == []
     for name, value in (
         ("coverage", 0.92),
         ("coverage", 0.981),
@@ -107,10 +107,10 @@ def test_broken_names_limits_that_are_exceeded(simulation):
         ("false_alike", 0.06),
         ("power", 0.87),
     ):
-        found = dataclasses.replace(kept, **{name: value})
+        found = dataclasses.replace(within, **{name: value})
         assert len(simulation.broken(case, found)) == 1
         assert simulation.document([(case, found)]).endswith("| no |")
-    assert simulation.document([(case, kept)]).endswith("| yes |")
+    assert simulation.document([(case, within)]).endswith("| yes |")
 
 
 def test_document_has_table(simulation):

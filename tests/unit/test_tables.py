@@ -80,8 +80,8 @@ def test_make_table_value_is_of_medians_ratio_of_rounds():
     assert row["value"] == pytest.approx(100 * (2.1 / 1.0 - 1))
     d = np.log([2.0, 2.0, 2.1, 4.0, 4.0])
     assert row["ratio"] == pytest.approx(math.exp(d.mean()))
-    theirs = stats.ttest_1samp(d, 0).confidence_interval(0.95)
-    assert (row["low"], row["high"]) == pytest.approx((math.exp(theirs.low), math.exp(theirs.high)))
+    low, high = stats.ttest_1samp(d, 0).confidence_interval(0.95)
+    assert (row["low"], row["high"]) == pytest.approx((math.exp(low), math.exp(high)))
     assert row["n"] == 5
 
 

@@ -47,11 +47,14 @@ def test_prior_of_degrees_equal_truth():
     random = np.random.default_rng(2)
     truth = 0.02 * 8 / random.chisquare(8, 20_000)
     made, degrees = moderated(truth * random.chisquare(4, 20_000) / 4, np.full(20_000, 4.0))
-    kept = degrees != 4
-    assert kept.mean() > 0.98
-    assert degrees[kept][0] == pytest.approx(4 + 8, rel=0.15)  # because outliers are excluded
+    included = degrees != 4
+    assert included.mean() > 0.98
+    assert degrees[included][0] == pytest.approx(4 + 8, rel=0.15)  # because outliers are excluded
     # The expectation of a variance is then the true one.
-    assert np.log(made[kept] / truth[kept]).std() < np.log(0.9 * stats.chi2(4).rvs(20_000)).std()
+    assert (
+        np.log(made[included] / truth[included]).std()
+        < np.log(0.9 * stats.chi2(4).rvs(20_000)).std()
+    )
 
 
 def test_moderated_unequal_variances_are_unchanged():

@@ -66,13 +66,13 @@ def test_workdir_replaced_by_a_link_is_refused(tmp_path: Path) -> None:
 def test_workdir_link_inside_is_not_followed(tmp_path: Path) -> None:
     place = WorkDir(tmp_path, tmp_path / "one")
     place.make()
-    mine = tmp_path / "mine"
-    (mine / "ruby.f7.nopack.1").mkdir(parents=True)
-    (place.path / "repositories").symlink_to(mine)
+    outside = tmp_path / "mine"
+    (outside / "ruby.f7.nopack.1").mkdir(parents=True)
+    (place.path / "repositories").symlink_to(outside)
     refused(lambda: place.make("repositories"), "it is a link")
     refused(lambda: place.remove("repositories", "ruby.f7.nopack.1"), "it is a link")
     place.remove()
-    assert (mine / "ruby.f7.nopack.1").is_dir() and not place.path.exists()
+    assert (outside / "ruby.f7.nopack.1").is_dir() and not place.path.exists()
 
 
 def test_remove_links_keeps_their_targets(tmp_path: Path) -> None:

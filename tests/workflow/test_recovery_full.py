@@ -38,12 +38,12 @@ def small(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_temporary_disk_full_ends_the_run_and_next_run_continues(
     project: Project, small: Path
 ) -> None:
-    mine = fill(small, 4096)
+    hog = fill(small, 4096)
     done = project.measure(STUDY)
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
     assert "No space left on device" in done.stdout
     assert project.exports() == {}
-    mine.unlink()
+    hog.unlink()
     again = project.measure(STUDY)
     assert again.returncode == 0 and len(project.exports()) == 6, again.stdout
     assert not list(small.glob("vcsbench-*"))
@@ -84,7 +84,7 @@ def test_results_on_full_disk_keep_whole_results_only(
     assert first.returncode == 0, first.stdout
     before = project.exports()
     assert len(before) == 1
-    mine = fill(disk, leave)
+    hog = fill(disk, leave)
 
     done = project.tool("run", "measured")
 
@@ -94,7 +94,7 @@ def test_results_on_full_disk_keep_whole_results_only(
     assert incomplete_files(project) == []
     after = project.exports()
     assert {path: after.get(path) for path in before} == before
-    mine.unlink()
+    hog.unlink()
     again = project.tool("run", "measured")
     assert again.returncode == 0 and "Traceback" not in again.stdout, again.stdout
     last = project.exports()
@@ -115,7 +115,7 @@ def test_output_on_full_storage_ends_the_run(project: Project, disk: Path) -> No
         grid={STUDY: {"include": [part]}},
     )
     project.prepare()
-    mine = fill(disk, 20_000)
+    hog = fill(disk, 20_000)
 
     done = project.tool("run", measurements_of(STUDY))
 
@@ -126,6 +126,6 @@ def test_output_on_full_storage_ends_the_run(project: Project, disk: Path) -> No
     assert done.stdout.count("failed: results/cells/") == 1, "the run starts no other cell"
     assert project.exports() == {} and incomplete_files(project) == []
     assert not list(disk.glob("vcsbench-*/targets/*"))
-    mine.unlink()
+    hog.unlink()
     again = project.tool("run", measurements_of(STUDY))
     assert again.returncode == 0 and len(project.exports()) == 2, again.stdout

@@ -188,9 +188,9 @@ def test_filesystem_full_fails_its_cell_only(project: Project) -> None:
 @pytest.mark.slow
 @makes("tmpfs")
 def test_filesystem_of_the_user_keeps_its_files(project: Project) -> None:
-    theirs = project.path / "theirs"
-    theirs.mkdir()
-    (theirs / "file").write_text("mine")
+    folder = project.path / "user"
+    folder.mkdir()
+    (folder / "file").write_text("mine")
     configure(
         project,
         {
@@ -199,12 +199,12 @@ def test_filesystem_of_the_user_keeps_its_files(project: Project) -> None:
             "filesystem": "home",
             "sqlite_locking": "default",
         },
-        filesystems={"home": str(theirs)},
+        filesystems={"home": str(folder)},
     )
     done = project.measure(STUDY)
     assert done.returncode == 0, done.stdout
-    assert (theirs / "file").read_text() == "mine"
-    assert not list(theirs.rglob("wc.db"))
+    assert (folder / "file").read_text() == "mine"
+    assert not list(folder.rglob("wc.db"))
     context = project.context(STUDY, "checkout/large/home/off/default/stored/-")
     assert context["working_copy"]["filesystem"]["made"] is False
 
@@ -214,12 +214,12 @@ def test_filesystem_of_the_user_keeps_its_files(project: Project) -> None:
 def test_filesystem_unmounted_during_a_run_fails_its_cells(
     project: Project,
 ) -> None:
-    theirs = project.path / "theirs"
-    theirs.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "none", theirs], check=True)
+    folder = project.path / "user"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
     try:
         part = {**PLAIN, "command": "checkout", "sqlite_locking": "default", "filesystem": "tmpfs"}
-        configure(project, part, filesystems={"tmpfs": str(theirs)}, rounds=6)
+        configure(project, part, filesystems={"tmpfs": str(folder)}, rounds=6)
         with subprocess.Popen(
             project.command("--keep-going", f"results/measurements/{STUDY}.csv"),
             cwd=project.path,
@@ -231,15 +231,15 @@ def test_filesystem_unmounted_during_a_run_fails_its_cells(
                 if project.exports() or run.poll() is not None:
                     break
                 time.sleep(0.05)
-            subprocess.run(["umount", "-l", theirs], check=True)
+            subprocess.run(["umount", "-l", folder], check=True)
             assert run.stdout
             output = run.stdout.read()
         assert run.returncode == 1
         assert "and was on tmpfs" in output and "Traceback" not in output
         assert len(project.exports()) < 6
-        assert not list(theirs.iterdir())
+        assert not list(folder.iterdir())
     finally:
-        subprocess.run(["umount", theirs], check=False, capture_output=True)
+        subprocess.run(["umount", folder], check=False, capture_output=True)
 
 
 @pytest.mark.slow
