@@ -224,7 +224,7 @@ for name in CLIENTS:
 
 
 @needs_root
-@pytest.mark.skipif(not Path("/etc/subversion").is_dir(), reason="there is no /etc/subversion")
+@pytest.mark.skipif(not Path("/etc/subversion").is_dir(), reason="no /etc/subversion")
 def test_clients_read_no_settings_of_the_machine(tmp_path: Path) -> None:
     """A file that no client can parse makes each fail that reads it."""
     there, folder = tmp_path / "there", tmp_path / "run"

@@ -56,10 +56,10 @@ def test_project_unknown_storage_is_refused(tmp_path: Path, study: dict[str, Any
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ({"work": "guess"}, "`commands.log.work`: there is no kind 'guess'"),
-        ({"input": "tea-leaves"}, "`commands.log.input`: there is no kind 'tea-leaves'"),
-        ({"work": "tree"}, "`commands.log.work`: 'tree' inspects what a command writes"),
-        ({"steps": {"prepare": ["pray"]}}, "`commands.log.steps`: there is no step 'pray'"),
+        ({"work": "guess"}, "`commands.log.work`: no kind 'guess'"),
+        ({"input": "tea-leaves"}, "`commands.log.input`: no kind 'tea-leaves'"),
+        ({"work": "tree"}, "`commands.log.work`: 'tree' inspects the output"),
+        ({"steps": {"prepare": ["pray"]}}, "`commands.log.steps`: no step 'pray'"),
     ],
 )
 def test_project_unknown_name_in_command_is_refused(

@@ -111,8 +111,8 @@ def test_build_without_definition_is_refused() -> None:
     ("change", "error"),
     [
         ({"trace_syscalls": {"users": ["1"]}}, "`trace_syscalls`: the study has no axis users"),
-        ({"defaults": {"colour": "red"}}, "`defaults.colour`: there is no such axis"),
-        ({"defaults": {"config": "quick"}}, "config/servers/quick: there is no such"),
+        ({"defaults": {"colour": "red"}}, "`defaults.colour`: no such axis"),
+        ({"defaults": {"config": "quick"}}, "config/servers/quick: no such"),
     ],
 )
 def test_study_with_unknown_names_is_refused(

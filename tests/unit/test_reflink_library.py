@@ -20,7 +20,7 @@ from vcsbench.storages.filesystems import why_cannot_make
 BUILT = ROOT / REFLINK_LIBRARY
 pytestmark = [
     needs("svn", "svnadmin"),
-    pytest.mark.skipif(not BUILT.exists(), reason="set-up has not built it: there is no gcc"),
+    pytest.mark.skipif(not BUILT.exists(), reason="set-up has not built it: no gcc"),
 ]
 # A process that mounts a file system. Arguments: its kind, a folder, a command to run in it.
 INSIDE = """

@@ -114,7 +114,7 @@ def test_table_unknown_work_is_withheld(tmp_path: Path) -> None:
         assert math.isnan(row["value"]) and math.isnan(row["ratio"])
         assert (row["flags"], row["withheld"]) == (
             "work-unknown",
-            "log: nothing tells what f7 did",
+            "log: the work of f7 is unknown",
         )
     shown = [row for row in table_of(frame, ELAPSED) if row["format"] == "f7"]
     assert all(row["value"] > 0 and row["flags"] == "work-unknown" for row in shown)
@@ -208,7 +208,7 @@ def test_advice_without_majority_has_no_answer(tmp_path: Path) -> None:
             {"files": 2, "bytes": 9, "digest": "b"},
             "A and B: as many of all that is counted, but names or contents differ",
         ),
-        ({"files": 2}, {"revisions": 2}, "what they did is told in different ways"),
+        ({"files": 2}, {"revisions": 2}, "their work was recorded in different ways"),
     ],
 )
 def test_difference_and_figures_sentences(

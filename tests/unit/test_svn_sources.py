@@ -508,7 +508,7 @@ def test_detect_each_kind_returns_its_definition(
     ("path", "why"),
     [
         (".", "is neither a Subversion repository, nor a git repository"),
-        ("nothing", "there is no such file or folder"),
+        ("nothing", "no such file or folder"),
         ("", "is empty"),
         ("svn://example.org/x", r"svn://example\.org/x: is a URL; .* `url`"),
     ],

@@ -40,7 +40,7 @@ def error(project: Project, **keys: Any) -> str:
             {"grid": {STUDY: {"include": [PART], "exclude": [{"ra": "file"}]}}},
             f"`grid.{STUDY}`: no cell is left",
         ),
-        ({"repository": "/no/such/place"}, "/no/such/place: there is no such file"),
+        ({"repository": "/no/such/place"}, "/no/such/place: no such file"),
         ({"repository": "/usr/share"}, "/usr/share: is neither a Subversion repository"),
         ({"storages": {"disk": "/no/storage"}}, "/no/storage: the storage is not a folder"),
     ],

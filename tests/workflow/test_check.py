@@ -172,7 +172,7 @@ def test_baseline_saved_is_compared_with_later_runs(
     project.configure(rounds=5, **keys)
     done = project.snakemake("check")
     assert done.returncode == 1
-    assert "[no baseline: there is no 1.14-old of this study; make baseline NAME=" in done.stdout
+    assert "[no baseline: 1.14-old has no results of this study, use make baseline NAME=" in done.stdout
 
     done = save(project, "1.14-old")
     assert done.returncode == 0, done.stderr
@@ -202,7 +202,7 @@ def test_baseline_saved_is_compared_with_later_runs(
     project.configure(rounds=5, baselines=["gone"], **keys)
     done = project.snakemake("-n")
     assert done.returncode != 0
-    assert "test.yaml: `baselines`: there is no baseline gone" in done.stdout
+    assert "test.yaml: `baselines`: no baseline 'gone'" in done.stdout
     assert "there are: 1.14-old. `make baseline NAME=gone` saves one" in done.stdout
 
 
@@ -219,4 +219,4 @@ def test_check_invalid_expectations_are_refused(shared_project: Project, reposit
     project.configure(rounds=5, copies=1, grid=GRID, expectations=["gone.yaml"])
     done = check(project, repository)
     assert done.returncode == 1
-    assert "test.yaml: `expectations`: there is no file" in done.stderr
+    assert "test.yaml: `expectations`: no file" in done.stderr

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # Programs that make a conda environment (envs/setup/conda.sh).
 CONDA = ("micromamba", "mamba", "conda", "pixi")
 BUILD_AXIS = "build"
-NO_CONDA_HTTPD = "there is no httpd with mod_dav_svn in a conda environment"
+NO_CONDA_HTTPD = "conda has no httpd with mod_dav_svn"
 
 SERVERS = Path("config", "servers")
 SERVER_AXIS = "config"
@@ -136,7 +136,7 @@ def _why_not_makeable(build: Build) -> str:
     for side in (build.client, build.server):
         file = build.environments.get(os.path.basename(side.prefix))
         if file and _is_to_be_made(side) and not any(map(shutil.which, CONDA)):
-            return f"there is no {', '.join(CONDA)} here to make the environment of {file}"
+            return f"none of {', '.join(CONDA)} is installed, which {file} needs"
     return ""
 
 
@@ -145,7 +145,7 @@ def _why_lacks_need(need: str) -> str:
         return ""
     if need.startswith(MODULE):
         return f"{need.removeprefix(MODULE)} is not installed in {sys.executable}"
-    return f"{need} is not installed (put it on the PATH; set-up installs what Debian has)"
+    return f"{need} is not installed (put it on the PATH; set-up installs Debian's packages)"
 
 
 def _is_to_be_made(programs: Programs) -> bool:
@@ -171,9 +171,7 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
             return ""
         if machine.deployed:
             return NO_CONDA_HTTPD
-        return (
-            "there is no httpd with mod_dav_svn here (Debian: libapache2-mod-svn; conda has none)"
-        )
+        return "httpd with mod_dav_svn is not installed (Debian: libapache2-mod-svn; conda has no package)"
     if build.has_made(programs):  # The reason is the same before the environment is made.
         return NO_CONDA_HTTPD
     if not programs.mod_dav_svn:
@@ -236,7 +234,7 @@ def _lines(path: Path) -> list[str]:
 def _server_part(value: str, env: Environment) -> Recipe:
     if value and value not in env.servers:
         raise UserError(
-            f"{SERVERS / value}: there is no such server configuration; there are {', '.join(env.servers)}"
+            f"{SERVERS / value}: no such server configuration. Use one of {', '.join(env.servers)}."
         )
     return {"servers": str(SERVERS / value) if value else ""}
 
@@ -275,7 +273,7 @@ def _why_no_delay(value: str, parts: Recipe, env: Environment) -> str:
     if "delay" not in parts:
         return ""
     if "guest" not in parts.get("filesystem", {}):
-        return "a delay is added in a guest only: what lies before a server of yours is as it is"
+        return "a delay is added in a guest only, not before a server of yours"
     return guest.why_no_delay(env.root)
 
 

@@ -151,7 +151,7 @@ def _why_no_copy(made: FormatValue, env: Environment, name: str) -> str:
     if name != env.only:
         return f"{name} is no repository of yours to copy as it is"
     if isinstance(stored, str):
-        return f"there is no local Subversion repository to copy as it is: {stored}"
+        return f"an exact copy needs a local Subversion repository: {stored}"
     if stored.number > format_number(newest):
         return (
             f"the svnadmin here reads formats up to {newest}, and {env.only} is of f{stored.number}"
@@ -166,7 +166,7 @@ def _why_no_copy(made: FormatValue, env: Environment, name: str) -> str:
 def _format_findings(env: Environment) -> list[str]:
     stored, value = env.stored, current_format(env)
     if isinstance(stored, str):
-        return [f"The baseline is {value}, what `svnadmin create` makes here: {stored}."]
+        return [f"The baseline is {value}, the format of `svnadmin create` here: {stored}."]
     text = f"{env.only} is of format {stored.number}"
     if stored.number >= 7 and not stored.is_logical:
         text += ", with the layout of an older one that it was upgraded from in place"

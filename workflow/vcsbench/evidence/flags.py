@@ -65,7 +65,7 @@ FLAGS: dict[str, Flag] = {
     ),
     "server-not-warm": Flag(
         "The server had not served a run yet, and its label promises hot caches.",
-        "Find out what restarted it between the warm-up and the timed run.",
+        "Find the cause of its restart between the warm-up and the timed run.",
         is_invalid=True,
     ),
     "server-reforked": Flag(
@@ -76,7 +76,7 @@ FLAGS: dict[str, Flag] = {
     ),
     "clock": Flag(
         "hyperfine reported another time than passed between the hooks before and after the run.",
-        "Compare the columns elapsed_s and window_s. Try another hyperfine, or see what stopped the machine.",
+        "Compare the columns elapsed_s and window_s. Try another hyperfine, or find what paused the machine.",
         is_invalid=True,
     ),
     "environment": Flag(
@@ -109,15 +109,15 @@ FLAGS: dict[str, Flag] = {
     ),
     "no-empty-folders": Flag(
         "The strategy does not keep empty folders: its tree lacks them.",
-        "Read its time as that of a tree without them.",
+        "Its time is the time of a tree without them.",
     ),
     "no-modes": Flag(
-        "The strategy does not keep all permissions: those of some files differ.",
-        "Read its time as that of a tree without them.",
+        "The strategy does not keep the permissions of some files.",
+        "Its time is the time of a tree without them.",
     ),
     "no-hard-links": Flag(
         "The strategy does not keep hard links: each name became a separate file.",
-        "Read its time as that of a tree with more files to write.",
+        "Its time is the time of a tree with more files.",
     ),
     "residency-unknown": Flag(
         "The kernel did not report how much of the repository was in memory.",
@@ -138,7 +138,7 @@ FLAGS: dict[str, Flag] = {
     ),
     "cache-ineffective": Flag(
         "The server's hot caches did not help: it read about as much as when they were empty.",
-        "Raise the server's memory cache, or read the time as that of a small cache.",
+        "Raise the server's memory cache, or take the time as the time of a small cache.",
     ),
     "other-server": Flag(
         "Another server of vcsbench was running.",
@@ -174,7 +174,7 @@ FLAGS: dict[str, Flag] = {
     ),
     "saturated": Flag(
         "Client and server together kept nearly all cores busy (threshold `max_cpu_share`).",
-        "Read the time as that of this machine, not of the server alone.",
+        "The time is limited by this machine, not by the server alone.",
     ),
     "mean-cpu": Flag(
         "User and system time are means over the runs of an export: this hyperfine reports no others.",

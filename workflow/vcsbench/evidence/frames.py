@@ -22,7 +22,7 @@ def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.D
         # A repository may have the name `NA` or `007`.
         frame = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file") from None
+        raise UserError(f"{path}: no such file") from None
     except (ValueError, pd.errors.ParserError) as error:
         raise UserError(f"{path}: is not a CSV file with a heading: {error}") from None
     for name in frame.columns.intersection(list(numbers)):

@@ -35,10 +35,10 @@ OF_DEVICE = {"written_bytes": "device_write_bytes", "flushes": "device_flushes"}
 # Requests of this machine's NFS client.
 RPCS = "rpcs"
 COUNT_COLUMNS = (*OF_SIDES, *OF_DEVICE, RPCS)
-BEFORE = "the vcsbench that measured it did not count this"
-FORBIDDEN = "the kernel does not tell here what a server of another user has read"
-UNSEEN = "the kernel has no such counter of the storage's device"
-SHARED = "others used the processor's counters as well"
+BEFORE = "an older vcsbench measured it, without this count"
+FORBIDDEN = "the kernel does not show the reads of another user's server here"
+UNSEEN = "the kernel has no such counter for the storage's device"
+SHARED = "other programs used the processor's counters, too"
 
 # `tree_bytes` is the sum over all clients. `carried_s` lasts from the common start of the clients to the end
 # of the last one. `launching_s` is the rest of the elapsed time, `went_apart_s` the spread of the starts.

@@ -69,7 +69,7 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
         return Refusal(OTHER, prefix + different)
     unknown = [name for name, work in sides.items() if "" in work.split("\n")]
     if unknown:
-        return Refusal(UNKNOWN, f"{prefix}nothing tells what {' and '.join(unknown) or 'it'} did")
+        return Refusal(UNKNOWN, f"{prefix}the work of {' and '.join(unknown) or 'it'} is unknown")
     return None
 
 
@@ -98,7 +98,7 @@ def difference(one: str, other: str, names: tuple[str, str] = ("", "")) -> str:
     if any(APART in work for work in works):
         return "one of them is there to be another work"
     if works[0].keys() != works[1].keys():
-        return "what they did is told in different ways"
+        return "their work was recorded in different ways"
     differences: list[str] = []
     for figure in _figures(works[0]):
         values = [f"{work[figure]:,}" for work in works]

@@ -251,7 +251,7 @@ class CellRound:
         for run in self.runs:
             if run["work"] != expected:
                 raise UserError(
-                    f"run {run['run']} has not written what an export is: {run['work']} and not {expected}"
+                    f"run {run['run']} wrote another tree than an export: {run['work']} and not {expected}"
                 )
 
     def _rerun(self) -> str:

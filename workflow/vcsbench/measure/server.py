@@ -146,7 +146,7 @@ def read_arguments(path: Path) -> list[str]:
 
 
 def _missing(path: Path) -> UserError:
-    return UserError(f"{path}: there is no such file; a server configuration has one")
+    return UserError(f"{path}: no such file, but a server configuration needs it")
 
 
 class Server:

@@ -78,9 +78,7 @@ class Plan:
         for cell in self.grids.get(study, []):
             if cell.path == path:
                 raise UserError(f"{study}/{path}: is skipped on this machine: {cell.skip}")
-        raise UserError(
-            f"{study}/{path}: there is no such cell; `grid.{study}` says which there are"
-        )
+        raise UserError(f"{study}/{path}: no such cell. `grid.{study}` defines the cells.")
 
     # Each round needs the recipe and its JSON.
     @cache  # noqa: B019 - there is one of it

@@ -91,7 +91,7 @@ def why_not(axes: Mapping[str, str], parts: Recipe, env: Environment) -> str:
         if "remote" in parts and axes.get(name) and axis_of(name).of_server:
             host = parts["remote"]["host"]
             return (
-                f"{name} is the server's, and nothing here sets or sees that of the one on {host}"
+                f"{name} is a server setting, and vcsbench can neither set nor see it on {host}"
             )
         if reason := axis_of(name).why_not(axes.get(name, ""), parts, env):
             return reason
@@ -156,7 +156,7 @@ def _defaults(
     for name in defaults:
         if name not in known_axes():
             raise UserError(
-                f"config/studies/{study.name}.yaml: `defaults.{name}`: there is no such axis. "
+                f"config/studies/{study.name}.yaml: `defaults.{name}`: no such axis. "
                 f"Use one of {', '.join(known_axes())}."
             )
     return defaults

@@ -69,7 +69,7 @@ def judge_layout(positions: Sequence[Position]) -> CopyLayout:
         return _unknown("shown to lie interleaved: no file lies in an extent of its own")
     kinds = [_CopiesOfKind(starts) for starts in by_kind.values() if len(starts) > 1]
     if not kinds:
-        return _layout("alone", "are one of each kind, and have nothing to lie beside", count)
+        return _layout("alone", "are the only copies of their kind", count)
     comparable = [kind for kind in kinds if kind.other_step]
     if not comparable:
         return _unknown("shown to lie interleaved: there are too few revisions", count)

@@ -199,7 +199,7 @@ def _copy_own(
     """Copy the user's own repository; return a source that reads the copy, its facts, and its path."""
     repository = source.repository()
     if repository is None:
-        raise UserError(f"{source.describe()}: there is no local repository to copy as it is.")
+        raise UserError(f"{source.describe()}: an exact copy needs a local repository.")
     copy, notes = hotcopy(repository, staging)
     check_packing(copy, {packing for fmt, packing in pairs if parse_format(fmt).is_as_is})
     return source.at(copy), Facts(fsfs.youngest(copy), notes), [copy]

@@ -201,4 +201,4 @@ def _check_concatenation(parts: Sequence[Path], whole: Path) -> None:
                 if file.read(len(chunk)) != chunk:
                     raise UserError(f"{part} has other bytes than {whole}, which was made from it")
         if file.read(1):
-            raise UserError(f"{whole} holds more than what it was made from")
+            raise UserError(f"{whole} has more revisions than its source")

@@ -93,7 +93,7 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
     """
     studies = list(studies) or sorted(p.stem for p in (root / "results/page").glob("*.json"))
     if not studies:
-        raise UserError("results: there is no report to pack. Make it by `make report`.")
+        raise UserError("results: no report to pack. Make one with `make report`.")
     name = name or "-".join(studies)
     if not NAME.fullmatch(name):
         raise UserError(

@@ -36,7 +36,7 @@ def find_cell(plan: Plan, name: str) -> tuple[str, str]:
         raise UserError(f"{name}: the cell is skipped on this machine: {skipped.skip}")
     near = difflib.get_close_matches(name, [*known, *(path for _, path in plan.by_path)], 3, 0.3)
     hint = f"Similar cells: {', '.join(near)}." if near else "See results/grid for all cells."
-    raise UserError(f"{name}: there is no such cell in the grid. {hint}")
+    raise UserError(f"{name}: no such cell in the grid. {hint}")
 
 
 def describe_cell(project: Project, study: str, path: str, number: int) -> str:

@@ -237,13 +237,13 @@ class Expectations:
         for path in self.files:
             if not Path(path).is_file():
                 raise UserError(
-                    f"{where}: `expectations`: there is no file {path}. Write it, or remove the entry."
+                    f"{where}: `expectations`: no file {path}. Write it, or remove the entry."
                 )
         self.by_study: dict[str, list[FindingDefinition]] = {}
         for study in studies_of(self.files):
             if study not in (known := studies()):
                 raise UserError(
-                    f"{', '.join(self.files)}: there is no study `{study}`. Use one of {', '.join(known)}."
+                    f"{', '.join(self.files)}: no study `{study}`. Use one of {', '.join(known)}."
                 )
             known_values = self._axis_values(study)
             self.by_study[study] = read_expectations(self.files, study, known_values, names())
@@ -263,7 +263,7 @@ class Expectations:
         for name in self.config.settings.baselines:
             if not {*saved.get(name, [])} & {*self.config.studies}:
                 raise UserError(
-                    f"{self.config.where(['baselines'])}: `baselines`: there is no baseline {name!r} of the "
+                    f"{self.config.where(['baselines'])}: `baselines`: no baseline {name!r} of the "
                     f"configured studies. Use one of: {', '.join(saved) or 'none'}, or save it by "
                     f"`make baseline NAME={name}`."
                 )

@@ -128,7 +128,7 @@ def _difference(root: Path, node: str, work: NodeWork, project: Project) -> str:
     known = _class(root, node, facts)
     for key, name in FACTS.items():
         if known.get(key) != facts[key]:
-            return f"its {name} is {facts[key]}, and that of {known['node']} is {known.get(key)}"
+            return f"its {name} is {facts[key]}, but {known.get(key)} on {known['node']}"
     return ""
 
 

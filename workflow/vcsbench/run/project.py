@@ -341,28 +341,26 @@ def _check_commands(study: Study) -> None:
             kind = getattr(command, field, None)
             if kind and not is_kind(folder, kind):
                 raise UserError(
-                    f"{key}.{field}`: there is no kind {kind!r}. Use a file name of "
+                    f"{key}.{field}`: no kind {kind!r}. Use a file name of "
                     f"workflow/vcsbench/{folder.replace('.', '/')}."
                 )
         if (command.store or "") not in STORES:
             raise UserError(
-                f"{key}.store`: there is no store {command.store!r}. Use one of "
+                f"{key}.store`: no store {command.store!r}. Use one of "
                 f"{', '.join(filter(None, STORES))}."
             )
         if command.work not in WORK_KINDS:
             renamed = f" It is now called `{WORK[command.work]}`." if command.work in WORK else ""
             raise UserError(
-                f"{key}.work`: there is no kind {command.work!r}.{renamed} "
+                f"{key}.work`: no kind {command.work!r}.{renamed} "
                 f"Use one of {', '.join(WORK_KINDS)}."
             )
         steps = command.steps or Steps()
         for step in (*steps.setup, *steps.prepare):
             if step not in STEPS:
-                raise UserError(
-                    f"{key}.steps`: there is no step {step!r}. Use one of {', '.join(STEPS)}."
-                )
+                raise UserError(f"{key}.steps`: no step {step!r}. Use one of {', '.join(STEPS)}.")
         if WORK_KINDS[command.work].inspect and not command.output:
             raise UserError(
-                f"{key}.work`: {command.work!r} inspects what a command writes, and this one writes nothing. "
+                f"{key}.work`: {command.work!r} inspects the output, but this command writes nothing. "
                 f"Add `output: target`, or choose another kind."
             )

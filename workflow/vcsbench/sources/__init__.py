@@ -82,7 +82,7 @@ def detect(path: str) -> dict[str, str]:
     try:
         place = local_path(path)
         if not place.exists():
-            raise UserError(f"{shown}: there is no such file or folder")
+            raise UserError(f"{shown}: no such file or folder")
         absolute = str(place.resolve())
         if svn_source.is_repository(place):
             return {"source": "svn", "path": absolute}

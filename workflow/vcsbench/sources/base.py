@@ -124,7 +124,7 @@ class Source(Protocol):
 
     def at(self, copy: Path) -> Source:
         """Return this source, read from a copy of its repository."""
-        raise UserError(f"{self.describe()}: there is no repository to read at {copy}.")
+        raise UserError(f"{self.describe()}: no repository to read at {copy}.")
 
     def place(self, revision: int) -> str:
         """Return the place in the source of the revision that is loaded as `revision`; "" if it has the same

@@ -70,8 +70,8 @@ NAME_BYTES = 255
 LONGEST_TARGET = 4095
 # The reasons for another name, as notes of a report.
 ESCAPED = (
-    "Paths escaped, as in ?\\010, because Subversion refuses control characters and what is not UTF-8, and "
-    "XML has no U+FFFE and U+FFFF"
+    "Paths escaped, as in ?\\010, because Subversion refuses control characters and text that is not "
+    "UTF-8, and XML has no U+FFFE and U+FFFF"
 )
 RESERVED = "Paths renamed, as .svn to ?\\046svn, because version control systems reserve such names"
 SHORTENED = (

@@ -126,7 +126,7 @@ def why_never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
     """Return the reason in a clause why no cell on a storage can be cold; "" if one can."""
     kind = _filesystem(storage)
     if kind in IN_MEMORY:
-        return f"{storage} is a {kind}: what is only in memory cannot be cold"
+        return f"{storage} is a {kind}: files in memory are never cold"
     if machine.clearing(clear_caches):
         return ""
     if clear_caches == "auto":
@@ -314,12 +314,12 @@ def why_cannot_make(kind: str) -> str:
     if kind not in MAKEABLE:
         return f"vcsbench cannot make one of the kind {kind} here; it makes {', '.join(MAKEABLE)}"
     if not can_own_mounts():
-        return "there is no right to mount here (root has it, outside of most containers)"
+        return "mounting is not permitted here (root may, outside of most containers)"
     if kind in IN_MEMORY:
         return ""
     options = MAKE_OPTIONS[kind]
     if not shutil.which(options.mkfs[0]):
-        return f"there is no {options.mkfs[0]} (Debian: {options.package})"
+        return f"{options.mkfs[0]} is not installed (Debian: {options.package})"
     if kind not in read("/proc/filesystems").split() and not _has_module(kind):
         return f"this kernel has no {kind}"
     return "" if os.access(LOOP_CONTROL, os.R_OK | os.W_OK) else "this kernel has no loop devices"

@@ -93,7 +93,7 @@ def _is_below(path: str, folders: Sequence[str]) -> bool:
 def why_no_delay(root: Path) -> str:
     """Return the reason in a clause why the guest cannot delay packets; "" if it can."""
     if not shutil.which("tc"):
-        return "there is no tc to add a delay with (Debian: iproute2)"
+        return "tc is not installed, which adds the delay (Debian: iproute2)"
     modules = (root / TOOLS).glob("usr/lib/uml/modules/*/kernel/net/sched/sch_netem.ko*")
     return "" if any(modules) else "the guest's kernel has no netem"
 

@@ -106,7 +106,7 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
     # Only the addressing distinguishes an upgraded repository: an upgrade leaves it.
     if not value.is_as_is and shape.is_logical != value.is_logical:
         how = "logically" if shape.is_logical else "physically"
-        return f"its revisions are addressed {how}, and those of {fmt} are not"
+        return f"its revisions are addressed {how}, unlike those of {fmt}"
     if shape.full and shape.packing != packing:
         expected = {PACKED: "all", PARTLY_PACKED: "some"}.get(packing, "none")
         return (
