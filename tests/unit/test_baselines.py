@@ -275,7 +275,7 @@ def test_save_never_overwrites_baseline(here: Path) -> None:
         ("../evil", [], "a name has only letters"),
         ("", [], "a name has only letters"),
         ("old", ["no-such"], "the study has not been measured. Run `make report` first"),
-        ("old", ["../../x"], "there is no such study"),
+        ("old", ["../../x"], "no such study"),
     ],
 )
 def test_save_impossible_is_user_error(

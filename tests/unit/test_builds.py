@@ -85,15 +85,15 @@ def test_read_builds_sides_have_configured_prefixes(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("definition", "expected"),
     [
-        ({"prefix": "/no/such"}, "`builds.x.prefix`: /no/such: there is no such folder"),
+        ({"prefix": "/no/such"}, "`builds.x.prefix`: /no/such: no such folder"),
         ({"prefix": "/usr/share"}, "/usr/share has no svn, svnserve"),
         ({"prefix": "/usr", "conda": "x.yaml"}, "has both `prefix` and `conda`"),
         ({"prefix": "/usr", "client": "y"}, "has `client` and `prefix`"),
         ({"library_path": "/usr/lib"}, "has `library_path` without `prefix`"),
-        ({"prefix": "/usr", "library_path": "/no"}, "`builds.x.library_path`: /no: there is no"),
+        ({"prefix": "/usr", "library_path": "/no"}, "`builds.x.library_path`: /no: no such"),
         ({"client": "z"}, "`builds.x.client`: 'z' is not defined. Use one of x, y"),
         ({"client": "y"}, "'y' has different places"),
-        ({"conda": "no.yaml"}, "no.yaml: there is no such file"),
+        ({"conda": "no.yaml"}, "no.yaml: no such file"),
         ({"conda": "empty.yaml"}, "has no `dependencies`"),
     ],
 )
@@ -141,10 +141,12 @@ def test_why_lacking_conda_build_needs_conda_and_has_no_httpd(
     (folder / "svn.yaml").write_text("dependencies: [subversion=1.15.0]\n")
     build = read(folder, x={"conda": "svn.yaml"})["x"]
     monkeypatch.setenv("PATH", str(folder / "bin"))
-    assert "no micromamba, mamba, conda, pixi" in why_lacking(build, Machine(), LOG, "")
+    assert "none of micromamba, mamba, conda, pixi is installed" in why_lacking(
+        build, Machine(), LOG, ""
+    )
     script(folder, "mamba", "true")
     assert why_lacking(build, Machine(), NULL_LOG, "svnserve") == ""
-    assert "conda environment" in why_lacking(build, Machine(), LOG, "httpd")
+    assert "conda has no httpd" in why_lacking(build, Machine(), LOG, "httpd")
     assert digests(build, LOG, "svnserve") == {}
 
 

@@ -167,7 +167,7 @@ def test_check_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         ),
         (
             "a: [{id: x, statement: y, level: seconds, expect: {over: max, at_most: 2}}]",
-            "`level`: there is no metric seconds. Use one of all_calls, bytes_read, bytes_written, call_mib,",
+            "`level`: no metric seconds. Use one of all_calls, bytes_read, bytes_written, call_mib,",
         ),
         (
             "a: [{id: x, statement: y, compare: {axis: cache, baseline: cold, candidate: warm},"

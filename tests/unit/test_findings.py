@@ -386,10 +386,10 @@ LEVEL = f"level: elapsed_s, {BOUND}"
         (f"compare: {{axis: format, baseline: f6}}, {BOUND}", "`compare.candidate` is missing"),
         (f"compare: {{to: old, axis: format}}, {BOUND}", "`compare.axis` excludes `compare.to`"),
         (f"{LEVEL}}}, {{id: x, statement: z, {LEVEL}", "`a[1]`: the id `x` is there twice"),
-        (f"level: mb_s, {BOUND}", "`a[0]`: `level`: there is no metric mb_s"),
+        (f"level: mb_s, {BOUND}", "`a[0]`: `level`: no metric mb_s"),
         (
             f"compare: {{axis: format, baseline: f6, candidate: f7, metric: mb_s}}, {BOUND}",
-            "`a[0]`: `compare.metric`: there is no metric mb_s",
+            "`a[0]`: `compare.metric`: no metric mb_s",
         ),
     ],
 )

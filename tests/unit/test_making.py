@@ -188,4 +188,4 @@ def test_why_cannot_make_without_right_to_mount() -> None:
         capture_output=True,
         text=True,
     )
-    assert "no right to mount" in done.stdout, done.stderr
+    assert "mounting is not permitted here" in done.stdout, done.stderr

@@ -172,6 +172,6 @@ def test_table_unknown_metric_is_user_error(
         with pytest.raises(UserError) as error:
             inputs.study_file(name)
         assert str(error.value) == (
-            f"config/studies/{name}.yaml: `tables.a.{key}`: there is no metric speed. Use one of "
+            f"config/studies/{name}.yaml: `tables.a.{key}`: no metric speed. Use one of "
             f"{', '.join(names())}, or add it to workflow/vcsbench/metrics.py."
         )

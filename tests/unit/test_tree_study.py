@@ -117,7 +117,7 @@ def test_strategy_with_reflinks_is_skipped_without_them() -> None:
 
 
 def test_cold_cell_on_tmpfs_is_skipped() -> None:
-    assert "cannot be cold" in reason(filesystem="tmpfs", cache="cold")
+    assert "never cold" in reason(filesystem="tmpfs", cache="cold")
 
 
 def test_strategy_without_its_program_is_skipped(

@@ -172,7 +172,10 @@ def test_baseline_saved_is_compared_with_later_runs(
     project.configure(rounds=5, **keys)
     done = project.snakemake("check")
     assert done.returncode == 1
-    assert "[no baseline: 1.14-old has no results of this study, use make baseline NAME=" in done.stdout
+    assert (
+        "[no baseline: 1.14-old has no results of this study, use make baseline NAME="
+        in done.stdout
+    )
 
     done = save(project, "1.14-old")
     assert done.returncode == 0, done.stderr

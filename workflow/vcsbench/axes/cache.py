@@ -103,7 +103,7 @@ STATES: dict[str, State] = {
 def _part(value: str, env: Environment) -> Recipe:
     if value not in STATES:
         known = ", ".join(filter(None, STATES))
-        raise UserError(f"cache: there is no state {value!r}; there are {known}")
+        raise UserError(f"cache: {value!r} is not a state. Use one of {known}.")
     state = STATES[value].copy()
     if env.config.settings.skip_client_warmup:
         for when in STEPS:
@@ -121,7 +121,7 @@ def _why_not(value: str, parts: Recipe, env: Environment) -> str:
     storage: FilesystemPart = {"root": parts["storage"]["path"], "make": ""}
     place = parts.get("filesystem", storage)
     if place["make"] in IN_MEMORY or "guest" in place:
-        return "what is written there lies in memory: it cannot be cold"
+        return "files there are in memory, so they are never cold"
     return why_never_cold(env.machine, place["root"], clearing)
 
 

@@ -141,16 +141,14 @@ class _Reader:
         folder = os.path.normpath(self.root / Path(text).expanduser())
         if not os.path.isdir(folder):
             raise self._error(
-                keys, f"{folder}: there is no such folder. Build there first, or remove the build."
+                keys, f"{folder}: no such folder. Build there first, or remove the build."
             )
         return folder
 
     def _environment(self, keys: list[str], text: str) -> tuple[Programs, dict[str, str]]:
         file = Path(os.path.normpath(self.root / Path(text).expanduser()))
         if not file.is_file():
-            raise self._error(
-                keys, f"{file}: there is no such file. Use the file of a conda environment."
-            )
+            raise self._error(keys, f"{file}: no such file. Use the file of a conda environment.")
         content = read_yaml(file)
         if not isinstance(content, Mapping) or not content.get("dependencies"):
             raise self._error(

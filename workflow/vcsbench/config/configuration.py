@@ -214,7 +214,7 @@ def _check_studies(config: Config) -> None:
     for name in config.settings.grid:
         if not (config.root / STUDIES / f"{name}.yaml").exists():
             raise UserError(
-                f"{config.where(['grid', name])}: `grid.{name}`: there is no {STUDIES}/{name}.yaml. "
+                f"{config.where(['grid', name])}: `grid.{name}`: no such file {STUDIES}/{name}.yaml. "
                 f"Remove the key."
             )
 

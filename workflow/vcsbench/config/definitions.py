@@ -64,7 +64,7 @@ def check_metric(metric: str | None, metrics: Collection[str], place: str) -> No
     """Raise UserError for an unknown metric; `place` is the file and the key."""
     if metric is not None and metric not in metrics:
         raise UserError(
-            f"{place}: there is no metric {metric}. Use one of {', '.join(sorted(metrics))}, or add it "
+            f"{place}: no metric {metric}. Use one of {', '.join(sorted(metrics))}, or add it "
             f"to workflow/vcsbench/metrics.py."
         )
 

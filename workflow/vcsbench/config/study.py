@@ -119,7 +119,7 @@ def _check_tables(path: Path, file: StudyFile) -> None:
     for name in file.featured_tables:
         if name not in file.tables:
             raise UserError(
-                f"{path}: `featured_tables`: there is no table {name}. Use one of {', '.join(file.tables)}."
+                f"{path}: `featured_tables`: no table {name}. Use one of {', '.join(file.tables)}."
             )
     for name, table in file.tables.items():
         if (table.metric is None) == (table.compare is None):

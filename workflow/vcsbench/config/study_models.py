@@ -129,7 +129,7 @@ class Command(Model):
     )
     inapplicable_axes: list[Text] | None = key(None, "The axes that do not apply to the command.")
     restrict_to: dict[str, Annotated[list[Value], Field(min_length=1)]] | None = key(
-        None, "The values of axes that it is measured with; with others there is no cell of it."
+        None, "The values of axes that it is measured with; it has no cells with others."
     )
     defaults: dict[str, str] | None = key(
         None,

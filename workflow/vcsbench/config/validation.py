@@ -32,7 +32,7 @@ def read_yaml(path: Path) -> object:
     try:
         text = read_bytes(path, YAML_BYTES).decode()
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file. {_siblings(path)}") from None
+        raise UserError(f"{path}: no such file. {_siblings(path)}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     return parse_yaml(text, path)

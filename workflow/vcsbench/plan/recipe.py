@@ -90,9 +90,7 @@ def why_not(axes: Mapping[str, str], parts: Recipe, env: Environment) -> str:
     for name in _axes(axes):
         if "remote" in parts and axes.get(name) and axis_of(name).of_server:
             host = parts["remote"]["host"]
-            return (
-                f"{name} is a server setting, and vcsbench can neither set nor see it on {host}"
-            )
+            return f"{name} is a server setting, and vcsbench can neither set nor see it on {host}"
         if reason := axis_of(name).why_not(axes.get(name, ""), parts, env):
             return reason
     return why_not_isolated(parts, env)

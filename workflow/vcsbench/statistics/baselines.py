@@ -112,9 +112,7 @@ def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
     measured = []
     for study in studies:
         if not NAME.fullmatch(study):
-            raise UserError(
-                f"STUDY={study}: there is no such study. Use a name in results/measurements."
-            )
+            raise UserError(f"STUDY={study}: no such study. Use a name in results/measurements.")
         if csv_path(name, study).exists() or description_path(name, study).exists():
             raise UserError(
                 f"{csv_path(name, study)}: the file exists, and a baseline is never overwritten. "
