@@ -1,10 +1,10 @@
-"""How often tables are right: intervals, calls and averages on made-up measurements of known truth.
+"""Simulate studies with a known truth, and count how often intervals and calls are right.
 
 usage: python benchmarks/simulation.py [--write | --check]
-Makes studies with noise of 3 % per run, judges them by the workflow's own code, and counts.
-Prints the cases with `yes` or `no` for whether each keeps its limits, and exits with 1 where one does not.
---write puts the result into docs/statistics.md, --check exits with 1 also where the document has another.
-Seeds are fixed. It takes some minutes.
+Makes studies with noise of 3 % per run and judges them by the workflow's code. Prints all cases, with `yes`
+or `no` for their limits, and exits with 1 if a case breaks a limit. --write puts the result into
+docs/statistics.md. --check exits with 1 if the document has another result. Seeds are fixed. It takes some
+minutes.
 """
 
 from __future__ import annotations
@@ -35,25 +35,24 @@ BEGIN, END = "<!-- simulation -->", "<!-- end of simulation -->"
 NOISE = 0.03
 SLOWDOWN = math.log(1.10)
 TWIN_SD = {"alike": 0.0, "differ": 0.03, "by 1.5 %": 0.015, "by 2 %": 0.02}
-# Of the noise, what runs of a cell-round do not share, where there are several.
+# The share of the noise that differs between the runs of a cell-round.
 WITHIN = 0.8
-# What ends the rounds of a block that has no fixed number of them, and how many it may get.
+# Rules that end the rounds of a block without a fixed number, and its largest number of rounds.
 STOPS = {"by width": (by_width, 15), "by minutes": (by_minutes, 60)}
 
-# A block is as in the default grid: 12 cells, and a twin for each way of access.
+# A block is as in the default grid: 12 cells, and a duplicate for each access.
 AXES = ["command", "ra", "packing", "format"]
 BLOCK = ["command"]
 RAS, PACKINGS, FORMATS = ("http", "svn", "file"), ("nopack", "pack"), ("f6", "f7")
 CELLS = list(itertools.product(RAS, PACKINGS, FORMATS))
-# The cells that are measured twice: the first `duplicates` of a case.
+# Cells that are measured twice. A case uses the first `duplicates` of them.
 TWINS = [CELLS.index((ra, packing, "f6")) for packing in PACKINGS for ra in RAS]
 PAIRS = len(CELLS) // 2
 
-# Drift, as logarithms: how much faster each round is than the last, give or take how much; and from the first
-# to the last cell of a block, whose order is drawn anew in each round.
+# Drift as logarithms: from round to round, its standard deviation, and from the first to the last cell of a
+# block. Each round has its own random order of cells.
 PER_ROUND, WAVER, WITHIN_BLOCK = -0.08, 0.05, -0.03
-# The limits that are to be kept.
-# The prior of the duplicate variance makes intervals a little wider than 95 %.
+# Limits. The prior of the duplicate variance makes intervals a little wider than 95 %.
 COVERAGE = (0.93, 0.975)
 FALSE_CALLS, FALSE_TABLES, FALSE_ALIKE = 1 / 200, 1 / 20, 1 / 20
 POWER, POWER_ROUNDS, SLACK = 0.9, 10, 0.03
@@ -61,13 +60,13 @@ POWER, POWER_ROUNDS, SLACK = 0.9, 10, 0.03
 
 @dataclass(frozen=True)
 class Case:
-    """Studies of one kind, of a table of six comparisons in each of `blocks`.
+    """Studies of one kind, with a table of six comparisons in each of `blocks`.
 
-    `scatter`: all cells have the same noise (`equal`), it differs by a factor of 1.3 or so (`unequal`), half
-    of the comparisons have five times that of the others (`5 times`), or one cell ten times (`one 10 times`).
-    `twins`: whether cells that are the same thing `differ`, by 3 % or by how much, or not. `runs`: the median
-    of so many in a cell-round. `noise` is `normal` or `heavy-tailed` (Student's t with 3 degrees of freedom,
-    the same standard deviation). `rounds`: so many, or by which rule (STOPS) a block gets more than 5.
+    `rounds` is a number, or the rule of STOPS that gives a block more than 5. `scatter` is the noise of
+    cells: `equal`, `unequal` (by a factor of about 1.3), `5 times` (in half of the comparisons), or `one
+    10 times` (in one cell). `twins` is the difference between duplicates: `alike`, `differ` (by 3 %), or
+    another number. `runs` is the number of runs whose median a cell-round has. `noise` is `normal` or
+    `heavy-tailed` (Student's t with 3 degrees of freedom, the same standard deviation).
     """
 
     rounds: int | str
@@ -87,11 +86,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Shares of a case: of intervals that hold the truth, those of the noisiest comparisons, and of averages
-    over a block; of identical pairs that are called different when they are alone, of tables of such with
-    any, and of tables that are one half of such with any; of slowdowns of 10 % in the latter that are called
-    one, that would be by their own rounds alone, and that are said to be none; and of identical pairs that
-    are said to be none."""
+    """Shares of a case.
+
+    `coverage` is the share of intervals with the truth, `noisiest` among the noisiest comparisons,
+    `averages` among averages over a block. `false_calls` is the share of identical pairs that are called
+    different alone, `false_tables` of tables of identical pairs with a call, `false_halves` of half-identical
+    tables with a call on an identical pair. `power` is the share of slowdowns of 10 % that are called,
+    `own_power` by their own rounds alone, `false_alike` of slowdowns called equal, `alike` of identical
+    pairs called equal.
+    """
 
     coverage: float
     noisiest: float
@@ -106,7 +109,7 @@ class Outcome:
 
 
 def outcome(case: Case, seed: int = 1) -> Outcome:
-    """Simulate a case: once with identical pairs, once with slowdowns of every other one."""
+    """Simulate a case twice: with identical pairs only, and with a slowdown of every other pair."""
     random = np.random.default_rng(seed)
     same = [study(case, 0.0, random) for _ in range(case.experiments)]
     half = [study(case, SLOWDOWN, random) for _ in range(case.experiments)]
@@ -133,14 +136,14 @@ def outcome(case: Case, seed: int = 1) -> Outcome:
 
 @dataclass(frozen=True)
 class Study:
-    """A study that was judged: a row for each comparison, and for each block's average of them."""
+    """A judged study: a row for each comparison, and a row for the average of each block."""
 
     rows: pd.DataFrame
     averages: pd.DataFrame
 
 
 def study(case: Case, slowdown: float, random: np.random.Generator) -> Study:
-    """Make a study and judge it; every other comparison's candidate is slower by `slowdown`."""
+    """Make a study and judge it. The candidate of every other comparison is slower by `slowdown`."""
     measured, scatter = made(case, slowdown, random)
     pairs = list(pairs_of(case.blocks, case.size))
     if isinstance(case.rounds, str):
@@ -166,7 +169,7 @@ def study(case: Case, slowdown: float, random: np.random.Generator) -> Study:
 
 
 def holding(estimates: list[Estimate], truth: np.ndarray | list[float]) -> list[bool]:
-    """Which intervals hold the true logarithms."""
+    """Return for each interval if it contains the true logarithm."""
     return [e.low <= math.exp(t) <= e.high for e, t in zip(estimates, truth, strict=True)]
 
 
@@ -186,7 +189,7 @@ def average(measured: LogTable, noise: Noise, block: int, size: int) -> Estimate
 
 
 def made(case: Case, slowdown: float, random: np.random.Generator) -> tuple[LogTable, np.ndarray]:
-    """A study as the workflow measures it, and how noisy each of its rows is."""
+    """Return a study as the workflow measures it, and the relative noise of each row."""
     rounds = STOPS[case.rounds][1] if isinstance(case.rounds, str) else case.rounds
     size, twins = case.size, TWINS[: case.duplicates]
     count = case.blocks * size
@@ -206,7 +209,7 @@ def made(case: Case, slowdown: float, random: np.random.Generator) -> tuple[LogT
 
 
 def scatters(case: Case, random: np.random.Generator) -> np.ndarray:
-    """How many times the usual noise each row has."""
+    """Return the noise of each row, relative to the usual noise."""
     found = np.ones(case.blocks * case.size)
     if case.scatter == "unequal":
         return np.asarray(np.exp(random.normal(0, 0.25, len(found))))
@@ -219,7 +222,7 @@ def scatters(case: Case, random: np.random.Generator) -> np.ndarray:
 
 
 def noise_of_rounds(case: Case, shape: tuple[int, int], random: np.random.Generator) -> np.ndarray:
-    """What cell-rounds scatter by: of several runs, the mean (of logarithms)."""
+    """Return the noise of cell-rounds as logarithms; of several runs, their mean."""
 
     def drawn(shape: tuple[int, ...]) -> np.ndarray:
         if case.noise == "normal":
@@ -233,7 +236,7 @@ def noise_of_rounds(case: Case, shape: tuple[int, int], random: np.random.Genera
 
 
 def measurements(measured: LogTable) -> pd.DataFrame:
-    """A study as the file of its measurements has it."""
+    """Return a study as rows of a measurements file."""
     rows = []
     for key, twin, logs in zip(measured.keys, measured.is_duplicate, measured.logs, strict=True):
         cell = {"cell": "/".join(key) + ("~2" if twin else ""), **dict(zip(AXES, key, strict=True))}
@@ -249,7 +252,7 @@ def measurements(measured: LogTable) -> pd.DataFrame:
 
 
 def cases() -> list[Case]:
-    """What the document shows."""
+    """Return the cases of the document."""
     known = [Case(rounds) for rounds in (5, 10)]
     known += [Case(rounds, blocks=1, experiments=2000) for rounds in (5, 10)]
     known += [Case(rounds, scatter="unequal") for rounds in (5, 10)]
@@ -264,7 +267,7 @@ def cases() -> list[Case]:
     ]
     known += [Case(5, runs=4)]
     known += [Case("by width", scatter=of, experiments=250) for of in ("equal", "unequal")]
-    # Of 500 studies, 1 in 20 is told to within 1 in 100: too coarsely where it is near that.
+    # 500 studies estimate a share of 1 in 20 to within 1 in 100, which is too coarse close to the limit.
     known += [Case("by minutes"), Case("by minutes", scatter="unequal", experiments=1500)]
     known += [Case("by minutes", scatter="5 times"), Case("by minutes", twins="differ")]
     known += [Case(rounds, noise="heavy-tailed") for rounds in (5, 10)]
@@ -272,7 +275,7 @@ def cases() -> list[Case]:
 
 
 def broken(case: Case, found: Outcome) -> list[str]:
-    """Which limits an outcome does not keep; some are for information."""
+    """Return the limits that an outcome breaks. Some cases have no limits."""
     if for_information(case):
         return []
     low, high = COVERAGE
@@ -284,7 +287,7 @@ def broken(case: Case, found: Outcome) -> list[str]:
         "false_tables": found.false_tables <= FALSE_TABLES,
         "false_halves": found.false_halves <= FALSE_TABLES,
         "false_alike": found.false_alike <= FALSE_ALIKE,
-        # Where twins differ, their own rounds alone call that a difference.
+        # If duplicates differ, their own rounds alone call a difference.
         "power": (case.twins == "differ" or found.power >= min(found.own_power, POWER) - SLACK)
         and (not has_rounds(case) or not usual(case) or found.power >= POWER),
     }
@@ -294,7 +297,7 @@ def broken(case: Case, found: Outcome) -> list[str]:
 
 
 def for_information(case: Case) -> bool:
-    """Whether a case has to keep no limits: heavy tails, and what so few twins hardly show."""
+    """Return True if a case has no limits: heavy tails, and small differences of few duplicates."""
     return case.noise != "normal" or case.twins.startswith("by")
 
 
@@ -304,12 +307,12 @@ def is_small(case: Case) -> bool:
 
 
 def has_rounds(case: Case) -> bool:
-    """Whether it has a fixed number of rounds with which slowdowns are to be called."""
+    """Return True if a case has enough rounds to call slowdowns."""
     return isinstance(case.rounds, int) and case.rounds >= POWER_ROUNDS
 
 
 def usual(case: Case) -> bool:
-    """Whether all cells have the usual noise."""
+    """Return True if all cells have the usual noise."""
     return case.scatter == "equal" and case.twins == "alike"
 
 
@@ -337,7 +340,7 @@ HEADINGS = [
 
 
 def document(results: list[tuple[Case, Outcome]]) -> str:
-    """The results as a Markdown table."""
+    """Return the results as a Markdown table."""
     lines = [
         f"| {' | '.join(HEADINGS)} |",
         "| ---: | ---: | ---: | --- | --- | ---: | --- |" + " ---: |" * 10 + " --- |",
@@ -384,7 +387,7 @@ def summary(results: list[tuple[Case, Outcome]]) -> str:
 
 
 def main(write: bool, check: bool) -> int:
-    """Simulate, print, and say which limits are not kept, and whether the document has the result."""
+    """Simulate and print. Return 1 if a limit is broken, or with `check` if the document differs."""
     results = [(case, outcome(case)) for case in cases()]
     text = document(results)
     print(text)

@@ -1,5 +1,4 @@
-"""When the rounds of a simulated study end (simulation.py): once all intervals of a block are narrow; or as a
-run that has minutes ends them, by the workflow's own code."""
+"""End the rounds of a simulated study (simulation.py): by the width of intervals, or by a budget."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from vcsbench.statistics.multiple_testing import add_calls
 from vcsbench.statistics.noise import LogTable, Noise, estimate_noise
 
 HALF_WIDTH = 0.03
-# A round of a block takes so long, as in a default run; so many are paid for beyond the first ones.
+# Duration of a block's round, as in a default run, and rounds of each block that the budget pays for.
 ROUND_S, MORE_ROUNDS = 20.0, 5
 TERMS = ComparisonSettings(
     {"f6-vs-f7": {"compare": {"axis": "format"}}}, {}, ["command"], DEFAULT_LIMITS
@@ -29,7 +28,7 @@ Pairs = Sequence[tuple[int, int]]
 
 
 def by_width(measured: LogTable, pairs: Pairs) -> LogTable:
-    """With rounds of a block left out once its intervals are narrow: the rule looks at nothing else."""
+    """Return a study without the rounds of a block after all of its intervals are narrow."""
     rounds = first_rounds(measured)
     going = set(rounds)
     for number in range(DEFAULT_LIMITS.min_rounds, measured.logs.shape[1]):
@@ -45,8 +44,7 @@ def by_width(measured: LogTable, pairs: Pairs) -> LogTable:
 
 
 def by_minutes(measured: LogTable, pairs: Pairs) -> LogTable:
-    """With the rounds that a run's decisions give to each block, pass by pass, until all is settled or the
-    time is up."""
+    """Return a study with the rounds that a run allocates, until all is decided or the time is up."""
     rounds = first_rounds(measured)
     left = ROUND_S * MORE_ROUNDS * len(rounds)
     while True:
@@ -63,12 +61,12 @@ def by_minutes(measured: LogTable, pairs: Pairs) -> LogTable:
 
 
 def first_rounds(measured: LogTable) -> dict[str, int]:
-    """What each block has before anything is decided."""
+    """Return the rounds of each block before the first decision."""
     return dict.fromkeys((key[0] for key in measured.keys), DEFAULT_LIMITS.min_rounds)
 
 
 def so_far(measured: LogTable, rounds: Mapping[str, int]) -> LogTable:
-    """What is seen of a study when each block has so many rounds."""
+    """Return a study cut to the number of rounds of each block."""
     logs = measured.logs.copy()
     for row, key in zip(logs, measured.keys, strict=True):
         row[rounds[key[0]] :] = math.nan
@@ -76,7 +74,7 @@ def so_far(measured: LogTable, rounds: Mapping[str, int]) -> LogTable:
 
 
 def judged(measured: LogTable, pairs: Pairs) -> tuple[Noise, list[Estimate]]:
-    """The noise, and each pair's ratio by it."""
+    """Return the noise, and the ratio of each pair with its error."""
     noise = estimate_noise(measured)
     own = [ratio_interval(measured.logs[one] - measured.logs[other]) for one, other in pairs]
     keys = [(measured.keys[one], measured.keys[other]) for one, other in pairs]
@@ -84,7 +82,7 @@ def judged(measured: LogTable, pairs: Pairs) -> tuple[Noise, list[Estimate]]:
 
 
 def table_of(measured: LogTable, pairs: Pairs) -> pd.DataFrame:
-    """The pairs as a table has them, with their calls."""
+    """Return the pairs as rows of a table, with their calls."""
     noise, found = judged(measured, pairs)
     rows = {
         "command": [measured.keys[one][0] for one, _ in pairs],
