@@ -104,7 +104,7 @@ def check_builds(study: str, env: Environment) -> None:
     """Raise UserError if a study with the axis `build` is measured without builds."""
     if not env.builds:
         raise UserError(
-            f"{env.config.where(['builds'])}: `builds` is missing, of which the study {study} has an axis. "
+            f"{env.config.where(['builds'])}: `builds` is missing, but {study} has the axis `build`. "
             f"Name at least one build, such as `system: {{}}`."
         )
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, TextIO
 
 import pandas as pd
 
@@ -32,6 +32,7 @@ from vcsbench.evidence.run_columns import (
 )
 from vcsbench.measure.host import host_label
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
+from vcsbench.plan.result_state import read_context
 from vcsbench.storages.filesystems import storage_kind
 
 if TYPE_CHECKING:
@@ -172,14 +173,6 @@ def failures(collected: Collected) -> pd.DataFrame:
 def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
     """Return a file of measurements: axes and flags as text, NUMBERS as floats."""
     return read_frame(path, NUMBERS)
-
-
-def read_context(path: Path) -> Context:
-    """Return the content of a context file. Raise OSError, or ValueError if it is no JSON object."""
-    content: object = json.loads(path.read_bytes())
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}: is no JSON object")
-    return cast("Context", content)
 
 
 def _round_of(export: Path, depth: int) -> tuple[str, int]:

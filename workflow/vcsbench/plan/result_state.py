@@ -14,9 +14,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench.files import read_json
+
+if TYPE_CHECKING:
+    from vcsbench.records import Context
 
 FOLDER = "results/budget"
 # Values of the key `measure`.
@@ -132,10 +135,18 @@ def measured_recipe(export: str | Path) -> MeasuredRecipe | None:
     return measured[0] if measured and measured[1] == digest else None
 
 
+def read_context(path: Path) -> Context:
+    """Return the content of a context file. Raise OSError, or ValueError if it is no JSON object."""
+    content: object = json.loads(path.read_bytes())
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: is no JSON object")
+    return cast("Context", content)
+
+
 def _read(context: str) -> tuple[MeasuredRecipe, str] | None:
     try:
-        content = json.loads(Path(context).read_bytes())
+        content = read_context(Path(context))
         measured = MeasuredRecipe(content["study"], content["cell"], content["recipe_digest"])
-        return measured, str(content["export_sha256"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return measured, content["export_sha256"]
+    except (OSError, ValueError, KeyError):
         return None

@@ -19,6 +19,7 @@ from vcsbench import __version__
 from vcsbench.errors import UserError
 from vcsbench.files import write_bytes, write_json
 from vcsbench.measure.host import host_label
+from vcsbench.plan.result_state import read_context
 
 if TYPE_CHECKING:
     from vcsbench.records import Context, Host
@@ -191,7 +192,7 @@ def _context(study: str, measured: MeasuredRound, results: Path) -> Context:
     cell, number, started_at = measured
     path = results / "cells" / study / cell / f"round{number}.context.json"
     try:
-        context: Context = json.loads(path.read_text(encoding="utf-8"))
+        context = read_context(path)
     except (OSError, ValueError):
         raise UserError(
             f"{path}: the file is missing or damaged. Run `make report` to measure it again."
