@@ -204,10 +204,17 @@ def _levels(
             withheld = refused.reason
         withheld = withheld or _missing([cell[metric.name]], [cell["not_counted"]], metric)
         words += [*cell["flags"].split(), *([] if metric.once else low_n(cell["n"], limits))]
-        facts: dict[str, object] = {"flags": flags.joined(words), "withheld": withheld}
-        facts |= {"value": math.nan if withheld else cell[metric.name], "n": cell["n"]}
-        facts |= {"fixed_share": math.nan if metric.exact else cell[FIXED_SHARE]}
-        rows.append({key: cell[key] for key in keys} | dict.fromkeys(SIDES, "") | facts)
+        rows.append(
+            {
+                **{key: cell[key] for key in keys},
+                **dict.fromkeys(SIDES, ""),
+                "value": math.nan if withheld else cell[metric.name],
+                "n": cell["n"],
+                "flags": flags.joined(words),
+                "withheld": withheld,
+                "fixed_share": math.nan if metric.exact else cell[FIXED_SHARE],
+            }
+        )
     return _without_empty(rows_frame(rows, keys))
 
 
@@ -228,12 +235,13 @@ def _comparisons(
         both = pair_rows(cells, axis, names, shared)
         logs = pair_rows(rounds, axis, names, [*shared, "host", "round"])
         estimates = _estimates(logs, shared, metric)
-        columns = (
+        pairs = zip(
             both[shared].to_numpy(),
             _quotients(both, metric.name),
             *(_side_cells(both, side, metric) for side in SIDES),
+            strict=True,
         )
-        for key, quotient, *sides in zip(*columns, strict=True):
+        for key, quotient, *sides in pairs:
             where = dict(zip(shared, key, strict=True))
             cell, other = (tuple((where | {axis: name})[key] for key in keys) for name in names)
             estimate = noise.with_error(estimates.get(tuple(key), NO_ESTIMATE), [(cell, other)])
