@@ -49,7 +49,7 @@ def rate(better: str) -> Metric:
 
 @pytest.fixture(params=[HIGH, LOW])
 def better(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A metric `rate` of which more, or less, is better."""
+    """A metric `rate` where more, or less, is better."""
     monkeypatch.setitem(METRICS, "rate", rate(request.param))
     return str(request.param)
 

@@ -50,7 +50,7 @@ def test_add_calls_known_intervals_have_calls():
 
 @pytest.mark.parametrize("side", [1, -1])
 def test_add_calls_equivalence_by_two_one_sided_tests(side):
-    """Compare with scipy: the p-value is that of the nearer bound."""
+    """Compare with scipy: the nearer bound gives the p-value."""
     n, spread = 8, 0.05
     z = stats.zscore(np.arange(n, dtype=float), ddof=1)
     bound = math.log(1.1)

@@ -39,8 +39,9 @@ def frame_of(*pairs, command="log", flags=""):
 
 
 def made_up(formats=8, rounds=6, sd=0.05, twin_sd=0.0, interaction=0.0, seed=1, commands=4):
-    """Measurements of so many formats, by two ways of access, each with a twin; what all cells of a format
-    share in a round by `interaction`."""
+    """Return measurements of a number of formats by two accesses with duplicates.
+
+    `interaction` is the scatter that all cells of a format share in a round."""
     random = np.random.default_rng(seed)
     rows = []
     for command in range(commands):
@@ -105,7 +106,7 @@ def test_with_error_exact_is_exact_and_one_round_has_no_interval():
 
 
 def averaged(frame, noise):
-    """svn against http, over all formats of c0."""
+    """Return the log ratios of svn and http over all formats of c0."""
     logs = frame[~frame["cell"].str.endswith("~2") & (frame["command"] == "c0")]
     logs = np.log(logs.set_index(["ra", "format", "round"])["elapsed_s"]).unstack("ra")
     d = (logs["svn"] - logs["http"]).groupby("round").mean()

@@ -1,4 +1,4 @@
-"""The records of prepared repositories: what storages need, have and make again."""
+"""The records of prepared repositories: needed, present and lost copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server configurations: missing files are those of `default`."""
+"""Server configurations: `default` has the missing files."""
 
 from __future__ import annotations
 

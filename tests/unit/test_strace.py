@@ -109,7 +109,7 @@ def test_call_counts_of_other_calls_are_by_name() -> None:
 @needs("strace")
 @pytest.mark.parametrize(("where", "times"), [("here", 1), ("threads", 2), ("forks", 1)])
 def test_trace_command_counts_known_calls(tmp_path: Path, where: str, times: int) -> None:
-    """Subtract the calls of the same program with fewer rounds, which are those of Python."""
+    """Subtract the calls of the same program with fewer rounds, which Python makes itself."""
     script, file = tmp_path / "program.py", tmp_path / "file"
     script.write_text(PROGRAM)
     file.write_text("0123456789abcdef")

@@ -35,13 +35,10 @@ def error(project: Project, **keys: Any) -> str:
     ("keys", "expected"),
     [
         ({"storge": "disk"}, "Did you mean `storage`?"),
-        ({"copies": "three"}, "test.yaml: `copies`: 'three'"),
         (
             {"grid": {STUDY: {"include": [PART], "exclude": [{"ra": "file"}]}}},
             f"`grid.{STUDY}`: no cell is left",
         ),
-        ({"repository": "/no/such/place"}, "/no/such/place: no such file"),
-        ({"repository": "/usr/share"}, "/usr/share: is neither a Subversion repository"),
         ({"storages": {"disk": "/no/storage"}}, "/no/storage: the storage is not a folder"),
     ],
 )

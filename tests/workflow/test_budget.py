@@ -21,7 +21,7 @@ pytestmark = needs("svn", "svnadmin", "hyperfine")
 
 STUDY = "fsfs-san-2014"
 FORMATS = {"command": "log", "ra": "file", "format": ["f6", "f7"], "packing": "nopack"}
-# Two blocks of two cells each, one of which is measured twice.
+# Two blocks of two cells. One cell of each has a duplicate.
 GRID = {STUDY: {"include": [{**FORMATS, "config": "slow", "cache": ["hot-os", "hot-svn"]}]}}
 RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
 FIRST = 5

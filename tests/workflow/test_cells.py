@@ -1,4 +1,4 @@
-"""Cells on a small repository: every access and cache state, what is measured again, what fails."""
+"""Cells on a small repository: every access and cache state, repeated cells, failed cells."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_runs_undisturbed_have_no_invalid_flag(bench: Bench) -> None:
         assert not flags.INVALID & set(found), (cell, found, seen)
         assert not seen["other_servers"] or "other-server" in found
         cache = cell.rpartition("/")[2]
-        # Without a server there is none to warm up.
+        # Access by file has no server to warm up.
         runs = min(1, warm_ups[cache]) if cell.startswith("file") else warm_ups[cache]
         warming[cell] = len(seen["warming"]) - runs
         discarded.add(seen.get("discarded_read_bytes", 0))

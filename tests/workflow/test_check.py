@@ -184,7 +184,7 @@ def test_baseline_saved_is_compared_with_later_runs(
     assert done.returncode == 1
     assert "the file exists, and a baseline is never overwritten" in done.stderr
 
-    # The results are still those of the baseline.
+    # The results still equal the baseline.
     project.configure(rounds=5, baselines=["1.14-old"], **keys)
     done = project.snakemake("check")
     assert done.returncode == 1

@@ -243,7 +243,7 @@ def test_cluster_two_runs_at_once_use_separate_nodes(
             assert all(len(nodes) == 1 for nodes in nodes_of_blocks(study).values())
 
 
-# Scripts that replace those of the profile for OpenPBS.
+# Scripts that replace the OpenPBS scripts of the profile.
 SUBMIT = """#!/bin/sh
 exec sbatch --parsable --exclusive -C bench -c "$1" ${2:+--nodelist="$2"} -o /dev/null --export=ALL "$3"
 """

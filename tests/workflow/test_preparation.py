@@ -34,7 +34,7 @@ def copy_path(project: Project, name: str) -> Path:
 
 
 def inodes(project: Project) -> dict[str, tuple[int, int]]:
-    """Return the inode and the change time of each copy, of which one changes if it is made again."""
+    """Return the inode and the change time of each copy, which identify it."""
     found = (project.path / "storage").glob("vcsbench-*/repositories/*/db/current")
     return {
         path.parent.parent.name: (path.stat().st_ino, path.stat().st_ctime_ns) for path in found

@@ -143,7 +143,7 @@ def slow(*values: Any) -> Any:
 
 
 def cheap(first: Iterable[Any], second: Iterable[Any], keep: list[tuple[Any, Any]]) -> list[Any]:
-    """Return all pairs. `make test` runs those of `keep`."""
+    """Return all pairs. `make test` runs the pairs of `keep`."""
     pairs = itertools.product(first, second)
     return [pair if pair in keep else slow(*pair) for pair in pairs]
 
@@ -167,7 +167,7 @@ def test_signal_ends_a_run_within_limit(tiny: Project, number: int, moment: str)
         assert_next_run_finishes(tiny, "measured")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, slow(signal.SIGTERM)])
 def test_run_signal_while_snakemake_plans_prints_no_traceback(tiny: Project, number: int) -> None:
     run = Run(tiny, CELLS)
     wait_for(lambda: "planning" in run.output())

@@ -119,7 +119,7 @@ def test_run_after_removal_of_a_kind_makes_it_again(after_run: Project, kind: st
     if cell_rounds == 0:
         assert derived(after_run) == files
     if "record" not in kind:
-        # The records of preparation are made again when a cell is to be measured.
+        # A run that measures a cell makes the records of preparation again.
         assert (after_run.path / name).exists()
 
 
