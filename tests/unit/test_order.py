@@ -26,7 +26,7 @@ CELLS = [
     for f in ("f4", "f5", "f6", "f7", "f8")
 ]
 ROUNDS = 600
-# By chance alone, one seed in a thousand is less even; these are not.
+# One seed in a thousand is less even than this.
 LEAST_P = 0.001
 
 
@@ -144,13 +144,13 @@ def test_run_order_by_block_finishes_each_block() -> None:
     axes = {STUDY: ["command", "repo", "cache"]}
     elsewhere, there = (run_order(CELLS, axes, 5, 1, by_block=by) for by in (False, True))
     assert elsewhere.keys() == there.keys()
-    ranked = sorted(there, key=lambda one: there[one])
-    apart = [list(of) for _, of in groupby(ranked, key=lambda one: block_of(one[1]))]
+    ranked = sorted(there, key=lambda key: there[key])
+    apart = [list(of) for _, of in groupby(ranked, key=lambda key: block_of(key[1]))]
     assert len(apart) == len(BLOCKS)
     for of_block in apart:
         assert [number for _, _, number in of_block] == sorted([1, 2, 3, 4, 5] * 5)
     others = [run_order(CELLS, axes, 5, seed, by_block=True) for seed in range(20)]
-    firsts = {block_of(min(order, key=lambda one: order[one])[1]) for order in others}
+    firsts = {block_of(min(order, key=lambda key: order[key])[1]) for order in others}
     assert len(firsts) > len(BLOCKS) / 2
     drawn = {tuple(path for _, path, n in apart[0] if n == number) for number in range(1, 6)}
     assert len(drawn) > 1

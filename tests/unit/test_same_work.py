@@ -168,7 +168,7 @@ def test_finding_on_level_needs_same_work_in_rounds(tmp_path: Path) -> None:
 def advice_of(frame: Any, cache: str) -> Situation:
     settings = AdviceSettings(AXES, ["command", "repo", "cache"], ["command", "cache", "ra"])
     situations = advise(settings, frame).situations
-    return next(one for one in situations if one.where["cache"] == cache)
+    return next(item for item in situations if item.where["cache"] == cache)
 
 
 def test_advice_compares_majority_only(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_advice_compares_majority_only(tmp_path: Path) -> None:
     assert item.other_work == [({"format": "f7"}, reason)]
     # f7 was fastest, and is neither recommended nor compared.
     assert item.best.get("format") != "f7"
-    assert "f7" not in [one.get("format") for one in item.equal]
+    assert "f7" not in [axes.get("format") for axes in item.equal]
 
 
 def test_advice_whose_best_is_mostly_fixed_cost_has_no_answer(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def create(path: Path, stream: bytes, version: str = "1.10") -> Path:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository to copy: that is faster than to load one."""
+    """A repository to copy, which is faster than a load."""
     return create(tmp_path_factory.mktemp("template") / "it", BASE)
 
 
@@ -60,9 +60,6 @@ def loaded(definition: dict[str, str], into: Path, *formats: str) -> dict[str, o
     into.mkdir()
     variants = [(form, "nopack") for form in formats or ("f8",)]
     return load_source(sources.open_source("it", definition), variants, into)
-
-
-# Identity
 
 
 WITH_HUGE = (
@@ -133,9 +130,6 @@ def test_svn_identity_tree_changes_it(tmp_path: Path) -> None:
     assert sources.open_source("it", definition).identity() != identity(path)
 
 
-# The tree
-
-
 MOVED = BASE + revision(2) + folder(b"p") + copied(b"p/trunk", b"trunk", 1) + deleted(b"trunk")
 LATE = (
     HEAD
@@ -201,17 +195,11 @@ def test_own_repository_tree_goes_with_kinds_that_have_one(tmp_path: Path) -> No
         sources.own_repository(str(tmp_path / "git"), {}, "trunk")
 
 
-# Estimates
-
-
 def test_dump_estimate_ignores_text_that_looks_like_headers(tmp_path: Path) -> None:
     path = tmp_path / "it.dump"
     path.write_bytes(BASE + file(b"trunk/f", b"x\n\nRevision-number: 99999999999\n\n"))
     estimate = sources.open_source("it", {"source": "dump", "path": str(path)}).estimate()
     assert (estimate.revisions, estimate.repository_bytes) == (1, path.stat().st_size // 4)
-
-
-# dump as work
 
 
 def test_dump_work_of_all_formats_is_the_same_without_revision_0(tmp_path: Path) -> None:
@@ -239,9 +227,6 @@ def test_dump_work_of_other_content_differs(tmp_path: Path) -> None:
         printed = run("svnadmin", "dump", "-q", path)
         digests.add(read_dump(io.BytesIO(printed), UrlNormaliser(""))["digest"])
     assert len(digests) == 3
-
-
-# Odd files
 
 
 def fifo(path: Path) -> None:
@@ -289,9 +274,6 @@ def test_svn_odd_names_are_loaded(
     source = sources.open_source("it", definition)
     source.check()
     assert source.write(io.BytesIO()).revisions == 1
-
-
-# Local repositories
 
 
 def svnmucc(path: Path, *words: str, text: bytes = b"") -> None:
@@ -396,9 +378,6 @@ def test_revision_bytes_are_estimated_from_a_sample_of_shards(tmp_path: Path, sh
     assert revision_bytes(tmp_path) == 100 * shards
 
 
-# URLs
-
-
 def url_source(url: str, **definition: object) -> Source:
     return sources.open_source("far", {"source": "svn", "url": url, **definition})
 
@@ -470,9 +449,6 @@ def test_svn_url_wrong_definitions_name_the_key(
 ) -> None:
     with pytest.raises(UserError, match=rf"config/config\.yaml: repositories\.far\.{key}: "):
         url_source(url, **options)
-
-
-# Detection
 
 
 @pytest.fixture
@@ -585,9 +561,6 @@ def test_detect_file_url_quoted_or_not_is_its_path(
     url = (tmp_path / name).as_uri()
     for given in (url, f"file://{tmp_path}/{name}", url.replace("//", "//localhost", 1)):
         assert sources.detect(given) == {"source": "svn", "path": str(tmp_path / name)}
-
-
-# Passwords
 
 
 USER, PASSWORD = "bob", "s3cr/et p@ss"
