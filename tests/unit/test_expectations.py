@@ -1,4 +1,4 @@
-"""A user's expectations: read, judged, and what `check` says of them."""
+"""A user's expectations: their files, verdicts, and the output and exit codes of `check`."""
 
 from __future__ import annotations
 
@@ -40,42 +40,41 @@ def measured(times: list[float], **axes: str) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.0, host="here", flags="", work=WORK)
 
 
+def rows_of(check: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
+    return evaluate_expectations([check], list(AXES), frame, EvaluationContext())
+
+
+FAST, SLOW, MIXED = [1.0, 1.1] * 2 + [1.0], [3.0, 3.1] * 2 + [3.0], [1.0, 3.1] * 2 + [1.0]
+UNSURE, UNMEASURED = {"allow_inconclusive": True}, {"allow_not_measured": True}
+EXPORT = {"where": {"command": "export"}}
+
+
 @pytest.mark.parametrize(
     ("times", "changes", "verdict", "passes"),
     [
-        ([1.0, 1.1, 1.0, 1.1, 1.0], {}, "holds", "yes"),
-        ([3.0, 3.1, 3.0, 3.1, 3.0], {}, "differs", "no"),
-        ([3.0, 3.1, 3.0, 3.1, 3.0], {"allow_inconclusive": True}, "differs", "no"),
-        ([1.0, 3.1, 1.0, 3.1, 1.0], {}, "inconclusive", "no"),
-        ([1.0, 3.1, 1.0, 3.1, 1.0], {"allow_inconclusive": True}, "inconclusive", "yes"),
-        ([1.0, 3.1, 1.0, 3.1, 1.0], {"allow_not_measured": True}, "inconclusive", "no"),
-        ([1.0], {"where": {"command": "export"}}, "not measured", "no"),
-        (
-            [1.0],
-            {"where": {"command": "export"}, "allow_not_measured": True},
-            "not measured",
-            "yes",
-        ),
+        (FAST, {}, "holds", "yes"),
+        (SLOW, {}, "differs", "no"),
+        (SLOW, UNSURE, "differs", "no"),
+        (MIXED, {}, "inconclusive", "no"),
+        (MIXED, UNSURE, "inconclusive", "yes"),
+        (MIXED, UNMEASURED, "inconclusive", "no"),
+        ([1.0], EXPORT, "not measured", "no"),
+        ([1.0], {**EXPORT, **UNMEASURED}, "not measured", "yes"),
     ],
 )
 def test_evaluate_expectations_has_verdict_and_passes(
     times: list[float], changes: dict[str, Any], verdict: str, passes: str
 ) -> None:
-    rows = evaluate_expectations(
-        [expectation(**changes)], list(AXES), measured(times), EvaluationContext()
-    )
+    rows = rows_of(expectation(**changes), measured(times))
     assert list(rows) == OF_EXPECTATIONS
     assert (rows["verdict"][0], rows["passes"][0]) == (verdict, passes)
 
 
 def test_evaluate_expectations_without_repo_uses_all() -> None:
     frame = pd.concat([measured([1.0] * 5), measured([3.0] * 5, repo="other")])
-    rows = evaluate_expectations([expectation()], list(AXES), frame, EvaluationContext())
-    assert rows["measured"][0] == pytest.approx(3.0), "the slowest of both"
-    only = expectation(where={"command": "log", "repo": "mine"})
-    assert evaluate_expectations([only], list(AXES), frame, EvaluationContext())["measured"][
-        0
-    ] == pytest.approx(1.0)
+    assert rows_of(expectation(), frame)["measured"][0] == pytest.approx(3.0), "the slowest"
+    mine = expectation(where={"command": "log", "repo": "mine"})
+    assert rows_of(mine, frame)["measured"][0] == pytest.approx(1.0)
 
 
 def write_check(path: Path, *rows: pd.DataFrame) -> Path:
@@ -88,11 +87,9 @@ def test_check_prints_lines_and_exit_codes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def rows(name: str, times: list[float], **changes: Any) -> pd.DataFrame:
-        return evaluate_expectations(
-            [expectation(name, **changes)], list(AXES), measured(times), EvaluationContext()
-        )
+        return rows_of(expectation(name, **changes), measured(times))
 
-    fast, slow = rows("fast", [1.0, 1.1, 1.0, 1.1, 1.0]), rows("slow", [3.0] * 6)
+    fast, slow = rows("fast", FAST), rows("slow", [3.0] * 6)
     unsure = rows("unsure", [1.0] * 4)
     allowed = rows("allowed", [1.0] * 4, allow_inconclusive=True)
     elsewhere = unmeasured_expectations("b", [expectation("elsewhere")])
@@ -120,30 +117,21 @@ def test_check_writes_junit_and_markdown(tmp_path: Path) -> None:
         {**row, "id": "good", "verdict": "holds"},
         {**row, "id": "bad", "verdict": "differs", "measured": "3", "passes": "no"},
         {**row, "id": "unsure", "verdict": "inconclusive", "why": "low n", "passes": "no"},
-        {
-            **row,
-            "study": "b",
-            "id": "none",
-            "verdict": "not measured",
-            "measured": "",
-            "passes": "no",
-        },
+        {**row, "id": "none", "verdict": "not measured", "measured": "", "passes": "no"},
     ]
+    rows[-1]["study"] = "b"
     junit, markdown = (path.read_text() for path in check.write(rows, tmp_path))
     suites = ElementTree.fromstring(junit)
-    assert [
-        (s.get("name"), s.get("tests"), s.get("failures"), s.get("errors")) for s in suites
-    ] == [("a", "3", "1", "1"), ("b", "1", "0", "1")]
+    counts = [[s.get(key) for key in ("name", "tests", "failures", "errors")] for s in suites]
+    assert counts == [["a", "3", "1", "1"], ["b", "1", "0", "1"]]
     good, bad, unsure = suites[0]
     assert [part.tag for part in good] == ["system-out"]
     assert bad[0].tag == "failure" and unsure[0].tag == "error" and unsure[0].text == "low n"
     assert bad[0].get("message") == "differs: 3.00 (1.00 to 1.50) s, expected at most 2.0"
     lines = markdown.splitlines()
     assert lines[0] == "**1 of 4 expectations pass**"
-    assert (
-        lines[4]
-        == "| ✓ holds | Fast \\| small. (`a` `good`) | at most 2.0 | 1.20 (1.00 to 1.50) s |"
-    )
+    cells = ("✓ holds", "Fast \\| small. (`a` `good`)", "at most 2.0", "1.20 (1.00 to 1.50) s")
+    assert lines[4] == f"| {' | '.join(cells)} |"
     assert lines[7].endswith("| no value |")
 
 
@@ -157,39 +145,29 @@ def test_check_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "gone.csv: cannot be read" in capsys.readouterr().err
 
 
+BOUND = "expect: {over: max, at_most: 2}"
+OTHER = f"a: [{{id: other, statement: y, level: elapsed_s, {BOUND}}}]"
+
+
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("keys", "expected"),
     [
+        ("id: x, where: {cache: hot-os}, level: elapsed_s", "`cache` has no value hot-os. Use one of cold, hot"),
+        ("id: x, level: seconds", "`level`: no metric seconds"),
         (
-            "a: [{id: x, statement: y, where: {cache: hot-os}, level: elapsed_s,"
-            " expect: {over: max, at_most: 2}}]",
-            "`cache` has no value hot-os. Use one of cold, hot",
-        ),
-        (
-            "a: [{id: x, statement: y, level: seconds, expect: {over: max, at_most: 2}}]",
-            "`level`: no metric seconds. Use one of all_calls, bytes_read, bytes_written, call_mib,",
-        ),
-        (
-            "a: [{id: x, statement: y, compare: {axis: cache, baseline: cold, candidate: warm},"
-            " expect: {over: max, at_most: 2}}]",
+            "id: x, compare: {axis: cache, baseline: cold, candidate: warm}",
             "`cache` has no value warm",
         ),
-        (
-            "a: [{id: other, statement: y, level: elapsed_s, expect: {over: max, at_most: 2}}]",
-            "`a[0]`: the id `other` is there twice",
-        ),
+        ("id: other, level: elapsed_s", "`a[0]`: the id `other` is there twice"),
     ],
 )
-def test_read_expectations_invalid_is_user_error(tmp_path: Path, text: str, says: str) -> None:
+def test_read_expectations_invalid_is_user_error(tmp_path: Path, keys: str, expected: str) -> None:
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
-    first.write_text(
-        "a: [{id: other, statement: y, level: elapsed_s, expect: {over: max, at_most: 2}}]"
-    )
-    second.write_text(text)
-    with pytest.raises(UserError) as error:
+    first.write_text(OTHER)
+    second.write_text(f"a: [{{statement: y, {keys}, {BOUND}}}]")
+    with pytest.raises(UserError, match=str(second)) as error:
         read_expectations([first, second], "a", AXES, names())
-    assert says in str(error.value)
-    assert str(second) in str(error.value)
+    assert expected in str(error.value)
 
 
 def test_read_expectations_default_examples_are_valid(tmp_path: Path) -> None:
@@ -198,6 +176,6 @@ def test_read_expectations_default_examples_are_valid(tmp_path: Path) -> None:
     path.write_text("\n".join(line[1:] for line in lines if line.startswith(("#f", "#  "))))
     axes = load_study(CONFIG / "studies" / "fsfs-san-2014.yaml").axes
     known = {a: v if isinstance(v, list) else None for a, v in axes.items()}
-    found = read_expectations([path], "fsfs-san-2014", known, names())
-    assert [e["id"] for e in found] == ["hot-log-under-2s", "packing-does-not-hurt"]
+    examples = read_expectations([path], "fsfs-san-2014", known, names())
+    assert [example["id"] for example in examples] == ["hot-log-under-2s", "packing-does-not-hurt"]
     assert read_findings(CONFIG / "expectations.yaml", "fsfs-san-2014", list(axes), names()) == []
