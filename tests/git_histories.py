@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,15 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
-
+from project import needs
 from vcsbench import sources
 from vcsbench.sources.base import Facts, Source
 from vcsbench.sources.dump_format import subversion_path
 
-needs_git = pytest.mark.skipif(
-    not (shutil.which("svnadmin") and shutil.which("git")), reason="not installed: svnadmin or git"
-)
+needs_git = needs("svnadmin", "git")
 FILE, EXECUTABLE, SYMLINK, SUBMODULE = "100644", "100755", "120000", "160000"
 # Mode and content of a path, or None if the commit deletes it.
 Node = tuple[str, bytes] | None

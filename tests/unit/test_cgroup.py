@@ -1,4 +1,4 @@
-"""Limits of control groups: real groups of version 1, files that stand for version 2."""
+"""Limits of control groups: real groups of version 1, and files in place of version 2."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ V1 = Path("/sys/fs/cgroup")
 
 
 def real_group(controller: str, *, limits: dict[str, str], inner: dict[str, str]) -> Iterator[Path]:
-    """A control group of version 1 with a group inside it, each with its own limits."""
+    """Create a control group of version 1 with limits, and one inside it."""
     top = V1 / controller / f"vcsbench-test-{os.getpid()}"
     try:
         (top / "inner").mkdir(parents=True)
@@ -53,16 +53,11 @@ def cpu_group() -> Iterator[Path]:
 
 
 def run_in(group: Path, code: str) -> list[str]:
-    """Run Python in a control group; the words that it prints."""
+    """Run Python in a control group and return the printed words."""
     enter = f"open({str(group / 'cgroup.procs')!r}, 'w').write('0')"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{enter}\n{code}"],
-        check=True,
-        text=True,
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(Path(cgroup.__file__).parents[1])},
-    )
-    return done.stdout.split()
+    argv = [sys.executable, "-c", f"{enter}\n{code}"]
+    env = {**os.environ, "PYTHONPATH": str(Path(cgroup.__file__).parents[1])}
+    return subprocess.check_output(argv, text=True, env=env).split()
 
 
 def test_memory_in_a_nested_group_has_the_limit_of_the_ancestor(memory_group: Path) -> None:
@@ -120,38 +115,34 @@ print(cgroup.quota_cores(), cgroup.throttled_us() - before)
 
 
 def version_2(tmp_path: Path, files: dict[str, str], path: str = "/a/b", root: str = "/") -> Path:
-    """Files that stand for /proc/self and a hierarchy of version 2."""
-    own, point = tmp_path / "self", tmp_path / "group s"
-    own.mkdir()
-    (own / "cgroup").write_text(f"0::{path}\n")
+    """Write files in place of /proc/self and a hierarchy of version 2."""
+    proc, point = tmp_path / "self", tmp_path / "group s"
+    proc.mkdir()
+    (proc / "cgroup").write_text(f"0::{path}\n")
     escaped = str(point).replace(" ", "\\040")
-    (own / "mountinfo").write_text(
-        f"25 20 0:22 {root} {escaped} rw shared:4 - cgroup2 cgroup2 rw\n"
-    )
+    line = f"25 20 0:22 {root} {escaped} rw shared:4 - cgroup2 cgroup2 rw\n"
+    (proc / "mountinfo").write_text(line)
     for name, content in files.items():
         file = point / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
-    return own
+    return proc
 
 
 def test_memory_of_version_2_takes_the_tightest_of_max_and_high(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stat = f"anon 5\ninactive_file {20 * MIB}\nactive_file 0\nslab_reclaimable 0\n"
-    own = version_2(
+    proc = version_2(
         tmp_path,
         {
-            "a/memory.max": str(800 * MIB),
-            "a/memory.high": str(500 * MIB),
-            "a/memory.current": str(120 * MIB),
-            "a/memory.stat": stat,
-            "a/b/memory.max": "max",
-            "a/b/memory.high": "max",
+            **{"a/memory.max": str(800 * MIB), "a/memory.high": str(500 * MIB)},
+            **{"a/memory.current": str(120 * MIB), "a/memory.stat": stat},
+            **{"a/b/memory.max": "max", "a/b/memory.high": "max"},
             "a/b/memory.current": str(100 * MIB),
         },
     )
-    monkeypatch.setattr(cgroup, "groups", lambda name: cgroup_groups(name, own))
+    monkeypatch.setattr(cgroup, "groups", lambda name: cgroup_groups(name, proc))
     assert cgroup.memory() == (500 * MIB, 400 * MIB, 500 * MIB)
 
 
@@ -161,7 +152,7 @@ cgroup_groups = cgroup.groups
 def test_quota_of_version_2_is_the_least_of_the_ancestors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = version_2(
+    proc = version_2(
         tmp_path,
         {
             "a/cpu.max": "50000 100000",
@@ -170,15 +161,15 @@ def test_quota_of_version_2_is_the_least_of_the_ancestors(
             "a/b/cpu.stat": "usage_usec 9\nthrottled_usec 5\n",
         },
     )
-    monkeypatch.setattr(cgroup, "groups", lambda name: cgroup_groups(name, own))
+    monkeypatch.setattr(cgroup, "groups", lambda name: cgroup_groups(name, proc))
     assert cgroup.quota_cores() == 0.5
     assert cgroup.throttled_us() == 75
 
 
 def test_groups_of_a_container_begin_at_its_mount(tmp_path: Path) -> None:
-    own = version_2(tmp_path, {}, path="/docker/one/sub", root="/docker/one")
+    proc = version_2(tmp_path, {}, path="/docker/one/sub", root="/docker/one")
     point = tmp_path / "group s"
-    assert [group.folder for group in cgroup_groups("memory", own)] == [point / "sub", point]
-    (own / "cgroup").write_text("0::/../other\n")
+    assert [group.folder for group in cgroup_groups("memory", proc)] == [point / "sub", point]
+    (proc / "cgroup").write_text("0::/../other\n")
     cgroup_groups.cache_clear()
-    assert [group.folder for group in cgroup_groups("memory", own)] == [point]
+    assert [group.folder for group in cgroup_groups("memory", proc)] == [point]

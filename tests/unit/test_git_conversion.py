@@ -193,7 +193,7 @@ def test_conversion_damaged_commits_are_loaded(tmp_path: Path) -> None:
     convert_whole(path, tmp_path / "whole")
 
 
-# Few names: files, folders and links often take each other's place.
+# With few names, files, folders and links often replace each other.
 names = st.sampled_from([b"a", b"b", b"a b", b"\xc3\xa9", b"\x01", b"\xff", b"?\\001", b"%41"])
 paths = st.lists(names, min_size=1, max_size=3).map(b"/".join)
 contents = st.one_of(st.binary(max_size=40), st.sampled_from([b"same", b"link same", b"a\n"]))
@@ -233,10 +233,13 @@ def graphs(draw: st.DrawFn) -> Graph:
     return Graph(points, {"main": draw(index), **branches}, tags, annotated)
 
 
-# Shrinking takes minutes.
-QUICKLY = settings(
-    deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
-)
+def quickly(examples: int) -> settings:
+    # Shrinking takes minutes.
+    checks, phases = list(HealthCheck), [Phase.generate]
+    return settings(
+        **{"max_examples": examples, "deadline": None, "database": None},
+        **{"suppress_health_check": checks, "phases": phases},
+    )
 
 
 def check_history(history: list[Commit]) -> None:
@@ -252,37 +255,21 @@ def check_graph(graph: Graph) -> None:
         check_trees(path, repository, convert_whole(path, repository), graph)
 
 
-@given(histories)
-@settings(QUICKLY, max_examples=12)
-def test_conversion_of_random_history_keeps_trees(history: list[Commit]) -> None:
-    check_history(history)
+@pytest.mark.parametrize("examples", [12, pytest.param(200, marks=pytest.mark.slow)])
+def test_conversion_of_random_histories_keeps_trees(examples: int) -> None:
+    quickly(examples)(given(histories)(check_history))()
 
 
-@pytest.mark.slow
-@given(histories)
-@settings(QUICKLY, max_examples=200)
-def test_conversion_of_many_random_histories_keeps_trees(history: list[Commit]) -> None:
-    check_history(history)
-
-
-@given(graphs())
-@settings(QUICKLY, max_examples=4)
-def test_conversion_of_random_graph_keeps_trees(graph: Graph) -> None:
-    check_graph(graph)
-
-
-@pytest.mark.slow
-@given(graphs())
-@settings(QUICKLY, max_examples=100)
-def test_conversion_of_many_random_graphs_keeps_trees(graph: Graph) -> None:
-    check_graph(graph)
+@pytest.mark.parametrize("examples", [4, pytest.param(100, marks=pytest.mark.slow)])
+def test_conversion_of_random_graphs_keeps_trees(examples: int) -> None:
+    quickly(examples)(given(graphs())(check_graph))()
 
 
 # No name in git or on a file system has a slash or a NUL.
 @given(st.lists(st.binary(max_size=12).filter(lambda name: not {0, 47} & {*name}), max_size=8))
-def test_subversion_path_random_names_stay_different(found: list[bytes]) -> None:
-    escaped = [subversion_path(name) for name in found]
-    assert len(set(escaped)) == len(set(found))
+def test_subversion_path_random_names_stay_different(names: list[bytes]) -> None:
+    escaped = [subversion_path(name) for name in names]
+    assert len(set(escaped)) == len(set(names))
     assert not any(byte < 32 or byte == 127 for name in escaped for byte in name)
     b"".join(escaped).decode("utf-8")
 
@@ -362,9 +349,9 @@ def test_whole_history_branches_and_tags_are_copies(merged: Merged) -> None:
     assert first[:2] == [f"A + {name}/", f"(from trunk/:r{r0})"]
     assert changed(repository, r5)[:2] == ["A + branches/stable/", f"(from trunk/:r{r2})"]
     later = [changed(repository, revision) for revision in range(2, 13)]
-    assert ["A + tags/v1/", f"(from trunk/:r{r2})"] in later
-    assert ["A + tags/v2/", f"(from branches/stable/:r{r5})"] in later
-    assert ["A + branches/same/", f"(from trunk/:r{r2})"] in later
+    copies = {"tags/v1": f"trunk/:r{r2}", "tags/v2": f"branches/stable/:r{r5}"}
+    for path, origin in (copies | {"branches/same": f"trunk/:r{r2}"}).items():
+        assert [f"A + {path}/", f"(from {origin})"] in later
     assert [f"D {name}/"] == changed(repository, revision_of(repository, commits[4]) + 1)
     text = run("svn", "log", "-v", "--xml", "--limit", "1", f"file://{repository}/tags/v2").decode()
     assert "T. Agger" in text and "<msg>Tag\n</msg>" in text and "2017-07-14" in text
