@@ -264,6 +264,28 @@ def test_svn_odd_files_are_refused_or_read_in_no_time(
         assert (name, type(content)) == ("db/uuid", bytes)
 
 
+@pytest.mark.parametrize("name", ["db/revs/0/0", "db/revs/0/1", "db/revprops/0/1", "db/revs/0"])
+@pytest.mark.parametrize("to", ["pipe", "/dev/zero", "nowhere"])
+def test_svn_revision_that_is_no_file_is_refused(
+    tmp_path: Path, template: Path, name: str, to: str
+) -> None:
+    path = shutil.copytree(template, tmp_path / "it")
+    (path / name).rename(path / "db" / "away")
+    if to == "pipe":
+        os.mkfifo(path / name)
+    else:
+        (path / name).symlink_to(to)
+    with pytest.raises(UserError, match="not a regular file"):
+        sources.open_source("it", sources.detect(str(path))).check()
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "-x", "x" * 200_000])
+def test_svn_tree_that_no_program_takes_is_refused(template: Path, text: str) -> None:
+    definition = {"source": "svn", "path": str(template), "tree": text}
+    with pytest.raises(UserError, match=r"repositories\.it\.tree"):
+        sources.open_source("it", definition).check()
+
+
 @pytest.mark.parametrize("name", ["a@5", "-r", "50%2F", "it's", "sp ace", "é"])
 def test_svn_odd_names_are_loaded(
     tmp_path: Path, template: Path, name: str, monkeypatch: pytest.MonkeyPatch

@@ -45,6 +45,7 @@ _COPIED = re.compile(r"\* Copied revisions? (?:from \d+ to )?(\d+)")
 _MEMCACHED = re.compile(r"^\[memcached-servers\][^\[]*", re.MULTILINE)
 _REVISION = re.compile(rb'\s*revision="(\d+)"')
 _DATE = re.compile(rb"<date>(.*)</date>\n")
+_DATE_OF_0 = re.compile(rb'<property\s+name="svn:date"[^>]*>(.*?)</property>', re.DOTALL)
 MEMCACHED_NOTE = "The servers of memcached in its db/fsfs.conf are not used."
 # (format, packing), as the axes have them.
 Pair = Sequence[str]
@@ -247,18 +248,27 @@ def _remove_bogus_dates(copy: Path) -> list[str]:
     """
 
     def read(output: IO[bytes]) -> dict[str, str]:
-        revision, bogus = "", {}
+        revision, before, bogus = "", b"", {}
         for line in output:
-            if found := _REVISION.match(line):
+            if before == b"<logentry\n" and (found := _REVISION.match(line)):
                 revision = found[1].decode()
             elif line.startswith(b"<date>"):
                 date = _DATE.fullmatch(line)
                 if not date or not dump_format.is_date(date[1]):
                     bogus[revision] = dump_format.quoted(date[1] if date else line)
+            before = line
         return bogus
 
-    options = ("log", "--xml", "--quiet", "-r", "0:HEAD")
-    bogus = fsfs.read_output(read, *options, pegged(file_url(copy)), program="svn")
+    def read_revision_0(output: IO[bytes]) -> dict[str, str]:
+        date = _DATE_OF_0.search(output.read())
+        is_bogus = date and not dump_format.is_date(date[1])
+        return {"0": dump_format.quoted(date[1])} if date and is_bogus else {}
+
+    url = pegged(file_url(copy))
+    # `svn log` leaves revision 0 out.
+    of_0 = ("proplist", "--xml", "--verbose", "--revprop", "-r", "0")
+    bogus = fsfs.read_output(read_revision_0, *of_0, url, program="svn")
+    bogus |= fsfs.read_output(read, "log", "--xml", "--quiet", "-r", "0:HEAD", url, program="svn")
     for revision in bogus:
         fsfs.run_svnadmin("delrevprop", "-r", revision, copy, "svn:date")
     if not bogus:

@@ -215,7 +215,10 @@ class Options:
                 raise self.error(key, f"is no key of this source; it has {', '.join(keys)}")
 
     def text(self, key: str, default: str | None = None) -> str:
-        """Return a string. A missing key without a default is an error."""
+        """Return a string that can be an argument of a program. Without a default, the key must exist."""
+        return self._word(key, self._text(key, default))
+
+    def _text(self, key: str, default: str | None = None) -> str:
         value = self._definition.get(key, default)
         if value is None:
             raise self.error(key, "is missing")
@@ -223,9 +226,19 @@ class Options:
             raise self.error(key, f"must be a text that is not empty, not {value!r}")
         return value
 
+    def _word(self, key: str, value: str) -> str:
+        """Check that a text can be an argument of a program, and return it."""
+        try:
+            os.fsencode(value)
+        except UnicodeEncodeError:
+            raise self.error(key, f"has half of a character: {value[:80]!r}") from None
+        if "\0" in value:
+            raise self.error(key, f"has a NUL character: {value[:80]!r}")
+        return value
+
     def path(self, key: str) -> Path:
         """Return a path; see local_path()."""
-        text = self.text(key)
+        text = self._text(key)
         try:
             return local_path(text)
         except UNREACHABLE as error:
@@ -246,7 +259,7 @@ class Options:
         value = self._definition.get("tree")
         if value is not None and not isinstance(value, str):
             raise self.error("tree", f"must be a path inside the repository, not {value!r}")
-        return None if value is None else value.strip("/")
+        return None if value is None else self._word("tree", value).strip("/")
 
     def no_tree(self, path: Path, tree: str | None) -> UserError:
         """Return the error about a folder `tree` that the youngest revision lacks."""

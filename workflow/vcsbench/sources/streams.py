@@ -24,8 +24,9 @@ CHUNK = 1 << 20
 # Programs print paths unchanged, and messages in English.
 UTF8 = {"LC_ALL": "C.UTF-8"}
 # The part of a program's error message that is shown.
-ERROR_BYTES = 4096
+ERROR_BYTES = 1 << 16
 ERROR_LINES = 3
+ERROR_LINE = 500
 MAGICS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 # Errors of reading a damaged compressed file.
 DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
@@ -54,9 +55,10 @@ class Program:
                 stderr=self._errors,
                 env=env or {**os.environ, **UTF8},
             )
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: an argument has a NUL, or half of a character
             self._errors.close()
-            raise UserError(f"{failure}: {argv[0]} cannot be run: {error.strerror}") from error
+            reason = getattr(error, "strerror", None) or error
+            raise UserError(f"{failure}: {argv[0]} cannot be run: {reason}") from error
         self.stdout = cast(BufferedReader, self.process.stdout)
         if secret and self.process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
@@ -93,7 +95,11 @@ class Program:
         end = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, end - ERROR_BYTES))
         lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        message = " ".join(lines[-ERROR_LINES:]) or ended_by(code)
+        shown = [
+            line if len(line) <= ERROR_LINE else f"{line[:ERROR_LINE]}..."
+            for line in lines[-ERROR_LINES:]
+        ]
+        message = " ".join(shown) or ended_by(code)
         return UserError(without_password(printable(f"{self._failure}: {message}")))
 
 

@@ -69,6 +69,20 @@ def _check_files(repository: Path) -> None:
                 raise UserError(f"{printable(entry.path)}: this is not a regular file.")
 
 
+def _check_revisions(repository: Path) -> None:
+    """Raise UserError for a pipe or a device among the files of revisions, for which svnadmin would wait.
+
+    100,000 revisions take about 0.1 s.
+    """
+    for name in ("revs", "revprops"):
+        top = os.path.join(repository, "db", name)
+        shards = [entry.path for entry in os.scandir(top) if entry.is_dir()]
+        for folder in (top, *shards):
+            for entry in os.scandir(folder):
+                if not entry.is_file() and not entry.is_dir():
+                    raise UserError(f"{printable(entry.path)}: this is not a regular file.")
+
+
 def content_digest(repository: Path) -> str:
     """Return a digest of the files of revisions and revision properties.
 
@@ -226,6 +240,10 @@ class SvnSource(Source):
         self._check_place()
         if self._youngest() == 0:
             raise self._options.error("path", f"{self._path} is empty: it has no revision 1")
+        try:
+            _check_revisions(self._path)
+        except (OSError, UserError) as error:
+            raise self._options.error("path", _clause(error)) from error
         self.tree()
 
     def describe(self) -> str:
