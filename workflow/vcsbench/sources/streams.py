@@ -55,7 +55,10 @@ class Program:
                 stderr=self._errors,
                 env=env or {**os.environ, **UTF8},
             )
-        except (OSError, ValueError) as error:  # ValueError: an argument has a NUL, or half of a character
+        except (
+            OSError,
+            ValueError,
+        ) as error:  # ValueError: an argument has a NUL, or half of a character
             self._errors.close()
             reason = getattr(error, "strerror", None) or error
             raise UserError(f"{failure}: {argv[0]} cannot be run: {reason}") from error
