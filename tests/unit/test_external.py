@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from vcsbench.errors import UserError
-from vcsbench.external import parse_number, printable, read_bytes
+from vcsbench.external import one_line, parse_number, printable, read_bytes
 from vcsbench.urls import file_url, pegged, without_password
 
 
@@ -25,6 +25,19 @@ def test_read_bytes_unsuitable_file_raises(tmp_path, make, error):
     make(tmp_path / "file")
     with pytest.raises(UserError, match=error):
         read_bytes(tmp_path / "file", 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\nb\x1b", "a\\nb\\x1b"),
+        (b"a\xff", "a\\xff"),
+        ("x" * 401, "x" * 400 + "..."),
+        ("x" * 400, "x" * 400),
+    ],
+)
+def test_one_line_escapes_and_cuts(text, shown):
+    assert one_line(text) == shown
 
 
 def test_read_bytes_follows_links_only_if_allowed(tmp_path):

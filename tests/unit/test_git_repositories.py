@@ -219,6 +219,31 @@ def test_git_file_that_is_a_pipe_or_endless_is_refused(work: Path, kind: str) ->
             file.write_bytes(content)
 
 
+@pytest.mark.parametrize(
+    "name", ["", "objects", "objects/pack", "HEAD", "config", "refs/heads/main"]
+)
+def test_git_file_that_links_to_itself_is_refused(work: Path, name: str) -> None:
+    path = work / ".git" / name
+    path.rename(work / "away")
+    path.symlink_to(path)
+    with pytest.raises(UserError, match="cannot be read"):
+        sources.detect(str(work))
+
+
+@pytest.mark.parametrize("lender", [b"9" * 5000, b"x/" * 3000, b"a\0b", b"/etc/passwd", b"\xff"])
+def test_git_impossible_alternate_is_refused(work: Path, lender: bytes) -> None:
+    (work / ".git/objects/info/alternates").write_bytes(lender + b"\n")
+    with pytest.raises(UserError, match=r"object folder .* does not exist"):
+        sources.detect(str(work))
+
+
+@pytest.mark.parametrize("folder", [b"9" * 5000, b"a\0b", b"/etc/passwd", b"\xff"])
+def test_git_impossible_linked_work_tree_is_refused(tmp_path: Path, folder: bytes) -> None:
+    (tmp_path / ".git").write_bytes(b"gitdir: " + folder)
+    with pytest.raises(UserError, match="which does not exist"):
+        sources.detect(str(tmp_path))
+
+
 def test_git_include_of_a_pipe_is_not_read(work: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with (work / ".git/config").open("a") as config:

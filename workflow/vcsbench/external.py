@@ -13,6 +13,8 @@ from vcsbench.errors import UserError, printable
 
 # Limit for files that contain a few words.
 SMALL_FILE = 1 << 16
+# The part of a name that an error shows, so that its remedy is not cut.
+LONGEST_SHOWN = 400
 
 
 def open_regular(path: str | Path, *, follow_links: bool = True, flags: int = os.O_RDONLY) -> int:
@@ -65,6 +67,7 @@ def parse_number(text: bytes | str, largest: int) -> int | None:
 
 
 def one_line(text: str | bytes | Path) -> str:
-    """Return a path or text that is safe to print on one line."""
+    """Return a path or text that is safe to print on one line, cut after LONGEST_SHOWN characters."""
     text = os.fspath(text) if isinstance(text, Path) else text
-    return printable(text).replace("\n", "\\n")
+    line = printable(text[: LONGEST_SHOWN + 1]).replace("\n", "\\n")
+    return line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}..."

@@ -261,12 +261,12 @@ class Options:
             raise self.error("tree", f"must be a path inside the repository, not {value!r}")
         return None if value is None else self._word("tree", value).strip("/")
 
-    def no_tree(self, path: Path, tree: str | None) -> UserError:
+    def no_tree(self, path: Path, tree: str) -> UserError:
         """Return the error about a folder `tree` that the youngest revision lacks."""
         return self.error(
             "tree",
-            f"{path} has no folder {tree!r} at its youngest revision; name another by TREE=, or TREE=/ for "
-            "the root",
+            f"{path} has no folder {tree[:200]!r} at its youngest revision; name another by TREE=, or "
+            "TREE=/ for the root",
         )
 
     def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:

@@ -87,7 +87,7 @@ def find_layout(path: Path) -> GitLayout | None:
         return None
     inner = path / ".git"
     if os.path.lexists(inner):
-        folder = inner if inner.is_dir() else _linked(inner, path)
+        folder = inner if os.path.isdir(inner) else _linked(inner, path)
     elif _looks_bare(path):
         folder = path
     else:
@@ -131,7 +131,7 @@ def _linked(file: Path, path: Path) -> Path:
             f"{one_line(file)}: has no line `gitdir: FOLDER`. Clone the repository again."
         )
     folder = path / os.fsdecode(text.removeprefix(b"gitdir: "))
-    if b"\0" in text or not folder.is_dir():
+    if b"\0" in text or not os.path.isdir(folder):
         raise UserError(
             f"{one_line(file)}: names the folder {one_line(folder)}, which does not exist. "
             "Give the main repository, or run `git worktree repair` in it."
@@ -238,7 +238,7 @@ def object_folders(layout: GitLayout) -> list[Path]:
 
     Raise UserError if one is missing, or has files that are not regular.
     """
-    folders = [(layout.common / "objects").resolve()]
+    folders = [Path(os.path.realpath(layout.common / "objects"))]
     for folder in folders:
         _check_files(folder)
         file = folder / "info" / "alternates"
@@ -246,7 +246,7 @@ def object_folders(layout: GitLayout) -> list[Path]:
             if not line or line.startswith(b"#"):
                 continue
             lender = (folder / os.fsdecode(_unquote(line))).absolute()
-            if b"\0" in line or not lender.is_dir():
+            if b"\0" in line or not os.path.isdir(lender):
                 raise UserError(
                     f"{one_line(file)}: the object folder {one_line(lender)} does not exist. "
                     "Bring it back, or clone the repository again without --shared and --reference."

@@ -106,7 +106,7 @@ class GitSource(Source):
     def _missing(self, git: Git) -> UserError:
         """Return the error about a branch without a commit."""
         if self._branch != "HEAD":
-            why = f"{self._path} has no commit {self._branch!r}"
+            why = f"{self._path} has no commit {self._branch[:200]!r}"
             return self._options.error("branch", why)
         branch = git.head.removeprefix(b"ref: ")
         others = [name for name in git.refs if name.startswith((HEADS, REMOTES))]
