@@ -91,7 +91,7 @@ class Project:
         )
 
     def exports(self) -> dict[str, int]:
-        """Return the time of writing of each export, without those of fixed cost."""
+        """Return the time of writing of each export, without fixed-cost cells."""
         cells = self.path / "results" / "cells"
         return {
             str(path.relative_to(cells)): path.stat().st_mtime_ns

@@ -209,7 +209,7 @@ class Stress:
             raise Broken(f"left mounted: {left_mounts}")
 
     def check_results(self, with_tables: bool) -> None:
-        """All results are valid and of the same work and cells as those of the undisturbed run."""
+        """All results are valid and of the same work and cells as in the undisturbed run."""
         results = summary(self.project)
         for name, expected in self.expected.items():
             is_there = with_tables or name in results or not name.startswith("tables")

@@ -101,7 +101,7 @@ def settings_of(study: Study, frame: Any) -> AdviceSettings:
 
 
 def _values(study: Study, frame: Any) -> dict[str, list[str]]:
-    """Return the values of each axis: those of the study, or of the frame."""
+    """Return the values of each axis, from the study or the frame."""
     return {
         axis: given if isinstance(given, list) else [v for v in frame[axis].unique() if v]
         for axis, given in study.axes.items()
@@ -121,7 +121,7 @@ def _write_tables(study: Study, frame: Any, folder: Path) -> list[Any]:
 
 
 def order_of(study: Study, axes: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """Return the values of each axis: those of the study, or of `axes`."""
+    """Return the values of each axis, from the study or `axes`."""
     return {a: v if isinstance(v, list) else axes.get(a, []) for a, v in study.axes.items()}
 
 

@@ -91,8 +91,8 @@ def make_study(
 
     A cell takes SECONDS[command] times the product of `factors`, or `seconds` of its axes. Each run is
     multiplied by exp(N(0, noise)), and each round by exp(-drift * (round - 1)) for all cells, so paired
-    ratios have no drift. User and system time are 50 % and 10 % of elapsed. Export `schema` 1 is that of
-    hyperfine 1.15. Functions of a cell return its reason to `skip`; of a cell and round its `flags`,
+    ratios have no drift. User and system time are 50 % and 10 % of elapsed. `schema` 1 is the export
+    of hyperfine 1.15. Functions of a cell return its reason to `skip`; of a cell and round its `flags`,
     `work` and further `counts`. `failed` cell-rounds have a log only. `twins` cells of each class have a
     duplicate.
     """

@@ -48,7 +48,7 @@ def script(prefix: Path, name: str, text: str) -> Path:
 
 
 def wrapper(prefix: Path, *names: str) -> Path:
-    """Create a prefix whose programs run those of the system."""
+    """Create a prefix with programs that run the installed ones."""
     for name in names:
         script(prefix, name, f'exec {shutil.which(name)} "$@"')
     return prefix

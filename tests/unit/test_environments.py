@@ -1,4 +1,4 @@
-"""The lock files, and the conda environments that stand in for them, say the same as pyproject.toml."""
+"""Lock files and conda environments have the versions of pyproject.toml."""
 
 from __future__ import annotations
 
@@ -16,17 +16,10 @@ ROOT = Path(__file__).parents[2]
 ENVIRONMENTS = sorted(path.name for path in (ROOT / "envs").glob("*.yaml"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
-# The names that differ.
 CONDA_NAMES = {"snakemake": "snakemake-minimal"}
-# Where conda has another version than pyproject.toml: the newest that its public recipes show.
-CONDA_HAS = {
-    "snakemake": "9.27.0",
-    "pandas": "3.0.3",
-    "pytest": "9.1.1",
-    "hypothesis": "6.165.10",
-    "breezy": "3.3.17",
-    "pydantic": "2.13.0",
-}
+# The newest versions of conda that differ from pyproject.toml.
+CONDA_HAS = {"snakemake": "9.27.0", "pandas": "3.0.3", "pytest": "9.1.1", "hypothesis": "6.165.10"}
+CONDA_HAS |= {"breezy": "3.3.17", "pydantic": "2.13.0"}
 
 
 def pins(requirements: list[str]) -> dict[str, str]:
@@ -53,7 +46,6 @@ def test_lock_files_hold_what_is_pinned(lock: str, pinned: dict[str, str]) -> No
     text = (ROOT / "envs" / lock).read_text()
     locked = dict(re.findall(r"^([a-z0-9._-]+)==(\S+)", text, re.MULTILINE))
     hashed = re.findall(r"^[a-z0-9._-]+==.* \\\n    --hash=sha256:", text, re.MULTILINE)
-
     assert {name: locked.get(name) for name in pinned} == pinned
     assert len(hashed) == len(locked), "a package without a hash"
     assert "://" not in text, "a lock file must work with any package index"
@@ -63,7 +55,6 @@ def test_lock_files_hold_what_is_pinned(lock: str, pinned: dict[str, str]) -> No
 def test_conda_environments_are_pinned_and_strict(name: str) -> None:
     file = environment(name)
     channels = file["channels"]
-
     assert set(file) == {"channels", "dependencies"}
     assert channels[0] == "conda-forge" and channels[-1] == "nodefaults"
     assert set(channels) <= {"conda-forge", "bioconda", "nodefaults"}
@@ -82,11 +73,10 @@ def test_conda_environments_agree_with_pyproject(name: str) -> None:
         for package, version in pinned.items()
         if CONDA_NAMES.get(package, package) in conda
     }
-
     assert {package: conda[CONDA_NAMES.get(package, package)] for package in expected} == expected
 
 
-def test_no_difference_is_listed_that_is_none() -> None:
+def test_conda_differences_are_still_differences() -> None:
     pinned = RUNTIME | GROUPS["dev"]
     assert [name for name, version in CONDA_HAS.items() if pinned[name] == version] == []
 
@@ -121,7 +111,7 @@ def record(channel: str, name: str, version: str) -> dict[str, Any]:
 def make_channel(folder: Path, packages: dict[str, str]) -> Path:
     """Write a channel that has these packages and nothing else."""
     records = [record(folder.name, name, version) for name, version in packages.items()]
-    files = {f"{one['name']}-{one['version']}-{one['build']}.conda": one for one in records}
+    files = {f"{r['name']}-{r['version']}-{r['build']}.conda": r for r in records}
     for subdir in ("noarch", "linux-64"):
         (folder / subdir).mkdir(parents=True)
         content = files if subdir == "noarch" else {}
@@ -132,16 +122,15 @@ def make_channel(folder: Path, packages: dict[str, str]) -> Path:
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_conda_environments_can_be_solved(name: str, tmp_path: Path) -> None:
-    """By conda's own rules, on channels that are made up: it shows that the files are well formed."""
+    """Solve with the rules of conda on synthetic channels, which shows that the files are well formed."""
     rattler = pytest.importorskip("rattler", reason="py-rattler is not installed")
-    wanted = conda_pins(name)
-    bioconda = {name: version for name, version in wanted.items() if name == "snakemake-minimal"}
-    forge = {package: version for package, version in wanted.items() if package not in bioconda}
+    pinned = conda_pins(name)
+    bioconda = {name: version for name, version in pinned.items() if name == "snakemake-minimal"}
+    forge = {package: version for package, version in pinned.items() if package not in bioconda}
     channels = [
         make_channel(tmp_path / "conda-forge", forge),
         make_channel(tmp_path / "bioconda", bioconda),
     ]
-
     solved = asyncio.run(
         rattler.solve(
             sources=[rattler.Channel(path.as_uri()) for path in channels],
@@ -150,7 +139,6 @@ def test_conda_environments_can_be_solved(name: str, tmp_path: Path) -> None:
             channel_priority=rattler.ChannelPriority.Strict,
         )
     )
-
     assert {package.name.normalized: str(package.build) for package in solved} == {
-        package: "bioconda" if package in bioconda else "conda_forge" for package in wanted
+        package: "bioconda" if package in bioconda else "conda_forge" for package in pinned
     }

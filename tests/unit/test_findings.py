@@ -205,7 +205,7 @@ def test_evaluate_findings_interval_contains_duplicate_variance(sd, verdict):
 
 
 def test_evaluate_findings_average_has_error_of_average():
-    """Over 12 pairs, both the variance of duplicates and that of the pairs count a twelfth."""
+    """Over 12 pairs, the variances of duplicates and pairs count a twelfth each."""
     rng = np.random.default_rng(4)
     commands = [f"c{i}" for i in range(12)]
     noisy = measured([2.0] * 8, commands)

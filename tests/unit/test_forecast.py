@@ -165,7 +165,7 @@ def test_checks_without_drop_caches_depend_on_vmtouch(
     assert any(c.state == state and word in c.text for c in checks(project.plan, []))
 
 
-def test_plan_report_without_room_says_too_little(
+def test_plan_report_without_space_has_too_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(side_effects, "free_bytes", lambda folder: 1 << 16)

@@ -25,7 +25,7 @@ WORKFLOW = Path(sources.__file__).parents[2]
 needs_svn = needs("svnadmin")
 
 SCALE = 0.006
-# A new digest makes all earlier results of the profile those of another repository.
+# After a new digest, no earlier result of the profile can be compared.
 DIGESTS = {
     "ruby": (0.002, "4793fc588456e519bcb0e7f255ba7f37a74386d1b6628de3c76c467973bba40e"),
     "bsd": (0.0001, "c3a7c3eed86bef3b1689dad546b5256f58f6e11225de9f73e672f834d4d4e719"),

@@ -38,7 +38,7 @@ COLD_LOG = {"command": "log", "config": "slow", "cache": "cold", "format": "f6"}
 
 
 def cells(*include: dict[str, Any], **over: Any) -> list[CellSpec]:
-    """Return the cells without those of fixed cost."""
+    """Return the cells without fixed-cost cells."""
     _, grid = study_grid(STUDY, *include, **over)
     return [cell for cell in grid if not is_fixed_cost(cell.axes)]
 
@@ -117,8 +117,9 @@ def test_make_grid_duplicates_follow_originals_in_each_class(per_class: int) -> 
     grid = cells(LOG, duplicates=per_class)
     duplicates = [cell for cell in grid if is_duplicate(cell.path)]
     classes = {variance_class(cell.axes, CLASS) for cell in grid}
-    found = sorted(variance_class(cell.axes, CLASS) for cell in duplicates)
-    assert found == sorted([*classes] * per_class)
+    assert sorted(variance_class(cell.axes, CLASS) for cell in duplicates) == sorted(
+        [*classes] * per_class
+    )
     for cell in duplicates:
         before = grid[grid.index(cell) - 1]
         assert (before.path, before.axes) == (cell.path.removesuffix(DUPLICATE), cell.axes)

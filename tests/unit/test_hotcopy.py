@@ -96,15 +96,15 @@ def states(path: Path) -> dict[str, tuple[int, int]]:
 def test_hotcopy_keeps_every_byte_of_revisions_and_settings(
     make: Make, tmp_path: Path, fmt: str, pack_at: int, packing: str
 ) -> None:
-    own = make(fmt, pack_at)
-    before = states(own)
-    copy, notes = hotcopy(own, tmp_path)
+    original = make(fmt, pack_at)
+    before = states(original)
+    copy, notes = hotcopy(original, tmp_path)
     assert copy == tmp_path / f"as-is.{packing}" and notes == []
-    assert content(copy) == content(own) and len(content(own)) > 10
-    assert states(own) == before
-    assert read_format(copy) == read_format(own)
+    assert content(copy) == content(original) and len(content(original)) > 10
+    assert states(original) == before
+    assert read_format(copy) == read_format(original)
     assert fsfs.mismatch(copy, "as-is", packing, 6) == ""
-    shared = [path / "db" / "rep-cache.db" for path in (own, copy)]
+    shared = [path / "db" / "rep-cache.db" for path in (original, copy)]
     if shared[0].exists():
         rows = [list(sqlite3.connect(path).iterdump()) for path in shared]
         assert rows[0] == rows[1] and any("INSERT" in row for row in rows[0])
@@ -119,71 +119,73 @@ def test_hotcopy_of_a_date_that_subversion_cannot_read_has_none_there(
     *dates, _ = re.findall(rb"V 27\n(.*Z)\n", dump)
     for date in (dates[0], *dates[2:4]):  # of revisions 0, 2 and 3
         dump = dump.replace(date, b"first monday of <the school")
-    own = tmp_path / "own"
-    fsfs.create(own, fmt)
+    original = tmp_path / "original"
+    fsfs.create(original, fmt)
     if packed:
-        set_shard_size(own, 2)
-    load = ["svnadmin", "load", "-q", "--bypass-prop-validation", own]
+        set_shard_size(original, 2)
+    load = ["svnadmin", "load", "-q", "--bypass-prop-validation", original]
     subprocess.run(load, input=dump, check=True)
     if packed:
-        fsfs.run_svnadmin("pack", own)
-    before = states(own)
+        fsfs.run_svnadmin("pack", original)
+    before = states(original)
 
-    copy, notes = hotcopy(own, tmp_path)
+    copy, notes = hotcopy(original, tmp_path)
 
     assert len(notes) == 1 and "3 revisions have a svn:date" in notes[0]
     assert "revision 0: 'first monday" in notes[0]
-    assert states(own) == before
+    assert states(original) == before
     assert run("svn", "log", "-q", copy.as_uri()).count("(no date)") == 2
     run("svnadmin", "verify", "-q", copy)
 
 
 def test_hotcopy_has_no_hooks_passwords_and_transactions(make: Make, tmp_path: Path) -> None:
-    own = make()
+    original = make()
     canary = tmp_path / "canary"
-    (own / "conf" / "passwd").write_text("[users]\nharry = secret\n")
-    hook = own / "hooks" / "pre-commit"
+    (original / "conf" / "passwd").write_text("[users]\nharry = secret\n")
+    hook = original / "hooks" / "pre-commit"
     hook.write_text("#!/bin/sh\nkill -9 $PPID\n")
     hook.chmod(0o755)
-    subprocess.run(["svn", "mkdir", "-q", "-m", "", f"{own.as_uri()}/lost"], capture_output=True)
-    assert run("svnadmin", "lstxns", own).strip()
+    subprocess.run(
+        ["svn", "mkdir", "-q", "-m", "", f"{original.as_uri()}/lost"], capture_output=True
+    )
+    assert run("svnadmin", "lstxns", original).strip()
     for name in ("start-commit", "pre-lock", "post-commit", "pre-revprop-change"):
-        (own / "hooks" / name).write_text(f"#!/bin/sh\ntouch {canary}\n")
-        (own / "hooks" / name).chmod(0o755)
-    (own / "hooks" / "link").symlink_to("/etc/passwd")
-    copy, _ = hotcopy(own, tmp_path)
+        (original / "hooks" / name).write_text(f"#!/bin/sh\ntouch {canary}\n")
+        (original / "hooks" / name).chmod(0o755)
+    (original / "hooks" / "link").symlink_to("/etc/passwd")
+    copy, _ = hotcopy(original, tmp_path)
     assert [*(copy / "hooks").iterdir()] == [*(copy / "conf").iterdir()] == []
     assert run("svnadmin", "lstxns", copy) == "" and not canary.exists()
-    assert content(copy) == content(own)
+    assert content(copy) == content(original)
     assert fsfs.list_files(copy)
 
 
 def test_hotcopy_of_a_locked_file_keeps_the_repository_readable(make: Make, tmp_path: Path) -> None:
-    own = make()
+    original = make()
     file = tmp_path / "file"
     file.write_text("text")
-    run("svn", "import", "-q", "-m", "", file, f"{own.as_uri()}/trunk/file")
-    run("svn", "lock", "--username", "harry", f"{own.as_uri()}/trunk/file")
-    copy, _ = hotcopy(own, tmp_path)
+    run("svn", "import", "-q", "-m", "", file, f"{original.as_uri()}/trunk/file")
+    run("svn", "lock", "--username", "harry", f"{original.as_uri()}/trunk/file")
+    copy, _ = hotcopy(original, tmp_path)
     run("svn", "export", "-q", f"{copy.as_uri()}/trunk", tmp_path / "exported")
     assert (tmp_path / "exported" / "file").read_text() == "text"
 
 
 def test_hotcopy_private_repository_has_open_modes(make: Make, tmp_path: Path) -> None:
-    own = make()
-    for path in own.rglob("*"):
+    original = make()
+    for path in original.rglob("*"):
         path.chmod(0o700 if path.is_dir() else 0o600)
-    copy, _ = hotcopy(own, tmp_path)
+    copy, _ = hotcopy(original, tmp_path)
     modes = {p.stat().st_mode & 0o777 for p in copy.rglob("*")}
     assert modes <= {0o755, 0o644, 0o444}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to become another user")
 def test_hotcopy_read_only_repository_is_copied(make: Make, tmp_path: Path) -> None:
-    own = make()
-    for path in (own, *own.rglob("*")):
+    original = make()
+    for path in (original, *original.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
-    own.rename(tmp_path / "read-only")
+    original.rename(tmp_path / "read-only")
     with open_folder("/var/tmp") as folder:
         shutil.copytree(tmp_path / "read-only", folder / "mine")
         os.chown(folder, 65534, 65534)
@@ -194,45 +196,45 @@ def test_hotcopy_read_only_repository_is_copied(make: Make, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["a link", "name @3 %2F é"])
 def test_hotcopy_takes_links_and_odd_names(make: Make, tmp_path: Path, name: str) -> None:
-    own = make(name="mine" if name == "a link" else name)
+    original = make(name="mine" if name == "a link" else name)
     if name == "a link":
-        (tmp_path / name).symlink_to(own)
+        (tmp_path / name).symlink_to(original)
     source = svn_source(tmp_path / name).repository()
-    assert source == own
+    assert source == original
     copy, _ = hotcopy(source, tmp_path)
-    assert content(copy) == content(own)
+    assert content(copy) == content(original)
 
 
 def test_hotcopy_of_a_live_repository_is_whole(make: Make, tmp_path: Path) -> None:
-    own, ended = make("f8"), threading.Event()
+    original, ended = make("f8"), threading.Event()
 
     def commit() -> None:
         number = 0
         while not ended.is_set():
             number += 1
-            run("svn", "mkdir", "-q", "-m", "", f"{own.as_uri()}/trunk/live{number}")
+            run("svn", "mkdir", "-q", "-m", "", f"{original.as_uri()}/trunk/live{number}")
 
     writer = threading.Thread(target=commit)
     writer.start()
     try:
-        copy, _ = hotcopy(own, tmp_path)
+        copy, _ = hotcopy(original, tmp_path)
     finally:
         ended.set()
         writer.join()
-    assert 6 <= fsfs.youngest(copy) <= fsfs.youngest(own)
+    assert 6 <= fsfs.youngest(copy) <= fsfs.youngest(original)
     run("svnadmin", "verify", "-q", copy)
-    assert revs(copy).items() <= revs(own).items()
+    assert revs(copy).items() <= revs(original).items()
 
 
 def test_hotcopy_contacts_no_server_of_memcached(make: Make, tmp_path: Path) -> None:
-    own = make()
-    with (own / "db" / "fsfs.conf").open("a") as file:
+    original = make()
+    with (original / "db" / "fsfs.conf").open("a") as file:
         file.write("[memcached-servers]\nfirst = 127.0.0.1:1\n[caches]\nfail-stop = false\n")
-    copy, notes = hotcopy(own, tmp_path)
+    copy, notes = hotcopy(original, tmp_path)
     assert notes == [MEMCACHED_NOTE]
     text = (copy / "db" / "fsfs.conf").read_text()
     assert "127.0.0.1" not in text and "fail-stop = false" in text
-    assert read_settings(copy) == read_settings(own)
+    assert read_settings(copy) == read_settings(original)
 
 
 def test_hotcopy_of_a_repository_packed_since_is_refused(make: Make, tmp_path: Path) -> None:
@@ -243,19 +245,19 @@ def test_hotcopy_of_a_repository_packed_since_is_refused(make: Make, tmp_path: P
 
 
 def test_load_source_makes_all_variants(make: Make, tmp_path: Path) -> None:
-    own, into = make("f6"), tmp_path / "into"
+    original, into = make("f6"), tmp_path / "into"
     into.mkdir()
     names = ("as-is.nopack", "as-is.pack", "as-is-to-f8.nopack", "as-is-to-f8.pack")
     names += ("f8.nopack", "f6.nopack")
-    before = states(own)
-    facts = load_source(svn_source(own), [name.split(".") for name in names], into)
-    assert states(own) == before
+    before = states(original)
+    facts = load_source(svn_source(original), [name.split(".") for name in names], into)
+    assert states(original) == before
     assert {path.name for path in into.iterdir()} == {*names}
     assert facts["revisions"] == 6
-    assert content(into / "as-is.nopack") == content(own)
+    assert content(into / "as-is.nopack") == content(original)
     assert fsfs.read_shape(into / "as-is.pack").packed == 3
     assert read_format(into / "as-is-to-f8.pack") == (8, 2, False)
-    assert revs(own) == revs(into / "as-is-to-f8.nopack")
+    assert revs(original) == revs(into / "as-is-to-f8.nopack")
     assert read_settings(into / "f6.nopack")["enable-dir-deltification"] == "false"
     verify.verify_all(into)
 
@@ -279,8 +281,8 @@ READS = re.compile(r"^\d+ +(read|pread64|lseek|openat)\(", re.MULTILINE)
 def test_hotcopy_has_read_calls_of_the_original(
     make: Make, tmp_path: Path, fmt: str, pack_at: int
 ) -> None:
-    own = make(fmt, pack_at)
-    copy, _ = hotcopy(own, tmp_path)
+    original = make(fmt, pack_at)
+    copy, _ = hotcopy(original, tmp_path)
 
     def calls(path: Path, *command: str) -> list[str]:
         trace, target = tmp_path / "trace", tmp_path / "exported"
@@ -293,7 +295,7 @@ def test_hotcopy_has_read_calls_of_the_original(
         return READS.findall(trace.read_text())
 
     for command in (("log", "-q", "-v"), ("export", "-q")):
-        assert calls(own, *command) == calls(copy, *command)
+        assert calls(original, *command) == calls(copy, *command)
 
 
 def advised_loads() -> list[tuple[str, str, str]]:

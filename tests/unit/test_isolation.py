@@ -1,4 +1,4 @@
-"""Measurements apart from other users of the machine and from its settings, in real namespaces."""
+"""Measurements are isolated from other users and from settings of the machine, in real namespaces."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AS_USER = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", 
 
 
 def can_connect(port: int, prefix: list[str]) -> bool:
-    """Whether a process, started by `prefix`, reaches a port of its loopback interface."""
+    """Return True if a process started with `prefix` reaches a port of its loopback interface."""
     program = f"import socket; socket.create_connection(('127.0.0.1', {port}), 5)"
     argv = [*prefix, "/usr/bin/python3", "-c", program]
     return subprocess.run(argv, stderr=subprocess.DEVNULL).returncode == 0
@@ -150,13 +150,12 @@ def test_isolation_of_a_server_cell_depends_on_rights_and_source(
 ) -> None:  # fmt: skip
     monkeypatch.setattr(namespaces, "can_own_network", lambda: root)
     monkeypatch.setattr(namespaces, "can_enter_user_namespace", lambda: user)
-    found = parts()
-    where = here(private if is_closed else {"source": "generated"})
-    found["network"] = recipes.network_of(found, where)
-    assert found["network"] == network
-    assert bool(recipes.why_not_isolated(found, where)) == is_skipped
-    allowed = here(private, shared=True)
-    assert not recipes.why_not_isolated(found, allowed)
+    recipe = parts()
+    environment = here(private if is_closed else {"source": "generated"})
+    recipe["network"] = recipes.network_of(recipe, environment)
+    assert recipe["network"] == network
+    assert bool(recipes.why_not_isolated(recipe, environment)) == is_skipped
+    assert not recipes.why_not_isolated(recipe, here(private, shared=True))
 
 
 def test_isolation_of_cells_without_a_server_of_ours_has_no_network() -> None:
@@ -226,7 +225,7 @@ for name in CLIENTS:
 @needs_root
 @pytest.mark.skipif(not Path("/etc/subversion").is_dir(), reason="no /etc/subversion")
 def test_clients_read_no_settings_of_the_machine(tmp_path: Path) -> None:
-    """A file that no client can parse makes each fail that reads it."""
+    """Each client that reads the settings fails, because no client can parse them."""
     there, folder = tmp_path / "there", tmp_path / "run"
     folder.mkdir()
     there.mkdir()

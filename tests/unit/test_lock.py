@@ -1,4 +1,4 @@
-"""The lock of all measurements on a machine, next to other users of the machine."""
+"""The lock of all measurements on a machine with several users."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be anot
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the lock is in a test: in a folder as /tmp is."""
+    """The path of the lock in a folder with the mode of /tmp."""
     tmp_path.chmod(0o1777)
     monkeypatch.setattr(isolation, "LOCK_PATH", str(tmp_path / "lock"))
     return tmp_path / "lock"
@@ -43,18 +43,18 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def hold(path: Path, seconds: float) -> subprocess.Popen[str]:
     program = HOLD.format(workflow=str(WORKFLOW), path=str(path))
-    argv = [sys.executable, "-c", program, str(seconds)]
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    return process
+    argv, pipe = [sys.executable, "-c", program, str(seconds)], subprocess.PIPE
+    return subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True)
 
 
 @contextmanager
-def closing(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+def closing(*processes: subprocess.Popen[str]) -> Iterator[None]:
     try:
-        yield process
+        yield
     finally:
-        process.kill()
-        process.wait()
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def make_socket(path: Path) -> None:
@@ -102,9 +102,7 @@ def test_lock_that_the_user_may_not_read_is_refused(path: Path, mode: int) -> No
 
 
 @pytest.mark.parametrize("umask", [0o077, 0o000])
-def test_lock_created_under_any_umask_can_be_locked_by_all_and_written_by_its_owner(
-    path: Path, umask: int
-) -> None:
+def test_lock_under_any_umask_is_readable_by_all(path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
         with machine_lock():
@@ -122,16 +120,13 @@ def test_lock_of_an_earlier_release_with_a_private_mode_is_opened_to_all(path: P
 def test_lock_holder_is_the_process_that_holds_it(path: Path) -> None:
     assert lock_holder() is None
     holding = hold(path, 30)
-    assert holding.stdout and holding.stdout.readline() == "held\n"
-    try:
+    with closing(holding):
+        assert holding.stdout and holding.stdout.readline() == "held\n"
         holder = lock_holder()
         assert holder and holder.pid == holding.pid
         assert holder.user != "?" and sys.executable in holder.command and holder.started_at
         waiting = hold(path, 0)
         assert waiting.stderr and f"process {holding.pid} of " in waiting.stderr.readline()
-    finally:
-        holding.kill()
-        holding.wait()
     assert waiting.communicate(timeout=10)[0] == "held\n"
     assert lock_holder() is None
 
@@ -140,28 +135,22 @@ def test_lock_file_that_was_replaced_while_waiting_is_taken_again(path: Path) ->
     holding = hold(path, 1.0)
     assert holding.stdout and holding.stdout.readline() == "held\n"
     waiting = hold(path, 30)
-    assert waiting.stderr and "waiting" in waiting.stderr.readline()
-    path.unlink()
-    assert waiting.stdout and waiting.stdout.readline() == "held\n"
-    try:
+    with closing(holding, waiting):
+        assert waiting.stderr and "waiting" in waiting.stderr.readline()
+        path.unlink()
+        assert waiting.stdout and waiting.stdout.readline() == "held\n"
         assert (holder := lock_holder()) and holder.pid == waiting.pid
-    finally:
-        for process in (holding, waiting):
-            process.kill()
-            process.wait()
 
 
-def test_lock_holder_with_control_characters_in_its_command_is_printable() -> None:
+def test_lock_holder_command_is_printable() -> None:
     argv = ["-c", "import time; time.sleep(9)", "\x1b]0;title\x07\n" + 400 * "x"]
-    process = subprocess.Popen([sys.executable, *argv])
-    try:
+    process = subprocess.Popen([sys.executable, *argv], text=True)
+    with closing(process):
         deadline = time.monotonic() + 5
-        while "title" not in (found := isolation._describe(process.pid)).command:
+        while "title" not in (holder := isolation._describe(process.pid)).command:
             assert time.monotonic() < deadline
-        assert "\x1b" not in str(found) and "\n" not in str(found) and len(found.command) == 120
-    finally:
-        process.kill()
-        process.wait()
+        assert "\x1b" not in str(holder) and "\n" not in str(holder)
+        assert len(holder.command) == 120
 
 
 def test_lock_holder_that_has_ended_is_described_without_a_name() -> None:
@@ -169,15 +158,16 @@ def test_lock_holder_that_has_ended_is_described_without_a_name() -> None:
 
 
 @pytest.mark.parametrize("run", ["/srv/another", "/srv/mine"])
-def test_course_behind_the_lock_of_another_run_names_its_holder(
+def test_other_holder_is_of_another_run(
     path: Path, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(RUN_ROOT, run)
-    with closing(hold(path, 30)) as holding:
+    holding = hold(path, 30)
+    with closing(holding):
         assert holding.stdout and holding.stdout.readline() == "held\n"
         monkeypatch.setenv(RUN_ROOT, "/srv/mine")
-        found = other_holder()
-        assert (found and found.pid) == (holding.pid if run != "/srv/mine" else None)
+        holder = other_holder()
+        assert (holder and holder.pid) == (holding.pid if run != "/srv/mine" else None)
 
 
 def test_progress_counts_no_waiting_as_measuring(
