@@ -116,7 +116,7 @@ def test_user_namespace_of_a_plain_user_has_a_network_of_its_own(tmp_path: Path)
     assert done.stdout == f"{uid} True\n", done.stderr
 
 
-def here(definition: dict[str, Any], shared: bool = False) -> Any:
+def environment_of(definition: dict[str, Any], shared: bool = False) -> Any:
     config = SimpleNamespace(settings=SimpleNamespace(shared_servers=shared))
     return SimpleNamespace(repositories={"one": definition}, config=config)
 
@@ -151,16 +151,16 @@ def test_isolation_of_a_server_cell_depends_on_rights_and_source(
     monkeypatch.setattr(namespaces, "can_own_network", lambda: root)
     monkeypatch.setattr(namespaces, "can_enter_user_namespace", lambda: user)
     recipe = parts()
-    environment = here(private if is_closed else {"source": "generated"})
+    environment = environment_of(private if is_closed else {"source": "generated"})
     recipe["network"] = recipes.network_of(recipe, environment)
     assert recipe["network"] == network
     assert bool(recipes.why_not_isolated(recipe, environment)) == is_skipped
-    assert not recipes.why_not_isolated(recipe, here(private, shared=True))
+    assert not recipes.why_not_isolated(recipe, environment_of(private, shared=True))
 
 
 def test_isolation_of_cells_without_a_server_of_ours_has_no_network() -> None:
-    assert recipes.network_of(parts(""), here({})) == ""
-    assert recipes.network_of(parts(within="guest"), here({})) == ""
+    assert recipes.network_of(parts(""), environment_of({})) == ""
+    assert recipes.network_of(parts(within="guest"), environment_of({})) == ""
 
 
 def make(path: Path, *files: str) -> dict[str, Any]:
@@ -260,8 +260,10 @@ def test_isolate_in_a_guest_does_nothing(network: str) -> None:
 def test_plan_reports_a_private_repository(
     private: dict[str, Any], networks: list[str], expected: str
 ) -> None:
-    plan = SimpleNamespace(here=here(private), cells=networks, parts=lambda n: parts(network=n))
+    plan = SimpleNamespace(
+        env=environment_of(private), cells=networks, parts=lambda n: parts(network=n)
+    )
     (line,) = _privacy(cast(Plan, plan))
     assert line.startswith("one is private: ") and expected in line
-    public = SimpleNamespace(**{**vars(plan), "here": here({"source": "generated"})})
+    public = SimpleNamespace(**{**vars(plan), "env": environment_of({"source": "generated"})})
     assert not [*_privacy(cast(Plan, public))]
