@@ -180,6 +180,20 @@ def test_validate_number_without_bound_names_key(key: str, value: str) -> None:
     assert settings_error(**{key: yaml.safe_load(value)}).startswith(f"my.yaml: `{key}")
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("scratch", "a\0b"),
+        ("storages", {"disk": "/a\0b"}),
+        ("filesystems", {"ext4": "\0"}),
+        ("expectations", ["a\0b"]),
+    ],
+)
+def test_validate_path_with_nul_names_key(key: str, value: object) -> None:
+    message = settings_error(**{key: value})
+    assert message.startswith(f"my.yaml: `{key}") and "has a NUL character" in message
+
+
 def test_validate_unknown_key_with_control_characters_is_escaped() -> None:
     assert "\x1b" not in settings_error(**{"\x1b[2J": 1})
 

@@ -30,8 +30,17 @@ def unique(values: list[Item]) -> list[Item]:
     return values
 
 
+def without_nul(text: str) -> str:
+    """Return the text. Raise ValueError for a NUL character, which no path or argument can have."""
+    if "\0" in text:
+        raise ValueError("has a NUL character")
+    return text
+
+
 Name = Annotated[str, StringConstraints(pattern=NAME, max_length=200)]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
+Text = Annotated[
+    str, StringConstraints(min_length=1, max_length=20_000), AfterValidator(without_nul)
+]
 Names = Annotated[list[Text], Field(min_length=1), AfterValidator(unique)]
 Minutes = Annotated[float, Field(gt=0, le=MOST_MINUTES)]
 Weight = Annotated[float, Field(gt=0, le=LARGEST)]
