@@ -295,6 +295,13 @@ def test_git_tree_with_one_name_twice_is_refused(work: Path, tmp_path: Path, sec
     assert not (tmp_path / "evil").exists()
 
 
+def test_git_tree_that_is_no_tree_gives_only_gits_reason(work: Path) -> None:
+    commit_tree(work, raw_tree(work, (b"40000", b"a", resolve(work, "HEAD:plain.txt"))))
+    with pytest.raises(UserError, match="not a tree") as caught:
+        git_source(work).estimate()
+    assert "hint:" not in str(caught.value)
+
+
 @pytest.mark.slow
 def test_git_tree_that_is_too_deep_is_refused(work: Path) -> None:
     tree = resolve(work, "HEAD^{tree}")

@@ -60,6 +60,8 @@ CONFIGURATION = """\
 	allow = never
 [gc]
 	auto = 0
+[advice]
+	graftFileDeprecated = false
 [extensions]
 """
 
