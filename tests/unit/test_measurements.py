@@ -125,7 +125,7 @@ def test_measurements_columns_and_values(tmp_path, schema):
             "order",
             "seed",
             "scale",
-            "storage",
+            "storage_kind",
             "host",
             "started_at",
             *["waited_s", "cell_round_s"],
@@ -139,7 +139,7 @@ def test_measurements_columns_and_values(tmp_path, schema):
     assert (row["order"], row["seed"]) == (1, 1)
     assert row["user_s"] == pytest.approx(row["elapsed_s"] / 2)
     assert (row["server_cpu_s"], row["host"], row["scale"]) == (0.2, "workstation", 0.1304)
-    assert row["storage"] == "SSD"
+    assert row["storage_kind"] == "SSD"
 
 
 def test_collect_other_threshold_judges_again(tmp_path):

@@ -139,12 +139,12 @@ def measurements(collected: Collected) -> pd.DataFrame:
     cell, the axes, round, run, TIMES, client_peak_memory_bytes; the evidence and run_columns; work (JSON,
     equal text for equal work, "" if unknown), the columns of the build, set_aside (flags of invalid attempts
     before this run, a comma between attempts), copy, order (position among all cell-rounds), seed (of that
-    order), scale, storage (its kind), host, started_at, waited_s (seconds, for other measurements on the
+    order), scale, storage_kind, host, started_at, waited_s (seconds, for other measurements on the
     machine), cell_round_s (seconds), FIXED_COST_COLUMNS, flags (words separated by spaces).
     """
     first = ["cell", *collected.axes, "round", "run", *TIMES, "client_peak_memory_bytes"]
     last = ["work", "client", "client_version", "server", "server_version", "binaries"]
-    last += ["set_aside", "copy", "order", "seed", "scale", "storage", "host", "started_at"]
+    last += ["set_aside", "copy", "order", "seed", "scale", "storage_kind", "host", "started_at"]
     last += ["waited_s", "cell_round_s", "flags"]
     names = dict.fromkeys(itertools.chain.from_iterable(collected.runs))
     middle = [name for name in names if name not in first and name not in last]
@@ -263,7 +263,7 @@ def _columns_of_cell_round(context: Context) -> Columns:
         "order": context.get("order"),
         "seed": context.get("seed"),
         "scale": context.get("repository", {}).get("scale"),
-        "storage": storage_kind(storage.get("filesystem", ""), storage.get("rotational")),
+        "storage_kind": storage_kind(storage.get("filesystem", ""), storage.get("rotational")),
         "host": host_label(context["host"]),
         "started_at": context.get("started_at", ""),
         "waited_s": took.get("waited_s"),

@@ -76,6 +76,8 @@ def _check_revisions(repository: Path) -> None:
     """
     for name in ("revs", "revprops"):
         top = os.path.join(repository, "db", name)
+        if not os.path.isdir(top):  # FSX has no revprops.
+            continue
         shards = [entry.path for entry in os.scandir(top) if entry.is_dir()]
         for folder in (top, *shards):
             for entry in os.scandir(folder):

@@ -108,7 +108,9 @@ def context_of(
         noise=cache(lambda metric: noise_of(measured, axes, block, metric_of(metric))),
         scales={str(value): float(scale) for value, scale in lowest.items()},
         versions=[str(version) for side in sides for version in measured[side].dropna().unique()],
-        storages=[*measured["storage"].dropna().unique()] if "storage" in measured else [],
+        storages=[*measured["storage_kind"].dropna().unique()]
+        if "storage_kind" in measured
+        else [],
         published=published,
         grid=[row for row in grid if row.get("repo") != EMPTY],
         limits=limits,
