@@ -150,7 +150,7 @@ class Action(Model):
     """The command that applies a value."""
 
     command: Text | None = key(None, "The command to type.")
-    note: Text | None = key(None, "Its effect, and what it does not do.")
+    note: Text | None = key(None, "Its effect and its limits.")
 
 
 class Question(Model):
@@ -294,7 +294,7 @@ class StudyFile(Model):
     """The keys of config/studies/<name>.yaml."""
 
     title: Text = key(MISSING, "The heading of the study's report.")
-    source: Text = key(MISSING, "Where the study comes from and what it ran on.")
+    source: Text = key(MISSING, "The source of the study, and the machine that it ran on.")
     authors: list[Text] = key([], "Its authors, as they are cited; leave it out if unknown.")
     date: str = key(
         "",
@@ -347,7 +347,7 @@ class StudyFile(Model):
         "The tables that come first on the study's page, with their charts; the others follow in their "
         "order here.",
     )
-    published: Published | None = key(None, "The published numbers and what they were measured on.")
+    published: Published | None = key(None, "The published numbers and their conditions.")
     tables: dict[str, Table] = key(
         MISSING,
         "The tables, by name; each has a `metric` or compares two values of an axis.",
