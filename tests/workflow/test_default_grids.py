@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from project import ROOT, Project, needs, open_folder
+from vcsbench.config.configuration import EMPTY
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.machine import can_drop_caches
@@ -56,8 +57,11 @@ def test_default_grid_has_no_invalid_run(project: Project, study: str) -> None:
         done = project.measure(study)
         assert done.returncode == 0, done.stdout
     runs = project.rows(f"measurements/{study}.csv")
-    cells = {row["cell"] for row in project.rows(f"grid/{study}.csv") if not row["skip"]}
-    assert {run["cell"] for run in runs} == cells
+    grid = [row for row in project.rows(f"grid/{study}.csv") if not row["skip"]]
+    fixed_cost = project.rows(f"fixed-cost/{study}.csv")
+    for rows, is_empty in ((runs, False), (fixed_cost, True)):
+        cells = {row["cell"] for row in grid if (row.get("repo") == EMPTY) is is_empty}
+        assert {run["cell"] for run in rows} == cells
     assert [(run["cell"], run["flags"]) for run in runs if is_invalid(run["flags"])] == []
     if study == "working-copy-2012" and not guest.why_unavailable(ROOT):
         assert {"nfs", "guest-local"} <= {run["filesystem"] for run in runs}
