@@ -121,7 +121,7 @@ def add_access(project: Extended) -> None:
     access = project.path / "workflow" / "vcsbench" / "axes" / "client_server.py"
     files = '"files": ["svnserve.args", "client"]'
     entry = f'    "svn-again": {{"scheme": "svn", {files}, "server": "svnserve"}},\n'
-    start = "ACCESS: dict[str, dict[str, Any]] = {\n"
+    start = "ACCESS: dict[str, Access] = {\n"
     edit(access, start, start + entry)
     edit(study_file(project), "  ra: [http,", "  ra: [svn-again, http,")
 
@@ -132,7 +132,7 @@ def add_cache_states(project: Extended) -> None:
     steps = '"setup": ["start-server"], "prepare": [], "warmup": 1'
     once = f'    "once": {{{steps}, "promises": {{"os": "hot", "server": "kept"}}}},\n'
     never = once.replace("once", "never").replace('"kept"', '"new"')
-    start = "STATES: dict[str, dict[str, Any]] = {\n"
+    start = "STATES: dict[str, State] = {\n"
     edit(states, start, start + once + never)
     edit(study_file(project), "  cache: [cold,", "  cache: [once, never, cold,")
 

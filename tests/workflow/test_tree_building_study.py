@@ -145,7 +145,7 @@ def test_strategy_building_another_tree_fails_its_cell(project: Project, tree: P
     configure(project, part, repositories={"mine": {"source": "directory", "path": str(tree)}})
     done = project.measure(STUDY)
     assert done.returncode != 0
-    assert "run 1 has not written what an export is" in done.stdout
+    assert "run 1 wrote another tree than an export" in done.stdout
 
 
 @pytest.mark.slow
