@@ -240,6 +240,7 @@ def test_factor_below_1_2_is_a_percentage(ratio: float, text: str) -> None:
 def test_labels_are_words_of_the_reader() -> None:
     assert factors([6.91, 2.4]) == "2.4x to 6.9x" and factors([1.05, 1.08]) == "5 to 8 %"
     assert factors([1.14, 1.6]) == "1.1x to 1.6x" and factors([1.3, 1.3]) == "1.3x"
+    assert factors([1.16, 1.21]) == "1.2x" and factors([1.08, 1.081]) == "8 %"
     assert seconds(0.4711) == "0.47 s" and seconds(0.0312) == "0.031 s"
     where = {"command": "log", "ra": "http", "packing": "nopack", "cache": "cold"}
     assert case_label(where, ["command", "ra", "cache"]) == "cold log over http"

@@ -125,12 +125,9 @@ def factor(ratio: float) -> str:
 def factors(ratios: Sequence[float]) -> str:
     """Return the smallest and the largest factor: `2.4x to 6.9x`, or a single one if both read the same."""
     low, high = factor(min(ratios)), factor(max(ratios))
-    if low == high:
-        return low
-    if high.endswith("%"):
-        return f"{low.removesuffix(' %')} to {high}"
-    # Both ends have the same unit.
-    return f"{f'{min(ratios):.1f}x' if low.endswith('%') else low} to {high}"
+    if low.endswith("%") and not high.endswith("%"):  # Both ends have the same unit.
+        low = f"{min(ratios):.1f}x"
+    return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
 def seconds(value: float) -> str:
