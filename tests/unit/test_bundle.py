@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import random
 import shutil
 import subprocess
 import tarfile
@@ -339,3 +340,70 @@ def test_page_command_pasted_into_a_shell_runs_nothing_of_a_cell_name(tmp_path: 
     (tmp_path / "Makefile").write_text("report:\n\t@printf '%s\\0' $(subst $(nl), ,$(ARGS))\n")
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path)
     assert os.listdir(tmp_path) == ["Makefile"], done.stderr
+
+
+def damaged(dice: random.Random, content: bytes) -> bytes:
+    """Return content with some bytes changed, cut, repeated or replaced by others."""
+    changed, place = bytearray(content), dice.randrange(len(content) or 1)
+    kind = dice.choice(("bytes", "cut", "repeat", "insert"))
+    if kind == "cut":
+        return bytes(changed[:place])
+    if kind == "repeat":
+        return bytes(changed[:place] + changed[place // 2 :])
+    if kind == "insert":
+        odd = (
+            b"\0",
+            b"\x1b[2J",
+            b"../",
+            b"&a [*a]",
+            b"9" * 5000,
+            b'{"a":' * 500,
+            b"\xff\xfe",
+            b"-",
+        )
+        return bytes(changed[:place] + dice.choice(odd) + changed[place:])
+    for _ in range(dice.randint(1, 8)):
+        if changed:
+            changed[dice.randrange(len(changed))] = dice.randrange(256)
+    return bytes(changed)
+
+
+def fuzzed(dice: random.Random, packed: Path, path: Path) -> Path:
+    """Write a bundle that is damaged as a file, as an archive, or in members that fit their manifest."""
+    kind = dice.choice(("file", "archive", "manifest", "member"))
+    if kind == "file":
+        path.write_bytes(damaged(dice, packed.read_bytes()))
+    elif kind == "archive":
+        path.write_bytes(gzip.compress(damaged(dice, gzip.decompress(packed.read_bytes())), 1))
+    else:
+        members = members_of(packed)
+        name = bundle.MANIFEST if kind == "manifest" else dice.choice(sorted(members))
+        members[name] = damaged(dice, members[name])
+        if name == bundle.MANIFEST:
+            write_archive(members, path)
+        else:
+            pack_again(members, path)
+    return path
+
+
+@pytest.mark.parametrize("cases", [40, pytest.param(2000, marks=pytest.mark.slow)])
+def test_import_damaged_bundles_are_read_or_refused(
+    packed: Path, tmp_path: Path, cases: int
+) -> None:
+    dice, read, errors = random.Random(cases), 0, []
+    for _ in range(cases):
+        home = tmp_path / "home"
+        home.mkdir()
+        path = fuzzed(dice, packed, tmp_path / "january.tar.gz")
+        try:
+            folder, manifest = bundle.unpack(path, "", home)
+            bundle.rebuild_pages(folder, manifest)
+            read += 1
+        except UserError as error:
+            errors.append(str(error))
+        assert {*os.listdir(home)} <= {"opened"}
+        assert {*os.listdir(tmp_path)} == {"home", "january.tar.gz"}
+        shutil.rmtree(home)
+    print(f"{cases} damaged bundles: {read} read, {cases - read} refused")
+    assert 0 < read < cases
+    assert not [text for text in errors if "\n" in text or "\x1b" in text]
