@@ -100,9 +100,15 @@ def _content(path: str) -> dict[str, list[FindingDefinition]]:
     # Unlike the model, the content keeps a bound of 2 an integer, as it is printed.
     studies = cast(Mapping[str, Sequence[FindingDefinition]], content)
     return {
-        study: [{"where": {}, **finding} for finding in findings]
+        study: [_without_nulls(finding) for finding in findings]
         for study, findings in studies.items()
     }
+
+
+def _without_nulls(finding: FindingDefinition) -> FindingDefinition:
+    """Return a finding whose null keys are left out, with a `where`."""
+    known = {name: value for name, value in finding.items() if value is not None}
+    return cast(FindingDefinition, {"where": {}, **known})
 
 
 def _check(finding: FindingDefinition, place: str, axes: Sequence[str]) -> None:

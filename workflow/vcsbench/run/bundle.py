@@ -385,10 +385,18 @@ def rebuild_pages(folder: Path, manifest: Manifest) -> list[Path]:
         path = folder / "config" / "studies" / f"{study}.yaml"
         definition = load_study(path)
         _check_study(definition, made_with.get("baselines", []), str(path))
-        results = read_results(definition, folder / "results", folder / FINDINGS, **made_with)
+        try:
+            results = read_results(definition, folder / "results", folder / FINDINGS, **made_with)
+            content = build_page(results)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # Files that fit their digests may still have other columns or values than ours.
+            raise UserError(
+                f"{folder}: the page of {study} cannot be made from these files "
+                f"({one_line(repr(error))}). Ask for another bundle."
+            ) from error
         page = folder / REBUILT / f"{study}.html"
         page.parent.mkdir(exist_ok=True)
-        write_bytes(page, build_page(results).encode())
+        write_bytes(page, content.encode())
         pages.append(page)
     index = folder / REBUILT / "index.html"
     write_bytes(index, build_index(read_entries(index.parent)).encode())
