@@ -14,6 +14,7 @@ from vcsbench.advice.cards import (
     Advice,
     Card,
     CardQuestion,
+    Effect,
     card_of,
     case_label,
     factor,
@@ -72,6 +73,22 @@ def test_decide_with_losses_on_both_sides_depends_above_the_smallest_effect(
 ) -> None:
     found = cases(row(2.0), row(1 / loss, cache="hot-os"))
     assert rule.decide(found, "f6", effect).kind == kind
+
+
+def test_answer_with_three_values_counts_each_case_once() -> None:
+    # f7 is faster than f6 and slower than f8 in one case; another case lacks it.
+    best = {"call": "faster", "candidate": "f8"}
+    rows = [row(2.0), row(2.1, **best), row(1.0, cache="hot-os"), row(1.05, cache="hot-svn")]
+    other = [row(1.0, ra="svn", call="no difference shown", candidate="f8")]
+    effect = Effect.of("f7", cases(*rows, *other), "f6", "f6")
+    assert (len(effect.gains), effect.regrets, effect.slower, effect.equal) == (
+        2,
+        [pytest.approx(2.1 / 2.0)],
+        0,
+        1,
+    )
+    slower = Effect.of("f7", cases(row(0.95), row(1.0, cache="hot-os")), "f6", "f6")
+    assert (len(slower.gains), slower.slower, slower.equal) == (0, 1, 1)
 
 
 def test_decide_that_depends_returns_the_simplest_rule() -> None:

@@ -311,12 +311,11 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
 
 
 def _outcomes(decision: Decision, effect: Effect) -> str:
-    """Return `faster in 17, equal in 4, undecided in 3`."""
-    faster, slower = len(effect.gains), len(effect.regrets)
+    """Return `faster in 17, equal in 4, undecided in 3`. Decided cases without the value are in no count."""
     counts = {
-        "faster": faster,
-        "slower": slower,
-        "equal": decision.decided - faster - slower,
+        "faster": len(effect.gains),
+        "slower": effect.slower,
+        "equal": effect.equal,
         "undecided": decision.cases - decision.decided,
     }
     return ", ".join(f"{name} in {n}" for name, n in counts.items() if n > 0 or name == "faster")
@@ -347,29 +346,36 @@ def _for_reader(axis: str, value: str, cases: Sequence[Case], current: str) -> s
 
 @dataclass(frozen=True)
 class Effect:
-    """The factors by which a value is faster (`gains`) and slower (`regrets`), by case.
+    """The factors by which a value is faster (`gains`), by case, and the losses (`regrets`).
 
-    A gain is against the reference, or against the slowest other value if the value is the reference.
+    A gain is against the reference, or against the slowest other value if the value is the reference. A
+    regret is against the best value. Of the cases without a gain, `slower` have a regret, `equal` have none.
     """
 
     gains: Sequence[tuple[Case, float]]
     regrets: Sequence[float]
+    slower: int
+    equal: int
 
     @classmethod
     def of(cls, value: str, cases: Sequence[Case], against: str, reference: str) -> Effect:
         """Return the effect of a value over the decided cases that have it."""
-        gains, regrets = [], []
+        gains, regrets, slower, equal = [], [], 0, 0
         for case in cases:
             costs = case.costs
             if value not in costs:
                 continue
             others = [cost for other, cost in costs.items() if other != value]
             other = costs.get(against) if against != value else max(others, default=None)
-            if other and other > costs[value] * (1 + SAME):
-                gains.append((case, other / costs[value]))
             if costs[value] > 1 + SAME:
                 regrets.append(costs[value])
-        return cls(gains, regrets)
+            if other and other > costs[value] * (1 + SAME):
+                gains.append((case, other / costs[value]))
+            elif costs[value] > 1 + SAME:
+                slower += 1
+            else:
+                equal += 1
+        return cls(gains, regrets, slower, equal)
 
     @property
     def most(self) -> float:
