@@ -54,8 +54,11 @@ def _values(name: str, given: Sequence[str] | str, study: Study, env: Environmen
     if name != "repo":
         return values
     # A repository may be for some studies only.
-    restrictions = {repo: env.repositories.get(repo, {}).get("studies") for repo in values}
-    return [repo for repo, only in restrictions.items() if only is None or study.name in only]
+    return [
+        repo
+        for repo in values
+        if study.name in env.repositories.get(repo, {}).get("studies", [study.name])
+    ]
 
 
 def findings_of(study: Study, env: Environment) -> list[str]:

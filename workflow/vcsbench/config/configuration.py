@@ -57,9 +57,9 @@ class Config:
 
     @property
     def repositories(self) -> dict[str, dict[str, object]]:
-        """Return the definitions of the repositories, with the keys that are set."""
+        """Return the definitions of the repositories, with the keys that are set and not null."""
         return {
-            name: repository.model_dump(exclude_unset=True)
+            name: repository.model_dump(exclude_unset=True, exclude_none=True)
             for name, repository in self.settings.repositories.items()
         }
 
