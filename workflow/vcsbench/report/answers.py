@@ -38,6 +38,7 @@ from vcsbench.statistics.contract import (
     TOO_SMALL,
     values_of,
 )
+from vcsbench.statistics.verdicts import read_reasons
 
 # Axes of the study that are no part of "My case": a reader does not have them, but does them.
 NOT_PICKED = ("cache", "clients", "build")
@@ -324,10 +325,13 @@ def finding_views(
         low, high = _number(row.get("low")), _number(row.get("high"))
         interval = (low, high) if low is not None and high is not None else None
         # A scale without a test is in the section's text.
-        reasons = [r.partition(" (to test: ") for r in (row.get("why") or "").split("; ") if r]
-        reasons = [r for r in reasons if r[2] or not r[0].startswith("scale: ")]
         # The news say that the direction reversed.
-        reasons = [r for r in reasons if not r[0].startswith("reversed: ")]
+        reasons = [
+            (sentence, test)
+            for sentence, test in read_reasons(row.get("why") or "")
+            if not sentence.startswith("reversed: ")
+            and (test or not sentence.startswith("scale: "))
+        ]
         view = FindingView(
             id=row["id"],
             statement=row["statement"],
@@ -337,10 +341,8 @@ def finding_views(
             measured=_written(row["measured"]),
             interval=" to ".join(map(_written, interval)) if interval else "",
             of="; ".join(filter(None, [_unit_text(row, definition), row.get("over", "")])),
-            why="; ".join(reason for reason, _, _ in reasons),
-            tests=[
-                f"{reason.partition(':')[0]}: {test[:-1]}" for reason, _, test in reasons if test
-            ],
+            why="; ".join(sentence for sentence, _ in reasons),
+            tests=[f"{sentence.partition(':')[0]}: {test}" for sentence, test in reasons if test],
             table=table,
             anchor=_anchor(where, section) if section else "",
             news=_news(row, definition, interval),

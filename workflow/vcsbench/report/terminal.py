@@ -23,6 +23,7 @@ from vcsbench.advice.decision import NOT_MEASURED, Row
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import read_json
+from vcsbench.plan.result_state import NOTHING
 from vcsbench.statistics.contract import (
     ALL_DECIDED,
     DIFFERS,
@@ -34,7 +35,8 @@ from vcsbench.statistics.contract import (
 )
 
 COLUMNS = 80
-NOTHING = "measure=nothing"
+# An argument of a run that measures nothing.
+MEASURE_NOTHING = f"measure={NOTHING}"
 # Widths of the question and the answer.
 _QUESTION, _ANSWER = 12, 10
 _VERDICTS = {
@@ -182,8 +184,8 @@ def command_of(environment: Mapping[str, str]) -> str:
     """Return the command that started the run, without its minutes and without `measure=nothing`."""
     names = ("REPO", "STUDY", "ARGS")
     given = {name: environment[name] for name in names if environment.get(name)}
-    if NOTHING in (arguments := given.get("ARGS", "").split()):
-        place = arguments.index(NOTHING)
+    if MEASURE_NOTHING in (arguments := given.get("ARGS", "").split()):
+        place = arguments.index(MEASURE_NOTHING)
         is_last = place + 1 == len(arguments) or arguments[place + 1].startswith("-")
         # `--config` without a value is an error.
         first = place - 1 if arguments[place - 1] == "--config" and is_last else place

@@ -52,7 +52,7 @@ from vcsbench.statistics.intervals import (
     ratio_interval,
 )
 from vcsbench.statistics.noise import NO_NOISE, Noise, Pairs, noise_of
-from vcsbench.statistics.verdicts import Reason, bounds_text, verdict_of
+from vcsbench.statistics.verdicts import Reason, bounds_text, verdict_of, write_reasons
 
 if TYPE_CHECKING:
     from vcsbench.config.study_models import FindingDefinition
@@ -166,7 +166,7 @@ def evaluate_findings(
                 "over": ours.over,
                 "expected": bounds_text(plain),
                 "verdict": ours.verdict,
-                "why": "; ".join(reason.text for reason in ours.reasons),
+                "why": write_reasons(ours.reasons),
             }
         )
     return pd.DataFrame(rows, columns=OF_FINDINGS)

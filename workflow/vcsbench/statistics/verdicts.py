@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # A value that needs more rounds than this lies on its bound.
 MAX_ROUNDS = 1000
 
+# Between reasons, and between a reason and its test.
+SEPARATOR, TO_TEST = "; ", " (to test: "
 # Sentence of each reason, by its code.
 SENTENCES = {
     "low-n": "low n: {rounds}",
@@ -55,7 +57,18 @@ class Reason:
     def text(self) -> str:
         """Return the reason as a short sentence."""
         sentence = SENTENCES[self.code].format(**self.values)
-        return f"{sentence} (to test: {self.test})" if self.test else sentence
+        return f"{sentence}{TO_TEST}{self.test})" if self.test else sentence
+
+
+def write_reasons(reasons: Iterable[Reason]) -> str:
+    """Return reasons as the text of the column `why`."""
+    return SEPARATOR.join(reason.text for reason in reasons)
+
+
+def read_reasons(why: str) -> list[tuple[str, str]]:
+    """Return the sentences in a column `why`, each with the steps that would test it, or ""."""
+    parts = (text.partition(TO_TEST) for text in why.split(SEPARATOR) if text)
+    return [(sentence, test.removesuffix(")")) for sentence, _, test in parts]
 
 
 def bounds_text(finding: FindingDefinition) -> str:

@@ -95,7 +95,7 @@ def storage_kind(filesystem: str, is_rotational: bool | None) -> str:
     """Return `RAM`, `spinning disk`, `SSD`, or "" if unknown. A virtual disk may claim either."""
     if filesystem in IN_MEMORY:
         return "RAM"
-    return {True: "spinning disk", False: "SSD"}[is_rotational] if is_rotational is not None else ""
+    return {True: "spinning disk", False: "SSD", None: ""}[is_rotational]
 
 
 def free_bytes(folder: Path) -> int:
