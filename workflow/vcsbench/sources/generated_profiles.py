@@ -6,10 +6,9 @@ docs/sources.md explains the model and names the origin of each figure.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from math import sqrt
 from random import Random
 
 
@@ -95,30 +94,18 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class RepositorySize:
-    """Bytes of the loaded repository (format 7, not packed): tree * scale^0.5 + history * scale^power.
-
-    Fitted to loaded repositories. The power is above 1 if a revision changes more in a larger tree.
-    """
-
-    tree: float
-    history: float
-    power: float
-
-    def at(self, scale: float) -> int:
-        """Return the bytes at a scale."""
-        return int(self.tree * sqrt(scale) + self.history * scale**self.power)
-
-
-@dataclass(frozen=True)
 class Profile:
     """The figures of one repository at scale 1.
 
-    `tree_files` and `tree_bytes` are those of trunk's export. The first of `projects` has the exported trunk
-    and gets `own_share` of the revisions; the trunks of the others have `other_kinds`. `journal_bytes` is the
-    journal's median size. `imported` is the part of trunk in the first import: then a scale makes the tree
-    smaller as it does the history; with 0 trunk grows by the law of growth. `new_directories` is the share of
-    new files in a directory of their own, at most `deepest` levels below trunk.
+    - `tree_files`, `tree_bytes`: of trunk's export. `journal_bytes`: the median size of its `journal`.
+    - `repository`: t, h and p of the bytes of the loaded repository (format 7, not packed) at a scale:
+      t * scale^0.5 + h * scale^p, fitted to loaded repositories. p is above 1 if a revision changes more in a
+      larger tree.
+    - The first of `projects` has the exported trunk and gets `own_share` of the revisions; the trunks of the
+      others have `other_kinds`.
+    - `imported`: part of trunk in the first import: then a scale makes the tree smaller as it does the
+      history; with 0 trunk grows by the law of growth.
+    - `new_directories`: share of new files in a new directory, at most `deepest` levels below trunk.
     """
 
     name: str
@@ -134,7 +121,7 @@ class Profile:
     file_bytes: Quantiles
     heat: Quantiles
     message_bytes: Quantiles
-    repository: RepositorySize
+    repository: tuple[float, float, float]
     layout: ProjectLayout = ProjectLayout(b"trunk", (b"branches",), (b"tags",))
     journal: bytes = b""
     journal_bytes: int = 0
@@ -145,16 +132,6 @@ class Profile:
     eol_style: bytes = b"LF"
     new_directories: float = 0.09
     deepest: int = 7
-
-    def at(self, scale: float) -> Profile:
-        """Return the profile at a scale, for one whose import has nearly all of trunk."""
-        return replace(
-            self,
-            # Revision 1 makes the layout and revision 2 is the import, at every scale.
-            revisions=2 + round((self.revisions - 2) * scale),
-            tree_files=round(self.tree_files * scale),
-            tree_bytes=round(self.tree_bytes * scale),
-        )
 
 
 # Distributions, measured on public histories: shares and the values that they do not exceed.
@@ -243,7 +220,7 @@ RUBY = Profile(
     ),
     shares=Shares(0.211, 0.0007, 0.0085, add=0.044, delete=0.013, move=0.006, copy=0.001, journal=0.704),
     paths=RUBY_PATHS, file_bytes=RUBY_FILES, heat=RUBY_HEAT, message_bytes=RUBY_MESSAGES,
-    repository=RepositorySize(14e6, 240e6, 1.0), journal=b"ChangeLog", journal_bytes=593_000,
+    repository=(14e6, 240e6, 1.0), journal=b"ChangeLog", journal_bytes=593_000,
 )
 BSD = Profile(
     name="bsd", revisions=263_988, tree_bytes=800 * MIB, tree_files=57_000, authors=600,
@@ -259,7 +236,7 @@ BSD = Profile(
     ),
     shares=Shares(0.3, 0.004, 0.004, add=0.053, delete=0.019, move=0.005, copy=0.003, journal=0.01),
     paths=HTTPD_PATHS, file_bytes=SUBVERSION_FILES, heat=KDELIBS_HEAT, message_bytes=SUBVERSION_MESSAGES,
-    repository=RepositorySize(250e6, 2.7e9, 1.0), journal=b"UPDATING", journal_bytes=60_000,
+    repository=(250e6, 2.7e9, 1.0), journal=b"UPDATING", journal_bytes=60_000,
 )
 TSVN = Profile(
     name="tsvn", revisions=18_937, tree_bytes=81 * MIB, tree_files=3_460, authors=40,
@@ -273,7 +250,7 @@ TSVN = Profile(
     ),
     shares=Shares(0.08, 0.002, 0.003, add=0.044, delete=0.018, move=0.01, copy=0.002, rewrite=0.06),
     paths=SUBVERSION_PATHS, file_bytes=SUBVERSION_FILES, heat=SUBVERSION_HEAT, message_bytes=HTTPD_MESSAGES,
-    repository=RepositorySize(30e6, 5.3e9, 1.55),
+    repository=(30e6, 5.3e9, 1.55),
 )
 APACHE = Profile(
     name="apache", revisions=943_322, tree_bytes=38 * MIB, tree_files=1_726, authors=2_000,
@@ -289,7 +266,7 @@ APACHE = Profile(
     shares=Shares(0.26, 0.0087, 0.0039, add=0.044, delete=0.018, move=0.01, copy=0.002),
     paths=SUBVERSION_PATHS, file_bytes=SUBVERSION_FILES, heat=SUBVERSION_HEAT,
     message_bytes=SUBVERSION_MESSAGES,
-    repository=RepositorySize(0, 27.5e9, 1.2), projects=60, own_share=0.048,
+    repository=(0, 27.5e9, 1.2), projects=60, own_share=0.048,
     other_kinds=(
         FileKind(0.60, b".java", "braces", size=0.5),
         FileKind(0.21, b".html", "prose", size=0.7),
@@ -309,7 +286,7 @@ KDE = Profile(
     ),
     shares=Shares(0.2, 0.001, 0.001, add=0.053, delete=0.026, move=0.02, copy=0.002),
     paths=KDELIBS_PATHS, file_bytes=KDELIBS_FILES, heat=KDELIBS_HEAT, message_bytes=KDELIBS_MESSAGES,
-    repository=RepositorySize(3.8e9, 50e9, 0.9),
+    repository=(3.8e9, 50e9, 0.9),
 )
 # 27,000 files and directories: an import, and the 1,000 revisions of the published update.
 LARGE_TREE = Profile(
@@ -324,7 +301,7 @@ LARGE_TREE = Profile(
     ),
     shares=Shares(add=0.044, delete=0.018, move=0.01, copy=0.002),
     paths=SUBVERSION_PATHS, file_bytes=SUBVERSION_FILES, heat=SUBVERSION_HEAT,
-    message_bytes=SUBVERSION_MESSAGES, repository=RepositorySize(0, 120e6, 1.0), imported=0.99,
+    message_bytes=SUBVERSION_MESSAGES, repository=(0, 120e6, 1.0), imported=0.99,
     # The published reflinks shared most of the tree. A file with translated line ends cannot be shared.
     eol_style=b"",
 )
@@ -341,7 +318,7 @@ LINUX_TREE = Profile(
     ),
     shares=Shares(),
     paths=SUBVERSION_PATHS, file_bytes=LINUX_FILES, heat=SUBVERSION_HEAT, message_bytes=SUBVERSION_MESSAGES,
-    repository=RepositorySize(0, 80e6, 1.0), imported=1.0, eol_style=b"", new_directories=0.059, deepest=4,
+    repository=(0, 80e6, 1.0), imported=1.0, eol_style=b"", new_directories=0.059, deepest=4,
 )
 # fmt: on
 

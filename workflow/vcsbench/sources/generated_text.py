@@ -12,10 +12,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import chain
 from random import Random
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from vcsbench.sources import generated_profiles as profiles
-from vcsbench.sources.generated_profiles import FileKind
 
 Item = TypeVar("Item")
 NameGenerator: TypeAlias = Callable[[], str]
@@ -187,46 +186,46 @@ def _paragraph(rng: Random, name: NameGenerator) -> list[str]:
     return [first, *(f"  {sentence(rng, 6 + int(rng.random() * 5)).lower()}" for _ in others), ""]
 
 
-class Pool:
+class Pool(NamedTuple):
     """A text and the offsets of its lines."""
 
-    def __init__(self, text: bytes, starts: array[int]) -> None:
-        self.text = text
-        self._starts = starts
-
-    @classmethod
-    def of_lines(
-        cls, rng: Random, unit: Callable[[Random, NameGenerator], list[str]], count: int
-    ) -> Pool:
-        """Return a pool of the lines that `unit` returns, called `count` times per stretch."""
-        lines: list[str] = []
-        starts = array("I")
-        size = 0
-        while size < POOL_BYTES:
-            names = [_identifier(rng) for _ in range(STRETCH_NAMES)]
-
-            def name(names: list[str] = names) -> str:
-                return names[ranked(rng, STRETCH_NAMES, 2)]
-
-            for line in chain.from_iterable(unit(rng, name) for _ in range(count)):
-                lines.append(line)
-                starts.append(size)
-                size += len(line) + 1
-        return cls(("\n".join(lines) + "\n").encode("ascii"), starts)
+    text: bytes
+    starts: array[int]
 
     def line_start(self, offset: int) -> int:
         """Return the offset of the first line at or after `offset`, or the text's end."""
-        i = bisect_left(self._starts, offset)
-        return self._starts[i] if i < len(self._starts) else len(self.text)
+        i = bisect_left(self.starts, offset)
+        return self.starts[i] if i < len(self.starts) else len(self.text)
+
+
+def _pool_of_lines(
+    seed: str, unit: Callable[[Random, NameGenerator], list[str]], count: int
+) -> Pool:
+    """Return a pool of the lines that `unit` returns, called `count` times per stretch."""
+    rng = Random(seed)
+    lines: list[str] = []
+    starts = array("I")
+    size = 0
+    while size < POOL_BYTES:
+        names = [_identifier(rng) for _ in range(STRETCH_NAMES)]
+
+        def name(names: list[str] = names) -> str:
+            return names[ranked(rng, STRETCH_NAMES, 2)]
+
+        for line in chain.from_iterable(unit(rng, name) for _ in range(count)):
+            lines.append(line)
+            starts.append(size)
+            size += len(line) + 1
+    return Pool(("\n".join(lines) + "\n").encode("ascii"), starts)
 
 
 def make_pools(seed: str) -> dict[str, Pool]:
     """Return the pools by name. `bytes` does not compress, as images and archives do not."""
     noise = Random(f"{seed} bytes").getrandbits(8 * POOL_BYTES).to_bytes(POOL_BYTES, "little")
     return {
-        "braces": Pool.of_lines(Random(f"{seed} braces"), _function, STRETCH_LINES // 10),
-        "ends": Pool.of_lines(Random(f"{seed} ends"), _method, STRETCH_LINES // 8),
-        "prose": Pool.of_lines(Random(f"{seed} prose"), _paragraph, 1),
+        "braces": _pool_of_lines(f"{seed} braces", _function, STRETCH_LINES // 10),
+        "ends": _pool_of_lines(f"{seed} ends", _method, STRETCH_LINES // 8),
+        "prose": _pool_of_lines(f"{seed} prose", _paragraph, 1),
         "bytes": Pool(noise, array("I", range(0, POOL_BYTES, 64))),
     }
 
@@ -237,47 +236,45 @@ def size_of(pieces: Pieces) -> int:
 
 
 class Editor:
-    """Creates and edits texts. Sizes are approximate, because edits are of whole lines."""
+    """Creates and edits texts of pools. Sizes are approximate, because edits are of whole lines."""
 
     def __init__(self, rng: Random, seed: str) -> None:
         self._rng = rng
         self._pools = make_pools(seed)
 
-    def text(self, kind: FileKind, pieces: Pieces) -> bytes:
+    def text(self, pool: str, pieces: Pieces) -> bytes:
         """Return the text of the pieces."""
-        text = self._pools[kind.pool].text
+        text = self._pools[pool].text
         if len(pieces) == 2:
             return text[pieces[0] : pieces[1]]
         bounds = iter(pieces)
         return b"".join([text[start:end] for start, end in zip(bounds, bounds, strict=True)])
 
-    def create(self, kind: FileKind, size: int) -> Pieces:
+    def create(self, pool: str, size: int) -> Pieces:
         """Return a new text."""
-        return self._create(self._pools[kind.pool], size)
-
-    def _create(self, pool: Pool, size: int) -> Pieces:
+        text, line_start = self._pools[pool].text, self._pools[pool].line_start
         pieces = array("I")
         size = max(size, SMALLEST_TEXT)
         while size > 0:
-            length = min(size, len(pool.text) // 2)
-            start = pool.line_start(int(self._rng.random() * (len(pool.text) - length)))
-            pieces.extend((start, pool.line_start(start + length)))
+            length = min(size, len(text) // 2)
+            start = line_start(int(self._rng.random() * (len(text) - length)))
+            pieces.extend((start, line_start(start + length)))
             size -= length
         return pieces
 
-    def edit(self, kind: FileKind, pieces: Pieces, excess: float = 0.0) -> Pieces:
+    def edit(self, kind: profiles.FileKind, pieces: Pieces, excess: float = 0.0) -> Pieces:
         """Return the next version of a text. `excess` from -1 to 1: above 0, it becomes shorter."""
-        pool, size = self._pools[kind.pool], size_of(pieces)
+        size = size_of(pieces)
         if kind.churn >= 1:
-            return self._create(pool, int(size * (0.95 + 0.1 * self._rng.random())))
+            return self.create(kind.pool, int(size * (0.95 + 0.1 * self._rng.random())))
         if kind.churn > 0:
             part = int(kind.churn * size / CHURN_HUNKS)
             hunks = [(part, int(part * (1 - 0.5 * excess)))] * CHURN_HUNKS
         else:
             hunks = self._hunks(size, excess)
         if len(pieces) >= 2 * MAX_PIECES:
-            return self._apply_in_place(pool, pieces, hunks)
-        return self._apply(pool, pieces, hunks)
+            return self._apply_in_place(kind.pool, pieces, hunks)
+        return self._apply(kind.pool, pieces, hunks)
 
     def _hunks(self, size: int, excess: float) -> list[tuple[int, int]]:
         """Return the bytes that each hunk removes and adds."""
@@ -298,8 +295,9 @@ class Editor:
                 hunks.append((min(changed, size // 2), added))
         return hunks
 
-    def _apply(self, pool: Pool, pieces: Pieces, hunks: list[tuple[int, int]]) -> Pieces:
+    def _apply(self, name: str, pieces: Pieces, hunks: list[tuple[int, int]]) -> Pieces:
         """Apply hunks at random places."""
+        pool = self._pools[name]
         size = size_of(pieces)
         places = sorted(int(self._rng.random() * size) for _ in hunks)
         result = array("I")
@@ -316,16 +314,17 @@ class Editor:
                 if cut > start:
                     result.extend((start, cut))
                 if added > 0:
-                    result.extend(self._create(pool, added))
+                    result.extend(self.create(name, added))
                 start, rest = _cut(pool, cut, end, removed)
                 to_remove += rest
                 done += 1
             if start < end:
                 result.extend((start, end))
-        return result if result else self._create(pool, SMALLEST_TEXT)
+        return result if result else self.create(name, SMALLEST_TEXT)
 
-    def _apply_in_place(self, pool: Pool, pieces: Pieces, hunks: list[tuple[int, int]]) -> Pieces:
+    def _apply_in_place(self, name: str, pieces: Pieces, hunks: list[tuple[int, int]]) -> Pieces:
         """Apply hunks without increasing the number of pieces."""
+        pool = self._pools[name]
         result = array("I", pieces)
         for removed, added in hunks:
             i = 2 * int(self._rng.random() * (len(result) // 2))
@@ -343,7 +342,7 @@ class Editor:
                     break
                 end += 2
             # Bytes that could not be removed, because the text ends, are not added either.
-            result[i:end] = self._create(pool, length + added - removed)
+            result[i:end] = self.create(name, length + added - removed)
         return result
 
     def add_entry(self, journal: Pieces, limit: int) -> Pieces:
@@ -357,7 +356,7 @@ class Editor:
         if start < result[0]:
             result[0] = start
         else:
-            result = self._create(pool, added) + result
+            result = self.create("prose", added) + result
         excess = size_of(result) - limit
         if excess > 0:
             excess += limit // 2
