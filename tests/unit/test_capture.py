@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from project import needs
-from vcsbench import processes
+from vcsbench.kernel import read
 from vcsbench.measure.capture import ExitTracer, mapped_libraries
 
 MIB = 1 << 20
@@ -84,7 +84,7 @@ os._exit(3)
 
 def test_exit_tracer_exiting_program_is_left_to_its_parent() -> None:
     with subprocess.Popen([sys.executable, "-c", EXITING]) as process:
-        while processes.maps(process.pid):
+        while read(f"/proc/{process.pid}/maps"):
             pass
         tracer = ExitTracer(process.pid)
         tracer.join(20)

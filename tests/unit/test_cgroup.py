@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vcsbench import cgroup
+from vcsbench import kernel
 
 MIB = 1 << 20
 V1 = Path("/sys/fs/cgroup")
@@ -56,12 +56,12 @@ def run_in(group: Path, code: str) -> list[str]:
     """Run Python in a control group and return the printed words."""
     enter = f"open({str(group / 'cgroup.procs')!r}, 'w').write('0')"
     argv = [sys.executable, "-c", f"{enter}\n{code}"]
-    env = {**os.environ, "PYTHONPATH": str(Path(cgroup.__file__).parents[1])}
+    env = {**os.environ, "PYTHONPATH": str(Path(kernel.__file__).parents[1])}
     return subprocess.check_output(argv, text=True, env=env).split()
 
 
 def test_memory_in_a_nested_group_has_the_limit_of_the_ancestor(memory_group: Path) -> None:
-    code = "from vcsbench import cgroup; print(*cgroup.memory())"
+    code = "from vcsbench import kernel; print(*kernel.memory())"
     total, available, limit = map(int, run_in(memory_group, code))
     assert total == limit == 300 * MIB
     assert 250 * MIB < available < 300 * MIB
@@ -82,15 +82,15 @@ def test_memory_counts_file_pages_as_available_and_tmpfs_pages_as_used(
     code = f"""
 import os
 from pathlib import Path
-from vcsbench import cgroup
-before = cgroup.memory().available
+from vcsbench import kernel
+before = kernel.memory().available
 Path({str(tmp_path / "file")!r}).write_bytes(bytes(64 << 20))
 os.sync()
-print(before - cgroup.memory().available)
+print(before - kernel.memory().available)
 shared = Path(f"/dev/shm/vcsbench-test-{{os.getpid()}}")
 try:
     shared.write_bytes(bytes(64 << 20))
-    print(before - cgroup.memory().available)
+    print(before - kernel.memory().available)
 finally:
     shared.unlink()
 """
@@ -102,12 +102,12 @@ finally:
 def test_quota_of_an_ancestor_in_version_1_is_read_and_counted(cpu_group: Path) -> None:
     code = """
 import time
-from vcsbench import cgroup
-before = cgroup.throttled_us()
+from vcsbench import kernel
+before = kernel.throttled_us()
 end = time.process_time() + 0.1
 while time.process_time() < end:
     pass
-print(cgroup.quota_cores(), cgroup.throttled_us() - before)
+print(kernel.quota_cores(), kernel.throttled_us() - before)
 """
     cores, throttled = run_in(cpu_group, code)
     assert float(cores) == 0.2
@@ -142,11 +142,11 @@ def test_memory_of_version_2_takes_the_tightest_of_max_and_high(
             "a/b/memory.current": str(100 * MIB),
         },
     )
-    monkeypatch.setattr(cgroup, "groups", lambda name: cgroup_groups(name, proc))
-    assert cgroup.memory() == (500 * MIB, 400 * MIB, 500 * MIB)
+    monkeypatch.setattr(kernel, "groups", lambda name: cgroup_groups(name, proc))
+    assert kernel.memory() == (500 * MIB, 400 * MIB, 500 * MIB)
 
 
-cgroup_groups = cgroup.groups
+cgroup_groups = kernel.groups
 
 
 def test_quota_of_version_2_is_the_least_of_the_ancestors(
@@ -161,9 +161,9 @@ def test_quota_of_version_2_is_the_least_of_the_ancestors(
             "a/b/cpu.stat": "usage_usec 9\nthrottled_usec 5\n",
         },
     )
-    monkeypatch.setattr(cgroup, "groups", lambda name: cgroup_groups(name, proc))
-    assert cgroup.quota_cores() == 0.5
-    assert cgroup.throttled_us() == 75
+    monkeypatch.setattr(kernel, "groups", lambda name: cgroup_groups(name, proc))
+    assert kernel.quota_cores() == 0.5
+    assert kernel.throttled_us() == 75
 
 
 def test_groups_of_a_container_begin_at_its_mount(tmp_path: Path) -> None:

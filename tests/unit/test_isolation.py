@@ -14,10 +14,10 @@ from typing import Any, cast
 
 import pytest
 
-from vcsbench import namespaces
+from vcsbench import isolation
 from vcsbench.errors import UserError
 from vcsbench.forecast.side_effects import _privacy
-from vcsbench.measure.isolation import isolate_network
+from vcsbench.isolation import isolate_network
 from vcsbench.measure.prepared_cell import CLIENTS
 from vcsbench.measure.server import MARKER, other_servers
 from vcsbench.plan import recipe as recipes
@@ -25,9 +25,7 @@ from vcsbench.plan.plan import Plan
 from vcsbench.sources.base import is_private
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
-needs_root = pytest.mark.skipif(
-    not namespaces.can_own_network(), reason="takes root and namespaces"
-)
+needs_root = pytest.mark.skipif(not isolation.can_own_network(), reason="takes root and namespaces")
 AS_USER = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
 
 
@@ -42,7 +40,7 @@ def can_connect(port: int, prefix: list[str]) -> bool:
 def test_own_network_is_reached_from_within_only_and_left_again() -> None:
     outside = os.readlink("/proc/self/ns/net")
     before = [f"--net=/proc/{os.getpid()}/ns/net"]
-    with namespaces.own_network():
+    with isolation.own_network():
         listening = socket.create_server(("127.0.0.1", 0))
         port = listening.getsockname()[1]
         assert os.readlink("/proc/self/ns/net") != outside
@@ -57,7 +55,7 @@ def test_own_network_is_reached_from_within_only_and_left_again() -> None:
 @needs_root
 def test_own_network_is_left_when_the_measurement_fails() -> None:
     outside = os.readlink("/proc/self/ns/net")
-    with pytest.raises(UserError), namespaces.own_network():
+    with pytest.raises(UserError), isolation.own_network():
         raise UserError("x")
     assert os.readlink("/proc/self/ns/net") == outside
 
@@ -85,9 +83,9 @@ def test_other_servers_of_vcsbench_have_marker_or_folder(tmp_path: Path) -> None
 PROGRAM = """
 import os, socket, sys
 sys.path.insert(0, {workflow!r})
-from vcsbench import namespaces
+from vcsbench import isolation
 before = os.readlink("/proc/self/ns/net")
-namespaces.enter_user_namespace()
+isolation.unshare_user()
 assert os.readlink("/proc/self/ns/net") != before
 listening = socket.create_server(("127.0.0.1", 0))
 socket.create_connection(listening.getsockname(), 5)
@@ -96,7 +94,7 @@ print(os.geteuid(), os.stat(".").st_uid == os.stat("/").st_uid, flush=True)
 
 
 @pytest.mark.skipif(
-    not namespaces.can_enter_user_namespace(), reason="this kernel allows no user namespace"
+    not isolation.can_enter_user_namespace(), reason="this kernel allows no user namespace"
 )
 def test_user_namespace_of_a_plain_user_has_a_network_of_its_own(tmp_path: Path) -> None:
     shutil.copytree(
@@ -148,8 +146,8 @@ def test_isolation_of_a_server_cell_depends_on_rights_and_source(
     private: dict[str, Any], monkeypatch: pytest.MonkeyPatch, root: bool, user: bool,
     is_closed: bool, network: str, is_skipped: bool,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(namespaces, "can_own_network", lambda: root)
-    monkeypatch.setattr(namespaces, "can_enter_user_namespace", lambda: user)
+    monkeypatch.setattr(isolation, "can_own_network", lambda: root)
+    monkeypatch.setattr(isolation, "can_enter_user_namespace", lambda: user)
     recipe = parts()
     environment = environment_of(private if is_closed else {"source": "generated"})
     recipe["network"] = recipes.network_of(recipe, environment)
@@ -202,12 +200,12 @@ BROKEN = """
 import subprocess, sys
 sys.path.insert(0, {workflow!r})
 from pathlib import Path
-from vcsbench import namespaces
+from vcsbench import isolation
 from vcsbench.measure.prepared_cell import CLIENTS, PreparedCell
 from vcsbench.programs import Programs
 from vcsbench.subjects.fsfs import run_client
-namespaces.own_mounts()
-namespaces._check(namespaces._libc().mount({there!r}, b"/etc/subversion", None, 0x1000, None))
+isolation.own_mounts()
+isolation._check(isolation._libc.mount({there!r}, b"/etc/subversion", None, 0x1000, None))
 url, folder = {url!r}, Path({folder!r})
 run_client("svn", "checkout", url, folder / "wc")
 stage = object.__new__(PreparedCell)

@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 
 from snakemake_logger_plugin_vcsbench import Job, RunProgress, other_holder
+from vcsbench import isolation
 from vcsbench.errors import UserError
-from vcsbench.measure import isolation
-from vcsbench.measure.isolation import Holder, lock_holder, machine_lock
+from vcsbench.isolation import Holder, lock_holder, machine_lock
 from vcsbench.run.workflow import RUN_ROOT
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
 HOLD = """
 import sys, time
 sys.path.insert(0, {workflow!r})
-from vcsbench.measure import isolation
+from vcsbench import isolation
 isolation.LOCK_PATH = {path!r}
 with isolation.machine_lock():
     print("held", flush=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vcsbench.cgroup import Memory
+from vcsbench.kernel import Memory
 from vcsbench.machine import Machine
 from vcsbench.report.setup_section import output_locations
 from vcsbench.storages import filesystems
@@ -77,12 +77,12 @@ def test_free_bytes_in_ram_leaves_memory_to_the_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gib = 1 << 30
-    monkeypatch.setattr(filesystems.cgroup, "memory", lambda: Memory(8 * gib, gib, None))
+    monkeypatch.setattr(filesystems.kernel, "memory", lambda: Memory(8 * gib, gib, None))
     mounted(monkeypatch, Mount("disk", "/", "ext4"))
     assert filesystems.free_bytes(tmp_path) > gib
     mounted(monkeypatch, Mount("ram", "/", "tmpfs"))
     assert filesystems.free_bytes(tmp_path) == 768 << 20
-    monkeypatch.setattr(filesystems.cgroup, "memory", lambda: Memory(8 * gib, 100 << 20, None))
+    monkeypatch.setattr(filesystems.kernel, "memory", lambda: Memory(8 * gib, 100 << 20, None))
     assert filesystems.free_bytes(tmp_path) == 0
 
 

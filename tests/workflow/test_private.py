@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from project import Project, measurements_of, needs
-from vcsbench import namespaces
+from vcsbench import isolation
 from vcsbench.machine import Machine
 
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),
     pytest.mark.slow,
-    pytest.mark.skipif(not namespaces.can_own_network(), reason="takes root and namespaces"),
+    pytest.mark.skipif(not isolation.can_own_network(), reason="takes root and namespaces"),
     pytest.mark.skipif(not Machine().httpd, reason="no httpd with mod_dav_svn"),
 ]
 

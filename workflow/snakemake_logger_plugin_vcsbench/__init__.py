@@ -25,7 +25,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from vcsbench import processes, progress, words
 from vcsbench.external import printable
 from vcsbench.files import read_json
-from vcsbench.measure.isolation import Holder, lock_holder
+from vcsbench.isolation import Holder, lock_holder
 from vcsbench.progress import Stage
 from vcsbench.run.job import clear_line
 from vcsbench.run.workflow import LOCKED, RUN_ROOT

@@ -1,16 +1,22 @@
-"""The programs and rights of this machine."""
+"""The programs and rights of this machine, and its identity: host names are not unique."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from vcsbench import kernel
 from vcsbench.formats import NEWEST, RELEASES
+from vcsbench.kernel import read
+
+if TYPE_CHECKING:
+    from vcsbench.records import Host
 
 # Paths of httpd and of its modules on Debian, Fedora and BSD.
 HTTPD = ("/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/local/sbin/httpd")
@@ -20,6 +26,11 @@ HTTPD_MODULES = (
     "/usr/local/libexec/apache24",
 )
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+MEMORY_BLOCKS = Path("/sys/devices/system/memory")
+# A machine without systemd has the second one.
+MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+SCALING_GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 
 class Machine:
@@ -53,7 +64,7 @@ class Machine:
     @cached_property
     def newest_format(self) -> str:
         """Return the newest format that svnadmin makes and upgrades to."""
-        release = "" if self.deployed else output_of("svnadmin", "--version", "-q")
+        release = "" if self.deployed else _svnadmin_release()
         made = [fmt for fmt, since in RELEASES.items() if _numbers(since) <= _numbers(release)]
         return made[-1] if made else NEWEST
 
@@ -66,8 +77,8 @@ class Machine:
         return ""
 
 
-def output_of(*argv: str) -> str:
-    """Return the output of a program; "" if it cannot be run, or fails."""
+def _svnadmin_release() -> str:
+    argv = ("svnadmin", "--version", "-q")
     try:
         return subprocess.check_output(argv, stderr=subprocess.DEVNULL, text=True).strip()
     except (OSError, subprocess.CalledProcessError):
@@ -86,3 +97,71 @@ def can_drop_caches() -> bool:
     except OSError:
         return False
     return True
+
+
+def host() -> Host:
+    """Return the machine: name, identity, kernel, processor, cores, memory, hypervisor, clock source.
+
+    `memory_limit_bytes` and `quota_cores` are a container's limits; None if there is none.
+    """
+    # Slurm's nodes may share a host name.
+    name = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+    cpu = read("/proc/cpuinfo")
+    os_names = re.findall(r'^PRETTY_NAME="(.*)"$', read("/etc/os-release"), re.MULTILINE)
+    return {
+        "name": name,
+        "id": machine_identity(name, _field(cpu, "model name")),
+        "kernel": os.uname().release,
+        "os": "".join(os_names[:1]),
+        "cpu": _field(cpu, "model name"),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": kernel.machine_memory_bytes(),
+        "memory_limit_bytes": kernel.memory().limit,
+        "quota_cores": kernel.quota_cores(),
+        "virtualized": _hypervisor(cpu),
+        "clock_source": read(CLOCK_SOURCE),
+        "governor": read(SCALING_GOVERNOR),
+        "load": os.getloadavg()[0],
+    }
+
+
+def host_label(host: Host) -> str:
+    """Return the label of a context's machine: its name and its identity, because names are not unique."""
+    return "#".join(filter(None, [str(host["name"]), host.get("id")]))
+
+
+def machine_identity(name: str, cpu: str) -> str:
+    """Return a digest of a machine's name, id, processors and memory.
+
+    It survives an upgrade of kernel and programs, and changes with the parts of the machine.
+    """
+    machine_id = next(filter(None, map(read, MACHINE_IDS)), "")
+    parts = [name, machine_id, cpu, str(os.cpu_count()), str(installed_memory_bytes())]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
+
+
+def installed_memory_bytes() -> int:
+    """Return the memory that the firmware reports, or the memory of the kernel, in whole GiB.
+
+    The kernel's number varies with its version.
+    """
+    try:
+        # Count the blocks by name: to read the state of hundreds of them takes as long as a server's start.
+        size = int(read(MEMORY_BLOCKS / "block_size_bytes"), 16)
+        blocks = sum(name.removeprefix("memory").isdigit() for name in os.listdir(MEMORY_BLOCKS))
+        if size and blocks:
+            return size * blocks
+    except (OSError, ValueError):
+        pass
+    return -(-(kernel.machine_memory_bytes() or 0) >> 30) << 30
+
+
+def _hypervisor(cpu: str) -> str:
+    if "hypervisor" not in _field(cpu, "flags").split():
+        return ""
+    return read("/sys/class/dmi/id/sys_vendor") or "yes"
+
+
+def _field(text: str, name: str) -> str:
+    lines = (line.partition(":") for line in text.splitlines())
+    return next((value.strip() for key, _, value in lines if key.strip() == name), "")

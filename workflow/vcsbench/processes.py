@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
-from vcsbench.kernelfile import read, words
+from vcsbench.kernel import read
 
 # Servers that root starts run as this user, in a group of their own, so that no other daemon
 # of this user can read their files. Neither Debian nor systemd assigns the ids 65520 to 65533.
@@ -41,9 +41,7 @@ def server_ids() -> tuple[int, int] | None:
 
 @functools.cache
 def _has_group(gid: int) -> bool:
-    rows = [
-        [int(word) for word in line.split()] for line in read("/proc/self/gid_map").splitlines()
-    ]
+    rows = [map(int, line.split()) for line in read("/proc/self/gid_map").splitlines()]
     return not rows or any(first <= gid < first + count for first, _, count in rows)
 
 
@@ -69,14 +67,14 @@ def closed(path: Path) -> Path | None:
     """Return the first folder, of a path and its parents, that root's servers cannot enter, or None."""
     if not (ids := server_ids()):
         return None
-    folders = (folder for folder in (path, *path.parents) if folder.exists())
-    return next((folder for folder in folders if not _can_enter(folder.stat(), *ids)), None)
-
-
-def _can_enter(folder: os.stat_result, uid: int, gid: int) -> bool:
-    if folder.st_uid == uid:
-        return bool(folder.st_mode & 0o100)
-    return bool(folder.st_mode & (0o010 if folder.st_gid == gid else 0o001))
+    uid, gid = ids
+    for folder in (path, *path.parents):
+        if folder.exists():
+            status = folder.stat()
+            others = 0o010 if status.st_gid == gid else 0o001
+            if not status.st_mode & (0o100 if status.st_uid == uid else others):
+                return folder
+    return None
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -104,15 +102,6 @@ def end(process: subprocess.Popen[bytes]) -> None:
         if not select.select([own], [], [], GRACE_S)[0]:
             process.kill()
         process.wait()
-
-
-def ended_by(code: int) -> str:
-    """Return how a process ended, by its return code. A negative one is a signal."""
-    if code >= 0:
-        return f"exit code {code}"
-    name = signal_of(code) or f"signal {-code}"
-    memory = ", as the kernel does when memory runs out: free some memory, and run again"
-    return f"killed by {name}{memory if -code == signals.SIGKILL else ''}"
 
 
 def send(pids: Iterable[int], signal: int) -> None:
@@ -220,17 +209,12 @@ def started_at(pid: int) -> float:
 
 def command_line(pid: int) -> list[str]:
     """Return the argv of a process; [] if it has ended, and for a kernel thread."""
-    return words(f"/proc/{pid}/cmdline")
+    return read(f"/proc/{pid}/cmdline").split("\0")[:-1]
 
 
 def environment(pid: int) -> list[str]:
     """Return the initial environment of a process as NAME=VALUE; [] if it cannot be read."""
-    return words(f"/proc/{pid}/environ")
-
-
-def maps(pid: int) -> str:
-    """Return /proc/PID/maps; "" if the process has ended."""
-    return read(f"/proc/{pid}/maps")
+    return read(f"/proc/{pid}/environ").split("\0")[:-1]
 
 
 def io_counts(pids: Sequence[int]) -> dict[str, int]:
@@ -278,7 +262,8 @@ def signal_of(code: int | None) -> str:
 def how_it_ended(code: int | None) -> str:
     """Describe an exit code (signal_of)."""
     name = signal_of(code)
-    return f"was ended by {name}" if name else f"exits with {code}"
+    memory = " (the kernel does that when memory runs out)" if name == "SIGKILL" else ""
+    return f"was ended by {name}{memory}" if name else f"exits with {code}"
 
 
 def last_lines(file: Path, count: int = 5) -> list[str]:

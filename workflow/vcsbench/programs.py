@@ -128,39 +128,29 @@ class Programs(_Places):
         return [os.path.realpath(p) for p in (self.prefix, *self.library_path.split(":")) if p]
 
     def digests(self, name: str) -> dict[str, str]:
-        """Return the digests of a program and of the Subversion libraries of this build."""
-        return {name: digest(self.find(name)), "libraries": self._libraries()}
-
-    def httpd_digests(self) -> dict[str, str]:
-        """Return the digests of httpd, of mod_dav_svn and of the Subversion libraries."""
-        return {
-            "httpd": digest(self.httpd),
-            "mod_dav_svn": digest(self.mod_dav_svn),
-            "libraries": self._libraries(),
-        }
+        """Return the digests of a program (httpd with mod_dav_svn) and of the Subversion libraries."""
+        paths = {name: self.httpd if name == "httpd" else self.find(name)}
+        if name == "httpd":
+            paths["mod_dav_svn"] = self.mod_dav_svn
+        return {key: digest(path) for key, path in paths.items()} | {"libraries": self._libraries()}
 
     def _libraries(self) -> str:
-        if self.prefix:
-            folders = [os.path.join(self.prefix, "lib"), os.path.join(self.prefix, "lib64")]
-            folders += filter(None, self.library_path.split(":"))
-        else:
-            prefix = Path(self.find("svn")).resolve().parent.parent
-            folders = [str(prefix / "lib"), str(prefix / "lib64")]
-        return _libraries_below(folders)
+        """Return a digest of the Subversion libraries in this build's folders, and for each architecture.
 
-
-def _libraries_below(folders: Iterable[str]) -> str:
-    """Return a digest of the Subversion libraries in folders and in their architecture's folders.
-
-    A search of all subfolders takes longer than all other checks.
-    """
-    found: set[str] = set()
-    for folder in folders:
-        with suppress(OSError):
-            names = os.listdir(folder)
-            below = [os.path.join(folder, name) for name in names if ARCHITECTURE in name]
-            found.update(path for place in (folder, *below) for path in _libraries_in(place))
-    return joined_digest(found)
+        A search of all subfolders takes longer than all other checks.
+        """
+        prefix = self.prefix or str(Path(self.find("svn")).resolve().parent.parent)
+        folders = [os.path.join(prefix, "lib"), os.path.join(prefix, "lib64")]
+        folders += filter(None, self.library_path.split(":"))
+        libraries: set[str] = set()
+        for folder in folders:
+            with suppress(OSError):
+                names = os.listdir(folder)
+                below = [os.path.join(folder, name) for name in names if ARCHITECTURE in name]
+                libraries.update(
+                    path for place in (folder, *below) for path in _libraries_in(place)
+                )
+        return joined_digest(libraries)
 
 
 def _libraries_in(folder: str) -> Iterator[str]:
@@ -205,8 +195,7 @@ def binaries(
         theirs = client.digests(program) if own else {program: digest(path_of(program))}
         found |= {f"client {name}": value for name, value in theirs.items()}
     if kind:
-        theirs = server.httpd_digests() if kind == "httpd" else server.digests(kind)
-        found |= {f"server {name}": value for name, value in theirs.items()}
+        found |= {f"server {name}": value for name, value in server.digests(kind).items()}
     return found
 
 
@@ -235,21 +224,17 @@ def digest(path: str) -> str:
 
     The digest of a script covers the files that it names by absolute paths, because a wrapper runs them.
     """
-    script = _script(path)
+    start = b""
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            start = file.read(SCRIPT_BYTES)
     # The interpreter in the first line does not belong to the build.
-    named = re.findall(rb"/[^\s'\":;]+", script.partition(b"\n")[2])
+    lines = start.partition(b"\n")[2] if start.startswith(b"#!") else b""
+    named = re.findall(rb"/[^\s'\":;]+", lines)
     digests = [_file_digest(name) for name in [path, *map(os.fsdecode, named)]]
     if len(digests) == 1:
         return digests[0]
     return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
-
-
-def _script(path: str) -> bytes:
-    if not os.path.isfile(path):
-        return b""
-    with open(path, "rb") as file:
-        start = file.read(SCRIPT_BYTES)
-    return start if start.startswith(b"#!") else b""
 
 
 @cache

@@ -302,7 +302,7 @@ class SetAside(TypedDict):
 
 
 class Host(TypedDict, total=False):
-    """A machine (measure.host)."""
+    """A machine (machine.host)."""
 
     name: str
     id: str

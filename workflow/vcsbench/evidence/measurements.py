@@ -30,7 +30,7 @@ from vcsbench.evidence.run_columns import (
     count_columns,
     space_columns,
 )
-from vcsbench.measure.host import host_label
+from vcsbench.machine import host_label
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
 from vcsbench.plan.result_state import read_context
 from vcsbench.storages.filesystems import storage_kind

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from vcsbench import cgroup, words
+from vcsbench import kernel, words
 from vcsbench.errors import UserError
 from vcsbench.forecast.plan_report import describe_rounds, noise_runs, scatter_of, skip_reasons
 from vcsbench.forecast.side_effects import EVICT, missing_packages, running_services, side_effects
+from vcsbench.machine import host
 from vcsbench.measure import caches, counters
-from vcsbench.measure.host import host
 from vcsbench.measure.prepared_cell import read_versions
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.repositories import PreparedRepositories
@@ -214,7 +214,7 @@ def _machine() -> Iterator[Check]:
     yield Check(AVAILABLE, text)
     limit, quota = facts["memory_limit_bytes"], facts["quota_cores"]
     if limit is not None:
-        free = words.size(cgroup.memory().available or 0)
+        free = words.size(kernel.memory().available or 0)
         text = f"a control group limits memory to {words.size(limit)}; {free} of it are available"
         is_small = limit < MIN_MEMORY
         remedy = "raise the limit to 1 GiB or more" if is_small else ""

@@ -24,7 +24,7 @@ from vcsbench.forecast.side_effects import (
     unloaded_repositories,
     unmeasured_rounds,
 )
-from vcsbench.measure.host import host
+from vcsbench.machine import host
 from vcsbench.plan import grid as grids
 from vcsbench.plan.grid import CellSpec, is_fixed_cost
 from vcsbench.plan.plan import Plan

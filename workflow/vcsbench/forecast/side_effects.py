@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from vcsbench import cgroup, processes, words
+from vcsbench import kernel, processes, words
 from vcsbench.config.configuration import EMPTY
 from vcsbench.files import read_json, server_file
 from vcsbench.measure.server import HOST, other_servers, read_arguments
@@ -173,7 +173,7 @@ def _file_systems(plan: Plan) -> Iterator[str]:
 
 
 def _memory(plan: Plan) -> Iterator[str]:
-    now = cgroup.memory()
+    now = kernel.memory()
     if now.limit is not None:
         yield (
             f"A control group limits memory to {words.size(now.limit)}, of which "

@@ -17,6 +17,7 @@ from typing import IO, NamedTuple
 
 from vcsbench import processes
 from vcsbench.errors import UserError
+from vcsbench.kernel import read
 from vcsbench.measure.hyperfine import ParentGone, time_limit_error
 from vcsbench.measure.work import Fingerprint
 
@@ -168,7 +169,7 @@ class ExitTracer(threading.Thread):
         event = status >> 16
         if event == EXIT_EVENT:
             self.peak_bytes = max(self.peak_bytes or 0, processes.own_peak_bytes(pid)) or None
-            self.maps += f"{processes.maps(pid)}\n"
+            self.maps += read(f"/proc/{pid}/maps") + "\n"
             _ptrace(DETACH, pid, 0)  # its parent waits for its end
         else:
             # Pass on a signal. A stop because of a fork or of the trace itself is none.
@@ -204,7 +205,9 @@ def client_libraries(
 
 def server_libraries(pid: int) -> list[str]:
     """Return the libraries of Subversion that a running server and its children have mapped."""
-    return mapped_libraries("\n".join(map(processes.maps, processes.family(pid))))
+    return mapped_libraries(
+        "\n".join(read(f"/proc/{member}/maps") for member in processes.family(pid))
+    )
 
 
 def mapped_libraries(maps: str) -> list[str]:

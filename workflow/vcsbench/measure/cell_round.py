@@ -18,7 +18,7 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import read_json
-from vcsbench.kernelfile import read
+from vcsbench.kernel import read
 from vcsbench.measure.capture import Captured, capture
 from vcsbench.measure.context import RoundResult, describe
 from vcsbench.measure.hyperfine import Hooks, Hyperfine

@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from vcsbench.machine import host
 from vcsbench.measure.capture import Captured, client_libraries, server_libraries
-from vcsbench.measure.host import host
 from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.programs import Programs, joined_digest
 from vcsbench.storages.filesystems import describe_storage

@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from vcsbench import cgroup
-from vcsbench.kernelfile import read, unescaped
-from vcsbench.measure.host import CLOCK_SOURCE, SCALING_GOVERNOR
+from vcsbench import kernel
+from vcsbench.kernel import read, unescaped
+from vcsbench.machine import CLOCK_SOURCE, SCALING_GOVERNOR
 from vcsbench.storages.filesystems import Mount, mount_of
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def read_counters(*paths: Path) -> Counters:
         swapped_out=swapped.get("pswpout", 0),
         pressure={resource: us for resource, us in stalls.items() if us is not None},
         throttled=_throttled(),
-        quota_us=cgroup.throttled_us(),
+        quota_us=kernel.throttled_us(),
         device=device_use(*paths),
         rpcs=_rpcs(),
         delayed_acks=_delayed_acks(),
@@ -121,7 +121,7 @@ def machine_state() -> Evidence:
     """Return the machine's state before a run: load, available memory, governor, clock source."""
     return {
         "load_before": os.getloadavg()[0],
-        "memory_available_bytes": cgroup.memory().available,
+        "memory_available_bytes": kernel.memory().available,
         "governor": read(SCALING_GOVERNOR),
         "clock_source": read(CLOCK_SOURCE),
     }

@@ -19,9 +19,9 @@ from vcsbench import __version__
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import files_digest, server_files
+from vcsbench.isolation import isolate_network
 from vcsbench.measure import launcher
 from vcsbench.measure.caches import clear_caches
-from vcsbench.measure.isolation import isolate_network
 from vcsbench.measure.server import HOST, Server, read_arguments
 from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code

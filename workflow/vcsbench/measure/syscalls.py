@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.kernelfile import read
+from vcsbench.kernel import read
 from vcsbench.measure.capture import capture
 from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.measure.work import discard_output

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from vcsbench import namespaces
+from vcsbench import isolation
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import binaries_of
 from vcsbench.axes.table import axis_of, known_axes
@@ -181,10 +181,10 @@ def network_of(parts: Recipe, env: Environment) -> str:
     """Return the network of a cell's server; "" without a server of ours, and in a guest."""
     if "within" in parts or not parts["access"]["server"]:
         return ""
-    if namespaces.can_own_network():
+    if isolation.can_own_network():
         return OWN
     is_closed = is_private_cell(parts, env)
-    return USER if is_closed and namespaces.can_enter_user_namespace() else SHARED
+    return USER if is_closed and isolation.can_enter_user_namespace() else SHARED
 
 
 def why_not_isolated(parts: Recipe, env: Environment) -> str:

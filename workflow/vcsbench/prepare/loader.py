@@ -23,7 +23,7 @@ from vcsbench.errors import UserError
 from vcsbench.files import read_json
 from vcsbench.formats import AS_IS, has_memcached, parse_format
 from vcsbench.prepare.copies import CopyJob, interleave
-from vcsbench.processes import ended_by
+from vcsbench.processes import how_it_ended
 from vcsbench.sources import SizeEstimate, Source, dump_format
 from vcsbench.sources.base import Facts
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
@@ -313,7 +313,7 @@ class _LoadProcess:
             file.seek(0)
             self.output = file.read().decode(errors="replace").strip().splitlines()
         if self.process.returncode < 0 or not self.output:
-            self.output.append(ended_by(self.process.returncode))
+            self.output.append(f"it {how_it_ended(self.process.returncode)}")
 
 
 class _Tee:

@@ -11,8 +11,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from vcsbench.files import write_json
+from vcsbench.isolation import enter_user_namespace, machine_lock
 from vcsbench.measure import syscalls
-from vcsbench.measure.isolation import enter_user_namespace, machine_lock
 from vcsbench.plan.recipe import call_digest
 from vcsbench.run.job import exit_on_signals, watch_parents
 from vcsbench.storages.workdir import run_folder

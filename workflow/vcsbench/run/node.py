@@ -16,7 +16,7 @@ from pathlib import Path
 from vcsbench import processes, words
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
-from vcsbench.measure.host import host
+from vcsbench.machine import host
 from vcsbench.run.cluster import (
     CLEAN,
     FOLDER,

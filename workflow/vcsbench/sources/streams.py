@@ -17,7 +17,7 @@ from typing import IO, Any, BinaryIO, cast
 
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.processes import ended_by
+from vcsbench.processes import how_it_ended
 from vcsbench.urls import without_password
 
 CHUNK = 1 << 20
@@ -102,7 +102,7 @@ class Program:
             line if len(line) <= ERROR_LINE else f"{line[:ERROR_LINE]}..."
             for line in lines[-ERROR_LINES:]
         ]
-        message = " ".join(shown) or ended_by(code)
+        message = " ".join(shown) or f"it {how_it_ended(code)}"
         return UserError(without_password(printable(f"{self._failure}: {message}")))
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar
 from vcsbench import __version__
 from vcsbench.errors import UserError
 from vcsbench.files import write_bytes, write_json
-from vcsbench.measure.host import host_label
+from vcsbench.machine import host_label
 from vcsbench.plan.result_state import read_context
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from vcsbench import cgroup
+from vcsbench import kernel
 from vcsbench.errors import UserError
-from vcsbench.kernelfile import read, unescaped
-from vcsbench.namespaces import can_own_mounts, own_mounts
+from vcsbench.isolation import can_own_mounts, own_mounts
+from vcsbench.kernel import read, unescaped
 
 if TYPE_CHECKING:
     from vcsbench.machine import Machine
@@ -102,7 +102,7 @@ def free_bytes(folder: Path) -> int:
     """Return the bytes that may be written to a folder. In RAM, a container's memory limit counts."""
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize
-    available = cgroup.memory().available
+    available = kernel.memory().available
     if available is not None and mount_of(folder).filesystem in IN_MEMORY:
         # The loading programs need memory, too.
         free = min(free, max(0, available - max(available // 10, LOADING_BYTES)))

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from vcsbench import cgroup
+from vcsbench import kernel
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.kernelfile import read
+from vcsbench.kernel import read
 from vcsbench.processes import last_lines, with_pdeathsig
 
 # envs/unpack_nfs_guest.sh makes this folder.
@@ -61,7 +61,7 @@ def why_unavailable(root: Path) -> str:
         return f"the guest needs {', '.join(missing)}"
     if reserved := _reserved(root):
         return f"the checkout is below {reserved}, a folder that the guest uses itself; move it elsewhere"
-    limit = cgroup.memory().limit
+    limit = kernel.memory().limit
     if limit is not None and limit < MEMORY_MIB << 20:
         return f"the guest needs {MEMORY_MIB} MiB of memory, and {limit >> 20} MiB are allowed"
     return ""

@@ -1,4 +1,4 @@
-"""Read the limits that control groups set for this process: memory and processor time.
+"""Read what the kernel reports: its small files, and the limits that control groups set for this process.
 
 Both versions of control groups are read, and both may be mounted at once. A limit of any ancestor counts.
 """
@@ -6,21 +6,34 @@ Both versions of control groups are read, and both may be mounted at once. A lim
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench.external import parse_number
-from vcsbench.kernelfile import read, unescaped
 
 SELF = Path("/proc/self")
-MEMINFO = Path("/proc/meminfo")
 # Version 1 writes "no limit" as the largest multiple of a page below 2^63.
 UNLIMITED = 1 << 60
 LARGEST = (1 << 64) - 1
 # The kernel can free the pages of files and the slabs that are reclaimable.
 RECLAIMABLE = ("inactive_file", "active_file", "slab_reclaimable")
+
+
+def read(path: str | Path) -> str:
+    """Return the content of a file without white space around it; "" if it cannot be read."""
+    try:
+        with open(path, errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def unescaped(field: str) -> str:
+    r"""Return a field of a mount table without escapes: the kernel writes a space as \040."""
+    return re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found[1], 8)), field)
 
 
 class Group(NamedTuple):
@@ -43,23 +56,18 @@ class Memory(NamedTuple):
 
 def memory() -> Memory:
     """Return the memory that this process may use: the machine's, or less in a limited control group."""
-    machine = {key: _first(MEMINFO, f"{key}:") for key in ("MemTotal", "MemAvailable")}
-    total, available = (None if n is None else n << 10 for n in machine.values())
-    limits: list[int] = []
-    rests: list[int] = []
-    for group in groups("memory"):
-        for most, used in _memory_limits(group):
-            limits.append(most)
-            rests.append(max(0, most - used))
-    limit = min(limits, default=None)
+    total, available = machine_memory_bytes("MemTotal"), machine_memory_bytes("MemAvailable")
+    limits = [pair for group in groups("memory") for pair in _memory_limits(group)]
+    limit = min((most for most, _ in limits), default=None)
     if total is not None and limit is not None and limit >= total:
         limit = None
+    rests = [max(0, most - used) for most, used in limits]
     return Memory(_least(total, limit), _least(available, *rests), limit)
 
 
-def machine_memory_bytes() -> int | None:
-    """Return the memory of the machine, whatever the limits are."""
-    kibibytes = _first(MEMINFO, "MemTotal:")
+def machine_memory_bytes(name: str = "MemTotal") -> int | None:
+    """Return a number of /proc/meminfo, whatever the limits are."""
+    kibibytes = _number(Path("/proc/meminfo"), f"{name}:")
     return None if kibibytes is None else kibibytes << 10
 
 
@@ -77,45 +85,28 @@ def throttled_us() -> int | None:
 @cache
 def groups(controller: str, own: Path = SELF) -> tuple[Group, ...]:
     """Return the groups that limit a controller for this process: its own group first, then the ancestors."""
-    found: list[Group] = []
     lines = [line.split(":", 2) for line in read(own / "cgroup").split("\n") if line.count(":") > 1]
-    for mount in _mounts(own):
-        for number, controllers, path in lines:
-            if mount.version == 2 and number != "0":
-                continue
-            if mount.version == 1 and controller not in controllers.split(","):
-                continue
-            if mount.version == 1 and controller not in mount.options:
-                continue
-            found.extend(_upwards(mount, path))
-    return tuple(found)
-
-
-class _Mount(NamedTuple):
-    version: int
-    root: str
-    point: str
-    options: Sequence[str]
-
-
-def _mounts(own: Path) -> Iterator[_Mount]:
+    members: list[Group] = []
     # 36 35 98:0 ROOT POINT OPTIONS optional... - TYPE DEVICE SUPER_OPTIONS
-    for line in read(own / "mountinfo").split("\n"):
-        left, _, right = line.partition(" - ")
+    for mount in read(own / "mountinfo").split("\n"):
+        left, _, right = mount.partition(" - ")
         fields, kind = left.split(" "), right.split(" ")
-        if len(fields) > 4 and kind[0] in ("cgroup", "cgroup2"):
-            version = 2 if kind[0] == "cgroup2" else 1
-            root, point = map(unescaped, fields[3:5])
-            yield _Mount(version, root, point, kind[2].split(",") if len(kind) > 2 else ())
+        is_version_2 = kind[0] == "cgroup2"
+        is_version_1 = kind[0] == "cgroup" and controller in "".join(kind[2:3]).split(",")
+        for number, controllers, path in lines if len(fields) > 4 else ():
+            if is_version_2 and number == "0":
+                members += _upwards(fields[3], fields[4], path, 2)
+            elif is_version_1 and controller in controllers.split(","):
+                members += _upwards(fields[3], fields[4], path, 1)
+    return tuple(members)
 
 
-def _upwards(mount: _Mount, path: str) -> Iterator[Group]:
+def _upwards(root: str, point: str, path: str, version: int) -> Iterator[Group]:
     # In a container, the mount shows the tree from its own group on; the path may still name all of it.
-    below = os.path.relpath(path, mount.root)
-    top = Path(mount.point)
+    below, top = os.path.relpath(path, unescaped(root)), Path(unescaped(point))
     folder = top if below.startswith("..") else Path(os.path.normpath(top / below))
     while True:
-        yield Group(folder, mount.version)
+        yield Group(folder, version)
         if folder in (top, folder.parent):
             return
         folder = folder.parent
@@ -136,14 +127,14 @@ def _memory_limits(group: Group) -> Iterator[tuple[int, int]]:
         prefix = "total_"
         # The kernel counts ancestors here that a container cannot see.
         for name in ("hierarchical_memory_limit", "hierarchical_memsw_limit"):
-            if (limit := _first(stat, name)) is not None and limit < UNLIMITED:
+            if (limit := _number(stat, name)) is not None and limit < UNLIMITED:
                 yield limit, 0
     for limit_file, usage_file in pairs:
         limit = parse_number(read(folder / limit_file), LARGEST)
         if limit is None or limit >= UNLIMITED:
             continue
         used = parse_number(read(folder / usage_file), LARGEST) or 0
-        freeable = sum(_first(stat, f"{prefix}{name}") or 0 for name in RECLAIMABLE)
+        freeable = sum(_number(stat, f"{prefix}{name}") or 0 for name in RECLAIMABLE)
         yield limit, max(0, used - freeable)
 
 
@@ -161,12 +152,12 @@ def _quota_of(group: Group) -> float | None:
 def _throttled_of(group: Group) -> int | None:
     stat = group.folder / "cpu.stat"
     if group.version == 2:
-        return _first(stat, "throttled_usec")
-    nanoseconds = _first(stat, "throttled_time")
+        return _number(stat, "throttled_usec")
+    nanoseconds = _number(stat, "throttled_time")
     return None if nanoseconds is None else nanoseconds // 1000
 
 
-def _first(file: Path, name: str) -> int | None:
+def _number(file: Path, name: str) -> int | None:
     """Return the number after a name in a file of names and numbers."""
     for line in read(file).split("\n"):
         fields = line.split()

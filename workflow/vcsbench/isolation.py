@@ -1,0 +1,297 @@
+"""Measure alone: one measurement at a time on a machine, with a network and mounts of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import pwd
+import socket
+import stat
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from vcsbench import processes
+from vcsbench.errors import UserError
+from vcsbench.external import printable
+from vcsbench.kernel import read
+
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe
+
+# The lock
+
+# A file may not be readable between its creation by another user and the setting of its mode.
+TRIES = 20
+RETRY_S = 0.05
+COMMAND_LENGTH = 120
+
+
+def _lock_folder() -> str:
+    """Return the first folder that every user may write, and where nobody can remove another user's file."""
+    for folder in ("/run/lock", "/dev/shm"):
+        with suppress(OSError):
+            status = os.lstat(folder)
+            is_shared = status.st_mode & stat.S_ISVTX and status.st_mode & 0o002
+            if is_shared and stat.S_ISDIR(status.st_mode) and status.st_uid == 0:
+                return folder
+    return "/tmp"
+
+
+LOCK_PATH = os.path.join(_lock_folder(), "vcsbench.lock")
+
+
+class Holder(NamedTuple):
+    """The process that holds the lock. An unknown user or command is "?", an unknown time ""."""
+
+    pid: int
+    user: str
+    command: str
+    started_at: str
+
+    def __str__(self) -> str:
+        since = f", started at {self.started_at}" if self.started_at else ""
+        return f"process {self.pid} of {self.user} ({self.command}{since})"
+
+
+@contextmanager
+def machine_lock() -> Iterator[int]:
+    """Hold the machine's lock, and yield its descriptor. Print the holder on standard error while waiting.
+
+    The timed programs inherit the descriptor, so a program that outlives its cell still keeps the lock.
+    Raise UserError if the lock file is not a plain file.
+    """
+    fd = _open_lock()
+    try:
+        while not _acquire(fd):
+            os.close(fd)
+            fd = _open_lock()
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def lock_holder() -> Holder | None:
+    """Return the process that holds the machine's lock; None if nobody does, or the kernel hides it."""
+    try:
+        status = os.lstat(LOCK_PATH)
+    except OSError:
+        return None
+    # "7: FLOCK  ADVISORY  WRITE 4711 fe:00:131090 0 EOF"; the device is in hexadecimal.
+    inode = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    for line in read("/proc/locks").splitlines():
+        words = line.split()
+        if len(words) > 5 and words[1] == "FLOCK" and words[5] == inode:
+            return _describe(int(words[4]))
+    return None
+
+
+def _describe(pid: int) -> Holder:
+    """Describe a process. A process chooses its own command line: it is escaped and cut."""
+    user, started_at = "?", ""
+    with suppress(OSError):
+        uid = os.stat(f"/proc/{pid}").st_uid
+        started_at = datetime.fromtimestamp(processes.started_at(pid)).strftime("%H:%M:%S")
+        try:
+            user = pwd.getpwuid(uid).pw_name
+        except KeyError:
+            user = f"user {uid}"
+    words = processes.command_line(pid) if pid > 0 else []
+    command = printable(" ".join(words).replace("\n", " ")) or "?"
+    return Holder(pid, user, command[:COMMAND_LENGTH], started_at)
+
+
+def _acquire(fd: int) -> bool:
+    """Wait for the lock. Return False if the file was replaced in the meantime."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = lock_holder() or "the kernel shows no holder"
+        waiting = f"waiting for another measurement on this machine: {holder}"
+        print(waiting, file=sys.stderr, flush=True)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(fd), os.lstat(LOCK_PATH))
+    return False
+
+
+def _open_lock() -> int:
+    """Open the lock file, and create it if it is missing. Raise UserError if it is not a plain file.
+
+    Any user may have created something with its name: a link is not followed, and a pipe does not block.
+    """
+    reason = "another program creates and removes it all the time"
+    for _ in range(TRIES):
+        try:
+            fd = _open_or_create()
+        except FileExistsError:
+            continue
+        except PermissionError as error:
+            reason = os.strerror(error.errno or 0)
+            time.sleep(RETRY_S)
+            continue
+        except OSError as error:
+            is_link = error.errno == errno.ELOOP
+            raise _lock_error("this is a link" if is_link else str(error.strerror)) from None
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            os.close(fd)
+            raise _lock_error("this is no file of its own")
+        if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != 0o644:
+            os.fchmod(fd, 0o644)  # whatever the umask is
+        return fd
+    raise _lock_error(reason)
+
+
+def _open_or_create() -> int:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        return os.open(LOCK_PATH, flags)  # the file of another user can be locked, but not written
+    except FileNotFoundError:
+        return os.open(LOCK_PATH, flags | os.O_CREAT | os.O_EXCL, 0o644)
+
+
+def _lock_error(reason: str) -> UserError:
+    owner = ""
+    with suppress(OSError):
+        owner = f" (user {os.lstat(LOCK_PATH).st_uid})"
+    return UserError(
+        f"{LOCK_PATH}: cannot be the lock of measurements on this machine: {reason}. "
+        f"Have its owner{owner} or root remove it, and run again."
+    )
+
+
+# Namespaces: no other process reaches the servers of a measurement, and none sees its mounts.
+
+# linux/sched.h, sys/mount.h, linux/sockios.h, net/if.h
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
+MS_REC, MS_SLAVE = 0x4000, 1 << 19
+SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+REQUEST = struct.Struct("16sh22x")
+_libc = ctypes.CDLL(None, use_errno=True)
+
+# Whether this process has entered a user namespace with a network of its own.
+_in_user_namespace = False
+
+
+def enter_user_namespace(recipe: Recipe) -> None:
+    """Enter a user namespace if the recipe requires it. Call this before the process starts a thread."""
+    if recipe.get("network") == "user" and not recipe.get("looked_at"):
+        with _network_errors():
+            unshare_user()
+
+
+def isolate_network(recipe: Recipe, stack: ExitStack) -> None:
+    """Give the process the network that the recipe requires, until `stack` ends. A guest has its own."""
+    enter_user_namespace(recipe)
+    if recipe.get("network") == "own" and not recipe.get("looked_at"):
+        with _network_errors():
+            stack.enter_context(own_network())
+
+
+@contextmanager
+def _network_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            "the server's network: this process may not have its own, as it could when the run began "
+            f"({error.strerror}). Run again, as the same user."
+        ) from None
+
+
+@contextmanager
+def own_network() -> Iterator[None]:
+    """Give this thread, and all that it starts, a network with a loopback interface only.
+
+    It takes root, and 0.6 ms. Raise OSError without the right to it.
+    """
+    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    try:
+        _check(_libc.unshare(CLONE_NEWNET))
+        try:
+            _raise_loopback()
+            yield
+        finally:
+            _check(_libc.setns(before, CLONE_NEWNET))
+    finally:
+        os.close(before)
+
+
+def unshare_user() -> None:
+    """Give this process a network and mounts of its own without root, for good. Its user stays the same.
+
+    Raise OSError if the kernel or its administrator does not allow it, or the process has a second thread.
+    """
+    global _in_user_namespace
+    if _in_user_namespace:
+        return
+    uid, gid = os.geteuid(), os.getegid()
+    _check(_libc.unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS))
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    _raise_loopback()
+    _in_user_namespace = True
+
+
+@cache
+def own_mounts() -> None:
+    """Give this process, and all that it starts from now on, mounts of its own, for good.
+
+    An unmount outside of it reaches it. Raise OSError without the right to it.
+    """
+    if not _in_user_namespace:
+        _check(_libc.unshare(CLONE_NEWNS))
+    _check(_libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None))
+
+
+@cache
+def can_own_network() -> bool:
+    """Return True if own_network() works here."""
+    return os.geteuid() == 0 and _works(lambda: _check(_libc.unshare(CLONE_NEWNET)))
+
+
+@cache
+def can_own_mounts() -> bool:
+    """Return True if own_mounts() works here."""
+    return _works(own_mounts.__wrapped__)
+
+
+@cache
+def can_enter_user_namespace() -> bool:
+    """Return True if unshare_user() works here."""
+    return _works(unshare_user)
+
+
+def _works(act: Callable[[], None]) -> bool:
+    """Return True if an act raises nothing, in a child process that ends with it."""
+    pid = os.fork()
+    if not pid:
+        code = 1
+        try:
+            act()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def _raise_loopback() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        name, flags = REQUEST.unpack(fcntl.ioctl(any_socket, SIOCGIFFLAGS, REQUEST.pack(b"lo", 0)))
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, REQUEST.pack(name, flags | IFF_UP))
+
+
+def _check(result: int) -> None:
+    if result:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
