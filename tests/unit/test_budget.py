@@ -161,7 +161,7 @@ def table_comparisons(error: float, *commands: str, limits: Limits = LIMITS) -> 
 
 @pytest.mark.parametrize(
     ("scatter", "wide", "pct"),
-    [(0.09, 15, 15), (0.09, 12, 12), (0.07, 15, 10), (math.nan, 15, 10), (0.09, 5, 10)],
+    [(0.07, 15, 15), (0.07, 12, 12), (0.05, 15, 10), (math.nan, 15, 10), (0.07, 5, 10)],
 )
 def test_allocate_rounds_noisy_machine_needs_fewer(scatter: float, wide: float, pct: float) -> None:
     limits = Limits(min_effect_pct=10, min_effect_pct_if_noisy=wide).on_machine(scatter)

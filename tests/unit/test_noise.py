@@ -275,7 +275,7 @@ def test_run_scatter_one_round_is_unknown() -> None:
     assert math.isnan(run_scatter(frame(0.05, 0.05, 0.0, 1, 1), ["command"]))
 
 
-@pytest.mark.parametrize(("within", "notable"), [(0.09, 15), (0.06, 10)])
+@pytest.mark.parametrize(("within", "notable"), [(0.08, 15), (0.05, 10)])
 def test_limits_on_machine_noisy_machine_raises_effect(within: float, notable: float) -> None:
     here = limits_on_machine(Limits(), frame(within, 0.0, 0.1, 4), ["command"])
     assert (here.min_effect_pct, here.min_rounds) == (notable, Limits().min_rounds)

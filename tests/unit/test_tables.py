@@ -270,9 +270,9 @@ def test_make_tables_noisy_machine_has_larger_limit(tmp_path):
     quiet, noisy, wide = (
         make_tables(frame, {"t": FORMATS}, AXES, BLOCK, limits, scatter)["t"]
         for limits, scatter in (
+            (DEFAULT_LIMITS, 0.05),
             (DEFAULT_LIMITS, 0.07),
-            (DEFAULT_LIMITS, 0.09),
-            (Limits(min_effect_pct=15), 0.09),
+            (Limits(min_effect_pct=15), 0.07),
         )
     )
     more = noisy[(noisy["call"] == NOT_SHOWN) & (quiet["call"] == TOO_NOISY)]

@@ -310,7 +310,7 @@ class Settings(Model):
     )
     min_effect_pct_if_noisy: Percentage = key(
         15,
-        "The same on a noisy machine, where single runs of a cell scatter by more than 8 % "
+        "The same on a noisy machine, where single runs of a cell scatter by more than 6 % "
         "(docs/running.md), if it is larger. The report says so.",
     )
     workload: (
