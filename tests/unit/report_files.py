@@ -20,7 +20,6 @@ from vcsbench.evidence.measurements import (
     read_grid,
     read_measurements,
 )
-from vcsbench.metrics import names
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results, read_records, read_results
 from vcsbench.statistics import findings
@@ -82,7 +81,7 @@ def derive(
     assert study.published
     published = read_published([CONFIG / "published" / study.published.numbers], axes)
     _write_tables(study, published, folder / "published" / study.name)
-    defined = read_findings(DEFINITIONS, study.name, axes, names())
+    defined = read_findings(DEFINITIONS, study.name, axes)
     basis = findings.context_of(
         frame, axes, grid, study.block, DEFAULT_LIMITS, findings.Conditions(study.published.scale)
     )

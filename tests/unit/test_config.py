@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
+from pydantic import BaseModel
 
 from project import needs
-from vcsbench.config import study_models, validation
+from vcsbench.config import definitions, study, validation
 from vcsbench.config.configuration import load_config, merge
 from vcsbench.config.documentation import README, with_tables
 from vcsbench.config.models import Settings
-from vcsbench.config.validation import parse_yaml, read_yaml, validate
+from vcsbench.config.study import StudyFile
+from vcsbench.config.thresholds import THRESHOLDS
+from vcsbench.config.validation import (
+    fields_of,
+    former_name,
+    is_model,
+    parse_yaml,
+    read_yaml,
+    validate,
+)
 from vcsbench.errors import UserError
 from vcsbench.sources import own_repository
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config" / "config.yaml"
 SAN, SSD, PROTOTYPE = "fsfs-san-2014", "fsfs-ssd-2014", "server-prototype-2010"
+OWN = {"repository": ["own-repository"], "default": [SSD]}
 
 
 def configured(tmp_path: Path, **over: Any) -> Any:
@@ -36,58 +47,38 @@ def error_of(tmp_path: Path, **over: Any) -> str:
     return str(caught.value)
 
 
-def loaded(**keys: Any) -> Any:
-    """Return the default configuration with these keys replaced."""
-    return load_config({**read_yaml(DEFAULT), **keys}, ROOT, [DEFAULT])
-
-
-def test_load_config_shipped_files_are_valid(tmp_path: Path) -> None:
-    assert configured(tmp_path).minutes == 15
-    full = configured(tmp_path, **read_yaml(ROOT / "config" / "full.yaml"))
-    assert full.settings.rounds == 5 and full.minutes is None
-    # The other repositories belong to another study.
-    assert {n for n, r in full.repositories.items() if "studies" not in r} == {"ruby", "bsd"}
-    ssd = configured(tmp_path, **read_yaml(ROOT / "config" / "full-ssd.yaml"))
-    assert list(ssd.studies) == [SSD] and ssd.settings.rounds == 5
-
-
-def test_load_config_without_minutes_and_rounds_is_error(tmp_path: Path) -> None:
-    assert configured(tmp_path, rounds=3).minutes is None
-    assert "`minutes` and `rounds` are missing" in error_of(tmp_path, minutes=None)
-    assert "`minutes`" in error_of(tmp_path, minutes=0)
-
-
 @pytest.mark.parametrize(
-    ("keys", "total", "of_studies"),
-    [({}, 20, [15, 5]), ({"minutes": 8}, 8, [4, 4]), ({"rounds": 3}, None, [None, None])],
+    ("keys", "studies", "rounds", "minutes"),
+    [
+        ({"studies": OWN}, [SSD], None, [15]),
+        (read_yaml(ROOT / "config/full.yaml"), None, 5, None),
+        (read_yaml(ROOT / "config/full-ssd.yaml"), [SSD], 5, [None]),
+        ({"studies": OWN, "repository": "/srv/svn"}, ["own-repository"], None, [15]),
+        ({"studies": [SAN, PROTOTYPE]}, [SAN, PROTOTYPE], None, [15, 5]),
+        ({"studies": [SAN, PROTOTYPE], "minutes": 8}, [SAN, PROTOTYPE], None, [4, 4]),
+        ({"studies": [SAN, PROTOTYPE], "rounds": 3}, [SAN, PROTOTYPE], 3, [None, None]),
+    ],
 )
-def test_minutes_of_studies_shared_or_fixed_rounds(
-    tmp_path: Path, keys: dict[str, int], total: int | None, of_studies: list[int | None]
+def test_load_config_valid_keys_have_studies_rounds_and_minutes(
+    tmp_path: Path,
+    keys: dict[str, Any],
+    studies: list[str] | None,
+    rounds: int | None,
+    minutes: list[int | None] | None,
 ) -> None:
-    config = configured(tmp_path, studies=[SAN, PROTOTYPE], **keys)
-    assert config.minutes == total
-    assert [config.minutes_of(name) for name in (SAN, PROTOTYPE)] == of_studies
+    config = configured(tmp_path, **keys)
+    assert studies is None or list(config.studies) == studies
+    assert config.settings.rounds == rounds
+    of_studies = [config.minutes_of(name) for name in config.studies]
+    assert minutes is None or of_studies == minutes
+    assert config.minutes == (None if rounds else sum(of_studies))
 
 
-def test_minutes_by_study_must_name_each_study() -> None:
-    with pytest.raises(UserError, match=rf"`minutes\.{SAN}` is missing"):
-        loaded(minutes={PROTOTYPE: 5}, studies=[SAN, PROTOTYPE])
-    assert loaded(minutes={PROTOTYPE: 5}, studies=[PROTOTYPE]).minutes == 5
-
-
-def test_studies_all_are_published_ones_with_grid(tmp_path: Path) -> None:
+def test_load_config_full_repositories_are_of_one_study(tmp_path: Path) -> None:
+    full = configured(tmp_path, **read_yaml(ROOT / "config" / "full.yaml"))
+    assert {n for n, r in full.repositories.items() if "studies" not in r} == {"ruby", "bsd"}
     published = set(read_yaml(DEFAULT)["grid"]) - {"own-repository"}
     assert set(configured(tmp_path, studies=["all"]).studies) == published
-
-
-def test_studies_depend_on_own_repository(tmp_path: Path) -> None:
-    both = {"repository": ["own-repository"], "default": [SSD]}
-    assert list(configured(tmp_path, studies=both).studies) == [SSD]
-    config = configured(tmp_path, studies=both, repository="/srv/svn")
-    assert list(config.studies) == ["own-repository"] and config.minutes == 15
-    with pytest.raises(UserError, match=r"`studies.*default"):
-        loaded(studies={"repository": ["own-repository"]})
-    assert "`studies" in error_of(tmp_path, studies={"own": ["builds"]})
 
 
 @pytest.mark.parametrize(("keys", "rounds"), [({}, 5), ({"rounds": 9}, 9)])
@@ -97,18 +88,28 @@ def test_load_config_elsewhere_has_fewest_rounds(keys: dict[str, int], rounds: i
     assert config.minutes is None
 
 
+REPOSITORY = {"source": "generated", "profle": "ruby"}
+
+
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
+        ({"minutes": None}, ["`minutes` and `rounds` are missing"]),
+        ({"minutes": 0}, ["`minutes`"]),
+        ({"minutes": {"otherwise": 5}}, ["`minutes.otherwise`", "It is now `default`"]),
         ({"storagee": "disk"}, ["mine.yaml", "`storagee`", "Did you mean `storage`"]),
-        (
-            {"repositories": {"ruby": {"source": "generated", "profle": "ruby"}}},
-            ["`repositories.ruby.profle`", "Did you mean `profile`"],
-        ),
+        ({"repositories": {"ruby": REPOSITORY}}, ["`repositories.ruby.profle`", "`profile`?"]),
         ({"rounds": "five"}, ["mine.yaml", "`rounds`", "'five' must be a whole number"]),
         ({"grid": {SAN: {"include": [{"cache": 3}]}}}, [f"`grid.{SAN}.include[0].cache`"]),
+        ({"grid": {"mine": {"include": [{}]}}}, ["`grid.mine`: no such file"]),
         ({"studies": ["fsfs-2015"]}, ["fsfs-2015.yaml", SAN]),
+        ({"studies": {"own": ["builds"]}}, ["`studies"]),
         ({"storage": "tape"}, ["`storage`: 'tape' is not defined"]),
+        ({"storages": {"disk": "/srv/a\nb"}}, ["`storages.disk`", "control character"]),
+        ({"storages": {"disk": "/srv/\x7f"}}, ["`storages.disk`", "control character"]),
+        ({"scratch": "/srv/a\tb"}, ["`scratch`", "control character"]),
+        ({"workload": {"log": 90}}, ["`workload`: the sum of the weights is 90"]),
+        ({"workload": {"jump": 100}}, ["`workload`: no study measures the command jump"]),
     ],
 )
 def test_load_config_invalid_names_file_key_and_remedy(
@@ -118,29 +119,34 @@ def test_load_config_invalid_names_file_key_and_remedy(
     assert [part for part in expected if part not in text] == [], text
 
 
+def test_load_config_minutes_by_study_must_name_each_study() -> None:
+    def loaded(**keys: Any) -> Any:
+        return load_config({**read_yaml(DEFAULT), **keys}, ROOT, [DEFAULT])
+
+    with pytest.raises(UserError, match=rf"`minutes\.{SAN}` is missing"):
+        loaded(minutes={PROTOTYPE: 5}, studies=[SAN, PROTOTYPE])
+    assert loaded(minutes={PROTOTYPE: 5}, studies=[PROTOTYPE]).minutes == 5
+    with pytest.raises(UserError, match=r"`studies.*default"):
+        loaded(studies={"repository": ["own-repository"]})
+
+
 def test_load_config_study_without_commands_is_error(tmp_path: Path) -> None:
     studies = tmp_path / "config" / "studies"
     studies.mkdir(parents=True)
-    study = read_yaml(ROOT / "config" / "studies" / f"{SSD}.yaml")
-    study.pop("commands")
-    (studies / "old.yaml").write_text(yaml.safe_dump(study))
+    definition = read_yaml(ROOT / "config" / "studies" / f"{SSD}.yaml")
+    definition.pop("commands")
+    (studies / "old.yaml").write_text(yaml.safe_dump(definition))
     with pytest.raises(UserError, match="published numbers only"):
         load_config({**read_yaml(DEFAULT), "studies": ["old"]}, tmp_path, [DEFAULT])
 
 
-@pytest.mark.parametrize("folder", ["/srv/a\nb", "/srv/a\tb", "/srv/\x7f"])
-def test_load_config_folder_with_control_character_is_error(
-    tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
+def test_load_config_unusable_names_of_folders_are_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "`storages.disk`" in error_of(tmp_path, storages={"disk": folder})
-    assert "`scratch`" in error_of(tmp_path, scratch=folder)
-    monkeypatch.setattr("tempfile.tempdir", folder)
-    assert error_of(tmp_path).startswith("TMPDIR: ")
-
-
-def test_load_config_link_to_non_utf8_folder_is_error(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(b"/srv/\xff".decode(errors="surrogateescape"))
     assert "is not UTF-8" in error_of(tmp_path, scratch=str(tmp_path / "link"))
+    monkeypatch.setattr("tempfile.tempdir", "/srv/a\nb")
+    assert error_of(tmp_path).startswith("TMPDIR: ")
 
 
 @needs("git")
@@ -159,12 +165,6 @@ def test_own_repository_missing_path_is_error(path: str) -> None:
 # Limits
 
 
-def settings_error(**changes: Any) -> str:
-    with pytest.raises(UserError, match=r"^my\.yaml: [^\n]*$") as caught:
-        validate({**read_yaml(DEFAULT), **changes}, Settings, lambda keys: "my.yaml")
-    return str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -173,29 +173,17 @@ def settings_error(**changes: Any) -> str:
         *((key, "1000000000") for key in ("rounds", "runs", "copies", "duplicates")),
         *(("fragmentation_kib", ".inf"), ("min_effect_pct", ".nan"), ("workload", "{log: .inf}")),
         *(("thresholds", f"{{max_steal_pct: {value}}}") for value in ("-.inf", ".nan")),
-        ("thresholds", "{min_rounds: 1000000000}"),
+        *(("thresholds", "{min_rounds: 1000000000}"), ("scratch", r'"a\0b"')),
+        *(("storages", r'{disk: "/a\0b"}'), ("filesystems", r'{ext4: "\0"}')),
+        *(("expectations", r'["a\0b"]'), ("\x1b[2J", "1")),
     ],
 )
-def test_validate_number_without_bound_names_key(key: str, value: str) -> None:
-    assert settings_error(**{key: yaml.safe_load(value)}).startswith(f"my.yaml: `{key}")
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("scratch", "a\0b"),
-        ("storages", {"disk": "/a\0b"}),
-        ("filesystems", {"ext4": "\0"}),
-        ("expectations", ["a\0b"]),
-    ],
-)
-def test_validate_path_with_nul_names_key(key: str, value: object) -> None:
-    message = settings_error(**{key: value})
-    assert message.startswith(f"my.yaml: `{key}") and "has a NUL character" in message
-
-
-def test_validate_unknown_key_with_control_characters_is_escaped() -> None:
-    assert "\x1b" not in settings_error(**{"\x1b[2J": 1})
+def test_validate_value_out_of_bounds_or_with_nul_names_key(key: str, value: str) -> None:
+    content = {**read_yaml(DEFAULT), key: yaml.safe_load(value)}
+    with pytest.raises(UserError, match=r"^my\.yaml: [^\n\x1b]*$") as caught:
+        validate(content, Settings, lambda keys: "my.yaml")
+    assert str(caught.value).startswith(f"my.yaml: `{key}".replace("\x1b", r"\x1b"))
+    assert ("has a NUL character" in str(caught.value)) == (r"\0" in value)
 
 
 def bomb(levels: int) -> str:
@@ -232,29 +220,66 @@ def test_user_error_is_escaped_and_limited() -> None:
     assert len(str(UserError("x" * 70_000))) < 5000
 
 
-# Documentation
+# Models
 
 
-def test_config_readme_has_generated_tables() -> None:
+def former_names(kind: Any, place: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
+    """Return the new name of each renamed key below a model, by its former path."""
+    names: dict[tuple[str, ...], str] = {}
+    if not is_model(kind):
+        part = ("x",) if getattr(kind, "__origin__", None) is dict else ()
+        for member in get_args(kind):
+            names |= former_names(member, (*place, *part))
+        return names
+    for name, field in fields_of(kind).items():
+        if was := former_name(field):
+            assert was not in fields_of(kind)
+            names[*place, was] = str(name)
+        names |= former_names(field.annotation, (*place, str(name)))
+    return names
+
+
+RENAMED = [
+    (model, *pair) for model in (Settings, StudyFile) for pair in former_names(model).items()
+]
+
+
+@pytest.mark.parametrize(("model", "place", "new"), RENAMED)
+def test_validate_former_key_names_the_new_one(
+    model: type[BaseModel], place: tuple[str, ...], new: str
+) -> None:
+    content: object = "x"
+    for key in reversed(place):
+        content = {key: content}
+    text = f"my.yaml: `{'.'.join(place)}` is not a key here. It is now `{new}`: rename it."
+    with pytest.raises(UserError) as caught:
+        validate(content, model, lambda keys: "my.yaml")
+    assert str(caught.value) == text
+
+
+def test_models_have_all_former_names() -> None:
+    assert len(RENAMED) == 52
+
+
+def test_config_readme_has_generated_tables_and_each_default_key() -> None:
     text = (ROOT / README).read_text()
     assert text.count("<!-- keys of ") == 3
     assert with_tables(text) == text, "run `python -m vcsbench.config.documentation`"
+    assert [key for key in read_yaml(DEFAULT) if f"| `{key}` |" not in text] == []
 
 
-def test_config_readme_documents_each_default_key() -> None:
-    text = (ROOT / README).read_text()
-    for key in read_yaml(DEFAULT):
-        assert f"| `{key}` |" in text
+def test_thresholds_are_defaults_of_the_model() -> None:
+    assert Settings.model_fields["thresholds"].default.model_dump() == THRESHOLDS
 
 
 @pytest.mark.parametrize(
     ("definition", "model"),
     [
-        (study_models.TableDefinition, study_models.Table),
-        (study_models.ComparisonDefinition, study_models.Compare),
-        (study_models.FindingDefinition, study_models.Finding),
-        (study_models.SidesDefinition, study_models.ComparedSides),
-        (study_models.BoundsDefinition, study_models.Expected),
+        (study.TableDefinition, study.Table),
+        (study.ComparisonDefinition, study.Compare),
+        (definitions.FindingDefinition, definitions.Finding),
+        (definitions.SidesDefinition, definitions.ComparedSides),
+        (definitions.BoundsDefinition, definitions.Expected),
     ],
 )
 def test_definition_has_keys_of_model(definition: Any, model: Any) -> None:

@@ -24,7 +24,6 @@ from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import LONGEST, UserError
 from vcsbench.external import printable
-from vcsbench.metrics import names
 from vcsbench.run.project import Project
 
 ROOT = Path(__file__).parents[2]
@@ -126,8 +125,8 @@ def read_checks(content: Any, folder: Path) -> None:
     axes = {
         axis: values.get(axis) for axis in load_study(ROOT / f"config/studies/{STUDY}.yaml").axes
     }
-    read_findings(path, STUDY, list(axes), names())
-    read_expectations([path], STUDY, axes, names())
+    read_findings(path, STUDY, list(axes))
+    read_expectations([path], STUDY, axes)
 
 
 def written(content: Any, folder: Path) -> Path:

@@ -14,7 +14,6 @@ from unit.synthetic import WORK
 from vcsbench.config.definitions import read_expectations, read_findings
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
-from vcsbench.metrics import names
 from vcsbench.statistics import check
 from vcsbench.statistics.contract import OF_EXPECTATIONS
 from vcsbench.statistics.findings import (
@@ -169,7 +168,7 @@ def test_read_expectations_invalid_is_user_error(tmp_path: Path, keys: str, expe
     first.write_text(OTHER)
     second.write_text(f"a: [{{statement: y, {keys}, {BOUND}}}]")
     with pytest.raises(UserError, match=str(second)) as error:
-        read_expectations([first, second], "a", AXES, names())
+        read_expectations([first, second], "a", AXES)
     assert expected in str(error.value)
 
 
@@ -179,6 +178,6 @@ def test_read_expectations_default_examples_are_valid(tmp_path: Path) -> None:
     path.write_text("\n".join(line[1:] for line in lines if line.startswith(("#f", "#  "))))
     axes = load_study(CONFIG / "studies" / "fsfs-san-2014.yaml").axes
     known = {a: v if isinstance(v, list) else None for a, v in axes.items()}
-    examples = read_expectations([path], "fsfs-san-2014", known, names())
+    examples = read_expectations([path], "fsfs-san-2014", known)
     assert [example["id"] for example in examples] == ["hot-log-under-2s", "packing-does-not-hurt"]
-    assert read_findings(CONFIG / "expectations.yaml", "fsfs-san-2014", list(axes), names()) == []
+    assert read_findings(CONFIG / "expectations.yaml", "fsfs-san-2014", list(axes)) == []

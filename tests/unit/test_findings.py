@@ -12,7 +12,6 @@ from unit.synthetic import WORK
 from vcsbench.config.definitions import read_findings
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
-from vcsbench.metrics import names
 from vcsbench.statistics import verdicts
 from vcsbench.statistics.contract import DEFAULT_LIMITS
 from vcsbench.statistics.findings import (
@@ -89,7 +88,7 @@ def published(name):
     study = load_study(CONFIG / "studies" / f"{name}.yaml")
     axes = list(study.axes)
     numbers = read_published([CONFIG / "published" / study.published.numbers], axes)
-    return read_findings(FINDINGS, name, axes, names()), axes, numbers
+    return read_findings(FINDINGS, name, axes), axes, numbers
 
 
 @pytest.mark.parametrize(("name", "count"), [("fsfs-san-2014", 19), ("fsfs-ssd-2014", 10)])
@@ -397,7 +396,7 @@ def test_read_findings_invalid_is_user_error(tmp_path, keys, expected):
     path = tmp_path / "findings.yaml"
     path.write_text(f"a: [{{id: x, statement: y, {keys}}}]")
     with pytest.raises(UserError, match=f"^{path}: ") as error:
-        read_findings(path, "a", AXES, names())
+        read_findings(path, "a", AXES)
     assert expected in str(error.value)
 
 
@@ -405,8 +404,8 @@ def test_read_findings_list_is_user_error(tmp_path):
     path = tmp_path / "findings.yaml"
     path.write_text("[]")
     with pytest.raises(UserError, match="must be a mapping"):
-        read_findings(path, "a", AXES, names())
+        read_findings(path, "a", AXES)
 
 
 def test_read_findings_unknown_study_has_none():
-    assert read_findings(FINDINGS, "of-my-own", AXES, names()) == []
+    assert read_findings(FINDINGS, "of-my-own", AXES) == []

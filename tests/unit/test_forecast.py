@@ -94,7 +94,7 @@ def test_cost_model_prefers_the_cell_then_its_group_then_its_study(tmp_path: Pat
 def test_forecast_without_results_uses_typical_rates(tmp_path: Path) -> None:
     project = open_project(tmp_path)
     expected = forecast(project.plan, project.repositories, CostModel(project.plan, []))
-    revisions = project.here.revisions("ruby")
+    revisions = project.environment.revisions("ruby")
     formats = len(project.repositories.formats("ruby"))
     assert expected.is_rough
     assert expected.stages["loading"] == pytest.approx(revisions * formats * LOAD_S)
@@ -161,7 +161,7 @@ def test_checks_without_drop_caches_depend_on_vmtouch(
     monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
     project = open_project(tmp_path)
     has = lambda program: has_vmtouch or program != "vmtouch"  # noqa: E731
-    monkeypatch.setattr(project.here.machine, "has", has)
+    monkeypatch.setattr(project.environment.machine, "has", has)
     assert any(c.state == state and word in c.text for c in checks(project.plan, []))
 
 

@@ -18,8 +18,7 @@ from project import needs
 from unit.study_grid import study_grid
 from vcsbench import programs
 from vcsbench.axes.table import axis_of
-from vcsbench.config.study import load_study
-from vcsbench.config.study_models import Command
+from vcsbench.config.study import Command, load_study
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence import same_work
 from vcsbench.measure.cell_round import CellRound
@@ -389,5 +388,5 @@ def test_set_aside_attempt_resets_its_output(tmp_path: Path) -> None:
 
 def test_non_choices_are_reference_strategies() -> None:
     wildcards = SimpleNamespace(study=STUDY.name)
-    assert inputs.non_choices(wildcards) == {"strategy": ["fewest calls"]}
-    assert inputs.non_choices(SimpleNamespace(study="fsfs-san-2014")) == {}
+    assert inputs.reference_commands(wildcards) == {"strategy": ["fewest calls"]}
+    assert inputs.reference_commands(SimpleNamespace(study="fsfs-san-2014")) == {}

@@ -9,7 +9,7 @@ rule build:
     conda:
         "../../envs/python.yaml"
     params:
-        file=lambda wildcards: PROJECT.environments[wildcards.environment],
+        file=lambda wildcards: PROJECT.conda_environments[wildcards.environment],
     shell:
         "envs/make_conda_build.sh {params.file:q} results/builds/{wildcards.environment:q} {output:q}"
         " > {log:q} 2>&1"

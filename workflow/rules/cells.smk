@@ -19,7 +19,9 @@ rule cell:
         # A change of one of these digests makes the result out of date. One param: Snakemake takes 0.2 ms for each
         # param of each job.
         recipe=lambda wildcards: PLAN.recipe_digests(wildcards.study, wildcards.cell),
-        task=cell_task,
+        task=lambda wildcards, output: PROJECT.cell_arguments(
+            wildcards.study, wildcards.cell, int(wildcards.round)
+        ),
     shell:
         "python -m vcsbench.run.cell {params.task} {output.export:q} 2> {log:q}"
 
@@ -44,7 +46,9 @@ checkpoint decide:
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study, int(wildcards.number) - 1),
         blocks=lambda wildcards: SAMPLING.rounds_before(wildcards.study, int(wildcards.number)),
         of=lambda wildcards: SAMPLING.histories(wildcards.study),
-        comparison=lambda wildcards: inputs.comparison_settings(wildcards, PROJECT.here, LIMITS),
+        comparison=lambda wildcards: inputs.comparison_settings(
+            wildcards, PROJECT.environment, LIMITS
+        ),
         findings=inputs.findings,
         by=inputs.group_columns,
         thresholds=PLAN.config.thresholds,

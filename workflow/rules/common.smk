@@ -28,12 +28,8 @@ try:
     )
 except UserError as error:
     raise WorkflowError(str(error)) from None
-PLAN, SAMPLING, EXPECTATIONS, CLUSTER = (
-    PROJECT.plan,
-    PROJECT.sampling,
-    PROJECT.expectations,
-    PROJECT.cluster,
-)
+PLAN, SAMPLING = PROJECT.plan, PROJECT.sampling
+EXPECTATIONS, CLUSTER = PROJECT.expectations, PROJECT.cluster
 LIMITS = asdict(Limits.of(PLAN.config))
 
 
@@ -65,7 +61,7 @@ def study_of(wildcards):
 
 def order_of(wildcards):
     """Return each axis of a study with its values in order."""
-    return inputs.axis_order(wildcards, PROJECT.here)
+    return inputs.axis_order(wildcards, PROJECT.environment)
 
 
 def cell_inputs(wildcards):
@@ -80,14 +76,11 @@ def cell_inputs(wildcards):
             "On a cluster, nodes measure whole blocks: choose them with `studies` and `grid`."
         )
     records = PROJECT.records(wildcards.study, wildcards.cell)
-    if PROJECT.is_up_to_date(wildcards.study, wildcards.cell, wildcards.round):
+    if PLAN.is_fresh(
+        f"results/cells/{wildcards.study}/{wildcards.cell}/round{wildcards.round}.json"
+    ):
         records = ancient(records)
     return [*records, *PLAN.environment_records(wildcards.study, wildcards.cell)]
-
-
-def cell_task(wildcards, output):
-    """Return the arguments of a cell-round."""
-    return PROJECT.cell_arguments(wildcards.study, wildcards.cell, int(wildcards.round))
 
 
 def exports(wildcards):
@@ -108,4 +101,4 @@ def all_results(wildcards):
 
 def comparing_tables(wildcards, exact):
     """Return the definitions of a study's tables that compare counts (`exact`), or times."""
-    return inputs.comparing_tables(wildcards, PROJECT.here, exact)
+    return inputs.comparing_tables(wildcards, PROJECT.environment, exact)

@@ -70,7 +70,9 @@ rule account:
         minutes=PLAN.config.minutes,
         studies=len(PLAN.config.studies),
         decisions=lambda wildcards: SAMPLING.decisions(wildcards.study),
-        comparison=lambda wildcards: inputs.comparison_settings(wildcards, PROJECT.here, LIMITS),
+        comparison=lambda wildcards: inputs.comparison_settings(
+            wildcards, PROJECT.environment, LIMITS
+        ),
         prepared=lambda wildcards: PROJECT.preparation_records(wildcards.study),
     script:
         "../scripts/account.py"

@@ -19,7 +19,11 @@ rule report:
         failures="results/failures/{study}.csv",
         provenance="results/provenance/{study}.json",
         tables="results/tables/{study}",
-        history=lambda wildcards: EXPECTATIONS.history(wildcards.study),
+        history=lambda wildcards: (
+            [f"results/history/{wildcards.study}.json"]
+            if EXPECTATIONS.saved(wildcards.study)
+            else []
+        ),
         published=lambda wildcards: inputs.published_tables(wildcards.study),
         findings="results/findings/{study}.csv",
         noise="results/noise/{study}.csv",
@@ -49,7 +53,7 @@ rule report:
         order=order_of,
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
         own=lambda wildcards: PLAN.config.settings.repository or "",
-        found=lambda wildcards: inputs.repository_facts(wildcards, PROJECT.here),
+        found=lambda wildcards: inputs.repository_facts(wildcards, PROJECT.environment),
     script:
         "../scripts/report.py"
 

@@ -12,8 +12,8 @@ rule load:
     threads: 2
     params:
         # Snakemake stores parameters: no password is among them.
-        definition=lambda wildcards: PROJECT.here.definition(wildcards.repo),
-        identity=lambda wildcards: PROJECT.here.sources[wildcards.repo].identity(),
+        definition=lambda wildcards: PROJECT.environment.definition(wildcards.repo),
+        identity=lambda wildcards: PROJECT.environment.sources[wildcards.repo].identity(),
         variants=lambda wildcards: PROJECT.repositories.formats(wildcards.repo),
         rebuild_token=lambda wildcards: PROJECT.repositories.load_token(wildcards.repo),
         # The number of revisions in its dump file, if cells read one.

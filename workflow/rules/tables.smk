@@ -48,7 +48,9 @@ rule tables:
     params:
         code=code_of("tables"),
         published=False,
-        definitions=lambda wildcards: inputs.table_definitions(wildcards, PROJECT.here, False),
+        definitions=lambda wildcards: inputs.table_definitions(
+            wildcards, PROJECT.environment, False
+        ),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
         order=order_of,
         by=inputs.group_columns,
@@ -70,7 +72,7 @@ rule published_tables:
     params:
         code=code_of("tables"),
         published=True,
-        definitions=lambda wildcards: inputs.table_definitions(wildcards, PROJECT.here, True),
+        definitions=lambda wildcards: inputs.table_definitions(wildcards, PROJECT.environment, True),
         order=order_of,
         by=inputs.group_columns,
         metadata=inputs.published_metadata,
@@ -137,13 +139,13 @@ rule advice:
         compared=lambda wildcards: comparing_tables(wildcards, exact=False),
         counted=lambda wildcards: comparing_tables(wildcards, exact=True),
         order=order_of,
-        given=lambda wildcards: study_of(wildcards).scenario_axes,
+        scenario_axes=lambda wildcards: study_of(wildcards).scenario_axes,
         block=lambda wildcards: study_of(wildcards).block,
-        no_choices=inputs.non_choices,
+        reference_commands=inputs.reference_commands,
         limits=LIMITS,
         title=lambda wildcards: study_of(wildcards).title,
         questions=lambda wildcards: study_of(wildcards).questions,
-        typed=lambda wildcards: inputs.apply_commands(wildcards, PROJECT.here),
-        mix=lambda wildcards: workload_of(PLAN.config.settings.workload, study_of(wildcards)),
+        apply_commands=lambda wildcards: inputs.apply_commands(wildcards, PROJECT.environment),
+        workload=lambda wildcards: workload_of(PLAN.config.settings.workload, study_of(wildcards)),
     script:
         "../scripts/advice.py"

@@ -18,11 +18,11 @@ with job_log(snakemake.log[0]):
     inputs, params = snakemake.input, snakemake.params
     frame = read_measurements(inputs.measurements)
     limits = limits_on_machine(Limits(**params.limits), frame, params.block)
-    for axis, values in params.no_choices.items():
+    for axis, values in params.reference_commands.items():
         frame = frame[~frame[axis].isin(values)]
-    questions = questions_of(params.questions, params.typed)
+    questions = questions_of(params.questions, params.apply_commands)
     settings = AdviceSettings(
-        params.order, params.given, params.block, questions, params.mix, limits
+        params.order, params.scenario_axes, params.block, questions, params.workload, limits
     )
     tables = [
         (definition, read_frame(Path(inputs.tables, f"{name}.csv"), NUMBERS).to_dict("records"))

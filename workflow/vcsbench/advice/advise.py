@@ -33,7 +33,7 @@ from vcsbench.advice.decision import (
     cases_of,
     missing_values,
 )
-from vcsbench.config.study_models import TableDefinition
+from vcsbench.config.study import TableDefinition
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import DECIDING_SHARE
 from vcsbench.metrics import DEFAULT, metric_in, metric_of

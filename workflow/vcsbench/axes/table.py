@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from vcsbench.axes import cache, client_server, subject_axes
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.axes.client_server import BUILD_AXIS, check_builds
-from vcsbench.config.study import Study
-from vcsbench.config.study_models import TableDefinition
+from vcsbench.config.study import Study, TableDefinition
 from vcsbench.errors import UserError
 
 # An axis of a study that is not in here has a list of values, each for the word {<name>} in a command.

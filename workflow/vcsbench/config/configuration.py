@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import TypedDict
 
 from vcsbench.config.models import Settings, StudySets, WorkloadPart
-from vcsbench.config.renamed import RENAMED
 from vcsbench.config.study import Study, load_study
-from vcsbench.config.thresholds import THRESHOLDS
-from vcsbench.config.validation import Keys, read_yaml, validate, value_at
+from vcsbench.config.validation import Keys, dotted, read_yaml, validate, value_at
 from vcsbench.errors import UserError
 
 # The repository for fixed cost. A configuration cannot use its name.
 EMPTY = "empty"
 # In `studies`: the published ones that have a grid. In `minutes`: each study that is not named.
-ALL, DEFAULT = "all", "default"
+ALL, DEFAULT, FORMER_DEFAULT = "all", "default", "otherwise"
 STUDIES = Path("config", "studies")
 
 Workload = Mapping[str, float] | Sequence[WorkloadPart]
@@ -53,7 +51,7 @@ class Config:
     @property
     def thresholds(self) -> dict[str, float]:
         """Return the thresholds of flags and calls, by name."""
-        return {name: getattr(self.settings.thresholds, name) for name in THRESHOLDS}
+        return self.settings.thresholds.model_dump()
 
     @property
     def repositories(self) -> dict[str, dict[str, object]]:
@@ -81,6 +79,10 @@ class Config:
         """Return the file of a path of keys, for messages."""
         return where(self.files, keys)
 
+    def error(self, keys: Keys, text: str) -> UserError:
+        """Return an error about the value of a key."""
+        return UserError(f"{self.where(keys)}: `{dotted(keys)}`: {text}")
+
 
 def load_config(
     raw: Mapping[str, object], root: Path, files: Sequence[Path], elsewhere: bool = False
@@ -91,29 +93,25 @@ def load_config(
     UserError with the file and the key.
     """
     settings = validate(dict(raw), Settings, lambda keys: where(files, keys))
-    studies = _studies(settings, root / STUDIES)
-    config = Config(root, tuple(files), settings, studies)
-    _check_storage(config)
-    _check_paths(config)
-    _check_length(config)
-    if elsewhere and settings.rounds is None:
-        config = replace(
-            config, settings=settings.model_copy(update={"rounds": config.least_rounds})
-        )
-    _check_studies(config)
-    if settings.workload:
-        check_workload(settings.workload, root, config.where(["workload"]))
-    return config
-
-
-def _studies(settings: Settings, folder: Path) -> dict[str, Study]:
     named = settings.studies
     if isinstance(named, StudySets):
         named = named.default if settings.repository is None else named.repository
     is_all = named == [ALL]
-    names = settings.grid if is_all else named
-    studies = {name: load_study(folder / f"{name}.yaml") for name in names}
-    return {name: study for name, study in studies.items() if study.published or not is_all}
+    studies = {
+        name: load_study(root / STUDIES / f"{name}.yaml")
+        for name in (settings.grid if is_all else named)
+    }
+    studies = {name: study for name, study in studies.items() if study.published or not is_all}
+    config = Config(root, tuple(files), settings, studies)
+    _check_folders(config)
+    _check_length(config)
+    _check_studies(config)
+    if settings.workload:
+        _check_workload(settings.workload, config)
+    if elsewhere and settings.rounds is None:
+        rounds = {"rounds": config.least_rounds}
+        config = replace(config, settings=settings.model_copy(update=rounds))
+    return config
 
 
 def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
@@ -144,25 +142,18 @@ def _has(content: object, keys: Keys) -> bool:
     return True
 
 
-def _check_storage(config: Config) -> None:
+def _check_folders(config: Config) -> None:
+    """Raise UserError for an unknown storage, or a folder with a name that no URL or server can have."""
     settings = config.settings
     if settings.storage not in settings.storages:
-        raise UserError(
-            f"{config.where(['storage'])}: `storage`: {settings.storage!r} is not defined. "
-            f"Use one of {', '.join(settings.storages)}."
-        )
-
-
-def _check_paths(config: Config) -> None:
-    """Raise UserError if a folder that is written has a name that a URL or a server cannot have."""
-    folders: dict[tuple[str, ...], str] = {("scratch",): config.settings.scratch}
-    folders |= {("storages", name): folder for name, folder in config.settings.storages.items()}
+        known = ", ".join(settings.storages)
+        raise config.error(["storage"], f"{settings.storage!r} is not defined. Use one of {known}.")
+    folders: dict[tuple[str, ...], str] = {("scratch",): settings.scratch}
+    folders |= {("storages", name): folder for name, folder in settings.storages.items()}
     for keys, folder in folders.items():
         path = os.path.realpath(config.root / folder)
         if reason := _why_no_path(path):
-            raise UserError(
-                f"{config.where(keys)}: `{'.'.join(keys)}`: {path!a} {reason}. Use another folder."
-            )
+            raise config.error(keys, f"{path!a} {reason}. Use another folder.")
     if reason := _why_no_path(tempfile.gettempdir()):
         raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {reason}. Use another folder.")
 
@@ -184,28 +175,28 @@ def _check_length(config: Config) -> None:
             f"{config.where([])}: `minutes` and `rounds` are missing. Add a time limit "
             f"(`minutes: 15`) or a number of rounds (`rounds: 5`)."
         )
-    for name in minutes if isinstance(minutes, Mapping) else ():
-        if new := RENAMED["StudySets"].get(name):
-            raise UserError(
-                f"{config.where(['minutes'])}: `minutes.{name}` is not a key here. "
-                f"It is now `{new}`: rename it."
-            )
-    if rounds is not None or not isinstance(minutes, Mapping) or DEFAULT in minutes:
+    if not isinstance(minutes, Mapping):
         return
-    for name in config.studies:
-        if name not in minutes:
-            raise UserError(
-                f"{config.where(['minutes'])}: `minutes.{name}` is missing. Add the time limit of this "
-                f"study, or `minutes.{DEFAULT}` for all others."
-            )
+    if FORMER_DEFAULT in minutes:
+        raise UserError(
+            f"{config.where(['minutes'])}: `minutes.{FORMER_DEFAULT}` is not a key here. "
+            f"It is now `{DEFAULT}`: rename it."
+        )
+    missing = [name for name in config.studies if name not in minutes]
+    if missing and rounds is None and DEFAULT not in minutes:
+        raise UserError(
+            f"{config.where(['minutes'])}: `minutes.{missing[0]}` is missing. Add the time limit of this "
+            f"study, or `minutes.{DEFAULT}` for all others."
+        )
 
 
 def _check_studies(config: Config) -> None:
     for name, study in config.studies.items():
         if not study.commands:
-            raise UserError(
-                f"{config.where(['studies'])}: `studies`: {name} has published numbers only "
-                f"and no `commands` to measure. Remove it; `snakemake published` computes its tables."
+            raise config.error(
+                ["studies"],
+                f"{name} has published numbers only and no `commands` to measure. Remove it; `snakemake "
+                f"published` computes its tables.",
             )
         if name not in config.settings.grid:
             raise UserError(
@@ -213,10 +204,8 @@ def _check_studies(config: Config) -> None:
             )
     for name in config.settings.grid:
         if not (config.root / STUDIES / f"{name}.yaml").exists():
-            raise UserError(
-                f"{config.where(['grid', name])}: `grid.{name}`: no such file {STUDIES}/{name}.yaml. "
-                f"Remove the key."
-            )
+            text = f"no such file {STUDIES}/{name}.yaml. Remove the key."
+            raise config.error(["grid", name], text)
 
 
 def workload_of(workload: Workload | None, study: Study) -> list[WorkloadShare]:
@@ -239,33 +228,24 @@ def _parts(workload: Workload, axis: str) -> list[WorkloadShare]:
     ]
 
 
-def check_workload(workload: Workload, root: Path, where: str) -> None:
-    """Raise UserError if the weights are not 100 per cent, or no study has a named axis or command.
-
-    `where` is the file of the workload.
-    """
+def _check_workload(workload: Workload, config: Config) -> None:
+    """Raise UserError if the weights are not 100 per cent, or no study has a named axis or command."""
     parts = _parts(workload, "command")
     total = math.fsum(part["weight"] for part in parts)
-    if not math.isclose(total, 100.0, abs_tol=0.01):
-        raise UserError(
-            f"{where}: `workload`: the sum of the weights is {total:g}. Make it 100 (per cent)."
-        )
-    if len({frozenset(part["where"]) for part in parts}) > 1:
-        raise UserError(
-            f"{where}: `workload`: the parts differ in the axes of `where`. Use the same in each."
-        )
-    if len({frozenset(part["where"].items()) for part in parts}) < len(parts):
-        raise UserError(f"{where}: `workload`: two parts have the same cells. Merge them.")
-    studies = [load_study(path) for path in sorted((root / STUDIES).glob("*.yaml"))]
+    studies = [load_study(path) for path in sorted((config.root / STUDIES).glob("*.yaml"))]
     axes = sorted({axis for study in studies for axis in study.axes})
     commands = sorted({name for study in studies for name in study.commands})
-    for axis, value in (item for part in parts for item in part["where"].items()):
-        if axis not in axes:
-            raise UserError(
-                f"{where}: `workload`: no study has an axis {axis}. Use one of {', '.join(axes)}."
-            )
-        if axis == "command" and value not in commands:
-            raise UserError(
-                f"{where}: `workload`: no study measures the command {value}. Use one of "
-                f"{', '.join(commands)}."
-            )
+    selected = [item for part in parts for item in part["where"].items()]
+    fault = ""
+    if not math.isclose(total, 100.0, abs_tol=0.01):
+        fault = f"the sum of the weights is {total:g}. Make it 100 (per cent)."
+    elif len({frozenset(part["where"]) for part in parts}) > 1:
+        fault = "the parts differ in the axes of `where`. Use the same in each."
+    elif len({frozenset(part["where"].items()) for part in parts}) < len(parts):
+        fault = "two parts have the same cells. Merge them."
+    elif unknown := [axis for axis, _ in selected if axis not in axes]:
+        fault = f"no study has an axis {unknown[0]}. Use one of {', '.join(axes)}."
+    elif unknown := [v for axis, v in selected if axis == "command" and v not in commands]:
+        fault = f"no study measures the command {unknown[0]}. Use one of {', '.join(commands)}."
+    if fault:
+        raise config.error(["workload"], fault)

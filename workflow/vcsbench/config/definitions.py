@@ -1,131 +1,181 @@
-"""Read and check the files of findings and expectations, and the glossary."""
+"""Define and read findings and expectations, and the glossary."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Annotated, Literal, Required, TypedDict, cast
 
-from vcsbench.config.study_models import (
-    Finding,
-    FindingDefinition,
-    GlossaryFile,
-    SidesDefinition,
-)
-from vcsbench.config.validation import read_yaml, validate
+from pydantic import Field
+
+from vcsbench.config.models import MISSING, NAME, Model, Name, Text, key
+from vcsbench.config.validation import check_metric, read_yaml, validate
 from vcsbench.errors import UserError
 
 GLOSSARY = Path("config", "words.yaml")
-
-AxisValues = Mapping[str, Sequence[str] | None]
-
-
-class Statement(TypedDict):
-    """The statement of a finding."""
-
-    id: str
-    statement: str
+Scalar = str | int | float
 
 
-def read_findings(
-    path: str | Path, study: str, axes: Sequence[str], metrics: Collection[str]
-) -> list[FindingDefinition]:
-    """Return the findings of a study; [] if it has none.
+class ComparedSides(Model):
+    """The compared sides of a finding."""
 
-    `axes` are those of its cells, `metrics` the names of all metrics. Raise UserError for an unknown or
-    missing key, an unknown axis or metric, and a repeated id.
+    axis: Text | None = key(None, "The compared axis.")
+    baseline: Scalar | None = key(None, "Its value in the numerator.")
+    candidate: Scalar | None = key(None, "Its value in the denominator.")
+    metric: Text | None = key(None, "The metric (default: elapsed_s).")
+    to: Name | None = key(
+        None,
+        "A saved baseline to compare with: elapsed(saved) / elapsed(now); 0.952 is 5 % slower.",
+    )
+
+
+class Expected(Model):
+    """The bounds of a finding."""
+
+    over: Literal["median", "min", "max"] = key(
+        MISSING, "How the values of all cells, or pairs of cells, are aggregated."
+    )
+    at_least: float | None = key(None, "The lower bound.", ge=-1e12, le=1e12)
+    at_most: float | None = key(None, "The upper bound.", ge=-1e12, le=1e12)
+
+
+class Finding(Model):
+    """One finding or expectation."""
+
+    id: str = key(MISSING, "A short name, once in a study.", pattern=NAME)
+    statement: Text = key(MISSING, "The statement, in a sentence.")
+    where: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]] | None = key(
+        None,
+        "The cells of the finding: axes of the study, each with a value or a list of values. An axis that "
+        "is left out (for example the repository) takes all that are measured.",
+    )
+    level: Text | None = key(
+        None,
+        "The metric whose own values are checked, by its name in workflow/vcsbench/metrics.py.",
+    )
+    compare: ComparedSides | None = key(
+        None,
+        "Instead of `level`: the compared sides. The value is metric(baseline) / metric(candidate): above "
+        "1 the candidate is faster. Needs `axis`, `baseline` and `candidate`, or `to`.",
+    )
+    expect: Expected = key(MISSING, "The bounds: `at_least`, `at_most` or both.")
+    allow_inconclusive: bool | None = key(
+        None, "An expectation only: `check` accepts an inconclusive result."
+    )
+    allow_not_measured: bool | None = key(
+        None, "An expectation only: `check` accepts that nothing of it was measured."
+    )
+
+
+class SidesDefinition(TypedDict, total=False):
+    """The key `compare` of a finding: `axis`, `baseline` and `candidate`, or `to`."""
+
+    axis: str
+    baseline: Scalar
+    candidate: Scalar
+    metric: str
+    to: str
+
+
+class BoundsDefinition(TypedDict, total=False):
+    """The key `expect` of a finding."""
+
+    over: Required[Literal["median", "min", "max"]]
+    at_least: float
+    at_most: float
+
+
+class FindingDefinition(TypedDict, total=False):
+    """A finding as its file has it, with the keys that are set (Finding documents them)."""
+
+    id: Required[str]
+    statement: Required[str]
+    where: Required[Mapping[str, Scalar | Sequence[Scalar]]]
+    level: str
+    compare: SidesDefinition
+    expect: Required[BoundsDefinition]
+    allow_inconclusive: bool
+    allow_not_measured: bool
+
+
+# The values of each axis; None if a value may have any name.
+AxisChoices = Mapping[str, Sequence[str] | None]
+
+
+def read_findings(path: str | Path, study: str, axes: Sequence[str]) -> list[FindingDefinition]:
+    """Return the findings of a study whose cells have these axes; [] if it has none.
+
+    Raise UserError for an unknown or missing key, an unknown axis or metric, and a repeated id.
     """
-    return [finding for _, finding in _read([path], study, axes, metrics)]
-
-
-def statements_in(path: str | Path, study: str) -> list[Statement]:
-    """Return `id` and `statement` of each finding of a study."""
-    findings = _content(str(path)).get(study, [])
-    return [{"id": finding["id"], "statement": finding["statement"]} for finding in findings]
+    return read_expectations([path], study, dict.fromkeys(axes))
 
 
 def read_expectations(
-    paths: Sequence[str | Path], study: str, axes: AxisValues, metrics: Collection[str]
+    paths: Sequence[str | Path], study: str, axes: AxisChoices
 ) -> list[FindingDefinition]:
     """Return the expectations of a study from all files, in the form of findings.
 
-    `axes` has the values of each axis, or None if they are unknown. Raise UserError like read_findings, and
-    for a value that no cell has: such an expectation would never be checked.
+    Raise UserError like read_findings, and for a value that no cell has: such an expectation would never be
+    checked.
     """
-    expectations = _read(paths, study, list(axes), metrics)
-    for place, expectation in expectations:
-        _check_values(expectation, place, axes)
-    return [expectation for _, expectation in expectations]
-
-
-def check_metric(metric: str | None, metrics: Collection[str], place: str) -> None:
-    """Raise UserError for an unknown metric; `place` is the file and the key."""
-    if metric is not None and metric not in metrics:
-        raise UserError(
-            f"{place}: no metric {metric}. Use one of {', '.join(sorted(metrics))}, or add it "
-            f"to workflow/vcsbench/metrics.py."
-        )
-
-
-def studies_of(paths: Sequence[str | Path]) -> list[str]:
-    """Return the studies that the files have findings of."""
-    return list(dict.fromkeys(study for path in paths for study in _content(str(path))))
-
-
-def _read(
-    paths: Sequence[str | Path], study: str, axes: Sequence[str], metrics: Collection[str]
-) -> list[tuple[str, FindingDefinition]]:
-    """Return each finding of a study with its place in a file, for messages."""
-    findings: dict[str, tuple[str, FindingDefinition]] = {}
+    expectations: dict[str, FindingDefinition] = {}
     for path in paths:
-        for index, finding in enumerate(_content(str(path)).get(study, [])):
+        for index, expectation in enumerate(read_definitions(str(path)).get(study, [])):
             place = f"{path}: `{study}[{index}]`"
-            _check(finding, place, axes)
-            check_metric(finding.get("level"), metrics, f"{place}: `level`")
-            if compare := finding.get("compare"):
-                check_metric(compare.get("metric"), metrics, f"{place}: `compare.metric`")
-            if finding["id"] in findings:
-                raise UserError(f"{place}: the id `{finding['id']}` is there twice. Rename one.")
-            findings[finding["id"]] = place, finding
-    return list(findings.values())
+            _check(expectation, place, axes)
+            if expectation["id"] in expectations:
+                raise UserError(
+                    f"{place}: the id `{expectation['id']}` is there twice. Rename one."
+                )
+            expectations[expectation["id"]] = expectation
+    return list(expectations.values())
 
 
 @cache
-def _content(path: str) -> dict[str, list[FindingDefinition]]:
+def read_definitions(path: str) -> dict[str, list[FindingDefinition]]:
+    """Return the findings or expectations in a file by study, without null keys and with a `where`."""
     content = read_yaml(Path(path))
     content = {} if content is None else content
     validate(content, dict[str, list[Finding]], lambda _keys: path)
     # Unlike the model, the content keeps a bound of 2 an integer, as it is printed.
     studies = cast(Mapping[str, Sequence[FindingDefinition]], content)
     return {
-        study: [_without_nulls(finding) for finding in findings]
+        study: [
+            cast(
+                FindingDefinition, {"where": {}} | {k: v for k, v in each.items() if v is not None}
+            )
+            for each in findings
+        ]
         for study, findings in studies.items()
     }
 
 
-def _without_nulls(finding: FindingDefinition) -> FindingDefinition:
-    """Return a finding whose null keys are left out, with a `where`."""
-    known = {name: value for name, value in finding.items() if value is not None}
-    return cast(FindingDefinition, {"where": {}, **known})
-
-
-def _check(finding: FindingDefinition, place: str, axes: Sequence[str]) -> None:
+def _check(finding: FindingDefinition, place: str, axes: AxisChoices) -> None:
     """Raise UserError for faults that the model does not detect."""
     compare = finding.get("compare")
     if (compare is None) == ("level" not in finding):
         raise UserError(f"{place}: needs either `compare` or `level`. Add one of them.")
     if not {"at_least", "at_most"} & finding["expect"].keys():
         raise UserError(f"{place}: `expect` has no bound. Add `at_least` or `at_most`.")
+    check_metric(finding.get("level"), f"{place}: `level`")
+    selected = [*finding["where"].items()]
     if compare is not None:
+        check_metric(compare.get("metric"), f"{place}: `compare.metric`")
         _check_compare(compare, place)
-    compared = [compare["axis"]] if compare and "axis" in compare else []
-    for axis in [*finding["where"], *compared]:
+        if "axis" in compare:
+            selected += [(compare["axis"], [compare["baseline"], compare["candidate"]])]
+    for axis, values in selected:
         if axis not in axes:
             raise UserError(
                 f"{place}: the study has no axis `{axis}`. Use one of {', '.join(axes)}."
             )
+        known = axes[axis]
+        for value in values if isinstance(values, list) else [values]:
+            if known is not None and str(value) not in known:
+                raise UserError(
+                    f"{place}: `{axis}` has no value {value}. Use one of {', '.join(known)}."
+                )
 
 
 def _check_compare(compare: SidesDefinition, place: str) -> None:
@@ -140,26 +190,11 @@ def _check_compare(compare: SidesDefinition, place: str) -> None:
         )
 
 
-def _check_values(finding: FindingDefinition, place: str, axes: AxisValues) -> None:
-    """Raise UserError for a value that its axis does not have."""
-    selected = [*finding["where"].items()]
-    if (compare := finding.get("compare")) and "axis" in compare:
-        selected += [(compare["axis"], [compare["baseline"], compare["candidate"]])]
-    for axis, values in selected:
-        known = axes[axis]
-        for value in values if isinstance(values, list) else [values]:
-            if known is not None and str(value) not in known:
-                raise UserError(
-                    f"{place}: `{axis}` has no value {value}. Use one of {', '.join(known)}."
-                )
+class Glossary(Model):
+    """config/words.yaml: the meanings of words in reports."""
 
-
-@dataclass(frozen=True)
-class Glossary:
-    """The meanings of axis values, by axis, and of other words."""
-
-    axes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    others: Mapping[str, str] = field(default_factory=dict)
+    axes: dict[str, dict[str, Text]] = key({}, "The meanings of values, by axis.")
+    others: dict[str, Text] = key({}, "The meanings of other words of the reports.")
 
     def of(self, axis: str, value: str) -> str:
         """Return the meaning of a value; "" if it has none."""
@@ -169,5 +204,4 @@ class Glossary:
 def load_glossary(root: Path) -> Glossary:
     """Return the glossary of a checkout. Raise UserError for a fault in its file."""
     path = root / GLOSSARY
-    file = validate(read_yaml(path), GlossaryFile, lambda _keys: str(path))
-    return Glossary(file.axes, file.others)
+    return validate(read_yaml(path), Glossary, lambda _keys: str(path))

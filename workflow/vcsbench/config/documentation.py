@@ -14,8 +14,10 @@ from typing import Annotated, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from vcsbench.config.definitions import Finding
 from vcsbench.config.models import Settings
-from vcsbench.config.study_models import Finding, StudyFile
+from vcsbench.config.study import StudyFile
+from vcsbench.config.validation import fields_of, is_model
 
 README = Path("config", "README.md")
 _TABLE = re.compile(r"(<!-- keys of (\w+) -->\n\n).*?(\n<!-- end -->)", re.DOTALL)
@@ -39,25 +41,18 @@ def _rows(model: type[BaseModel]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _keys(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
-    for name, field in model.model_fields.items():
-        key = f"{prefix}{field.alias or name}"
-        yield key, field
-        yield from _below(field.annotation, key)
-
-
-def _below(kind: object, key: str) -> Iterator[tuple[str, FieldInfo]]:
-    """Yield the keys of the models below a key: of a mapping, `<name>` stands for each name."""
-    origin = get_origin(kind)
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        yield from _keys(kind, f"{key}.")
-    elif origin is dict:
-        yield from _below(get_args(kind)[1], f"{key}.<name>")
-    elif origin is list:
-        yield from _below(get_args(kind)[0], f"{key}[]")
+def _keys(kind: object, key: str) -> Iterator[tuple[str, FieldInfo]]:
+    """Yield the keys below a key. In a mapping, `<name>` stands for each name."""
+    if is_model(kind):
+        for name, field in fields_of(kind).items():
+            below = f"{key}.{name}" if key else str(name)
+            yield below, field
+            yield from _keys(field.annotation, below)
     else:
+        origin = get_origin(kind)
+        key += ".<name>" if origin is dict else "[]" if origin is list else ""
         for member in get_args(kind):
-            yield from _below(member, key)
+            yield from _keys(member, key)
 
 
 def _default(field: FieldInfo) -> str:
@@ -78,7 +73,7 @@ def _type(kind: object) -> str:
         return "one of " + ", ".join(f"`{value}`" for value in get_args(kind))
     if origin is list:
         return "list"
-    if origin is dict or (isinstance(kind, type) and issubclass(kind, BaseModel)):
+    if origin is dict or is_model(kind):
         return "mapping"
     if origin is Annotated:
         return _type(get_args(kind)[0])

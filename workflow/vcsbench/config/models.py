@@ -7,19 +7,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, create_model
-
-from vcsbench.config.thresholds import BOUNDS, LARGEST, THRESHOLDS
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 Item = TypeVar("Item")
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 MOST_MINUTES = 365 * 24 * 60
+LARGEST = 1e9
+MISSING = ...
 
 
 class Model(BaseModel):
     """A mapping of a configuration file: unknown keys, other types and infinite numbers are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+def key(default: object, meaning: str, was: str = "", **rules: Any) -> Any:
+    """Return a documented field. `default` is MISSING for a key that is needed, `was` its former name."""
+    return Field(default, description=meaning, json_schema_extra={"was": was}, **rules)
 
 
 def unique(values: list[Item]) -> list[Item]:
@@ -47,22 +52,17 @@ Weight = Annotated[float, Field(gt=0, le=LARGEST)]
 Percentage = Annotated[float, Field(gt=0, le=1000)]
 # Parts of a grid: an axis with a value, or with a list of values. An axis that does not apply has "".
 Value = Annotated[str, StringConstraints(max_length=200)]
-Part = dict[str, Value | Annotated[list[Value], Field(min_length=1)]]
+Values = Annotated[list[Value], Field(min_length=1)]
+Part = dict[str, Value | Values]
 # The values of axes that a thing is about.
 Where = Annotated[dict[str, Value], Field(min_length=1)]
-MISSING = ...
-
-
-def key(default: object, meaning: str, **rules: Any) -> Any:
-    """Return a documented field. `default` is MISSING for a key that is needed."""
-    return Field(default, description=meaning, **rules)
 
 
 class StudySets(Model):
     """Two lists of studies."""
 
     repository: Names = key(MISSING, "The studies of a run on a repository of your own.")
-    default: Names = key(MISSING, "The studies of any other run.")
+    default: Names = key(MISSING, "The studies of any other run.", "otherwise")
 
 
 class RepositorySettings(Model):
@@ -79,13 +79,9 @@ class RepositorySettings(Model):
         None, "`generated`: another seed gives other bytes of the same kind.", ge=0, lt=1 << 63
     )
     path: Text | None = key(
-        None,
-        "`git`, `svn`, `dump`, `directory`, `archive`: the repository, file or folder. vcsbench only "
-        "reads it.",
+        None, "All other sources: the repository, file or folder. vcsbench only reads it."
     )
-    url: Text | None = key(
-        None, "`svn`: the URL of a repository, instead of `path`. svnrdump copies it."
-    )
+    url: Text | None = key(None, "`svn`: a URL instead of `path`. svnrdump copies the repository.")
     branch: Text | None = key(
         None, "`git`: the branch whose history becomes trunk (default: HEAD)."
     )
@@ -127,9 +123,8 @@ class BuildPlace(Model):
     )
     library_path: str | None = key(
         None,
-        "LD_LIBRARY_PATH for the build's programs, folders separated by colons. A build that loads "
-        "Subversion's libraries from other folders than these and its prefix is mislabelled: its runs "
-        "leave the tables.",
+        "LD_LIBRARY_PATH for the build's programs, folders separated by colons. The runs of a build that "
+        "loads Subversion's libraries from elsewhere than these and its prefix leave the tables.",
     )
     client: Text | Side | None = key(
         None,
@@ -150,24 +145,18 @@ class RemoteServer(Model):
     )
 
 
+NodeName = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9._-]+$")]
+
+
 class ClusterSettings(Model):
     """The nodes of a cluster."""
 
     nodes: (
         Annotated[int, Field(ge=1, le=1000)]
-        | Annotated[
-            list[Annotated[str, StringConstraints(pattern="^[A-Za-z0-9._-]+$")]],
-            Field(min_length=1),
-            AfterValidator(unique),
-        ]
-    ) = key(
-        1,
-        "How many nodes measure, or the names of the nodes. Each block has all of its rounds on one node.",
-    )
+        | Annotated[list[NodeName], Field(min_length=1), AfterValidator(unique)]
+    ) = key(1, "How many nodes measure, or their names. One node measures all rounds of a block.")
     node_class: Text | None = key(
-        None,
-        "Only nodes that the scheduler knows by this word are used (Slurm: a feature, or features).",
-        alias="class",
+        None, "Use only nodes of this class (Slurm: a feature, or features).", alias="class"
     )
     cores: int | None = key(
         None, "The processors of a node of the class; each job takes all of them.", ge=1, le=100_000
@@ -190,14 +179,102 @@ class StudyGrid(Model):
     exclude: list[Part] = key([], "Parts of the grid that are left out again.")
 
 
-_thresholds: dict[str, Any] = {
-    name: (
-        int if name == "min_rounds" else float,
-        key(THRESHOLDS[name], meaning, ge=least, le=most),
+def limit(default: float, meaning: str, was: str, most: float = LARGEST, least: float = 0) -> Any:
+    """Return a documented threshold with its bounds."""
+    return key(default, meaning, was, ge=least, le=most)
+
+
+class Thresholds(Model):
+    """When evidence sets a flag, and how many rounds a conclusion needs."""
+
+    min_clock_gap_s: float = limit(
+        0.03,
+        "`clock`: smaller gaps between a run's time and its hooks are ignored.",
+        "clock_floor_s",
     )
-    for name, (meaning, least, most) in BOUNDS.items()
-}
-Thresholds = create_model("Thresholds", __base__=Model, **_thresholds)
+    max_clock_gap_share: float = limit(
+        0.25,
+        "`clock`: hyperfine's time is shorter than that between the hooks, by more than this share of it.",
+        "clock_share",
+        1,
+    )
+    max_resident_share_cold: float = limit(
+        0.05,
+        "`cache-not-cold`: more than this share of the repository was in memory before a cold run.",
+        "cold_resident_share",
+        1,
+    )
+    min_read_share_cold: float = limit(
+        0.5,
+        "`too-few-disk-reads`: a cold run read less than this share of what its copy's discarded run read.",
+        "cold_reads_share",
+        1,
+    )
+    max_foreign_share_cold: float = limit(
+        0.1,
+        "`foreign-reads`: after a cold run, more than this share of the repository was in memory and had "
+        "been read by neither client nor server.",
+        "cold_foreign_share",
+        1,
+    )
+    max_read_share_hot: float = limit(
+        0.02,
+        "`cache-not-warm`: a hot run read more than this share of the repository from the device.",
+        "hot_read_share",
+        1,
+    )
+    max_read_share_hot_svn: float = limit(
+        0.9,
+        "`cache-ineffective`: a hot server read more than this share of the bytes of its first run.",
+        "hot_svn_reads_share",
+    )
+    ignore_below_mib: float = limit(
+        1,
+        "`cache-not-warm`, `too-few-disk-reads`, `foreign-reads`, `cache-ineffective`: less is ignored.",
+        "read_floor_mib",
+    )
+    min_memory_available_mib: float = limit(
+        512, "`low-memory`: less than this was available before the run.", "memory_available_mib"
+    )
+    max_memory_pressure_pct: float = limit(
+        1,
+        "`memory-pressure`: more than this share of a run was spent waiting for memory.",
+        "memory_pressure_pct",
+    )
+    max_io_pressure_pct: float = limit(
+        10,
+        "`io-busy`: a hot run that neither read nor wrote waited for a device for more than this share.",
+        "io_pressure_pct",
+    )
+    max_others_read_mib: float = limit(
+        4,
+        "`io-busy`: other processes read more than this from the storage's device.",
+        "others_read_mib",
+    )
+    max_others_cpu_pct: float = limit(
+        10, "`cpu-busy`: other processes took more than this share of all cores.", "others_cpu_pct"
+    )
+    max_steal_pct: float = limit(
+        2,
+        "`cpu-steal`: the hypervisor gave more than this share of the time to others.",
+        "steal_pct",
+    )
+    ignore_below_cpu_s: float = limit(
+        0.05, "`cpu-busy`, `cpu-steal`: fewer CPU seconds than these are ignored.", "cpu_floor_s"
+    )
+    max_cpu_share: float = limit(
+        0.9,
+        "`saturated`: client and server took more than this share of all cores.",
+        "saturated_share",
+    )
+    min_run_s: float = limit(
+        0.2,
+        "`too-short`: the median of the cell's valid runs is below this many seconds.",
+        "short_s",
+    )
+    min_rounds: int = limit(
+        5, "`low-n`: fewer rounds allow no conclusion.", "enough_rounds", 10_000, 2
+    )
 
 
 class Settings(Model):
@@ -205,9 +282,9 @@ class Settings(Model):
 
     studies: Names | StudySets = key(
         MISSING,
-        "The studies to run, by the name of their file in config/studies, or `[all]` for the published "
-        "ones with a grid here. Or two lists: `repository` for a repository of your own (key "
-        "`repository`), and `default`. `make report STUDY=name` sets it.",
+        "The studies to run, by their file in config/studies, or `[all]` for the published ones with a "
+        "grid. Or two lists: `repository` for a repository of your own, and `default`. `make report "
+        "STUDY=name` sets it.",
     )
     repository: str | None = key(
         None,
@@ -225,26 +302,24 @@ class Settings(Model):
     storages: dict[Name, Text] = key(
         MISSING,
         "Folders on the storages under test, by name. vcsbench makes one folder in each and touches "
-        "nothing else there. The servers' user (nobody, if you are root) must be able to enter it. A "
-        "link, or a path relative to the checkout, stands for the folder that it names.",
+        "nothing else there. The servers' user (nobody, if you are root) must be able to enter it.",
         min_length=1,
     )
     storage: Text = key(
         MISSING,
-        "The one of `storages` that holds the repositories of studies without an axis `storage`.",
+        "The one of `storages` that studies without an axis `storage` use for repositories.",
     )
     filesystems: dict[Name, Text] = key(
         {},
         "The values of the axis `filesystem`, by name: a folder on a mounted one, or `make` for btrfs, "
-        "ext4, xfs and tmpfs: each cell-round then gets a new one, in an image on `storage` "
-        "(docs/working-copies.md). This needs root. `nfs: guest` is NFS in a User Mode Linux guest that "
-        "exports a file system to itself; `guest-local: guest` is the file system below that server.",
+        "ext4, xfs and tmpfs, of which each cell-round gets a new one, in an image on `storage` (needs root; "
+        "docs/working-copies.md). `nfs: guest` is NFS in a User Mode Linux guest, `guest-local: guest` "
+        "the file system below that server.",
     )
     server: RemoteServer | None = key(
         None,
-        "A server that you run on another machine, with a repository of the same trees as here, for the "
-        "cells over its access. Its caches, CPU, memory and options are not measured; cells that compare "
-        "them are skipped.",
+        "A server that you run on another machine, with a repository of the same trees as here. Cells that "
+        "compare its caches, CPU, memory or options are skipped.",
     )
     scratch: Text = key(
         MISSING,
@@ -260,6 +335,7 @@ class Settings(Model):
     fragmentation_kib: float = key(
         0,
         "Mean size in KiB of the spacer files between the interleaved revisions (published: 128; 0: none).",
+        "spacer_kib",
         ge=0,
         le=1 << 20,
     )
@@ -268,9 +344,7 @@ class Settings(Model):
         "The time limit of a run, from the preparation to the report. All studies share it evenly; or "
         "give it by study, with `default` for the others. `make report MINUTES=30` sets it. Each cell "
         "gets `thresholds.min_rounds` rounds, even if this takes longer. Further rounds go where they "
-        "answer most, until all comparisons are answered or the time is up (docs/running.md). A larger "
-        "value measures only what is new. On a cluster, each cell has `min_rounds` rounds, or as many "
-        "as `rounds` says.",
+        "answer most (docs/running.md). On a cluster, `rounds` counts instead.",
     )
     rounds: int | None = key(
         None,
@@ -281,9 +355,8 @@ class Settings(Model):
     )
     runs: Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] = key(
         MISSING,
-        "Timed runs per cell and round. `auto` depends on the cache state: one if a run costs more than "
-        "its preparation (cold), several otherwise (hot). Before version 2, hyperfine reports CPU times "
-        "of several runs as means.",
+        "Timed runs per cell and round. `auto`: one if a run costs more than its preparation (cold), "
+        "several otherwise (hot). Before version 2, hyperfine reports CPU times of several runs as means.",
     )
     seed: int = key(MISSING, "Seed of the random order of the cells.", ge=0, lt=1 << 63)
     measure: Literal["all", "unfailed", "nothing"] = key(
@@ -297,9 +370,10 @@ class Settings(Model):
     )
     duplicates: int = key(
         1,
-        "How many cells of each class (command, cache, ra) are measured twice, under two names, the "
-        "second with `~2` at its end. Their difference is a part of every comparison's error. With 0 this "
-        "error is unknown, and no difference is called.",
+        "How many cells of each class (command, cache, ra) are measured twice, the second with `~2` at the "
+        "end of its name. Their difference is a part of every comparison's error. With 0 no difference is "
+        "called.",
+        "twins",
         ge=0,
         le=100,
     )
@@ -307,11 +381,12 @@ class Settings(Model):
         10,
         "The smallest effect worth noting, in per cent. A comparison whose whole interval is below it "
         'reads "no difference shown", a wider one "too noisy to say".',
+        "notable_pct",
     )
     min_effect_pct_if_noisy: Percentage = key(
         15,
-        "The same on a noisy machine, where single runs of a cell scatter by more than 6 % "
-        "(docs/running.md), if it is larger. The report says so.",
+        "The same on a noisy machine, where single runs of a cell scatter by more than 6 %, if it is larger.",
+        "notable_noisy_pct",
     )
     workload: (
         Annotated[dict[str, Weight], Field(min_length=1)]
@@ -322,17 +397,18 @@ class Settings(Model):
         "What you run, in per cent: `{update-1000: 90, log: 10}`, or a list of parts with a `weight` and "
         "their cells, `{weight: 90, where: {command: log, cache: cold}}`. The advice weighs the commands "
         "by it (docs/report.md). A change measures nothing.",
+        "mix",
     )
     skip_client_warmup: bool = key(
         False,
         "false: the client runs once on an empty repository after the caches were dropped, so that a cold "
-        "run times the repository and not the client's own files. true: without this run, as published.",
+        "run does not time its own files. true: without this run, as published.",
+        "cold_client",
     )
     clear_caches: Literal["auto", "drop-caches", "evict"] = key(
         "auto",
         "How caches become cold. `drop-caches` empties the kernel's (root). `evict` drops the "
-        "repository's files one by one (vmtouch -e; inodes stay cached). `auto` uses the first that is "
-        "possible.",
+        "repository's files one by one (inodes stay cached). `auto` uses the first that is possible.",
     )
     shared_servers: bool = key(
         False,
@@ -341,14 +417,14 @@ class Settings(Model):
     )
     output_location: Literal["auto", "storage", "scratch"] = key(
         "auto",
-        "The place that commands such as export write to: the storage under test, as published, or the "
-        "scratch folder. `auto` is the storage, unless it is ext4 without a journal, which avoids inodes "
-        "for minutes after their deletion: an export would time this search.",
+        "The place that commands such as export write to. `auto` is the storage under test, as published, "
+        "unless it is ext4 without a journal, where an export would time the search for inodes.",
+        "targets",
     )
     time_limit_s: float = key(
         600, "A run that takes longer, in seconds, fails its cell.", gt=0, le=31_536_000
     )
-    thresholds: Thresholds = key(  # type: ignore[valid-type]
+    thresholds: Thresholds = key(
         Thresholds(),
         "When the evidence of a run sets a flag (docs/evidence.md), and when a comparison gets a "
         "call. Another threshold judges every run again and measures none.",
@@ -361,8 +437,7 @@ class Settings(Model):
     )
     expectations: Annotated[list[Text], AfterValidator(unique)] = key(
         [],
-        "Files with expectations of your own, relative to the Snakefile's folder; `check` fails if one "
-        "does not hold.",
+        "Files with expectations of your own, below the checkout; `check` fails if one does not hold.",
     )
     baselines: Annotated[list[Name], AfterValidator(unique)] = key(
         [],

@@ -1,20 +1,359 @@
-"""Read a study: one published benchmark, a file in config/studies."""
+"""Define and read studies: one published benchmark each, a file in config/studies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Annotated, Literal, Required, TypedDict, cast
 
-from vcsbench.config.study_models import Command, Published, StudyFile, TableDefinition
-from vcsbench.config.validation import read_yaml, validate
+from pydantic import AfterValidator, Field, StringConstraints
+
+from vcsbench.config.models import MISSING, Model, Part, Text, Values, key, unique
+from vcsbench.config.validation import check_metric, read_yaml, validate
 from vcsbench.errors import UserError
+
+AxisName = Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$", max_length=100)]
+AxisValue = Annotated[
+    str,
+    StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*( [A-Za-z0-9._-]+)*$", max_length=200),
+]
+AxisValues = Annotated[list[AxisValue], Field(min_length=1), AfterValidator(unique)]
+UniqueTexts = Annotated[list[Text], AfterValidator(unique)]
+# Axes with a value or a list of values.
+Selection = Mapping[str, str | Sequence[str]]
+
+
+class Steps(Model):
+    """Steps of a command, after the steps of the cache state."""
+
+    setup: list[Text] = key([], "Before the first run.")
+    prepare: list[Text] = key([], "Before each run.")
+
+
+class Command(Model):
+    """One command of a study."""
+
+    argv: Text = key(MISSING, "The timed command; its {words} are filled in when the cell runs.")
+    stdin: Text | None = key(
+        None, "A file for the command's standard input; its {words} are filled in."
+    )
+    environment: dict[str, str] | None = key(None, "Additional variables of its environment.")
+    input: Text | None = key(
+        None,
+        "The kind of subject that the command reads, a file in workflow/vcsbench/subjects. repository: a "
+        "copy of a Subversion repository ({repository}, {url}, {tree}, {last}). dump: a dump file of it "
+        "in the scratch folder ({dump}). tree: its youngest tree, or the directory or archive that it is, "
+        "as files ({source}) or in the command's `store` ({store}, {store_url}), on the cell's "
+        "`filesystem`.",
+        "reads",
+    )
+    output: Text | None = key(
+        None,
+        "The kind of subject that it writes. target: {target}, which is removed before each run, outside "
+        "the timed region. fresh_repository: an empty repository of the cell's format ({fresh}), new for "
+        "each run. working_copy: {working_copy}, on the cell's `filesystem`, in the state of "
+        "`revisions_behind`. built_tree: {target}, next to the tree that the command reads.",
+        "writes",
+    )
+    output_location: Literal["auto", "storage", "scratch"] | None = key(
+        None, "The place that it writes to, instead of the configuration's.", "targets"
+    )
+    revisions: int | None = key(
+        None,
+        "The last revision of a dump ({last}), of the whole repository; a scaled repository has as much "
+        "less. At most the youngest.",
+        ge=0,
+        lt=1 << 31,
+    )
+    revisions_behind: int | None = key(
+        None,
+        "A clean working copy exists before each run, this many revisions behind the youngest; a scaled "
+        "repository has as much less. Default: no working copy.",
+        "behind",
+        ge=0,
+        lt=1 << 31,
+    )
+    store: Text | None = key(
+        None,
+        "For `input: tree`, the store that holds the tree, a class in workflow/vcsbench/subjects/"
+        "tree_stores.py (git, hg, svn, brz, fossil, pack). Default: a folder of files.",
+    )
+    program: Text | None = key(
+        None, "A file in workflow/vcsbench/strategies, which {program} runs with {python}."
+    )
+    needs: list[Text] | None = key(
+        None,
+        "Further requirements: programs, those that set-up builds ({built} is their folder), or Python "
+        "modules, `python3:NAME`. A cell that lacks one is skipped.",
+    )
+    fixed_cost: bool = key(
+        True,
+        "false for a command that fails on an empty repository: its fixed cost is not measured.",
+    )
+    clones: bool | None = key(
+        None, "The command clones files; where the file system cannot, the cell is skipped."
+    )
+    reference_only: bool | None = key(
+        None, "true for a command that is only compared with; advice leaves it out.", "choice"
+    )
+    measure_sync: bool | None = key(
+        None,
+        "After each timed run, the duration of a sync of the file system is measured (on_device_s).",
+        "until_written",
+    )
+    steps: Steps | None = key(None, "Steps of the command, after the steps of the cache state.")
+    warmup: int | None = key(
+        None, "How many runs do not count, instead of the cache state's number.", ge=0, le=1000
+    )
+    runs: int | None = key(
+        None, "Timed runs per cell and round, instead of the configuration's.", ge=1, le=1000
+    )
+    work: Text = key(
+        MISSING,
+        "How the work of the command is compared; only cells that did the same work are compared. log: "
+        "the revisions and changed paths that svn log prints, and its text. printed_counts: the numbers "
+        "that svnbench prints. tree: the files that the command wrote. dump: the stream that svnadmin dump "
+        "prints, without its UUID. repository: the dump stream of the repository that the command filled. "
+        "stdout: any other output, equal for all formats and accesses. built_tree: the files and links "
+        "that the command wrote. unchecked: the files that it wrote, which differ by design; compared where "
+        "a table names it. opaque: unknown, so no ratio is shown.",
+    )
+    inapplicable_axes: list[Text] | None = key(
+        None, "The axes that do not apply to the command.", "without"
+    )
+    restrict_to: dict[str, Values] | None = key(
+        None, "The values of axes that it is measured with; it has no cells with others.", "only"
+    )
+    defaults: dict[str, str] | None = key(
+        None,
+        "As the study's `defaults`, for this command. `cache: series` runs it several times in a row against "
+        "one server, starting with cold caches (for a command without the axis `cache`).",
+        "held",
+    )
+    caveat: Text | None = key(None, "A sentence that the tables and the report carry.")
+
+
+class Measure(Model):
+    """The command that measures a question."""
+
+    command: Text = key(MISSING, "The command to type.", "type")
+    note: Text = key(MISSING, "Its effect.", "says")
+
+
+class Action(Model):
+    """The command that applies a value."""
+
+    command: Text | None = key(None, "The command to type.", "type")
+    note: Text | None = key(None, "Its effect and its limits.", "says")
+
+
+class Question(Model):
+    """One question of a study's readers."""
+
+    question: Text = key(MISSING, "The question, in the reader's words.", "ask")
+    yes_value: Text | None = key(
+        None, 'The value of the answer "yes" (default: the answer names a value).', "yes"
+    )
+    values: Annotated[list[Text], Field(min_length=2), AfterValidator(unique)] | None = key(
+        None, "The values to choose from (default: all).", "between"
+    )
+    vs_baseline: bool | None = key(
+        None,
+        "Compare each value only with the baseline of the tables; otherwise with the best value.",
+        "against_baseline",
+    )
+    per_axis: Text | None = key(
+        None, "Print the gain of a plain answer for each value of this axis, such as ra.", "apart"
+    )
+    aggregate: bool | None = key(
+        None,
+        "Answer over all cells: in how many a value is better, and the geometric mean. For a choice that "
+        "covers all cells, for example a build.",
+        "overall",
+    )
+    how_to_measure: Measure | None = key(
+        None, "The command to type if the grid compares no two of its values.", "measure"
+    )
+    actions: Annotated[dict[str, Action], Field(min_length=1)] | None = key(
+        None, "By value: the command that applies it, and its effect.", "do"
+    )
+
+
+class Published(Model):
+    """The published numbers of a study."""
+
+    numbers: Text | Annotated[list[Text], Field(min_length=1)] | dict[str, dict[str, str]] = key(
+        MISSING,
+        "A file in config/published with the axes, and metrics by their names, as columns; or a list of "
+        "files; or, by file, the values of axes that it has no column for.",
+    )
+    findings: list[Text] | None = key(
+        None, "The names of the study's findings in findings.yaml (default: its own).", min_length=1
+    )
+    scale: float = key(
+        MISSING, "The share of the named repositories that the study measured (1: all).", gt=0, le=1
+    )
+    subversion: str = key(
+        "",
+        "The version of Subversion that the study measured, such as 1.9.",
+        pattern=r"^(\d+\.\d+)?$",
+    )
+    storage: Literal["", "spinning disk", "SSD", "RAM"] = key(
+        "", "The kind of storage that the study measured on."
+    )
+    machine: Text = key(MISSING, "The machine of the study, in a line.")
+    rounds: int = key(MISSING, "How often it repeated each measurement.", ge=1, le=10_000)
+
+
+class Compare(Model):
+    """Two values of an axis that a table compares."""
+
+    axis: Text = key(MISSING, "The compared axis.")
+    baseline: Text = key(
+        MISSING,
+        "The value in the numerator; on an axis with `builds`, `formats` or the like, `first` is the "
+        "first of them.",
+    )
+    candidates: Annotated[list[Text], Field(min_length=1)] | Literal["rest"] = key(
+        MISSING, "The values in the denominator, one row each. `rest` is all but the first."
+    )
+    metric: Text | None = key(
+        None,
+        "The metric that is divided (default: elapsed_s). Counts of work have no noise if all rounds agree.",
+    )
+
+
+class Table(Model):
+    """One table of a study."""
+
+    metric: Text | None = key(
+        None, "The metric of the table, by its name in workflow/vcsbench/metrics.py."
+    )
+    reduce: Literal["median", "best", "worst"] | None = key(
+        None,
+        "How the runs of a cell are aggregated, within each round and then over the rounds (default: "
+        "median). The metric defines which of two values is better.",
+    )
+    where: Annotated[Part, Field(min_length=1)] | None = key(
+        None, "The cells of the table: axes with a value or a list of values (default: all)."
+    )
+    over: Text | None = key(
+        None, "An axis whose values are numbers; the table's chart has the metric over them."
+    )
+    each: list[Text] | None = key(
+        None,
+        "For the metric `counts`: the metrics side by side, as `count` in the table's rows or columns.",
+        min_length=1,
+    )
+    by: list[Text] | None = key(
+        None,
+        "Columns of the measurements (`run`) or of the published numbers that distinguish rows of the "
+        "table as axes do, and stand in its `rows` or `columns`. Rows that differ in other columns are "
+        "aggregated.",
+    )
+    compare: Compare | None = key(
+        None, "The compared axis: value = 100 * (metric(baseline) / metric(candidate) - 1)."
+    )
+    rows: list[Text] = key(MISSING, "The axes (or `candidate`) down the side of the report's grid.")
+    columns: list[Text] = key(MISSING, "The axes across its top.")
+    published: bool | None = key(None, "false if the published numbers have nothing for the table.")
+
+
+class ComparisonDefinition(TypedDict, total=False):
+    """The key `compare` of a table. `candidates` are resolved (axes.table), otherwise "rest"."""
+
+    axis: Required[str]
+    baseline: Required[str]
+    candidates: Required[Sequence[str]]
+    metric: str
+
+
+class TableDefinition(TypedDict, total=False):
+    """A table as its file has it, with the keys that are set (Table documents them)."""
+
+    metric: str
+    reduce: str
+    where: Selection
+    over: str
+    each: Sequence[str]
+    by: list[str]
+    compare: ComparisonDefinition
+    rows: Sequence[str]
+    columns: Sequence[str]
+    published: bool
+
+
+class StudyFile(Model):
+    """The keys of config/studies/<name>.yaml."""
+
+    title: Text = key(MISSING, "The heading of the study's report.")
+    source: Text = key(MISSING, "The source of the study, and the machine that it ran on.")
+    authors: list[Text] = key([], "Its authors, as they are cited; leave it out if unknown.")
+    date: str = key(
+        "",
+        "When it was published: a year, a month or a day, in quotation marks.",
+        pattern="^[0-9]{4}(-[0-9]{2}){0,2}$",
+    )
+    url: str = key("", "Where it was published.", pattern="^https?://")
+    axes: dict[AxisName, AxisValues | Text] = key(
+        MISSING,
+        "The dimensions of the grid, in the order of a cell's path. Each has its values, or a word for "
+        "names that are defined elsewhere: `repositories`, `servers`, `builds`, `storages`, `filesystems` "
+        "(configuration and config/servers), `storage and filesystems` (with the storage as it is), "
+        "`formats`, `packings` (of the user's repository and others), `commands` (the study's; only such "
+        "an axis, or the axis `command`, selects commands).",
+        min_length=1,
+    )
+    commands: dict[str, Command] = key(
+        {}, "The commands; a study without any has published numbers only."
+    )
+    defaults: dict[str, str] = key(
+        {},
+        "The value of axes that the study does not have: a format, a packing (unless the repository's "
+        "definition has one), a server configuration.",
+        "held",
+    )
+    block: list[Text] = key(
+        [], "The cells of a round that agree on these axes run next to each other."
+    )
+    variance_group: list[Text] = key(
+        [],
+        "Cells that agree on these axes scatter alike; some of each class are measured twice (`duplicates`).",
+        "noise_class",
+    )
+    scenario_axes: UniqueTexts = key(
+        [],
+        "The axes that the reader cannot choose: command, repository, access. Advice is given "
+        "for each of their values, in this order, and chooses among the values of all other axes.",
+        "given",
+    )
+    questions: Annotated[dict[str, Question], Field(min_length=1)] = key(
+        {},
+        "What readers have to decide, by axis: each is a card at the head of the report, in this order. "
+        "Other choices have a card after them.",
+        validate_default=False,
+    )
+    trace_syscalls: dict[str, Values] | None = key(
+        None,
+        "The cells whose system calls are counted, in a run of their own under strace, by the values of "
+        "axes (`{}`: all). Cells that differ only in the state of caches are counted once.",
+        "count_calls",
+    )
+    featured_tables: UniqueTexts = key(
+        [], "The tables that come first on the study's page, with their charts.", "lead"
+    )
+    published: Published | None = key(None, "The published numbers and their conditions.")
+    tables: dict[str, Table] = key(
+        MISSING,
+        "The tables, by name; each has a `metric` or compares two values of an axis.",
+        min_length=1,
+    )
 
 
 @dataclass(frozen=True)
 class Study:
-    """One file of config/studies; config.study_models.StudyFile documents its keys.
+    """One file of config/studies; StudyFile documents its keys.
 
     `axes` has the values of each axis, in the order of a cell's path, or a word that axes.table resolves.
     """
@@ -89,14 +428,22 @@ def load_study(path: str | Path) -> Study:
     """Read and check a study's file. Raise UserError with the file and the key."""
     path = Path(path)
     file = validate(read_yaml(path), StudyFile, lambda _keys: str(path))
-    _check_tables(path, file)
-    for key, axes in _axes_named(file):
-        for axis in axes:
-            if axis not in file.axes:
-                raise UserError(
-                    f"{path}: `{key}`: the study has no axis {axis}. Use one of {', '.join(file.axes)}."
-                )
-    _check_questions(path, file)
+    for place, names, known, kind in _names(file):
+        for name in names:
+            if name not in known:
+                raise UserError(f"{path}: `{place}`: {kind} {name}. Use one of {', '.join(known)}.")
+    for name, table in file.tables.items():
+        if (table.metric is None) == (table.compare is None):
+            raise UserError(
+                f"{path}: `tables.{name}`: needs either `metric` or `compare`. Add one of them."
+            )
+        table_key = f"{path}: `tables.{name}"
+        check_metric(table.metric, f"{table_key}.metric`")
+        check_metric(
+            table.compare.metric if table.compare else None, f"{table_key}.compare.metric`"
+        )
+        for metric in table.each or ():
+            check_metric(metric, f"{table_key}.each`")
     typed = {"commands", "published", "tables", "questions"}
     return Study(
         name=path.stem,
@@ -114,47 +461,30 @@ def load_study(path: str | Path) -> Study:
     )
 
 
-def _check_tables(path: Path, file: StudyFile) -> None:
-    """Raise UserError for an unknown table, and one without a metric and comparison, or with both."""
-    for name in file.featured_tables:
-        if name not in file.tables:
-            raise UserError(
-                f"{path}: `featured_tables`: no table {name}. Use one of {', '.join(file.tables)}."
-            )
+def _names(file: StudyFile) -> Iterator[tuple[str, Iterable[str], Collection[str], str]]:
+    """Yield each key with names of axes, tables or values, with these names, the known ones, and an error."""
+    yield "featured_tables", file.featured_tables, file.tables, "no table"
+    of_axes: dict[str, Iterable[str]] = {
+        "block": file.block,
+        "variance_group": file.variance_group,
+        "scenario_axes": file.scenario_axes,
+        "questions": file.questions,
+        "trace_syscalls": file.trace_syscalls or (),
+    }
+    for name, command in file.commands.items():
+        of_axes[f"commands.{name}.restrict_to"] = command.restrict_to or ()
     for name, table in file.tables.items():
-        if (table.metric is None) == (table.compare is None):
-            raise UserError(
-                f"{path}: `tables.{name}`: needs either `metric` or `compare`. Add one of them."
-            )
-
-
-def _check_questions(path: Path, file: StudyFile) -> None:
-    """Raise UserError for a question with an unknown value of its axis."""
+        of_axes[f"tables.{name}.where"] = table.where or ()
+        of_axes[f"tables.{name}.over"] = [table.over] if table.over else []
+    for place, names in of_axes.items():
+        yield place, names, file.axes, "the study has no axis"
     for axis, question in file.questions.items():
         known = list(file.commands) if file.axes[axis] == "commands" else file.axes[axis]
-        named = {
-            "yes_value": [question.yes_value] if question.yes_value else [],
-            "values": question.values or [],
-            "actions": list(question.actions or {}),
-        }
-        for key, values in named.items():
-            for value in values:
-                if isinstance(known, list) and value not in known:
-                    raise UserError(
-                        f"{path}: `questions.{axis}.{key}`: the axis has no value {value}. Use one of "
-                        f"{', '.join(known)}."
-                    )
-
-
-def _axes_named(file: StudyFile) -> Iterator[tuple[str, Iterable[str]]]:
-    """Yield each key that names axes of the study, with these axes."""
-    yield "block", file.block
-    yield "variance_group", file.variance_group
-    yield "scenario_axes", file.scenario_axes
-    yield "questions", file.questions
-    yield "trace_syscalls", file.trace_syscalls or ()
-    for name, command in file.commands.items():
-        yield f"commands.{name}.restrict_to", command.restrict_to or ()
-    for name, table in file.tables.items():
-        yield f"tables.{name}.where", table.where or ()
-        yield f"tables.{name}.over", [table.over] if table.over else []
+        if isinstance(known, list):
+            of_values = {
+                "yes_value": [question.yes_value] if question.yes_value else [],
+                "values": question.values or [],
+                "actions": question.actions or {},
+            }
+            for place, names in of_values.items():
+                yield f"questions.{axis}.{place}", names, known, "the axis has no value"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeGuard, TypeVar, get_args, get_origin
 
 import yaml
 
-from vcsbench.config.renamed import RENAMED
 from vcsbench.errors import UserError
 from vcsbench.external import printable, read_bytes
+from vcsbench.metrics import names as metric_names
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -85,6 +85,15 @@ def check_yaml_size(text: str | bytes, path: str | Path) -> None:
                 f"{path}: the YAML is too large: more than {YAML_DEPTH} levels or {YAML_NODES} values. "
                 f"Shorten it."
             )
+
+
+def check_metric(metric: str | None, place: str) -> None:
+    """Raise UserError for an unknown metric; `place` is the file and the key."""
+    if metric is not None and metric not in metric_names():
+        raise UserError(
+            f"{place}: no metric {metric}. Use one of {', '.join(sorted(metric_names()))}, or add it to "
+            f"workflow/vcsbench/metrics.py."
+        )
 
 
 def value_at(content: object, key: str | int) -> object:
@@ -180,50 +189,52 @@ def _keys_in(content: object, location: Keys) -> list[str | int]:
     return keys
 
 
-def _is_model(kind: object) -> TypeGuard[type[BaseModel]]:
+def is_model(kind: object) -> TypeGuard[type[BaseModel]]:
+    """Return True for a class of pydantic models."""
     return hasattr(kind, "model_fields")
-
-
-def _models(kind: object) -> list[object]:
-    """Return the models and mappings that an annotation allows."""
-    if _is_model(kind) or get_origin(kind) in (dict, list):
-        return [kind]
-    return [model for member in get_args(kind) for model in _models(member)]
-
-
-def _models_at(keys: Keys, model: object) -> list[type[BaseModel]]:
-    """Return the models that a path of keys leads to."""
-    kinds = _models(model)
-    for part in keys:
-        below: list[object] = []
-        for kind in kinds:
-            if _is_model(kind):
-                field = _by_name(kind).get(part)
-                below += _models(field.annotation) if field else []
-            else:
-                below += _models(get_args(kind)[-1])
-        kinds = below
-    return [kind for kind in kinds if _is_model(kind)]
 
 
 def _fields_at(keys: Keys, model: object) -> dict[str | int, FieldInfo]:
     """Return the fields of the models that a path of keys leads to, by the names in a file."""
-    fields: dict[str | int, FieldInfo] = {}
-    for kind in _models_at(keys, model):
-        fields |= _by_name(kind)
-    return fields
+    kinds = _containers(model)
+    for part in keys:
+        below: list[object] = []
+        for kind in kinds:
+            if not is_model(kind):
+                below += _containers(get_args(kind)[-1])
+            elif field := fields_of(kind).get(part):
+                below += _containers(field.annotation)
+        kinds = below
+    return {
+        name: field for kind in kinds if is_model(kind) for name, field in fields_of(kind).items()
+    }
 
 
-def _by_name(model: type[BaseModel]) -> dict[str | int, FieldInfo]:
+def _containers(kind: object) -> list[object]:
+    """Return the models, lists and mappings that an annotation allows."""
+    if is_model(kind) or get_origin(kind) in (dict, list):
+        return [kind]
+    return [container for member in get_args(kind) for container in _containers(member)]
+
+
+def fields_of(model: type[BaseModel]) -> dict[str | int, FieldInfo]:
+    """Return the fields of a model by the names in a file."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def former_name(field: FieldInfo) -> str:
+    """Return the name that a key had in earlier versions, or ""."""
+    extra = field.json_schema_extra
+    return str(extra.get("was", "")) if isinstance(extra, dict) else ""
 
 
 def _similar(keys: Keys, model: object) -> str:
     """Return the new name of an old key, a similar key, or all keys."""
-    for kind in _models_at(keys[:-1], model):
-        if new := RENAMED.get(kind.__name__, {}).get(str(keys[-1])):
-            return f"It is now `{new}`: rename it."
-    known = sorted(map(str, _fields_at(keys[:-1], model)))
+    fields = _fields_at(keys[:-1], model)
+    for name, field in fields.items():
+        if str(keys[-1]) == former_name(field):
+            return f"It is now `{name}`: rename it."
+    known = sorted(map(str, fields))
     close = difflib.get_close_matches(str(keys[-1]), known, 1)
     return f"Did you mean `{close[0]}`?" if close else f"The keys are {', '.join(known)}."
 

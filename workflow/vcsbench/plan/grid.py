@@ -12,9 +12,7 @@ from typing import TypeVar
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.table import axis_of, measured_values
 from vcsbench.config.configuration import EMPTY
-from vcsbench.config.renamed import GRID
-from vcsbench.config.study import Study
-from vcsbench.config.study_models import Command
+from vcsbench.config.study import Command, Study
 from vcsbench.errors import UserError
 
 # A duplicate has its original's path with this suffix, and is equal to it in everything else. Tables use
@@ -36,6 +34,8 @@ EMPTY_FORMATS = ("f8", "f7")
 AxisValues = Mapping[str, str]
 WhySkip = Callable[[AxisValues], str]
 Row = TypeVar("Row", bound=Mapping[str, object])
+# Former values of `format` and `packing`.
+FORMER = {"own": "current", "where full": "if_packable"}
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _part(
         part[axis] = axis_of(axis).select(names, values[axis], env)
         for value in part[axis]:
             if value not in values[axis]:
-                new = f" (now `{GRID[value]}`)" if value in GRID else ""
+                new = f" (now `{FORMER[value]}`)" if value in FORMER else ""
                 source = axis_of(axis).defined_in(study)
                 raise UserError(
                     f"{where}: {key}: {value!r}{new} has no definition; {source} has "

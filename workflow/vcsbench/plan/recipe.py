@@ -13,8 +13,7 @@ from vcsbench import isolation
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import binaries_of
 from vcsbench.axes.table import axis_of, known_axes
-from vcsbench.config.study import Study
-from vcsbench.config.study_models import Command
+from vcsbench.config.study import Command, Study
 from vcsbench.errors import UserError
 from vcsbench.files import server_files_digest
 from vcsbench.modules import cell_code

@@ -15,9 +15,8 @@ from vcsbench.advice.cards import ADVICE, Advice
 from vcsbench.advice.decision import Row
 from vcsbench.axes.table import resolved_tables
 from vcsbench.config.configuration import EMPTY
-from vcsbench.config.definitions import Glossary, load_glossary
-from vcsbench.config.study import Study
-from vcsbench.config.study_models import FindingDefinition, TableDefinition
+from vcsbench.config.definitions import FindingDefinition, Glossary, load_glossary
+from vcsbench.config.study import Study, TableDefinition
 from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.metrics import metric_of, names

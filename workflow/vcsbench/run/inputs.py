@@ -1,4 +1,4 @@
-"""Params and input files of rules, from the file of a study and from the user's expectations."""
+"""Params and input files of rules: of a study, its decided rounds, and the user's expectations."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from vcsbench.axes import table as axis_table
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import SERVER_AXIS, server_settings
 from vcsbench.config.definitions import (
-    Statement,
-    check_metric,
+    FindingDefinition,
+    read_definitions,
     read_expectations,
     read_findings,
-    statements_in,
-    studies_of,
 )
-from vcsbench.config.study import Study, load_study
-from vcsbench.config.study_models import FindingDefinition, TableDefinition
+from vcsbench.config.study import Study, TableDefinition, load_study
 from vcsbench.errors import UserError
-from vcsbench.metrics import metric_in, names
+from vcsbench.metrics import metric_in
+from vcsbench.plan.plan import Plan
+from vcsbench.plan.result_state import NOTHING, UNFAILED, decision_of
 from vcsbench.statistics import baselines
 from vcsbench.statistics.contract import STATISTIC
 
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
     from vcsbench.statistics.budget import ComparisonParams, LimitParams
 
 FINDINGS = "config/published/findings.yaml"
+# The function `get` of the checkpoint. It raises until the decision is made.
+Decide = Callable[..., object]
+Tables = dict[str, TableDefinition]
 
 
 class Wildcards(Protocol):
@@ -51,16 +53,7 @@ class PublishedMetadata(TypedDict):
 @cache
 def study_file(name: str) -> Study:
     """Return a study as its file defines it."""
-    path = f"config/studies/{name}.yaml"
-    study = load_study(path)
-    for table, definition in study.tables.items():
-        key = f"{path}: `tables.{table}"
-        check_metric(definition.get("metric"), names(), f"{key}.metric`")
-        if compare := definition.get("compare"):
-            check_metric(compare.get("metric"), names(), f"{key}.compare.metric`")
-        for metric in definition.get("each", []):
-            check_metric(metric, names(), f"{key}.each`")
-    return study
+    return load_study(f"config/studies/{name}.yaml")
 
 
 def studies() -> list[str]:
@@ -68,44 +61,26 @@ def studies() -> list[str]:
     return sorted(path.stem for path in Path("config/studies").glob("*.yaml"))
 
 
-def table_names(study: str, published: bool) -> list[str]:
-    """Return the tables of a study's measurements or published numbers."""
-    definition = study_file(study)
-    if not published:
-        return list(definition.tables)
-    if not definition.published:
-        return []
-    return [name for name, table in definition.tables.items() if table.get("published", True)]
-
-
-def table_definitions(
-    wildcards: Wildcards, here: Environment, published: bool
-) -> dict[str, TableDefinition]:
+def table_definitions(wildcards: Wildcards, environment: Environment, published: bool) -> Tables:
     """Return the definitions of the tables of a study's measurements, or of its published numbers."""
-    tables = _resolved_tables(wildcards, here)
-    return {name: tables[name] for name in table_names(wildcards.study, published)}
+    study = study_file(wildcards.study)
+    tables = axis_table.resolved_tables(study, axis_table.values_of(study, environment))
+    return {n: t for n, t in tables.items() if not published or t.get("published", True)}
 
 
-def comparing_tables(
-    wildcards: Wildcards, here: Environment, exact: bool
-) -> dict[str, TableDefinition]:
+def comparing_tables(wildcards: Wildcards, environment: Environment, exact: bool) -> Tables:
     """Return the definitions of the tables that compare counts (`exact`), or times."""
-    tables = _resolved_tables(wildcards, here)
+    tables = table_definitions(wildcards, environment, published=False)
     return {n: t for n, t in tables.items() if "compare" in t and metric_in(t).exact == exact}
 
 
-def _resolved_tables(wildcards: Wildcards, here: Environment) -> dict[str, TableDefinition]:
-    study = study_file(wildcards.study)
-    return axis_table.resolved_tables(study, axis_table.values_of(study, here))
-
-
 def comparison_settings(
-    wildcards: Wildcards, here: Environment, limits: LimitParams
+    wildcards: Wildcards, environment: Environment, limits: LimitParams
 ) -> ComparisonParams:
     """Return the params of statistics.budget.ComparisonSettings."""
     return {
-        "tables": comparing_tables(wildcards, here, exact=False),
-        "order": axis_order(wildcards, here),
+        "tables": comparing_tables(wildcards, environment, exact=False),
+        "order": axis_order(wildcards, environment),
         "block": study_file(wildcards.study).block,
         "limits": limits,
     }
@@ -116,30 +91,26 @@ def axes(wildcards: Wildcards) -> list[str]:
     return list(study_file(wildcards.study).axes)
 
 
-def axis_order(wildcards: Wildcards, here: Environment) -> dict[str, list[str]]:
+def axis_order(wildcards: Wildcards, environment: Environment) -> dict[str, list[str]]:
     """Return each axis of a study with its values, in the order of all tables and pages."""
-    study = study_file(wildcards.study)
-    return axis_table.order_of(study, here, _published_values(wildcards.study))
+    published = _published_values(wildcards.study)
+    return axis_table.order_of(study_file(wildcards.study), environment, published)
 
 
 @cache
 def _published_values(study: str) -> dict[str, list[str]]:
     values: dict[str, dict[str, None]] = defaultdict(dict)
-    for path in _number_files(study):
-        with Path(path).open(encoding="utf-8") as file:
+    for name in study_file(study).numbers:
+        with Path("config/published", name).open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 for axis, value in row.items():
                     values[axis] |= {value: None} if value else {}
     return {axis: list(of_axis) for axis, of_axis in values.items()}
 
 
-def _number_files(study: str) -> list[str]:
-    return [f"config/published/{name}" for name in study_file(study).numbers]
-
-
 def published_numbers(wildcards: Wildcards) -> list[str]:
     """Return the files of a study's published numbers."""
-    if files := _number_files(wildcards.study):
+    if files := [f"config/published/{name}" for name in study_file(wildcards.study).numbers]:
         return files
     raise UserError(f"config/studies/{wildcards.study}.yaml: `published`: the key is missing.")
 
@@ -157,33 +128,30 @@ def published_metadata(wildcards: Wildcards) -> PublishedMetadata:
 def published_conditions(wildcards: Wildcards) -> dict[str, float | str]:
     """Return the fields of statistics.findings.Conditions of a study's published numbers."""
     published = study_file(wildcards.study).published
-    if published is None:
-        return {}
-    return {
-        "scale": published.scale,
-        "subversion": published.subversion,
-        "storage": published.storage,
-    }
+    return published.model_dump(include={"scale", "subversion", "storage"}) if published else {}
 
 
 def published_tables(study: str) -> list[str]:
     """Return the folder of the tables of a study's published numbers, if it has any."""
-    return [f"results/published/{study}"] if table_names(study, published=True) else []
+    definition = study_file(study)
+    has_tables = any(table.get("published", True) for table in definition.tables.values())
+    return [f"results/published/{study}"] if definition.published and has_tables else []
 
 
-def repository_facts(wildcards: Wildcards, here: Environment) -> list[str]:
+def repository_facts(wildcards: Wildcards, environment: Environment) -> list[str]:
     """Return facts about the user's own repository that the study chose its values by."""
-    return axis_table.findings_of(study_file(wildcards.study), here)
+    return axis_table.findings_of(study_file(wildcards.study), environment)
 
 
-def apply_commands(wildcards: Wildcards, here: Environment) -> dict[str, dict[str, str]]:
+def apply_commands(wildcards: Wildcards, environment: Environment) -> dict[str, dict[str, str]]:
     """Return the commands that apply each server configuration, if the study has an axis of them."""
     if SERVER_AXIS not in study_file(wildcards.study).axes:
         return {}
-    return {SERVER_AXIS: {name: server_settings(here.root, name) for name in here.servers}}
+    root = environment.root
+    return {SERVER_AXIS: {name: server_settings(root, name) for name in environment.servers}}
 
 
-def non_choices(wildcards: Wildcards) -> dict[str, list[str]]:
+def reference_commands(wildcards: Wildcards) -> dict[str, list[str]]:
     """Return the reference commands of a study by their axis. Advice leaves them out."""
     study = study_file(wildcards.study)
     references = [name for name, command in study.commands.items() if command.reference_only]
@@ -196,16 +164,20 @@ def findings(wildcards: Wildcards) -> list[FindingDefinition]:
     return [
         finding
         for group in study_file(wildcards.study).findings
-        for finding in read_findings(FINDINGS, group, columns, names())
+        for finding in read_findings(FINDINGS, group, columns)
     ]
 
 
-def studies_with_findings() -> list[tuple[str, str, list[Statement]]]:
+def studies_with_findings() -> list[tuple[str, str, list[dict[str, str]]]]:
     """Return the name, title and findings (id and statement) of each study with findings, most first."""
     with_findings = []
     for name in studies():
-        study = study_file(name)
-        statements = [each for group in study.findings for each in statements_in(FINDINGS, group)]
+        study, known = study_file(name), read_definitions(FINDINGS)
+        statements = [
+            {"id": finding["id"], "statement": finding["statement"]}
+            for group in study.findings
+            for finding in known.get(group, [])
+        ]
         if statements:
             with_findings.append((name, study.title, statements))
     return sorted(with_findings, key=lambda study: -len(study[2]))
@@ -226,46 +198,108 @@ def optional_input(path: str, measured: Collection[str]) -> Callable[[Wildcards]
     )
 
 
+class SamplingState:
+    """The rounds of each block that are decided, batch by batch, for runs with minutes.
+
+    On a cluster the nodes measure: the records of their jobs take the place of all results here.
+    """
+
+    def __init__(self, plan: Plan, is_cluster: bool = False) -> None:
+        self.plan, self.mode = plan, plan.config.settings.measure
+        self.is_cluster = is_cluster
+        cells = plan.cells if self.mode == UNFAILED else []
+        # The existing results of each cell with a failed round.
+        self.failed = {
+            (cell.study, cell.path): set(filter(plan.is_fresh, exports))
+            for cell in cells
+            if not all(map(plan.is_fresh, exports := plan.exports_of(cell)))
+        }
+
+    def exports(self, study: str, decide: Decide) -> list[str]:
+        """Return the exports of a study after the last decision.
+
+        If a decision is missing, `decide` raises, and Snakemake calls this function again later.
+        """
+        if self.is_cluster:
+            return []
+        if self.mode == NOTHING:
+            return self.plan.cell_files(study, only_fresh=True)
+        if study not in self.plan.passes:
+            return self.plan.cell_files(study)
+        batches, has_more = self.plan.passes[study], True
+        while has_more:
+            decide(study=study, number=str(batches.next))
+            has_more = batches.take()
+        return self.exports_before(study)
+
+    def exports_before(self, study: str, number: int | None = None) -> list[str]:
+        """Return the exports of all batches before one (default: of all); of a failed cell, the existing."""
+        last = None if number is None else number - 1
+        return [
+            export
+            for cell in self.plan.measured(study)
+            for export in self.plan.exports_of(cell, last)
+            if export in self.failed.get((study, cell.path), (export,))
+        ]
+
+    def rounds_before(self, study: str, number: int) -> dict[str, int]:
+        """Return the rounds that each block has before a batch."""
+        batches = self.plan.passes.get(study)
+        return batches.rounds(number - 1) if batches else {}
+
+    def histories(self, study: str) -> dict[str, str]:
+        """Return a digest of the histories of each block."""
+        batches = self.plan.passes.get(study)
+        return dict(batches.blocks) if batches else {}
+
+    def next_decision(self, study: str) -> list[str]:
+        """Return the file of the next decision. It is the last one if it gives no rounds."""
+        return [] if self.mode == NOTHING else self.decisions(study)[-1:]
+
+    def decisions(self, study: str) -> list[str]:
+        """Return the files of a study's decisions."""
+        batches = self.plan.passes.get(study)
+        return [decision_of(study, n) for n in range(2, batches.next + 1)] if batches else []
+
+    def calls(self, study: str) -> list[str]:
+        """Return the files of the system calls of a study's cells."""
+        if self.is_cluster:
+            return []
+        return list(self.plan.calls_of(study, True if self.mode == NOTHING else None).values())
+
+
 class Expectations:
     """The expectations in the user's files, and the saved baselines that results are compared with."""
 
-    def __init__(self, here: Environment) -> None:
+    def __init__(self, environment: Environment) -> None:
         """Read and check them. Raise a UserError with the file and the key."""
-        self.here, self.config = here, here.config
-        self.files = [str(here.root / path) for path in self.config.settings.expectations]
-        where = self.config.where(["expectations"])
-        for path in self.files:
-            if not Path(path).is_file():
-                raise UserError(
-                    f"{where}: `expectations`: no file {path}. Write it, or remove the entry."
-                )
+        self.config = environment.config
+        self.saved_studies = baselines.saved_baselines()
         self.by_study: dict[str, list[FindingDefinition]] = {}
-        for study in studies_of(self.files):
+        files = [str(environment.root / path) for path in self.config.settings.expectations]
+        for path in files:
+            if not Path(path).is_file():
+                text = f"no file {path}. Write it, or remove the entry."
+                raise self.config.error(["expectations"], text)
+        for study in dict.fromkeys(study for path in files for study in read_definitions(path)):
             if study not in (known := studies()):
                 raise UserError(
-                    f"{', '.join(self.files)}: no study `{study}`. Use one of {', '.join(known)}."
+                    f"{', '.join(files)}: no study `{study}`. Use one of {', '.join(known)}."
                 )
-            known_values = self._axis_values(study)
-            self.by_study[study] = read_expectations(self.files, study, known_values, names())
-        self._check_baselines()
-
-    def _axis_values(self, study: str) -> dict[str, list[str] | None]:
-        """Return each axis with its values, or None if all are allowed: a repository may have any name."""
-        definition = study_file(study)
-        values = axis_table.values_of(definition, self.here)
-        return {
-            axis: None if word == "repositories" else values[axis]
-            for axis, word in definition.axes.items()
-        }
-
-    def _check_baselines(self) -> None:
-        saved = baselines.saved_baselines()
+            definition = study_file(study)
+            values = axis_table.values_of(definition, environment)
+            # A repository may have any name.
+            choices = {
+                axis: None if word == "repositories" else values[axis]
+                for axis, word in definition.axes.items()
+            }
+            self.by_study[study] = read_expectations(files, study, choices)
         for name in self.config.settings.baselines:
-            if not {*saved.get(name, [])} & {*self.config.studies}:
-                raise UserError(
-                    f"{self.config.where(['baselines'])}: `baselines`: no baseline {name!r} of the "
-                    f"configured studies. Use one of: {', '.join(saved) or 'none'}, or save it by "
-                    f"`make baseline NAME={name}`."
+            if not {*self.saved_studies.get(name, [])} & {*self.config.studies}:
+                raise self.config.error(
+                    ["baselines"],
+                    f"no baseline {name!r} of the configured studies. Use one of: "
+                    f"{', '.join(self.saved_studies) or 'none'}, or save it by `make baseline NAME={name}`.",
                 )
 
     def for_study(self, study: str) -> list[FindingDefinition]:
@@ -280,9 +314,9 @@ class Expectations:
         """Return the baselines that a study is compared with, of the configuration or of expectations."""
         compared = [e["compare"] for e in self.for_study(study) if "compare" in e]
         expected = [sides["to"] for sides in compared if "to" in sides]
-        saved = baselines.saved_baselines()
+        saved = self.saved(study)
         named = dict.fromkeys([*self.config.settings.baselines, *expected])
-        return [name for name in named if study in saved.get(name, [])]
+        return [name for name in named if name in saved]
 
     def baseline_files(self, study: str) -> list[str]:
         """Return the files of the baselines that a study is compared with."""
@@ -290,18 +324,13 @@ class Expectations:
 
     def saved(self, study: str) -> list[str]:
         """Return all saved baselines of a study."""
-        return [name for name, saved in baselines.saved_baselines().items() if study in saved]
+        return [name for name, studies in self.saved_studies.items() if study in studies]
 
     def saved_files(self, study: str) -> list[str]:
         """Return the existing files of all saved baselines of a study."""
-        files = _baseline_files(study, self.saved(study))
-        return [file for file in files if Path(file).exists()]
-
-    def history(self, study: str) -> list[str]:
-        """Return the file of a study's history, if it has saved baselines."""
-        return [f"results/history/{study}.json"] if self.saved(study) else []
+        return [f for f in _baseline_files(study, self.saved(study)) if Path(f).exists()]
 
 
-def _baseline_files(study: str, saved: list[str]) -> list[str]:
+def _baseline_files(study: str, names: list[str]) -> list[str]:
     paths = (baselines.csv_path, baselines.description_path)
-    return [str(path(name, study)) for name in saved for path in paths]
+    return [str(path(name, study)) for name in names for path in paths]

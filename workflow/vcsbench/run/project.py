@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,9 +17,7 @@ from vcsbench.axes.subject_axes import mounted_folders
 from vcsbench.config.builds import read_builds
 from vcsbench.config.configuration import EMPTY, Config, load_config
 from vcsbench.config.models import BuildPlace
-from vcsbench.config.renamed import WORK
-from vcsbench.config.study import Study
-from vcsbench.config.study_models import Steps
+from vcsbench.config.study import Steps, Study
 from vcsbench.errors import UserError
 from vcsbench.evidence import judgement
 from vcsbench.machine import Machine
@@ -27,10 +25,10 @@ from vcsbench.measure.prepared_cell import STEPS
 from vcsbench.measure.work import KINDS as WORK_KINDS
 from vcsbench.modules import KINDS, is_kind
 from vcsbench.plan.plan import Plan
-from vcsbench.plan.result_state import ALL, NOTHING, UNFAILED, decision_of
+from vcsbench.plan.result_state import ALL
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.run.cluster import Cluster
-from vcsbench.run.inputs import Expectations
+from vcsbench.run.inputs import Decide, Expectations, SamplingState
 from vcsbench.run.provenance import store_command
 from vcsbench.run.workflow import FAILED, OPTIONS, print_message, remove_leftovers
 from vcsbench.storages.workdir import WorkDir
@@ -56,10 +54,15 @@ STUDY_FILES = (
     "results/page/{study}.json",
     "reports/{study}.html",
 )
-
-
-# The function `get` of the checkpoint. It raises until the decision is made.
-Decide = Callable[..., object]
+# Former values of `work`.
+FORMER_WORK = {
+    "apart": "unchecked",
+    "built": "built_tree",
+    "loaded": "repository",
+    "text": "stdout",
+    "none": "opaque",
+    "counts": "printed_counts",
+}
 
 
 class Project:
@@ -79,18 +82,18 @@ class Project:
         UserError that names the file and the key.
         """
         self.root, self.raw, self.is_cluster = root, raw, is_cluster
-        self.here = open_environment(raw, root, files, deployed, is_cluster)
-        self.config = self.here.config
+        self.environment = open_environment(raw, root, files, deployed, is_cluster)
+        self.config = self.environment.config
         if is_cluster and raw.get("rounds") is None:
             print_message(
                 f"`minutes` concern one machine. On a cluster each cell is measured in "
                 f"{self.config.settings.rounds} rounds. Use --config rounds=10 for another number."
             )
         # A lost node leaves whole blocks if it measures one after another.
-        self.plan = Plan(self.here, by_block=BLOCKS in os.environ)
+        self.plan = Plan(self.environment, by_block=BLOCKS in os.environ)
         self.repositories = _prepared_repositories(self.plan)
         for name in self.repositories.all_repositories():
-            self.here.sources[name].check()
+            self.environment.sources[name].check()
 
     @cached_property
     def sampling(self) -> SamplingState:
@@ -100,7 +103,7 @@ class Project:
     @cached_property
     def expectations(self) -> Expectations:
         """Return the user's expectations and saved baselines."""
-        return Expectations(self.here)
+        return Expectations(self.environment)
 
     @cached_property
     def cluster(self) -> Cluster | None:
@@ -108,14 +111,10 @@ class Project:
         return Cluster(self.plan, self.raw) if self.is_cluster else None
 
     @property
-    def environments(self) -> dict[str, str]:
+    def conda_environments(self) -> dict[str, str]:
         """Return the conda environments of all builds, with the file of each."""
-        builds = self.here.builds.values()
+        builds = self.environment.builds.values()
         return {name: file for build in builds for name, file in build.environments.items()}
-
-    def is_up_to_date(self, study: str, cell: str, number: str) -> bool:
-        """Return True if a cell-round has a result that was measured with the present recipe."""
-        return self.plan.is_fresh(f"results/cells/{study}/{cell}/round{number}.json")
 
     def cell_arguments(self, study: str, cell: str, number: int) -> str:
         """Return the arguments of the process that measures a cell-round, quoted for a shell."""
@@ -185,80 +184,6 @@ class Project:
             self.cluster.collect()
 
 
-class SamplingState:
-    """The rounds of each block that are decided, batch by batch, for runs with minutes.
-
-    On a cluster the nodes measure: the records of their jobs take the place of all results here.
-    """
-
-    def __init__(self, plan: Plan, is_cluster: bool = False) -> None:
-        self.plan, self.mode = plan, plan.config.settings.measure
-        self.is_cluster = is_cluster
-        cells = plan.cells if self.mode == UNFAILED else []
-        # The existing results of each cell with a failed round.
-        self.failed = {
-            (cell.study, cell.path): set(filter(plan.is_fresh, exports))
-            for cell in cells
-            if not all(map(plan.is_fresh, exports := plan.exports_of(cell)))
-        }
-
-    def exports(self, study: str, decide: Decide) -> list[str]:
-        """Return the exports of a study after the last decision.
-
-        If a decision is missing, `decide` raises, and Snakemake calls this function again later.
-        """
-        if self.is_cluster:
-            return []
-        if self.mode == NOTHING:
-            return self.plan.cell_files(study, only_fresh=True)
-        if study not in self.plan.passes:
-            return self.plan.cell_files(study)
-        batches, has_more = self.plan.passes[study], True
-        while has_more:
-            decide(study=study, number=str(batches.next))
-            has_more = batches.take()
-        return self._files(study)
-
-    def exports_before(self, study: str, number: int) -> list[str]:
-        """Return the exports of all batches before one."""
-        return self._files(study, number - 1)
-
-    def _files(self, study: str, last: int | None = None) -> list[str]:
-        """Return the exports up to a batch; of a failed cell, those that exist."""
-        return [
-            export
-            for cell in self.plan.measured(study)
-            for export in self.plan.exports_of(cell, last)
-            if export in self.failed.get((study, cell.path), (export,))
-        ]
-
-    def rounds_before(self, study: str, number: int) -> dict[str, int]:
-        """Return the rounds that each block has before a batch."""
-        batches = self.plan.passes.get(study)
-        return batches.rounds(number - 1) if batches else {}
-
-    def histories(self, study: str) -> dict[str, str]:
-        """Return a digest of the histories of each block."""
-        batches = self.plan.passes.get(study)
-        return dict(batches.blocks) if batches else {}
-
-    def next_decision(self, study: str) -> list[str]:
-        """Return the file of the next decision. It is the last one if it gives no rounds."""
-        batches = None if self.mode == NOTHING else self.plan.passes.get(study)
-        return [decision_of(study, batches.next)] if batches else []
-
-    def decisions(self, study: str) -> list[str]:
-        """Return the files of a study's decisions."""
-        batches = self.plan.passes.get(study)
-        return [decision_of(study, n) for n in range(2, batches.next + 1)] if batches else []
-
-    def calls(self, study: str) -> list[str]:
-        """Return the files of the system calls of a study's cells."""
-        if self.is_cluster:
-            return []
-        return list(self.plan.calls_of(study, True if self.mode == NOTHING else None).values())
-
-
 def open_project(
     raw: Mapping[str, object], root: Path, files: Sequence[str | Path], deployed: bool
 ) -> Project:
@@ -281,10 +206,8 @@ def open_environment(
     for study in config.studies.values():
         _check_commands(study)
     if (server := config.settings.server) and split_credentials(server.url)[2]:
-        raise UserError(
-            f"{config.where(['server'])}: server.url: the URL has a password. Remove it, and allow the "
-            f"server to be read without one."
-        )
+        text = "the URL has a password. Remove it, and allow the server to be read without one."
+        raise config.error(["server", "url"], text)
     tree = os.environ.get(TREE) or None
     definitions: Mapping[str, Mapping[str, object]] = config.repositories
     if config.settings.repository is not None:
@@ -294,10 +217,10 @@ def open_environment(
             "--tree: this needs --repository (make: TREE= needs REPO=). A repository of the configuration "
             "has a key `tree`."
         )
-    where = config.where(["repositories"])
     if EMPTY in definitions:
-        raise UserError(f"{where}: repositories.{EMPTY}: this name is reserved. Use another name.")
+        raise config.error(["repositories", EMPTY], "this name is reserved. Use another name.")
     definitions = {**definitions, EMPTY: {"source": EMPTY}}
+    where = config.where(["repositories"])
     return Environment(
         config=config,
         machine=Machine(deployed=deployed),
@@ -350,10 +273,10 @@ def _check_commands(study: Study) -> None:
                 f"{', '.join(filter(None, STORES))}."
             )
         if command.work not in WORK_KINDS:
-            renamed = f" It is now called `{WORK[command.work]}`." if command.work in WORK else ""
+            renamed = FORMER_WORK.get(command.work)
+            now = f" It is now called `{renamed}`." if renamed else ""
             raise UserError(
-                f"{key}.work`: no kind {command.work!r}.{renamed} "
-                f"Use one of {', '.join(WORK_KINDS)}."
+                f"{key}.work`: no kind {command.work!r}.{now} Use one of {', '.join(WORK_KINDS)}."
             )
         steps = command.steps or Steps()
         for step in (*steps.setup, *steps.prepare):

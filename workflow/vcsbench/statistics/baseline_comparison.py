@@ -31,7 +31,7 @@ from vcsbench.statistics.noise import Noise, limits_on_machine, noise_of
 from vcsbench.statistics.variance import moderated
 
 if TYPE_CHECKING:
-    from vcsbench.config.study_models import TableDefinition
+    from vcsbench.config.study import TableDefinition
     from vcsbench.statistics.baselines import CellSettings, Description
 
 # Compared axis of a baseline's table; no study has an axis of this name.

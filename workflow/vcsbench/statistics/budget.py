@@ -51,7 +51,8 @@ from vcsbench.statistics.tables import SIDES, make_tables
 from vcsbench.statistics.verdicts import rounds_needed
 
 if TYPE_CHECKING:
-    from vcsbench.config.study_models import FindingDefinition, TableDefinition
+    from vcsbench.config.definitions import FindingDefinition
+    from vcsbench.config.study import TableDefinition
 
 # A batch takes half of the remaining time, because the next decision has more data; but no less than this.
 MIN_BATCH_S = 60.0

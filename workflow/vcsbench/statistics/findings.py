@@ -55,7 +55,7 @@ from vcsbench.statistics.noise import NO_NOISE, Noise, Pairs, noise_of
 from vcsbench.statistics.verdicts import Reason, bounds_text, verdict_of, write_reasons
 
 if TYPE_CHECKING:
-    from vcsbench.config.study_models import FindingDefinition
+    from vcsbench.config.definitions import FindingDefinition
 
 REDUCTIONS = {MEDIAN: "median", "min": "least", "max": "greatest"}
 # Verdict of an expectation, because nothing was published that could be reproduced.

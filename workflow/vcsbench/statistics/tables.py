@@ -46,7 +46,7 @@ from vcsbench.statistics.multiple_testing import (
 from vcsbench.statistics.noise import NO_NOISE, Noise, noise_of
 
 if TYPE_CHECKING:
-    from vcsbench.config.study_models import ComparisonDefinition, TableDefinition
+    from vcsbench.config.study import ComparisonDefinition, TableDefinition
 
 SIDES = ("baseline", "candidate")
 

@@ -12,7 +12,7 @@ from vcsbench.statistics.contract import DIFFERS, INCONCLUSIVE, NOT_MEASURED, RE
 from vcsbench.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
-    from vcsbench.config.study_models import FindingDefinition
+    from vcsbench.config.definitions import FindingDefinition
 
 # A value that needs more rounds than this lies on its bound.
 MAX_ROUNDS = 1000
