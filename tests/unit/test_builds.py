@@ -24,7 +24,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.machine import Machine
-from vcsbench.measure.capture import client_libraries, server_libraries
+from vcsbench.measure.runs import server_libraries
 from vcsbench.measure.server import Server
 from vcsbench.programs import Programs, check_unchanged, digest
 
@@ -236,18 +236,6 @@ def test_server_of_wrapper_without_exec_is_refused(served: Path) -> None:
     finally:
         server.stop()
     assert all(processes.command_line(pid) == [] for pid in pids)
-
-
-@needs("svn")
-def test_client_libraries_of_wrapper_are_files(folder: Path) -> None:
-    argv = [str(wrapper(folder, "svn") / "bin" / "svn"), "--version", "--quiet"]
-    paths = client_libraries(argv, os.environ, folder)
-    assert paths and any(os.path.basename(path).startswith("libsvn_client") for path in paths)
-    assert all(os.path.isfile(path) for path in paths)
-
-
-def test_client_libraries_of_missing_program_are_unknown(tmp_path: Path) -> None:
-    assert client_libraries(["/no/such/svn"], os.environ, tmp_path) is None
 
 
 OWN, MIXED = ["/x/lib/libsvn_fs-1.so"], ["/x/lib/libsvn_fs-1.so", "/usr/lib/libsvn_ra-1.so"]

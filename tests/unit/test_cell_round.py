@@ -25,8 +25,8 @@ def cell_round(folder: Path, script: str, warmup: int) -> CellRound:
     attempt.state = {"setup": [], "prepare": [], "warmup": warmup}
     attempt.folder, attempt.work = folder, KINDS["stdout"]
     attempt.has_discarded_run, attempt.runs = False, []
-    attempt.hooks = SimpleNamespace(watched=[])
-    attempt.hyperfine = SimpleNamespace(pid=os.getpid())
+
+    attempt.hyperfine = SimpleNamespace(pid=os.getpid(), watched=[])
     attempt.collector = SimpleNamespace(begin=lambda *_: None, end=lambda *_: None)
     argv, urls = ["sh", "-c", script], UrlNormaliser()
     attempt.cell = SimpleNamespace(

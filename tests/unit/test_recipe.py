@@ -52,7 +52,6 @@ def digests() -> dict[str, str]:
     ("file", "stale"),
     [
         ("measure/cell_round.py", ALL),
-        ("measure/hyperfine.sh", ALL),
         ("measure/caches.py", ALL),
         ("evidence/judgement.py", ALL),
         ("subjects/repository.py", ALL),

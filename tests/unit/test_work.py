@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
-import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from project import needs
-from vcsbench import processes
-from vcsbench.errors import UserError
 from vcsbench.measure import work
-from vcsbench.measure.capture import capture
-from vcsbench.measure.hyperfine import ParentGone
 from vcsbench.measure.work import KINDS, UrlNormaliser, inspect_tree
 
 pytestmark = needs("svn", "svnadmin", "svnbench")
@@ -210,60 +203,3 @@ def test_url_free_digest_finds_url_across_pieces() -> None:
         neutralised = b"x" * before + expected + b"y" * 5000
         assert digest.end() == hashlib.sha256(neutralised).hexdigest()[:16]
         assert digest.bytes == len(neutralised)
-
-
-def run_capture(tmp_path: Path, *argv: str, limit_s: float = 20, watched: Any = ()) -> Any:
-    read = KINDS["stdout"].read
-    assert read
-    where = UrlNormaliser("file:///nowhere")
-    return capture(
-        argv, "", lambda output: read(output, where), os.environ, tmp_path / "log", limit_s, watched
-    )
-
-
-def test_capture_counts_written_bytes(tmp_path: Path) -> None:
-    seen = run_capture(tmp_path, "head", "-c", "3000000", "/dev/zero")
-    assert seen.work["bytes"] == seen.io["wchar"] == 3_000_000
-
-
-def test_capture_failed_command_raises_with_its_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"ls exits with 2: .*no-such-file"):
-        run_capture(tmp_path, "ls", "/no-such-file")
-
-
-def test_capture_over_time_limit_raises(tmp_path: Path) -> None:
-    begun = time.monotonic()
-    with pytest.raises(UserError, match=r"took longer than 0\.2 s .*time_limit_s"):
-        run_capture(tmp_path, "sleep", "60", limit_s=0.2)
-    assert time.monotonic() - begun < 20
-
-
-def test_capture_over_time_limit_ends_children(tmp_path: Path) -> None:
-    begun = time.monotonic()
-    with pytest.raises(UserError, match="took longer"):
-        run_capture(tmp_path, "sh", "-c", "sleep 61.25; true", limit_s=0.2)
-    assert time.monotonic() - begun < 20, "the sleep had the pipe open"
-    pids = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
-    assert ["sleep", "61.25"] not in map(processes.command_line, pids)
-
-
-def test_capture_child_in_another_session_stays_and_is_not_awaited(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("vcsbench.measure.capture.TRACER_LIMIT_S", 0.1)
-    child = "setsid sleep 61.5 >/dev/null 2>&1 & echo $! >pid; echo done"
-    monkeypatch.chdir(tmp_path)
-    begun = time.monotonic()
-    seen = run_capture(tmp_path, "sh", "-c", child)
-    assert time.monotonic() - begun < 20 and seen.work["bytes"] == len("done\n")
-    os.kill(int(Path("pid").read_text()), signal.SIGKILL)
-
-
-def test_capture_ends_with_the_workflow(tmp_path: Path) -> None:
-    workflow = subprocess.Popen(["sleep", "0.2"])
-    watched = [os.pidfd_open(workflow.pid)]
-    begun = time.monotonic()
-    with pytest.raises(ParentGone):
-        run_capture(tmp_path, "sleep", "60", watched=watched)
-    assert time.monotonic() - begun < 20
-    workflow.wait()

@@ -1,4 +1,4 @@
-"""Measure one round of a cell: run hyperfine with its hooks, and collect the evidence of each run."""
+"""Measure one round of a cell: run hyperfine with its hooks, collect the evidence, and describe the round."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import errno
 import hashlib
 import json
 import os
-import subprocess
+import re
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -19,27 +19,46 @@ from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.kernel import read
-from vcsbench.measure.capture import Captured, capture
-from vcsbench.measure.context import RoundResult, describe
-from vcsbench.measure.hyperfine import Hooks, Hyperfine
+from vcsbench.machine import host
 from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.measure.run_evidence import EvidenceCollector
+from vcsbench.measure.runs import Captured, Hyperfine, capture, client_libraries, server_libraries
 from vcsbench.measure.syscalls import PROBES
-from vcsbench.measure.work import KINDS, Fingerprint, UrlNormaliser, discard_output
-from vcsbench.storages.filesystems import is_full
+from vcsbench.measure.work import KINDS, UrlNormaliser, discard_output
+from vcsbench.programs import Programs, joined_digest
+from vcsbench.storages.filesystems import describe_storage, is_full
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import Subject
+from vcsbench.urls import without_password
 
 if TYPE_CHECKING:
-    from vcsbench.records import Context, DiscardedRun, Recipe, RunRecord, SetAside
+    from vcsbench.records import (
+        BuildFacts,
+        BuildSide,
+        Context,
+        DiscardedRun,
+        Recipe,
+        RunRecord,
+        ServerFacts,
+        SetAside,
+        SubjectFacts,
+        Work,
+    )
 
-# With these flags the round is measured again: some kernels return unused memory for seconds, between the
+# With this flag the round is measured again: some kernels return unused memory for seconds, between the
 # warm-up and the timed run. No cold run: layers below this system have cached its reads.
-RETRIED_FLAGS = frozenset(["cache-not-warm"])
+RETRIED_FLAG = "cache-not-warm"
 MAX_RETRIES = 2
 # Layers below this system (the host of a VM, a RAID controller) are assumed to cache the last reads this
 # long.
 DISCARDED_RUN_S = 3600
+# Variables that change programs: of loaders, C libraries, Subversion and its libraries, and proxies.
+CHANGING = re.compile(
+    r"LD_.*|GLIBC_TUNABLES|MALLOC_.*|SVN_.*|APR_.*|SERF_.*|OPENSSL_.*|GCONV_PATH|"
+    r"(http|https|ftp|all|no)_proxy",
+    re.IGNORECASE,
+)
+_USER_WITHOUT_SCHEME = re.compile(r"^[^/\s]*@")
 
 # Adds the times of an export, and flags, to runs.
 Judge = Callable[[Path, "list[RunRecord]"], None]
@@ -74,21 +93,26 @@ class CellRound:
         started_at = datetime.datetime.now(datetime.UTC)
         with ExitStack() as stack:
             self.cell.open(stack)
-            self.hooks = Hooks(self.folder, self._answer)
+            self.hyperfine = Hyperfine(self.folder, self._answer)
             subject = self.cell.input if self.has_discarded_run else None
             self.discarded_run_cache = DiscardedRunCache(self.recipe, subject)
             self.discarded_run = self.discarded_run_cache.read()
             self._time(lock)
             self.discarded_run_cache.renew()
-            while self._is_retried() and len(self.set_aside) < MAX_RETRIES:
+            while len(self.set_aside) < MAX_RETRIES and self._is_retried():
                 self._set_aside()
                 self._time(lock)
-            seconds = self.hyperfine.seconds, self.hooks.seconds
+            seconds = self.hyperfine.seconds, self.hyperfine.hooks_s
             self._check_counterpart()
-            result = RoundResult(
-                self.number, started_at, self.captured, self.runs, self.set_aside, *seconds
-            )
-            context = describe(self.cell, result)
+            context = describe(self.cell, self.runs, self.captured)
+            context["round"] = self.number
+            context["started_at"] = started_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            context["set_aside"] = self.set_aside
+            # The last attempt. hyperfine's time includes its hooks.
+            context["took"] = {
+                "hyperfine_s": round(seconds[0], 6),
+                "hooks_s": round(seconds[1], 6),
+            }
             probe = self.recipe.get("probe")
             if probe and self.number == 1:
                 context |= PROBES[probe](self.cell)
@@ -96,7 +120,7 @@ class CellRound:
 
     def _time(self, lock: int) -> None:
         """Run hyperfine and judge its runs."""
-        cell = self.cell
+        cell, limit_s = self.cell, self.recipe["time_limit_s"]
         self.prepared_runs = 0
         self.runs = []
         self.collector = EvidenceCollector(
@@ -107,27 +131,24 @@ class CellRound:
             self.recipe["clearing"],
             bool(self.recipe.get("measure_sync")),
         )
-        self.hyperfine = Hyperfine(
-            self.folder, self.hooks, cell.argv, cell.stdin, self.recipe["runs"]
+        error = self.hyperfine.run(
+            cell.argv, cell.stdin, self.recipe["runs"], cell.environment, limit_s, lock
         )
-        error = self.hyperfine.run(cell.environment, self.recipe["time_limit_s"], lock)
         if error:
             raise UserError(f"{printable(error)}; run again, {self._rerun()}{self._details()}")
         codes = self.hyperfine.exit_codes()
         for number, code in enumerate(codes, 1):
             if code != 0:
-                raise self._run_error(number, len(codes), code)
+                name, ended = os.path.basename(cell.argv[0]), processes.how_it_ended(code)
+                why = "" if processes.signal_of(code) else f"; run again, {self._rerun()}"
+                where = f"in timed run {number} of {len(codes)}"
+                raise UserError(f"{name} {ended} {where}{why}{self._details()}")
         if self.read_error:
             raise self.read_error
         self.judge(self.hyperfine.export, self.runs)
 
-    def _run_error(self, number: int, runs: int, code: int | None) -> UserError:
-        name, ended = os.path.basename(self.cell.argv[0]), processes.how_it_ended(code)
-        why = "" if processes.signal_of(code) else f"; run again, {self._rerun()}"
-        return UserError(f"{name} {ended} in timed run {number} of {runs}{why}{self._details()}")
-
     def _is_retried(self) -> bool:
-        return any(RETRIED_FLAGS.intersection(run["flags"]) for run in self.runs)
+        return any(RETRIED_FLAG in run["flags"] for run in self.runs)
 
     def _set_aside(self) -> None:
         """Move the runs out of the result, and restore the state before the measurement."""
@@ -167,7 +188,7 @@ class CellRound:
             self._store_discarded_run()
         for _ in range(self.state["warmup"] - 1):
             self._prepare(is_timed=False, is_first=False)
-            self._run_untimed(is_read=False)
+            self._warm_up(is_read=False)
 
     def _prepare(self, is_timed: bool, is_first: bool) -> None:
         for step in self.state["first" if is_first and "first" in self.state else "prepare"]:
@@ -180,16 +201,19 @@ class CellRound:
         """Run the command once, and compute the fingerprint of its output if `is_read`."""
         cell, read_output = self.cell, (is_read and self.work.read) or discard_output
         quiet_options = self.work.quiet_options if is_read else ()
+        return capture(
+            [word for word in cell.argv if word not in quiet_options],
+            cell.stdin,
+            lambda output: read_output(output, cell.urls),
+            cell.environment,
+            self.folder / "captured.log",
+            self.recipe["time_limit_s"],
+            self.hyperfine.watched,
+        )
+
+    def _warm_up(self, is_read: bool) -> Captured:
         try:
-            captured = capture(
-                [word for word in cell.argv if word not in quiet_options],
-                cell.stdin,
-                lambda output: read_output(output, cell.urls),
-                cell.environment,
-                self.folder / "captured.log",
-                self.recipe["time_limit_s"],
-                self.hooks.watched,
-            )
+            captured = self._run_untimed(is_read)
         except UserError as error:
             raise UserError(f"{error}{self._details()}") from None
         self.collector.end(self.hyperfine.pid)
@@ -197,7 +221,7 @@ class CellRound:
 
     def _capture(self) -> None:
         """Run the command once for its fingerprint and its peak memory."""
-        self.captured = self._run_untimed(is_read=True)
+        self.captured = self._warm_up(is_read=True)
         for run in self.runs:
             run["certificate"]["client_peak_memory_bytes"] = self.captured.peak_bytes
             if self.work.read:
@@ -225,21 +249,16 @@ class CellRound:
         run: RunRecord = {"run": len(self.runs) + 1, "certificate": evidence, "work": {}}
         self.runs.append(run)
         try:
-            run["work"] = self._fingerprint()
+            output = self.cell.output
+            if self.captured and self.work.read:
+                run["work"] = self.captured.work
+            elif self.work.inspect and output:
+                run["work"] = self.work.inspect(output.folders[0], self.cell.urls)
             if self.recipe.get("clients"):
                 run["launched"] = json.loads(self.cell.launcher_report.read_text())
         except (OSError, UserError, ValueError) as error:
             # A failed run may have no output to read; its exit code is then the better reason.
             self.read_error = self.read_error or error
-
-    def _fingerprint(self) -> Fingerprint:
-        """Return the fingerprint of the run that has ended; {} if it is not known yet."""
-        if self.captured and self.work.read:
-            return self.captured.work
-        output = self.cell.output
-        if self.work.inspect and output:
-            return self.work.inspect(output.folders[0], self.cell.urls)
-        return {}
 
     def _check_counterpart(self) -> None:
         """Raise UserError if a run has not written an equal copy of the tree that it read."""
@@ -257,23 +276,11 @@ class CellRound:
     def _rerun(self) -> str:
         """Run the command again, untimed, and return how it ended and its last errors."""
         self.cell.reset_output()
-        argv, limit_s = self.cell.argv, self.recipe["time_limit_s"]
         try:
-            with open(self.cell.stdin or os.devnull, "rb") as given:
-                done = subprocess.run(
-                    argv,
-                    stdin=given,
-                    capture_output=True,
-                    env=self.cell.environment,
-                    timeout=limit_s,
-                )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return f"{argv[0]} failed: {error}"
-        name = os.path.basename(argv[0])
-        if done.returncode == 0:
-            return f"{name} succeeds"
-        errors = printable(done.stderr).strip().splitlines()[-3:]
-        return f"{name} {processes.how_it_ended(done.returncode)}: {' '.join(errors)}"
+            self._run_untimed(is_read=False)
+        except UserError as error:
+            return str(error)
+        return f"{os.path.basename(self.cell.argv[0])} succeeds"
 
     def _details(self) -> str:
         """Return more details of a failed run: a full file system, and the end of the server's log."""
@@ -301,15 +308,13 @@ class DiscardedRunCache:
         if not folders:
             return
         # A copy that was created again, and a restarted machine, have no discarded run.
-        copies = [
-            [str(folder), s.st_ino, s.st_ctime_ns] for folder in folders for s in [os.stat(folder)]
-        ]
+        states = [(str(folder), os.stat(folder)) for folder in folders]
+        copies = [[path, state.st_ino, state.st_ctime_ns] for path, state in states]
         boot = read("/proc/sys/kernel/random/boot_id")
         key = json.dumps([boot, recipe["argv"], recipe["stdin"], copies])
         name = hashlib.sha256(key.encode()).hexdigest()[:16]
-        self.file = (
-            WorkDir(recipe["storage"]["path"], os.getcwd()).make("discarded") / f"{name}.json"
-        )
+        storage = WorkDir(recipe["storage"]["path"], os.getcwd())
+        self.file = storage.make("discarded") / f"{name}.json"
 
     def read(self) -> DiscardedRun:
         """Return the discarded run; {} without one, or if it is too old."""
@@ -331,3 +336,106 @@ class DiscardedRunCache:
         """Record that another cold run has read the subject."""
         if self.file and self.file.exists():
             os.utime(self.file)
+
+
+# The context
+
+
+def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | None) -> Context:
+    """Return the context of runs: recipe, host, storage, programs, subjects, environment, and evidence.
+
+    `captured` is the run whose output was read, if any.
+    """
+    recipe, state, place = cell.recipe, cell.recipe["state"], cell.recipe["storage"]
+    work: Work = {"kind": recipe["work"]}
+    if captured:
+        work["captured_io"] = captured.io
+    facts: SubjectFacts = {}
+    for subject in cell.subjects:
+        facts |= subject.facts()
+    environment = _changing_environment()
+    server_files = sorted(path for path in cell.files.rglob("*") if path.is_file())
+    return {
+        "study": recipe["study"],
+        "cell": recipe["cell"],
+        "axes": recipe["axes"],
+        "recipe_digest": recipe["digest"],
+        "argv": cell.argv,
+        "argv_template": recipe["argv"],
+        "stdin": cell.stdin,
+        "hooks": {"setup": state["setup"], "prepare": state["prepare"], "cleanup": []},
+        "warmup": state["warmup"],
+        "promises": state["promises"],
+        "network": recipe.get("network"),
+        "environment": environment,
+        "server": _server_facts(cell, runs),
+        "servers": recipe["servers"],
+        "remote": recipe.get("remote"),
+        "server_files": {
+            str(path.relative_to(cell.files)): path.read_text(errors="replace")
+            for path in server_files
+        },
+        "host": host(),
+        "targets": recipe["targets"],
+        "storage": describe_storage(place["name"], WorkDir(place["path"], os.getcwd()).make()),
+        "versions": cell.versions,
+        "build": _build_facts(cell, captured),
+        **facts,
+        "work": work,
+        "runs": runs,
+        # The flags that do not depend on the evidence of a run.
+        "flags": [
+            *(flag for subject in cell.subjects for flag in subject.flags()),
+            *["environment"] * bool(environment),
+        ],
+    }
+
+
+def _server_facts(cell: PreparedCell, runs: list[RunRecord]) -> ServerFacts | None:
+    server = cell.server
+    if not server:
+        return None
+    pid = runs[-1]["certificate"].get("server_pid") if runs else None
+    return {"kind": server.kind, "argv": server.argv, "port": server.port, "pid": pid}
+
+
+def _build_facts(cell: PreparedCell, captured: Captured | None) -> BuildFacts:
+    """Return the binaries of each side: program, version, loaded libraries, and the folders of the build."""
+    program, name = cell.command[0], os.path.basename(cell.command[0])
+    libraries = captured.libraries if captured else None
+    if not name.startswith("svn"):
+        libraries = None
+    elif libraries is None:
+        idle, log = cell.idle_command or cell.command, cell.folder / "libraries.log"
+        libraries = client_libraries(idle, cell.environment, log)
+    client = _build_side(program, cell.versions[name], cell.client, libraries)
+    server, server_side = cell.server, None
+    if server and server.pid:
+        version = server.program.version(server, cell.versions[server.kind])
+        loaded = server_libraries(server.pid)
+        server_side = _build_side(server.argv[0], version, server.programs, loaded)
+    sides = [side for side in (client, server_side) if side]
+    files = [path for side in sides for path in (side["program"], *(side["libraries"] or []))]
+    return {
+        "name": cell.recipe["build"]["name"],
+        "client": client,
+        "server": server_side,
+        "digest": joined_digest(files),
+    }
+
+
+def _build_side(
+    program: str, version: str, programs: Programs, libraries: list[str] | None
+) -> BuildSide:
+    places = programs.places
+    return {"program": program, "version": version, "places": places, "libraries": libraries}
+
+
+def _changing_environment() -> dict[str, str]:
+    """Return the environment variables that change client or server programs, without secrets."""
+    # A proxy may have no scheme: user:password@host:port.
+    return {
+        name: _USER_WITHOUT_SCHEME.sub("...@", without_password(value))
+        for name, value in sorted(os.environ.items())
+        if CHANGING.fullmatch(name)
+    }

@@ -21,8 +21,8 @@ from typing import IO, TYPE_CHECKING, cast
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.kernel import read
-from vcsbench.measure.capture import capture
 from vcsbench.measure.prepared_cell import PreparedCell
+from vcsbench.measure.runs import capture
 from vcsbench.measure.work import discard_output
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from vcsbench.external import printable
 from vcsbench.files import write_bytes, write_json
 from vcsbench.isolation import enter_user_namespace, machine_lock
 from vcsbench.measure.cell_round import CellRound
-from vcsbench.measure.hyperfine import ParentGone
+from vcsbench.measure.runs import ParentGone
 from vcsbench.processes import how_it_ended
 from vcsbench.run.job import FULL, exit_on_signals, stop_workflow, watch_parents
 from vcsbench.storages import filesystems

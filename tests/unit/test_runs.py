@@ -1,0 +1,236 @@
+"""Runs of commands: the real hyperfine and its hooks; untimed runs with their memory and libraries."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from project import needs
+from vcsbench import processes
+from vcsbench.errors import UserError
+from vcsbench.kernel import read
+from vcsbench.measure.run_evidence import EvidenceCollector
+from vcsbench.measure.runs import (
+    Captured,
+    ExitTracer,
+    Hyperfine,
+    ParentGone,
+    capture,
+    client_libraries,
+)
+from vcsbench.measure.work import UrlNormaliser, read_stdout
+
+MIB = 1 << 20
+BLOCK = 4096
+EAT = "a = bytearray({0} << 20)\na[::4096] = b'x' * len(a[::4096])\n"
+
+
+def time_runs(
+    folder: Path, answer: Callable[[str], None], *argv: str, stdin: str = "", limit_s: float = 20
+) -> Hyperfine:
+    """Time two runs of a command."""
+    hyperfine = Hyperfine(folder, answer)
+    with open(os.devnull) as lock:
+        output = hyperfine.run(argv, stdin, 2, os.environ, limit_s, lock.fileno())
+    assert output == ""
+    return hyperfine
+
+
+@needs("hyperfine")
+def test_hyperfine_calls_hooks_and_reads_input(tmp_path: Path) -> None:
+    calls: list[str] = []
+    folder = tmp_path / "with 'quotes' and spaces"
+    folder.mkdir()
+    (folder / "input").write_text("text")
+    command = f'read line; [ "$line" = text ] && exit 3; echo "$line" > "{tmp_path}/read"'
+    timed = time_runs(folder, calls.append, "sh", "-c", command, stdin=str(folder / "input"))
+    assert calls == ["setup", "prepare", "prepare", "cleanup"]
+    assert timed.exit_codes() == [3, 3]
+    assert timed.seconds > timed.hooks_s > 0
+
+
+@needs("hyperfine")
+def test_hyperfine_error_of_a_hook_is_raised(tmp_path: Path) -> None:
+    def answer(name: str) -> None:
+        if name == "prepare":
+            raise UserError("the server did not start")
+
+    with pytest.raises(UserError, match="the server did not start"):
+        time_runs(tmp_path, answer, "true")
+
+
+@needs("hyperfine")
+def test_hyperfine_run_over_limit_is_ended_with_its_children(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"longer than 0\.3 s"):
+        time_runs(tmp_path, lambda _: None, "sleep", "61.75", limit_s=0.3)
+    assert ["sleep", "61.75"] not in map(processes.command_line, processes.all_pids())
+
+
+def test_hyperfine_under_any_umask_has_pipes_for_its_user_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        hooks = Hyperfine(tmp_path, lambda _: None).hooks
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (hooks, *hooks.iterdir())}
+    assert modes == {"hooks": 0o700, "ask": 0o600, "answer": 0o600}
+
+
+def evidence_of_runs(folder: Path, *argv: str) -> list[dict[str, Any]]:
+    folder.mkdir()
+    collector = EvidenceCollector(None, None, None, "")
+
+    def answer(name: str) -> None:
+        collector.end(hyperfine.pid)
+        if name == "prepare":
+            collector.begin(hyperfine.pid, is_timed=True)
+
+    hyperfine = Hyperfine(folder, answer)
+    with open(os.devnull) as lock:
+        assert hyperfine.run(argv, "", 3, os.environ, 60, lock.fileno()) == ""
+    return collector.certificates
+
+
+@needs("hyperfine")
+def test_evidence_counts_bytes_and_calls_exactly_in_each_run(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * BLOCK * 700)
+    counts = []
+    for blocks in (100, 600):
+        argv = [f"if={file}", "of=/dev/null", f"bs={BLOCK}", f"count={blocks}", "status=none"]
+        runs = evidence_of_runs(tmp_path / str(blocks), "dd", *argv)
+        # The shell of the hook, hyperfine and the loader read the same number of bytes each time.
+        assert len(runs) == 3
+        ((rchar, syscr),) = {(run["client_rchar"], run["client_syscr"]) for run in runs}
+        counts.append((rchar, syscr))
+        assert ("client_instructions" in runs[0]) != bool(runs[0]["instructions_why_not"])
+    (few_bytes, few_calls), (many_bytes, many_calls) = counts
+    assert many_bytes - few_bytes == 500 * BLOCK
+    assert many_calls - few_calls == 500
+    assert few_bytes - 100 * BLOCK < 64 * 1024 and few_calls - 100 < 100
+
+
+def run_capture(folder: Path, *argv: str, limit_s: float = 20, watched: Any = ()) -> Captured:
+    urls = UrlNormaliser("file:///nowhere")
+    began = time.monotonic()
+    try:
+        return capture(
+            *(argv, "", lambda output: read_stdout(output, urls)),
+            *(os.environ, folder / "log", limit_s, watched),
+        )
+    finally:
+        assert time.monotonic() - began < 30
+
+
+def run_traced(folder: Path, *argv: str) -> Captured:
+    """Run a command, or skip the test where nothing can be traced."""
+    captured = run_capture(folder, *argv)
+    if captured.peak_bytes is None:
+        pytest.skip("this system allows no tracing")
+    return captured
+
+
+def test_capture_counts_written_bytes(tmp_path: Path) -> None:
+    captured = run_capture(tmp_path, "head", "-c", "3000000", "/dev/zero")
+    assert captured.work["bytes"] == captured.io["wchar"] == 3_000_000
+
+
+def test_capture_failed_command_raises_with_its_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"ls exits with 2: .*no-such-file"):
+        run_capture(tmp_path, "ls", "/no-such-file")
+
+
+def test_capture_over_time_limit_ends_the_command_and_its_children(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"took longer than 0\.2 s .*time_limit_s"):
+        run_capture(tmp_path, "sh", "-c", "sleep 61.25; true", limit_s=0.2)
+    assert ["sleep", "61.25"] not in map(processes.command_line, processes.all_pids())
+
+
+def test_capture_child_in_another_session_stays_and_is_not_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vcsbench.measure.runs.TRACER_LIMIT_S", 0.1)
+    monkeypatch.chdir(tmp_path)
+    child = "setsid sleep 61.5 >/dev/null 2>&1 & echo $! >pid; echo done"
+    assert run_capture(tmp_path, "sh", "-c", child).work["bytes"] == len("done\n")
+    os.kill(int(Path("pid").read_text()), signal.SIGKILL)
+
+
+def test_capture_ends_with_the_workflow(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "0.2"]) as workflow, pytest.raises(ParentGone):
+        run_capture(tmp_path, "sleep", "60", watched=[os.pidfd_open(workflow.pid)])
+
+
+@needs("svn")
+def test_capture_has_libraries_of_wrapped_program(tmp_path: Path) -> None:
+    captured = run_traced(tmp_path, "sh", "-c", "sleep 0.2; svn --version --quiet")
+    assert captured.libraries and len(set(captured.libraries)) == len(captured.libraries)
+    names = [os.path.basename(path) for path in captured.libraries]
+    assert any(name.startswith("libsvn_client") for name in names)
+    assert all(map(os.path.isfile, captured.libraries))
+
+
+def test_client_libraries_of_other_and_missing_programs(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert client_libraries(["sleep", "0.1"], os.environ, log) in ([], None)
+    assert client_libraries(["/no/such/svn"], os.environ, log) is None
+
+
+def test_capture_peak_excludes_memory_of_parent(tmp_path: Path) -> None:
+    held = bytearray(200 * MIB)
+    held[::4096] = b"x" * len(held[::4096])
+    assert 0 < (run_traced(tmp_path, "sleep", "0.2").peak_bytes or 0) < 20 * MIB
+    assert len(held)
+
+
+@pytest.mark.parametrize(
+    ("argv", "peak_mib"),
+    [
+        ([sys.executable, "-c", EAT.format(100) + "del a"], 100),
+        (["sh", "-c", f"sleep 0.2; '{sys.executable}' -c \"$0\"; exit", EAT.format(60)], 60),
+    ],
+    ids=["freed memory", "child"],
+)
+def test_capture_peak_is_largest_of_all(tmp_path: Path, argv: list[str], peak_mib: int) -> None:
+    captured = run_traced(tmp_path, *argv)
+    assert peak_mib * MIB < (captured.peak_bytes or 0) < (peak_mib + 40) * MIB
+
+
+def test_exit_tracer_killed_program_is_released() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        tracer = ExitTracer(process.pid)
+        process.kill()
+        tracer.join(20)
+        assert not tracer.is_alive() and process.wait() == -9
+
+
+# Freeing many small pages takes long enough to attach in the middle of an exit.
+EXITING = """
+import mmap, os
+held = mmap.mmap(-1, 400 << 20)
+held.madvise(mmap.MADV_NOHUGEPAGE)
+for at in range(0, len(held), mmap.PAGESIZE):
+    held[at] = 1
+os._exit(3)
+"""
+
+
+def test_exit_tracer_exiting_program_is_left_to_its_parent() -> None:
+    with subprocess.Popen([sys.executable, "-c", EXITING]) as process:
+        while read(f"/proc/{process.pid}/maps"):
+            pass
+        tracer = ExitTracer(process.pid)
+        tracer.join(20)
+        assert not tracer.is_alive()
+        status = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert status and status.si_status == 3
+        assert process.wait() == 3

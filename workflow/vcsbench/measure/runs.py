@@ -1,0 +1,350 @@
+"""Run a command: timed by hyperfine, whose hooks this process answers, or untimed with its output read."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import re
+import select
+import shlex
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from vcsbench import processes
+from vcsbench.errors import UserError
+from vcsbench.kernel import read
+from vcsbench.measure.work import Fingerprint, discard_output
+from vcsbench.programs import Programs
+
+# A hook of hyperfine: it asks this process to do its work, and waits for the answer. It is a shell command
+# because its interpreter is not read again after the caches were dropped. A hook that outlives its cell must
+# not hold the lock of the machine.
+HOOK = (
+    'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; echo "$1" > "$0/ask"; '
+    'read -r answer < "$0/answer"; [ "$answer" = done ]'
+)
+LIBRARY = re.compile(r"(/\S*/(?:libsvn_[^/\s]*\.so|mod_dav_svn\.so)[^/\s]*)$", re.MULTILINE)
+LIBRARIES_LIMIT_S = 60
+TRACER_LIMIT_S = 2.0
+
+
+class ParentGone(Exception):
+    """The workflow that started the measurement has ended."""
+
+
+def _time_limit_error(limit_s: float) -> UserError:
+    return UserError(
+        f"a run took longer than {limit_s:g} s and was ended; raise `time_limit_s` in config/config.yaml "
+        f"if that is what it takes"
+    )
+
+
+def _kill_group(group: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+class Hyperfine:
+    """Time a command, and call `answer(name)` for each hook, over named pipes below `folder`.
+
+    `folder` takes the export and the log. run() sets `pid`, `seconds` with hooks, and `hooks_s`. `watched`
+    are descriptors of this process' two nearest ancestors, the rule's shell and Snakemake: if one of them
+    ends, even by kill -9, the measurement ends.
+    """
+
+    def __init__(self, folder: Path, answer: Callable[[str], None]) -> None:
+        self.answer = answer
+        self.export = folder / "export.json"
+        self.log = folder / "hyperfine.log"
+        self.hooks = folder / "hooks"
+        self.pid = 0
+        self.seconds = self.hooks_s = 0.0
+        self.error: Exception | None = None
+        # Another user who may open a pipe takes the answers, and the run waits for ever.
+        self.hooks.mkdir(mode=0o700)
+        for name in ("ask", "answer"):
+            os.mkfifo(self.hooks / name, 0o600)
+        # Read and write: opening never blocks, and the pipe never ends.
+        self.requests = os.open(self.hooks / "ask", os.O_RDWR | os.O_NOFOLLOW)
+        self.replies = os.open(self.hooks / "answer", os.O_RDWR | os.O_NOFOLLOW)
+        self.watched = [os.pidfd_open(pid) for pid in processes.ancestors(2)]
+
+    def run(
+        self,
+        argv: Sequence[str],
+        stdin: str,
+        runs: int,
+        environment: Mapping[str, str],
+        limit_s: float,
+        lock: int,
+    ) -> str:
+        """Time runs of a command with the file `stdin` (or nothing) as input, and answer hyperfine's hooks.
+
+        Return "", or the last output of hyperfine if it failed. Its processes hold the descriptor `lock`
+        open. Raise the error of a hook, ParentGone, or UserError if a run took longer than `limit_s`.
+        """
+        began, self.hooks_s = time.monotonic(), 0.0
+        with self.log.open("wb") as output:
+            process = subprocess.Popen(
+                processes.with_pdeathsig(self._command(argv, stdin, runs)),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                process_group=0,  # ends together with its children
+                pass_fds=[lock],
+            )
+            self.pid = process.pid
+            try:
+                self._serve(limit_s)
+            finally:
+                if process.poll() is None:
+                    _kill_group(process.pid)
+                    process.wait()
+        self.seconds = time.monotonic() - began
+        if process.returncode == 0:
+            return ""
+        if process.returncode < 0:
+            return f"hyperfine {processes.how_it_ended(process.returncode)}"
+        return " | ".join(processes.last_lines(self.log, 2)) or "hyperfine printed nothing"
+
+    def exit_codes(self) -> list[int | None]:
+        """Return the exit codes of the runs from the export (processes.signal_of)."""
+        result = json.loads(self.export.read_bytes())["results"][0]
+        if "measurements" in result:  # since hyperfine 2
+            return [run.get("exit_code") for run in result["measurements"]]
+        return list(result.get("exit_codes", []))
+
+    def _command(self, argv: Sequence[str], stdin: str, runs: int) -> list[str]:
+        """Return the command line of hyperfine.
+
+        Warm-up runs are none of hyperfine's: its export has no exit code of theirs.
+        """
+        hyperfine = Programs().get("hyperfine")
+        given = []
+        if stdin:
+            usage = subprocess.run([hyperfine, "--help"], capture_output=True, text=True).stdout
+            if "--input" in usage:  # since hyperfine 1.16
+                given = ["--input", stdin]
+            else:
+                argv = ["sh", "-c", 'exec "$@" < "$0"', stdin, *argv]
+        return [
+            *(hyperfine, "-N", "--style", "basic", "--warmup", "0", "--runs", str(runs)),
+            "--ignore-failure",  # the export then has the exit codes, and the signals
+            *("--setup", self._hook("setup")),
+            *("--prepare", self._hook("prepare")),
+            *("--cleanup", self._hook("cleanup")),
+            *("--export-json", str(self.export)),
+            *(*given, shlex.join(argv)),
+        ]
+
+    def _hook(self, name: str) -> str:
+        return shlex.join(["sh", "-c", HOOK, str(self.hooks), name])
+
+    def _serve(self, limit_s: float) -> None:
+        """Answer hooks until hyperfine has ended."""
+        ended = os.pidfd_open(self.pid)
+        deadline = time.monotonic() + limit_s
+        try:
+            while True:
+                wait_s = max(0.0, deadline - time.monotonic())
+                ready = select.select([self.requests, ended, *self.watched], [], [], wait_s)[0]
+                if any(fd in ready for fd in self.watched):
+                    raise ParentGone
+                if self.requests in ready:
+                    self._reply(os.read(self.requests, 100).decode().strip())
+                    deadline = time.monotonic() + limit_s
+                elif ended in ready:
+                    break
+                elif not ready:
+                    raise _time_limit_error(limit_s)
+        finally:
+            os.close(ended)
+        if self.error:
+            raise self.error
+
+    def _reply(self, name: str) -> None:
+        began = time.monotonic()
+        try:
+            self.answer(name)
+        except Exception as error:
+            self.error = error  # _serve() raises it when hyperfine has ended with its hook
+        self.hooks_s += time.monotonic() - began
+        os.write(self.replies, b"failed\n" if self.error else b"done\n")
+
+
+class Captured(NamedTuple):
+    """The fingerprint of a run, its I/O as the kernel counts it, its peak memory, and its libraries.
+
+    `peak_bytes` and `libraries` (of Subversion) are None if the kernel allows no tracing.
+    """
+
+    work: Fingerprint
+    io: dict[str, int]
+    peak_bytes: int | None = None
+    libraries: list[str] | None = None
+
+
+def capture(
+    argv: Sequence[str],
+    stdin: str,
+    read_output: Callable[[IO[bytes]], Fingerprint],
+    environment: Mapping[str, str],
+    log: Path,
+    limit_s: float,
+    watched: Sequence[int] = (),
+) -> Captured:
+    """Run a command with the file `stdin` (or nothing) as input. `log` takes its errors.
+
+    Raise UserError if it fails or takes longer than `limit_s`, and ParentGone if a process of `watched`
+    (descriptors) ends first.
+    """
+    with log.open("wb") as errors, open(stdin or os.devnull, "rb") as given:
+        process = subprocess.Popen(
+            processes.with_pdeathsig(list(argv)),
+            stdin=given,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+            process_group=0,  # ends together with its children
+        )
+    assert process.stdout
+    tracer = ExitTracer(process.pid)  # at once: earlier children of a wrapper are not traced
+    watchdog = _Watchdog(process.pid, watched, limit_s)
+    watchdog.start()
+    try:
+        work = read_output(process.stdout)
+        watchdog.join()  # ends with the process
+        # Before waitid, which would take the tracer's stops for the end. A child that stays is not awaited.
+        tracer.join(TRACER_LIMIT_S)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        # The process has ended, but the kernel still has its counters.
+        io = processes.io_counts([process.pid])
+    finally:
+        process.stdout.close()
+        _kill_group(process.pid)
+        tracer.join(TRACER_LIMIT_S)
+        process.wait()
+        watchdog.join()
+    if watchdog.is_parent_gone:
+        raise ParentGone
+    if watchdog.is_late:
+        raise _time_limit_error(limit_s)
+    if process.returncode != 0:
+        output = " ".join(processes.last_lines(log, 3)) or "it printed no error"
+        ended = processes.how_it_ended(process.returncode)
+        raise UserError(f"{os.path.basename(argv[0])} {ended}: {output}")
+    libraries = mapped_libraries(tracer.maps) if tracer.maps else None
+    return Captured(work, io, tracer.peak_bytes, libraries)
+
+
+class _Watchdog(threading.Thread):
+    """Kill a process that takes too long, or whose cell nobody waits for. Its output ends with it."""
+
+    def __init__(self, pid: int, watched: Sequence[int], limit_s: float) -> None:
+        super().__init__(daemon=True)
+        self.pid = pid
+        self.process = os.pidfd_open(pid)
+        self.watched = list(watched)
+        self.limit_s = limit_s
+        self.is_late = self.is_parent_gone = False
+
+    def run(self) -> None:
+        """Wait for the first of: its end, the end of a watched process, the time limit."""
+        ready = select.select([self.process, *self.watched], [], [], self.limit_s)[0]
+        self.is_parent_gone = any(fd in ready for fd in self.watched)
+        self.is_late = not ready
+        if self.is_late or self.is_parent_gone:
+            _kill_group(self.pid)
+        os.close(self.process)
+
+
+# sys/ptrace.h: stop a process where it exits, and trace its children.
+SEIZE, CONT, DETACH = 0x4206, 7, 17
+TRACE_EXIT, TRACE_FORKS = 0x40, 0x02 | 0x04
+EXIT_EVENT = 6
+# __WALL | __WNOTHREAD: wait for the tracees of this thread only, not for children of other threads.
+WAIT_OWN = 0x40000000 | 0x20000000
+ENDED = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
+PEEK = os.WEXITED | os.WSTOPPED | os.WNOWAIT | WAIT_OWN
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+_libc.ptrace.restype = ctypes.c_long
+
+
+class ExitTracer(threading.Thread):
+    """Trace a child of this process, and its children, until they exit.
+
+    `peak_bytes` is then the largest resident size of one of them, and `maps` all their /proc/PID/maps;
+    None and "" if the kernel allows no tracing. getrusage() cannot do this: its peak includes the size of
+    the parent.
+    """
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.pid = pid
+        self.peak_bytes: int | None = None
+        self.maps = ""
+        self.ready = threading.Event()
+        self.start()
+        self.ready.wait()
+
+    def run(self) -> None:
+        """Trace until no tracee is left."""
+        is_allowed = _ptrace(SEIZE, self.pid, TRACE_EXIT | TRACE_FORKS)
+        self.ready.set()
+        while is_allowed:
+            try:
+                event = os.waitid(os.P_ALL, 0, PEEK)
+            except ChildProcessError:
+                return
+            assert event  # only WNOHANG makes it None
+            if event.si_pid == self.pid and event.si_code in ENDED:
+                # It was about to exit when the trace began. Its parent waits for it.
+                return
+            pid, status = os.waitpid(event.si_pid, WAIT_OWN)
+            if os.WIFSTOPPED(status):
+                self._handle_stop(pid, status)
+
+    def _handle_stop(self, pid: int, status: int) -> None:
+        event = status >> 16
+        if event == EXIT_EVENT:
+            self.peak_bytes = max(self.peak_bytes or 0, processes.own_peak_bytes(pid)) or None
+            self.maps += read(f"/proc/{pid}/maps") + "\n"
+            _ptrace(DETACH, pid, 0)  # its parent waits for its end
+        else:
+            # Pass on a signal. A stop because of a fork or of the trace itself is none.
+            _ptrace(CONT, pid, 0 if event else os.WSTOPSIG(status))
+
+
+def _ptrace(request: int, pid: int, data: int) -> bool:
+    refused = (errno.EPERM, errno.ESRCH, errno.ENOSYS)
+    return int(_libc.ptrace(request, pid, None, data)) == 0 or ctypes.get_errno() not in refused
+
+
+def client_libraries(
+    argv: Sequence[str], environment: Mapping[str, str], log: Path
+) -> list[str] | None:
+    """Run a command untimed, and return its libraries of Subversion. None if that fails."""
+    with suppress(UserError):
+        return capture(argv, "", discard_output, environment, log, LIBRARIES_LIMIT_S).libraries
+    return None
+
+
+def server_libraries(pid: int) -> list[str]:
+    """Return the libraries of Subversion that a running server and its children have mapped."""
+    family = processes.family(pid)
+    return mapped_libraries("\n".join(read(f"/proc/{member}/maps") for member in family))
+
+
+def mapped_libraries(maps: str) -> list[str]:
+    """Return the libraries of Subversion in /proc/PID/maps."""
+    return sorted({os.path.realpath(path) for path in set(LIBRARY.findall(maps))})
