@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from unit.synthetic import AXES as VALUES
+from unit.test_tables import frame_of
 from vcsbench.advice import decision as rule
+from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.advice.cards import (
     ADVICE,
     Advice,
@@ -264,3 +268,14 @@ def test_labels_are_words_of_the_reader() -> None:
     hot = case_label({**where, "cache": "hot-os"}, ["ra", "packing"])
     assert hot == "log over http, OS cache warm (not packed)"
     assert value_label("format", "f6-to-f8") == "f6 upgraded to f8"
+
+
+@pytest.mark.parametrize("more", [{"reduce": "best"}, {"by": ["run"]}])
+def test_advise_with_a_reduced_table_only_compares_each_cell_itself(
+    tmp_path: Path, more: dict[str, Any]
+) -> None:
+    frame = frame_of(tmp_path, factors={"format": {"f7": 0.5}}, twins=1)
+    questions = [CardQuestion("format", "Which?")]
+    settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], questions)
+    advice = advise(settings, frame, [({**DEFINITION, **more}, [])])
+    assert (advice.cards[0].answer.kind, advice.cards[0].answer.value) == (rule.VALUE, "f7")

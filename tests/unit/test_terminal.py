@@ -72,7 +72,8 @@ def test_lines_of_an_aggregate_have_one_per_candidate() -> None:
 
 
 def test_lines_of_several_studies_name_each() -> None:
-    found = lines([summary(packing()), StudySummary("other")])
+    found = lines([summary(packing()), StudySummary("other")], {"STUDY": "all", "ARGS": "-n"})
+    assert " ".join(found).count("make report STUDY=fsfs ARGS=-n MINUTES=") == 1
     assert "fsfs" in found and "other" in found
 
 

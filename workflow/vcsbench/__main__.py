@@ -196,10 +196,10 @@ def _print_report(status: int, began: float) -> None:
     if status and (not report.exists() or report.stat().st_mtime < began):
         print(f"The report was not written. That of an earlier run: {report.resolve()}")
         return
-    from vcsbench.report.terminal import command_of, lines, read_summaries
+    from vcsbench.report.terminal import lines, read_summaries
 
     try:
-        print("\n".join(lines(read_summaries(Path("results")), command_of(os.environ))))
+        print("\n".join(lines(read_summaries(Path("results")), os.environ)))
     except UserError as error:  # The page has the answers too.
         print(f"vcsbench: {error}", file=sys.stderr)
     print(f"Report: {report.resolve()}", flush=True)

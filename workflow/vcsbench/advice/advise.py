@@ -31,6 +31,7 @@ from vcsbench.advice.decision import (
     Table,
     Where,
     cases_of,
+    compares_times,
     missing_values,
 )
 from vcsbench.config.study import TableDefinition
@@ -99,8 +100,7 @@ def advise(
     cards = []
     for question in settings.questions:
         axis = question.axis
-        compared = [t for t in tables if (t[0].get("compare") or {}).get("axis") == axis]
-        compared = [t for t in compared if not metric_in(t[0]).exact]
+        compared = [table for table in tables if compares_times(table[0], axis)]
         compared = compared or _made_table(axis, settings, frame)
         reference = str(compared[0][0]["compare"]["baseline"]) if compared else ""
         cases = cases_of(axis, compared, axes, question.values, times)
@@ -122,7 +122,7 @@ def advise(
 
 
 def _made_table(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -> list[Table]:
-    """Compare an axis that no table of the study compares: its first value with the others."""
+    """Compare the first value of an axis with the others: no table of the study compares its cells."""
     present = {*frame[axis]}
     first, *others = [value for value in settings.order[axis] if value in present] or [""]
     if not others:

@@ -112,6 +112,15 @@ class Missing:
     cells: int
 
 
+def compares_times(definition: Mapping[str, object], axis: str) -> bool:
+    """Return True if a table compares the elapsed time of each cell with those of other values of an axis."""
+    compare = definition.get("compare")
+    is_of_axis = isinstance(compare, Mapping) and compare.get("axis") == axis
+    return (
+        is_of_axis and name_in(definition) == DEFAULT and not {"by", "reduce"} & definition.keys()
+    )
+
+
 def cases_of(
     axis: str,
     tables: Iterable[Table],
@@ -127,9 +136,7 @@ def cases_of(
     pairs_of: dict[Cell, dict[tuple[str, str], Pair]] = {}
     others = [name for name in axes if name != axis]
     for definition, rows in tables:
-        compare = definition.get("compare") or {}
-        is_plain = name_in(definition) == DEFAULT and not {"by", "reduce"} & definition.keys()
-        for row in rows if compare.get("axis") == axis and is_plain else ():
+        for row in rows if compares_times(definition, axis) else ():
             pair = _pair(row)
             if pair and not (values and {pair.baseline, pair.candidate} - {*values}):
                 key = tuple(str(row.get(name) or "") for name in others)

@@ -12,7 +12,7 @@ import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -87,8 +87,9 @@ def next_step(account: Row) -> tuple[int, str] | None:
         return None
     total = sum(account["spent_s"].values()) + account["around_s"] + seconds
     minutes = math.ceil(account["studies"] * total / 60)
-    which = f"{now - left} of {now}" if left else f"all {now}"
-    return minutes, f"{words.duration(seconds)} more decide {which} undecided comparisons"
+    number = f"{now - left} of {now}" if left else f"all {now}" if now > 1 else "the"
+    noun = "comparison" if now == 1 else "comparisons"
+    return minutes, f"{words.duration(seconds)} more decide {number} undecided {noun}"
 
 
 def budget_sentences(account: Row) -> Iterator[str]:
@@ -117,12 +118,18 @@ def budget_sentences(account: Row) -> Iterator[str]:
         yield f"No number of rounds decides {never} of them."
 
 
-def lines(studies: Sequence[StudySummary], command: str = "make report") -> list[str]:
-    """Return the lines; `command` continues the run if more minutes are added."""
-    printed = []
+def lines(
+    studies: Sequence[StudySummary], environment: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return the lines of studies. `environment` has the variables of the command that measured them."""
+    printed, given = [], environment or {}
     for study in studies:
-        printed += [study.study] if len(studies) > 1 else []
-        for question, answer, text in _rows(study, command):
+        if len(studies) > 1:
+            # The next command measures this study alone, in minutes of its own.
+            study = replace(study, account={**study.account, "studies": 1})
+            given = {**given, "STUDY": study.study}
+            printed.append(study.study)
+        for question, answer, text in _rows(study, command_of(given)):
             printed += _wrapped(question, answer, text)
     return printed
 
