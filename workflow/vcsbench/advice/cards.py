@@ -67,7 +67,15 @@ VALUES = {
 }
 # A circle is a cache: empty, half full (the OS cache), full (the server's cache, too).
 PICTOGRAMS = {"cold": "○", "hot": "●", "hot-os": "◐", "hot-svn": "●"}
-QUESTIONS = {"packing": "Pack?", "config": "Settings?", "format": "Format?", "build": "Build?"}
+QUESTIONS = {
+    "packing": "Pack?",
+    "config": "Settings?",
+    "format": "Format?",
+    "build": "Build?",
+    "sqlite_locking": "Exclusive?",
+    "filesystem": "Files on?",
+    "wire_compression": "Compress?",
+}
 # Below this factor a percentage reads better.
 _PERCENT_BELOW = 1.195
 # A sentence of a card has at most this many words.
