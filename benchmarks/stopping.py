@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from vcsbench.evidence.time_breakdown import BlockTime, TimeBreakdown
+from vcsbench.evidence.measurements import BlockTime, TimeBreakdown
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import budget
 from vcsbench.statistics.budget import ComparisonSettings, comparisons_of

@@ -12,13 +12,13 @@ from vcsbench.advice.advise import AdviceSettings, advise, questions_of
 from vcsbench.advice.cards import ADVICE, Advice
 from vcsbench.config.definitions import read_findings
 from vcsbench.config.study import Study, load_study
-from vcsbench.evidence.frames import write_frame
 from vcsbench.evidence.measurements import (
     collect,
     failures,
     measurements,
     read_grid,
     read_measurements,
+    write_frame,
 )
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results, read_records, read_results

@@ -19,8 +19,7 @@ from unit.html_tree import parse
 from unit.report_files import DEFINITIONS, default_study, make_files, order_of
 from unit.synthetic import FACTORS, SyntheticStudy, make_study
 from vcsbench.errors import UserError
-from vcsbench.evidence.frames import write_frame
-from vcsbench.evidence.measurements import collect, measurements, read_grid
+from vcsbench.evidence.measurements import collect, measurements, read_grid, write_frame
 from vcsbench.report.page import build_page
 from vcsbench.report.results import read_results
 from vcsbench.statistics import baseline_comparison, baselines

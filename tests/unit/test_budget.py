@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from unit.test_findings import AXES, finding, level, measured
-from vcsbench.evidence.time_breakdown import BlockTime, TimeBreakdown
+from vcsbench.evidence.measurements import BlockTime, TimeBreakdown
 from vcsbench.statistics.budget import (
     Allocation,
     Comparison,

@@ -15,8 +15,8 @@ import pytest
 
 from project import needs, open_folder
 from vcsbench import processes, programs
+from vcsbench.axes import resolved_tables, values_of
 from vcsbench.axes.client_server import binaries_of, why_lacking
-from vcsbench.axes.table import resolved_tables, values_of
 from vcsbench.config.builds import ON_PATH, Build, read_builds
 from vcsbench.config.models import BuildPlace
 from vcsbench.config.study import Study

@@ -20,7 +20,7 @@ from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.plan.grid import DUPLICATE, is_duplicate
-from vcsbench.plan.order import shares_of
+from vcsbench.plan.plan import shares_of
 from vcsbench.run import cluster, node
 from vcsbench.run.cluster import Cluster, NodeAssignment, NodeWork
 from vcsbench.run.project import BLOCKS, Project

@@ -109,19 +109,20 @@ def test_count_columns_have_number_or_reason(
 
 
 @pytest.mark.parametrize(
-    ("filesystem", "why"), [("tmpfs", "the storage is a tmpfs: "), ("ext4", run_columns.UNSEEN)]
+    ("seen", "filesystem", "why"),
+    [
+        ({"device_write_bytes": None, "device_flushes": None}, "tmpfs", "the storage is a tmpfs: "),
+        ({"device_write_bytes": None, "device_flushes": None}, "ext4", run_columns.UNSEEN),
+        ({}, "ext4", run_columns.BEFORE),
+    ],
 )
-def test_count_columns_without_device_have_reason(filesystem: str, why: str) -> None:
-    run = {**CERTIFICATE, "device_write_bytes": None, "device_flushes": None}
-    columns = run_columns.count_columns(run, {"storage": {"filesystem": filesystem}})
+def test_count_columns_without_device_have_reason(
+    seen: dict[str, None], filesystem: str, why: str
+) -> None:
+    run = {key: value for key, value in CERTIFICATE.items() if not key.startswith("device")}
+    columns = run_columns.count_columns({**run, **seen}, {"storage": {"filesystem": filesystem}})
     for name in ("written_bytes", "flushes"):
         assert columns[name] is None and missing_of(columns)[name].startswith(why)
-
-
-def test_count_columns_of_old_result_have_reason() -> None:
-    before = {key: value for key, value in CERTIFICATE.items() if not key.startswith("device")}
-    columns = run_columns.count_columns(before, {})
-    assert missing_of(columns)["flushes"] == run_columns.BEFORE
 
 
 def test_count_columns_sum_needs_both_sides() -> None:
@@ -152,9 +153,7 @@ def test_call_counts_cells_that_differ_in_cache_share() -> None:
     counts = call_counts([recipe("log/cold"), hot, recipe("dump", argv="{svnadmin} dump")])
     assert counts["log/cold"] == counts["log/hot"]
     assert counts["log/hot"].path == "log/cold" and counts["dump"].path == "dump"
-
-
-def test_call_counts_word_of_command_distinguishes() -> None:
+    # A word of the command distinguishes.
     argv = "{svn} log {number}"
     counts = call_counts(recipe(n, axes={"number": n}, argv=argv) for n in ("1", "2"))
     assert counts["1"] != counts["2"]
@@ -213,11 +212,8 @@ def test_table_constant_counts_called_by_ratio(tmp_path: Path) -> None:
     assert (made["value"] == 100 * (made["ratio"] - 1)).all()
     # Two rounds without duplicates are enough.
     assert set(made["call"]) == {"reads less"} and set(made["flags"]) == {""}
-
-
-def test_table_one_round_is_not_constant(tmp_path: Path) -> None:
-    made = table(frame(tmp_path, rounds=1), DEVICE)
-    assert made["low"].isna().all() and all("low-n" in flags for flags in made["flags"])
+    once = table(frame(tmp_path / "once", rounds=1), DEVICE)
+    assert once["low"].isna().all() and all("low-n" in flags for flags in once["flags"])
 
 
 def test_table_varying_counts_have_interval(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -19,31 +18,26 @@ from vcsbench.statistics.tables import make_table
 STUDY = "fsfs-san-2014"
 AXES = ["command", "ra", "repo", "format", "cache"]
 COLD = {"command": "log", "config": "slow", "cache": "cold"}
+SVN = "svn/empty/f6/nopack/slow/hot-svn"
 
 
-def fixed_paths(include: dict[str, Any], **over: Any) -> list[str]:
-    _, cells = study_grid(STUDY, include, **over)
-    return [cell.path for cell in cells if is_fixed_cost(cell.axes)]
+@pytest.mark.parametrize(
+    ("include", "why_skip", "expected"),
+    [
+        # One per command, access and server configuration.
+        ({"ra": ["http", "svn"]}, "", ["http/empty/f6/nopack/slow/hot-svn", SVN]),
+        ({"ra": "svn", "format": "f6", "packing": "pack"}, "", [SVN]),
+        # The warmest cache that is not skipped.
+        ({"ra": "file", "format": "f7"}, "hot-svn", ["file/empty/f7/nopack/slow/hot-os"]),
+    ],
+)
+def test_grid_has_fixed_cost_cells(include, why_skip, expected):
+    def skip(axes):
+        return "no server" if axes["cache"] == why_skip else ""
 
-
-def test_grid_has_one_fixed_cost_cell_per_command_access_and_config():
-    assert fixed_paths({**COLD, "ra": ["http", "svn"]}) == [
-        "log/http/empty/f6/nopack/slow/hot-svn",
-        "log/svn/empty/f6/nopack/slow/hot-svn",
-    ]
-
-
-def test_grid_fixed_cost_cell_is_not_packed():
-    packed = {**COLD, "ra": "svn", "format": "f7", "packing": "pack"}
-    assert fixed_paths(packed) == ["log/svn/empty/f7/nopack/slow/hot-svn"]
-
-
-def test_grid_fixed_cost_cell_takes_a_colder_cache_if_the_warmest_is_skipped():
-    def why_skip(axes):
-        return "no server" if axes["cache"] == "hot-svn" else ""
-
-    cold = {**COLD, "ra": "file", "format": "f7"}
-    assert fixed_paths(cold, why_skip=why_skip) == ["log/file/empty/f7/nopack/slow/hot-os"]
+    _, cells = study_grid(STUDY, {**COLD, **include}, why_skip=skip)
+    paths = [cell.path for cell in cells if is_fixed_cost(cell.axes)]
+    assert paths == [f"log/{path}" for path in expected]
 
 
 def test_configuration_with_a_repository_called_empty_is_refused():
@@ -82,7 +76,6 @@ def test_with_fixed_cost_counts_delayed_acknowledgements():
 
 
 def test_with_fixed_cost_never_divides_by_another_host():
-
     other = [row | {"host": "there"} for row in runs("empty", 0.02)]
     assert measured(runs("ruby", 0.1), other)["fixed_share"].isna().all()
 
@@ -110,11 +103,8 @@ def test_verdicts_of_mostly_fixed_cost_are_too_small(seconds, verdict):
 
 def test_verdicts_leave_out_small_pairs_only():
     frame = measured(
-        *(runs("ruby", 0.03 / factor, ra="svn", format=f) for f, factor in (("f6", 1), ("f7", 1))),
-        *(
-            runs("ruby", 1.0 / factor, ra="file", format=f)
-            for f, factor in (("f6", 1), ("f7", 1.1))
-        ),
+        *(runs("ruby", 0.03, ra="svn", format="f6"), runs("ruby", 0.03, ra="svn", format="f7")),
+        *(runs("ruby", 1.0, ra="file", format="f6"), runs("ruby", 1 / 1.1, ra="file", format="f7")),
         runs("empty", 0.02),
         runs("empty", 0.02, ra="file"),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from project import needs
-from vcsbench.axes.table import axis_of
+from vcsbench.axes import axis_of
 from vcsbench.formats import (
     RELEASE_SETTINGS,
     RELEASES,

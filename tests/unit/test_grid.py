@@ -26,7 +26,7 @@ from vcsbench.plan.grid import (
     is_fixed_cost,
     variance_class,
 )
-from vcsbench.plan.order import run_order
+from vcsbench.plan.plan import run_order
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run.project import Project
 
@@ -65,12 +65,9 @@ def test_make_grid_default_has_compared_values() -> None:
     assert {axes["config"] for axes in others} == {"slow", "medium", "fast"}
 
 
-def test_make_grid_paths_follow_axis_order() -> None:
+def test_make_grid_paths_follow_axis_order_with_dash_for_inapplicable_axis() -> None:
     paths = [cell.path for cell in cells({**COLD_LOG, "ra": "http"})]
     assert paths == [f"log/http/ruby/f6/{packing}/slow/cold" for packing in ("nopack", "pack")]
-
-
-def test_make_grid_inapplicable_axis_is_dash_in_path() -> None:
     (cell,) = cells({**COLD_LOG, "command": "dump", "packing": "pack"})
     assert (cell.path, cell.axes["ra"]) == ("dump/-/ruby/f6/pack/slow/cold", "")
 
@@ -81,6 +78,8 @@ def test_make_grid_overlapping_parts_and_exclude() -> None:
     assert len(twice) == len({cell.path for cell in twice}) == 9
     exclude = [{"ra": "http", "cache": ["cold", "hot-os"]}]
     assert len(cells(grid={STUDY: {"include": [part], "exclude": exclude}})) == 7
+    with pytest.raises(UserError, match="no cell is left"):
+        cells(grid={STUDY: {"include": [LOG], "exclude": [{"command": "log"}]}})
 
 
 @pytest.mark.parametrize(
@@ -96,11 +95,6 @@ def test_make_grid_undefined_value_is_user_error(part: dict[str, Any], expected:
     with pytest.raises(UserError) as caught:
         cells(part)
     assert expected in str(caught.value)
-
-
-def test_make_grid_empty_is_user_error() -> None:
-    with pytest.raises(UserError, match="no cell is left"):
-        cells(grid={STUDY: {"include": [LOG], "exclude": [{"command": "log"}]}})
 
 
 def test_why_lacking_without_httpd_skips_http_only() -> None:
@@ -125,15 +119,13 @@ def test_make_grid_duplicates_follow_originals_in_each_class(per_class: int) -> 
         assert (before.path, before.axes) == (cell.path.removesuffix(DUPLICATE), cell.axes)
 
 
-def test_make_grid_small_class_is_duplicated_whole() -> None:
-    assert len(cells({**LOG, "format": "f6", "packing": "pack", "ra": "svn"}, duplicates=9)) == 4
-
-
-def test_make_grid_duplicates_depend_on_seed() -> None:
+def test_make_grid_duplicates_depend_on_seed_and_number() -> None:
     first = duplicates_of(cells(LOG, duplicates=1))
     assert first == duplicates_of(cells(LOG, duplicates=1))
     assert first != duplicates_of(cells(LOG, seed=2, duplicates=1))
     assert duplicates_of(cells(LOG, duplicates=0)) == []
+    # A small class is duplicated whole.
+    assert len(cells({**LOG, "format": "f6", "packing": "pack", "ra": "svn"}, duplicates=9)) == 4
 
 
 def test_make_grid_new_value_keeps_other_duplicates() -> None:
@@ -180,44 +172,22 @@ def test_failures_name_failed_duplicate(tmp_path: Any) -> None:
 # Order
 
 
-def test_run_order_is_seeded_and_by_block() -> None:
-    grid = cells()
+def test_run_order_is_seeded_and_keeps_positions_of_earlier_rounds() -> None:
+    grid = cells(duplicates=1)
     order = run_order(grid, BLOCKS, 3, seed=1)
     assert order == run_order(list(reversed(grid)), BLOCKS, 3, seed=1)
     assert order != run_order(grid, BLOCKS, 3, seed=2)
+    many = run_order(grid, BLOCKS, 5, seed=1)
+    assert {key: many[key] for key in order} == order
     assert sorted(order.values()) == list(range(3 * len(grid)))
     axes = {cell.path: cell.axes for cell in grid}
     ranked = sorted(order, key=order.__getitem__)
     assert [number for _, _, number in ranked] == sorted(number for _, _, number in ranked)
     for number in (1, 2, 3):
+        # Duplicates are in the block of their originals.
         paths = [path for _, path, n in ranked if n == number]
         blocks = [tuple(axes[path][axis] for axis in BLOCKS[STUDY]) for path in paths]
         assert sum(a != b for a, b in pairwise(blocks)) == len(set(blocks)) - 1
-
-
-@pytest.mark.parametrize("over", [{}, {"duplicates": 1}])
-def test_run_order_more_rounds_keep_earlier_positions(over: dict[str, Any]) -> None:
-    grid = cells(**over)
-    few, many = run_order(grid, BLOCKS, 2, 1), run_order(grid, BLOCKS, 4, 1)
-    assert {key: many[key] for key in few} == few
-
-
-def test_run_order_duplicate_is_in_block_of_original() -> None:
-    grid = cells(LOG, duplicates=1)
-    order = run_order(grid, BLOCKS, 3, 1)
-    for cell in grid:
-        for number in (1, 2, 3) if is_duplicate(cell.path) else ():
-            block = [c for c in grid if c.axes["cache"] == cell.axes["cache"]]
-            places = [order[STUDY, c.path, number] for c in block]
-            assert max(places) - min(places) == len(places) - 1
-            assert order[STUDY, cell.path, number] in places
-
-
-def test_run_order_within_block_differs_by_round() -> None:
-    order = run_order(cells(LOG, duplicates=1), BLOCKS, 2, 1)
-    ranked = sorted(order, key=order.__getitem__)
-    first, second = ([path for _, path, n in ranked if n == number] for number in (1, 2))
-    assert first != second and sorted(first) == sorted(second)
 
 
 # Recipes
@@ -241,21 +211,16 @@ def jobs(part: dict[str, Any], rounds: int = 2) -> Jobs:
     }
 
 
-def test_recipes_new_axis_value_adds_cells_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recipes_new_axis_value_or_round_keeps_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     before, after = jobs(PART), jobs({**PART, "format": ["f7", "f8"]})
     assert len(before) == 8
     assert {key: after[key] for key in before} == before
     added = {path for path, _ in after.keys() - before.keys()}
     assert len(added) == 4 and all("/f8/" in path for path in added)
-
-
-def test_recipes_new_round_adds_itself_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    before, after = jobs(PART), jobs(PART, rounds=3)
-    assert {key: after[key] for key in before} == before
-    assert {number for _, number in after.keys() - before.keys()} == {3}
-    assert len(after) == 12
+    longer = jobs(PART, rounds=3)
+    assert {key: longer[key] for key in before} == before
+    assert [number for _, number in longer.keys() - before.keys()] == [3] * 4
 
 
 def parts(ra: str, cache: str, command: str = "log", **over: Any) -> dict[str, Any]:

@@ -80,9 +80,8 @@ def test_metrics_have_texts_and_words() -> None:
 def test_name_in_definition_or_default() -> None:
     assert metric_in({"metric": "client_cpu_pct"}).name == "client_cpu_pct"
     assert metric_in({"level": "client_cpu_pct"}).name == "client_cpu_pct"
-    assert (
-        metric_in({"compare": {"axis": "a", "metric": "client_cpu_pct"}}).name == "client_cpu_pct"
-    )
+    compare = {"axis": "a", "metric": "client_cpu_pct"}
+    assert metric_in({"compare": compare}).name == "client_cpu_pct"
     assert metric_in({"compare": {"axis": "a"}}).name == DEFAULT
 
 
@@ -93,14 +92,13 @@ def test_table_call_uses_words_of_metric(better: str) -> None:
     assert row["value"] == pytest.approx(-50, abs=1), "f6 / f7 - 1, whichever is better"
     assert row["ratio"] == pytest.approx(0.5, rel=0.01)
     assert row["call"] == "higher"
-    (back,) = make_table(measured(2.0, 1.0), "t", {"compare": COMPARE}, AXES, block).to_dict(
-        "records"
-    )
+    table = make_table(measured(2.0, 1.0), "t", {"compare": COMPARE}, AXES, block)
+    (back,) = table.to_dict("records")
     assert (back["call"], back["error"] > 0) == ("lower", True)
     assert metric_of("rate").words.better == ("higher" if better == HIGH else "lower")
 
 
-def test_finding_depends_on_value_only(better: str) -> None:
+def test_finding_depends_on_value_only_and_names_an_unmeasured_metric(better: str) -> None:
     compare = {"axis": "format", "baseline": "f7", "candidate": "f6", "metric": "rate"}
     finding = {"id": "x", "statement": "y", "where": {}, "compare": compare}
     finding |= {"expect": {"over": "median", "at_least": 1.8, "at_most": 2.2}}
@@ -109,12 +107,6 @@ def test_finding_depends_on_value_only(better: str) -> None:
     rows = evaluate_findings([finding, level], list(AXES), None, measured())
     assert rows["verdict"].tolist() == ["reproduced", "differs"]
     assert rows["measured"].tolist() == pytest.approx([2, 2], rel=0.01)
-
-
-def test_finding_on_unmeasured_metric_has_reason(better: str) -> None:
-    compare = {"axis": "format", "baseline": "f7", "candidate": "f6", "metric": "rate"}
-    finding = {"id": "x", "statement": "y", "where": {}, "compare": compare}
-    finding |= {"expect": {"over": "median", "at_least": 1.8}}
     frame = measured().drop(columns="mb")
     (row,) = evaluate_findings([finding], list(AXES), frame[[*AXES]], frame).to_dict("records")
     assert row["verdict"] == "not measured"

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import chisquare
 
 from vcsbench.plan.grid import CellSpec
-from vcsbench.plan.order import run_order
+from vcsbench.plan.plan import run_order
 
 STUDY = "s"
 # Six blocks of five cells.
@@ -57,11 +57,6 @@ def places(ranked_rounds: Iterable[list[str]]) -> list[tuple[str, int]]:
     ]
 
 
-def states(ranked: list[str]) -> list[str]:
-    """Return the cache states of the blocks of a round in their order."""
-    return [block_of(block[0]).rpartition("/")[2] for block in blocks(ranked)]
-
-
 def is_even(seen: Iterable[tuple[object, object]], things: int, places: int) -> bool:
     """Return True if the counts of all positions are nearly equal."""
     counts = Counter(seen)
@@ -71,19 +66,16 @@ def is_even(seen: Iterable[tuple[object, object]], things: int, places: int) -> 
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_run_order_cell_positions_in_block_are_even(seed: int) -> None:
-    seen = [
+def test_run_order_positions_are_even(seed: int) -> None:
+    ranked_rounds = rounds(seed)
+    of_cells = [
         (path, place)
-        for ranked in rounds(seed)
+        for ranked in ranked_rounds
         for block in blocks(ranked)
         for place, path in enumerate(block)
     ]
-    assert is_even(seen, len(CELLS), 5)
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_run_order_block_positions_in_round_are_even(seed: int) -> None:
-    assert is_even(places(rounds(seed)), len(BLOCKS), len(BLOCKS))
+    assert is_even(of_cells, len(CELLS), 5)
+    assert is_even(places(ranked_rounds), len(BLOCKS), len(BLOCKS))
 
 
 def test_run_order_uneven_cache_states_are_even() -> None:
@@ -93,37 +85,21 @@ def test_run_order_uneven_cache_states_are_even() -> None:
     assert is_even(places(rounds(1, fewer)), 4, 4)
 
 
-def test_run_order_groups_blocks_by_cache() -> None:
+def test_run_order_groups_blocks_by_cache_in_all_orders() -> None:
     """Cold runs clear caches, so they are adjacent and hot runs fill the caches once per round."""
+    followers, neighbours = set(), set()
     for ranked in rounds(1):
-        found = states(ranked)
-        changes = sum(a != b for a, b in pairwise([*found, found[0]]))
-        assert changes == 3, found
-
-
-def test_run_order_cache_states_follow_each_other() -> None:
-    seen = {(a, b) for ranked in rounds(1) for a, b in pairwise(states(ranked)) if a != b}
-    assert len(seen) == 3 * 2
-
-
-def test_run_order_pairs_in_both_orders() -> None:
-    """A rotation would give each cell the same predecessor."""
-    seen = Counter(
-        pair for ranked in rounds(1) for block in blocks(ranked) for pair in pairwise(block)
-    )
-    assert len(seen) == len(BLOCKS) * 5 * 4
-
-
-def test_run_order_blocks_have_independent_orders() -> None:
-    same = sum(
-        len({tuple(path.rpartition("/")[2] for path in block) for block in blocks(ranked)}) == 1
-        for ranked in rounds(1)
-    )
-    assert same == 0
-
-
-def test_run_order_block_is_contiguous() -> None:
-    assert all(len(blocks(ranked)) == len(BLOCKS) for ranked in rounds(1))
+        of_round = blocks(ranked)
+        assert len(of_round) == len(BLOCKS), "blocks are contiguous"
+        found = [block_of(block[0]).rpartition("/")[2] for block in of_round]
+        assert sum(a != b for a, b in pairwise([*found, found[0]])) == 3, found
+        followers |= {(a, b) for a, b in pairwise(found) if a != b}
+        # A rotation would give each cell the same predecessor.
+        neighbours |= {pair for block in of_round for pair in pairwise(block)}
+        orders = {tuple(path.rpartition("/")[2] for path in block) for block in of_round}
+        assert len(orders) > 1, "blocks have independent orders"
+    assert len(followers) == 3 * 2
+    assert len(neighbours) == len(BLOCKS) * 5 * 4
 
 
 def test_run_order_without_cells_is_empty() -> None:

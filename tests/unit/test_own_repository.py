@@ -14,9 +14,9 @@ import pytest
 from shards import set_shard_size
 from unit.study_grid import DEFAULT, ROOT, study_grid
 from vcsbench import sources
+from vcsbench.axes import axis_of
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.subject_axes import current_format, current_packing
-from vcsbench.axes.table import axis_of
 from vcsbench.config.configuration import load_config, merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError

@@ -8,7 +8,7 @@ import pytest
 
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
-from vcsbench.evidence.frames import write_frame
+from vcsbench.evidence.measurements import write_frame
 from vcsbench.statistics.contract import CALL, STATISTICS
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.published import read_published

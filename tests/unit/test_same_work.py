@@ -13,8 +13,13 @@ from unit.synthetic import SAME_WORK, make_study
 from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.advice.cards import Situation
 from vcsbench.evidence import same_work
-from vcsbench.evidence.frames import write_frame
-from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
+from vcsbench.evidence.measurements import (
+    collect,
+    measurements,
+    read_grid,
+    read_measurements,
+    write_frame,
+)
 from vcsbench.report.quality_section import work_done
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
@@ -83,8 +88,7 @@ def test_table_other_work_withholds_ratio(tmp_path: Path) -> None:
 
 def test_table_of_times_keeps_other_work(tmp_path: Path) -> None:
     rows = table_of(frame_of(tmp_path, cold_f7_is_short), ELAPSED)
-    flagged = {(row["format"], row["cache"]) for row in rows if row["flags"]}
-    assert flagged == {("f7", "cold")}
+    assert [(r["format"], r["cache"]) for r in rows if r["flags"]] == [("f7", "cold")]
     assert all(row["value"] > 0 and not row["withheld"] for row in rows)
 
 
@@ -118,11 +122,8 @@ def test_table_unknown_work_is_withheld(tmp_path: Path) -> None:
         )
     shown = [row for row in table_of(frame, ELAPSED) if row["format"] == "f7"]
     assert all(row["value"] > 0 and row["flags"] == "work-unknown" for row in shown)
-
-
-def test_table_without_work_column_is_withheld(tmp_path: Path) -> None:
-    frame = frame_of(tmp_path, cold_f7_is_short).drop(columns="work")
-    assert all("work-unknown" in row["flags"] for row in table_of(frame, F6_F7))
+    without_column = table_of(frame.drop(columns="work"), F6_F7)
+    assert all("work-unknown" in row["flags"] for row in without_column)
 
 
 def test_table_ignores_work_of_invalid_run(tmp_path: Path) -> None:
@@ -224,17 +225,25 @@ def test_majority_needs_more_than_any_other() -> None:
     assert same_work.majority({1: a, 2: f"{a}\n{b}", 3: ""}) == {1}
 
 
-def seen(kind: str, captured: int, timed: int | None) -> bool:
+@pytest.mark.parametrize(
+    ("kind", "captured", "timed", "is_other"),
+    [
+        ("log", 407098, 407189, False),
+        ("dump", 89575829, 89575922, False),
+        ("log", 407098, 405000, True),
+        ("stdout", 407098, 410000, True),
+        ("log", 407098, None, False),
+        # svnbench prints nothing in timed runs.
+        ("printed_counts", 4439, 91, False),
+    ],
+)
+def test_has_other_output_beyond_tolerance(
+    kind: str, captured: int, timed: int | None, is_other: bool
+) -> None:
     context = {"work": {"kind": kind, "captured_io": {"wchar": captured}}}
-    return same_work.has_other_output({"certificate": {"client_wchar": timed}}, context)
-
-
-def test_has_other_output_beyond_tolerance() -> None:
-    assert not seen("log", 407098, 407189) and not seen("dump", 89575829, 89575922)
-    assert seen("log", 407098, 405000) and seen("stdout", 407098, 410000)
-    assert not seen("log", 407098, None) and not same_work.has_other_output({}, {})
-    # svnbench prints nothing in timed runs.
-    assert not seen("printed_counts", 4439, 91)
+    run = {"certificate": {"client_wchar": timed}}
+    assert same_work.has_other_output(run, context) is is_other
+    assert not same_work.has_other_output(run, {})
 
 
 def test_report_lists_work_of_each_command(tmp_path: Path) -> None:

@@ -8,8 +8,13 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import AXES, WORK, known_seconds, make_study
-from vcsbench.evidence.frames import write_frame
-from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
+from vcsbench.evidence.measurements import (
+    collect,
+    measurements,
+    read_grid,
+    read_measurements,
+    write_frame,
+)
 from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN, TOO_NOISY, Limits
 from vcsbench.statistics.tables import make_table, make_tables
 

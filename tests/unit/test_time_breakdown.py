@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from vcsbench.evidence.time_breakdown import PAUSE_S, time_breakdown
+from vcsbench.evidence.measurements import PAUSE_S, time_breakdown
 from vcsbench.files import write_json
 
 BEGAN = datetime(2026, 11, 22, 4, 0, 0)
@@ -32,20 +32,16 @@ def frame(*rounds: tuple[float, str, int, float, float]) -> pd.DataFrame:
 
 
 def test_time_breakdown_has_cell_rounds_and_waiting() -> None:
-    breakdown = time_breakdown(
-        frame((0, "log", 1, 10, 0), (10.5, "dump", 1, 4, 0), (15, "log", 2, 12, 0)), ["command"], []
-    )
+    rows = frame((0, "log", 1, 10, 0), (10.5, "dump", 1, 4, 0), (15, "log", 2, 12, 0))
+    breakdown = time_breakdown(rows, ["command"], [])
     assert breakdown.measuring_s == 26 and breakdown.waiting_s == pytest.approx(1.0)
     assert breakdown.blocks["log"].rounds == 2 and breakdown.blocks["log"].round_s == pytest.approx(
         11.5
     )
     assert breakdown.total_s == pytest.approx(27)
-
-
-def test_time_breakdown_counts_cell_round_of_several_runs_once() -> None:
     rows = frame((0, "log", 1, 10, 0))
     breakdown = time_breakdown(pd.concat([rows, rows]), ["command"], [])
-    assert breakdown.total_s == 10 and breakdown.timed_s == 8, "each run was timed"
+    assert breakdown.total_s == 10 and breakdown.timed_s == 8, "each of two runs was timed"
 
 
 def test_time_breakdown_excludes_pauses_and_other_measurements() -> None:

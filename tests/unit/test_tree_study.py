@@ -17,7 +17,7 @@ import pytest
 from project import needs
 from unit.study_grid import study_grid
 from vcsbench import programs
-from vcsbench.axes.table import axis_of
+from vcsbench.axes import axis_of
 from vcsbench.config.study import Command, load_study
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence import same_work

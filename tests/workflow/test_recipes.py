@@ -20,16 +20,9 @@ pytestmark = needs("svn", "svnserve", "hyperfine")
 STUDY = "fsfs-san-2014"
 SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
 PART = {
-    "command": "log",
-    "ra": "svn",
-    "repo": "ruby",
-    "format": "f7",
-    "packing": "nopack",
-    "config": "slow",
-    "cache": "hot-os",
+    **{"command": "log", "ra": "svn", "repo": "ruby", "format": "f7", "packing": "nopack"},
+    **{"config": "slow", "cache": "hot-os"},
 }
-
-
 LETTERS = '''"""A file of letters, made before each cell-round."""
 
 from vcsbench.subjects import Subject
@@ -140,58 +133,39 @@ def add_cache_states(project: Extended) -> None:
 def add_source(project: Extended) -> None:
     folder = project.path / "workflow" / "vcsbench" / "sources"
     (folder / "halved.py").write_text(HALVED)
-    edit(
-        folder / "__init__.py",
-        '    "git": GitSource,\n',
-        '    "git": GitSource,\n    "halved": HalvedSource,\n',
-    )
-    edit(
-        folder / "__init__.py",
-        "from vcsbench.sources.generated import EmptySource, GeneratedSource",
-        "from vcsbench.sources.halved import HalvedSource\n"
-        "from vcsbench.sources.generated import EmptySource, GeneratedSource",
-    )
+    entry = '    "git": GitSource,\n'
+    edit(folder / "__init__.py", entry, entry + '    "halved": HalvedSource,\n')
+    imported = "from vcsbench.sources.generated import EmptySource, GeneratedSource"
+    added = f"from vcsbench.sources.halved import HalvedSource\n{imported}"
+    edit(folder / "__init__.py", imported, added)
     models = project.path / "workflow" / "vcsbench" / "config" / "models.py"
     edit(models, 'Literal["generated", "git",', 'Literal["halved", "generated", "git",')
-    project.repositories["half"] = {
-        "source": "halved", "profile": "ruby", "scale": 0.001, "seed": 1
-    }  # fmt: skip
+    project.repositories["half"] = {**SMALL["ruby"], "source": "halved", "scale": 0.001}
 
 
 def test_values_added_to_axes_are_measured(project: Extended) -> None:
     for add in (add_command, add_server_configuration, add_access, add_cache_states, add_source):
         add(project)
     cells = project.measure(
-        {"command": "list"},
-        {"config": "tiny-cache"},
-        {"ra": "svn-again"},
-        {"cache": ["once", "never"]},
-        {"repo": "half"},
+        *({"command": "list"}, {"config": "tiny-cache"}, {"ra": "svn-again"}),
+        *({"cache": ["once", "never"]}, {"repo": "half"}),
     )
     listed = "list/svn/ruby/f7/nopack/slow/hot-os"
-    assert sorted(cells) == sorted(
-        f"{STUDY}/{cell}"
-        for cell in (
-            listed,
-            "log/svn/ruby/f7/nopack/tiny-cache/hot-os",
-            "log/svn-again/ruby/f7/nopack/slow/hot-os",
-            "log/svn/ruby/f7/nopack/slow/once",
-            "log/svn/ruby/f7/nopack/slow/never",
-            "log/svn/half/f7/nopack/slow/hot-os",
-        )
-    )
+    assert set(cells) == {
+        f"{STUDY}/{listed}",
+        f"{STUDY}/log/svn/ruby/f7/nopack/tiny-cache/hot-os",
+        f"{STUDY}/log/svn-again/ruby/f7/nopack/slow/hot-os",
+        f"{STUDY}/log/svn/ruby/f7/nopack/slow/once",
+        f"{STUDY}/log/svn/ruby/f7/nopack/slow/never",
+        f"{STUDY}/log/svn/half/f7/nopack/slow/hot-os",
+    }
     context = project.project.context(STUDY, listed)
-    output = subprocess.run(
-        ["svn", "list", "-R", f"file://{context['repository']['path']}"],
-        capture_output=True,
-        check=True,
-    ).stdout
+    argv = ["svn", "list", "-R", f"file://{context['repository']['path']}"]
+    output = subprocess.run(argv, capture_output=True, check=True).stdout
     work = context["runs"][0]["work"]
     assert work["lines"] == output.count(b"\n") > 10 and work["bytes"] == len(output)
-    flags = {
-        row["cache"]: row["flags"].split()
-        for row in project.project.rows(f"measurements/{STUDY}.csv")
-    }
+    rows = project.project.rows(f"measurements/{STUDY}.csv")
+    flags = {row["cache"]: row["flags"].split() for row in rows}
     assert "server-reused" in flags["never"] and "server-reused" not in flags["once"]
 
 
@@ -213,7 +187,7 @@ def test_build_added_is_measured(project: Extended) -> None:
 
 def test_axes_added_are_measured(project: Extended) -> None:
     # `depth` is a list of words in a command, and `reader` has an entry in the table of axes.
-    table = project.path / "workflow" / "vcsbench" / "axes" / "table.py"
+    table = project.path / "workflow" / "vcsbench" / "axes" / "__init__.py"
     entry = """Axis(
             "reader",
             why_not=lambda value, parts, env: "nobody reads that" if value == "nobody" else "",
@@ -262,11 +236,8 @@ def test_subject_and_kind_of_work_added_are_measured(project: Extended) -> None:
             # Without a warm-up run, a run after the timed one gives its work.
             "count": {"argv": "wc -l {letters}", "input": "letters", "work": "first", "warmup": 0},
             "sort": {
-                "argv": "sort -o {target}",
-                "stdin": "{letters}",
-                "input": "letters",
-                "output": "target",
-                "work": "tree",
+                **{"argv": "sort -o {target}", "stdin": "{letters}"},
+                **{"input": "letters", "output": "target", "work": "tree"},
             },
         },
         "tables": {"elapsed": {"metric": "elapsed_s", "rows": ["command"], "columns": ["cache"]}},
@@ -285,17 +256,14 @@ def test_subject_and_kind_of_work_added_are_measured(project: Extended) -> None:
 
 
 def test_table_added_is_written(project: Extended) -> None:
-    table = {
-        "compare": {"axis": "config", "baseline": "slow", "candidates": ["medium"]},
-        "rows": ["ra", "repo", "packing", "format"],
-        "columns": ["cache"],
-        "published": False,
-    }
-    edit(
-        study_file(project),
-        "tables:\n",
-        f"tables:\n  slow-vs-medium: {yaml.safe_dump(table, default_flow_style=True)}",
-    )
+    entry = """tables:
+  slow-vs-medium:
+    compare: {axis: config, baseline: slow, candidates: [medium]}
+    rows: [ra, repo, packing, format]
+    columns: [cache]
+    published: false
+"""
+    edit(study_file(project), "tables:\n", entry)
     tables = f"results/tables/{STUDY}"
     project.measure({"config": ["slow", "medium"]}, target=tables)
     rows = project.project.rows(f"tables/{STUDY}/slow-vs-medium.csv")
@@ -305,9 +273,9 @@ def test_table_added_is_written(project: Extended) -> None:
 def test_metric_added_is_in_tables(project: Extended) -> None:
     edit(
         project.path / "workflow" / "vcsbench" / "metrics.py",
-        "def _loads() -> Iterator[Metric]:\n",
-        "def _loads() -> Iterator[Metric]:\n"
-        '    yield Metric("server_cpu", "Server CPU", "s", "Seconds.", "CPU", needs=("server_cpu_s",))\n',
+        "_LOADS = (\n",
+        "_LOADS = (\n"
+        '    Metric("server_cpu", "Server CPU", "s", "CPU", "Seconds.", needs=("server_cpu_s",)),\n',
     )
     table = "rows: [ra, repo, packing, format], columns: [cache, config], published: false"
     compare = "{axis: format, baseline: f6, candidates: [f7], metric: server_cpu}"

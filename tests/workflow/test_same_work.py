@@ -95,13 +95,8 @@ def test_client_leaving_out_work_is_detected(project: Project) -> None:
     part = {**CELLS, "command": ["log", "export"], "cache": "hot-os"}
     # The client counts its runs, so no run may be measured again.
     no_retry = {"ignore_below_mib": 1000}
-    project.configure(
-        repositories=TINY,
-        rounds=2,
-        copies=2,
-        thresholds=no_retry,
-        grid={STUDY: {"include": [part]}},
-    )
+    keys = {"thresholds": no_retry, "grid": {STUDY: {"include": [part]}}}
+    project.configure(repositories=TINY, rounds=2, copies=2, **keys)
     done = project.snakemake()
     assert done.returncode == 0, done.stdout
     # The timed export of round 2 lacks a file, and its warm-up run has it.

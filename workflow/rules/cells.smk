@@ -10,7 +10,7 @@ rule cell:
     log:
         "results/logs/cells/{study}/{cell}/round{round}.log",
     # The greedy scheduler follows the drawn order.
-    priority: lambda wildcards: -PLAN.position(wildcards)
+    priority: lambda wildcards: -PLAN.position(wildcards.study, wildcards.cell, int(wildcards.round))
     conda:
         "../../envs/subversion.yaml"
     # Nothing else runs next to a measurement.

@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from vcsbench.evidence.frames import read_frame
-from vcsbench.evidence.measurements import read_measurements
-from vcsbench.evidence.time_breakdown import time_breakdown
+from vcsbench.evidence.measurements import read_frame, read_measurements, time_breakdown
 from vcsbench.files import read_json, write_json
 from vcsbench.run.job import job_log
 from vcsbench.statistics import budget

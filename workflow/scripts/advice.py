@@ -5,8 +5,7 @@ from typing import Any
 
 from vcsbench.advice.advise import AdviceSettings, advise, questions_of
 from vcsbench.advice.cards import ADVICE, markdown_of
-from vcsbench.evidence.frames import read_frame
-from vcsbench.evidence.measurements import read_measurements
+from vcsbench.evidence.measurements import read_frame, read_measurements
 from vcsbench.files import write_text
 from vcsbench.run.job import job_log
 from vcsbench.statistics.contract import NUMBERS, Limits

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from vcsbench.evidence.frames import read_frame, write_frame
+from vcsbench.evidence.measurements import read_frame, write_frame
 from vcsbench.run.job import job_log
 from vcsbench.statistics.contract import OF_EXPECTATIONS
 from vcsbench.statistics.findings import unmeasured_expectations

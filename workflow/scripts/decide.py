@@ -3,8 +3,13 @@
 import io
 from typing import Any
 
-from vcsbench.evidence.measurements import collect, measurements, read_grid, read_measurements
-from vcsbench.evidence.time_breakdown import time_breakdown
+from vcsbench.evidence.measurements import (
+    collect,
+    measurements,
+    read_grid,
+    read_measurements,
+    time_breakdown,
+)
 from vcsbench.files import write_json
 from vcsbench.plan.result_state import set_up_s
 from vcsbench.run.job import job_log

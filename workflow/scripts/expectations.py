@@ -13,8 +13,7 @@ snakemake: Any
 
 def main() -> None:
     """Read, compare with the baselines that are named, evaluate, write."""
-    from vcsbench.evidence.frames import write_frame
-    from vcsbench.evidence.measurements import read_grid, read_measurements
+    from vcsbench.evidence.measurements import read_grid, read_measurements, write_frame
     from vcsbench.statistics import baseline_comparison
     from vcsbench.statistics.contract import Limits
     from vcsbench.statistics.findings import context_of, evaluate_expectations

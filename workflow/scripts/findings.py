@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from vcsbench.evidence.frames import write_frame
-from vcsbench.evidence.measurements import read_grid, read_measurements
+from vcsbench.evidence.measurements import read_grid, read_measurements, write_frame
 from vcsbench.run.job import job_log
 from vcsbench.statistics.contract import Limits
 from vcsbench.statistics.findings import Conditions, context_of, evaluate_findings

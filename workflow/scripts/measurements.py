@@ -4,8 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
-from vcsbench.evidence.frames import write_frame
-from vcsbench.evidence.measurements import collect, failures, fixed_costs, measurements, read_grid
+from vcsbench.evidence.measurements import (
+    collect,
+    failures,
+    fixed_costs,
+    measurements,
+    read_grid,
+    write_frame,
+)
 from vcsbench.evidence.run_columns import read_calls
 from vcsbench.files import write_json
 from vcsbench.plan.result_state import recorded_recipe

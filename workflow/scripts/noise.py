@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from vcsbench.evidence.frames import write_frame
-from vcsbench.evidence.measurements import read_measurements
+from vcsbench.evidence.measurements import read_measurements, write_frame
 from vcsbench.run.job import job_log
 from vcsbench.statistics.noise import noise_of, noise_table
 

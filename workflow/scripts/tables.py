@@ -5,8 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from vcsbench.evidence.frames import write_frame
-from vcsbench.evidence.measurements import read_measurements
+from vcsbench.evidence.measurements import read_measurements, write_frame
 from vcsbench.files import write_json
 from vcsbench.run.job import job_log
 from vcsbench.statistics import baseline_comparison, baselines

@@ -1,8 +1,7 @@
 """Define the types of the JSON that crosses folders: recipes, evidence, contexts, and records of preparation.
 
-Recipes are the arguments of measuring processes, the others are files. A key is optional if some axes or
-commands lack it, or if files of earlier versions do. Measuring modules import this one for type checkers
-only: it is no part of the code that makes a result stale.
+A key is optional if some axes, commands or files of earlier versions lack it. Measuring modules import this
+one for type checkers only: it is no part of the code that makes a result stale.
 """
 
 from __future__ import annotations
@@ -12,13 +11,10 @@ from typing import TypedDict
 
 
 class Promises(TypedDict, total=False):
-    """The promises of a cache state about a timed run: `os` is cold or hot, `server` is new or kept.
+    """The promises of a cache state about a timed run; `then` are those about later runs, if they differ."""
 
-    `then` has the promises of later runs, if they differ.
-    """
-
-    os: str
-    server: str
+    os: str  # cold or hot
+    server: str  # new or kept
     then: Promises
 
 
@@ -43,26 +39,12 @@ class Access(TypedDict):
     server: str
 
 
-class Remote(TypedDict):
-    """A server on another machine."""
-
-    host: str
-    url: str
-
-
-class Places(TypedDict):
-    """The places of the programs of one side of a build (programs.Programs)."""
-
-    prefix: str
-    library_path: str
-
-
 class BuildPart(TypedDict):
     """The build of a cell."""
 
     name: str
-    client: Places
-    server: Places
+    client: dict[str, str]  # the fields of programs.Programs
+    server: dict[str, str]
 
 
 class StoragePart(TypedDict):
@@ -74,14 +56,11 @@ class StoragePart(TypedDict):
 
 
 class FilesystemPart(TypedDict, total=False):
-    """The file system of a working copy or tree: the kind to `make`, and the folder `root`.
+    """The file system of a working copy or tree."""
 
-    `mounted` is the kind and mount point of a folder of the user's; `guest` and `scratch` belong to a guest.
-    """
-
-    make: str
+    make: str  # the kind to make, or ""
     root: str
-    mounted: list[str]
+    mounted: list[str]  # kind and mount point of the user's folder
     guest: str
     scratch: str
 
@@ -140,7 +119,7 @@ class Recipe(TypedDict, total=False):
     environments: list[str]
     servers: str
     access: Access
-    remote: Remote
+    remote: dict[str, str]  # host and url of a server on another machine
     clients: int
     server_options: list[str]
     delay: str
@@ -163,8 +142,7 @@ class Recipe(TypedDict, total=False):
     binaries: dict[str, str]
     targets: str
     digest: str
-    # In a guest, whose host has checked the subjects.
-    looked_at: bool
+    looked_at: bool  # in a guest, whose host has checked the subjects
 
 
 class WarmUpReads(TypedDict, total=False):
@@ -177,10 +155,7 @@ class WarmUpReads(TypedDict, total=False):
 
 
 class Evidence(TypedDict, total=False):
-    """The evidence of a timed run (measure.run_evidence, docs/evidence.md). Each key is a column.
-
-    None is a number that is not counted here.
-    """
+    """The evidence of a timed run (docs/evidence.md). Each key is a column, None if not counted here."""
 
     # The caches before and after the run: shares of the input's and the output's bytes.
     cache_cleared_by: str
@@ -195,7 +170,6 @@ class Evidence(TypedDict, total=False):
     pristines_resident: float | None
     database_resident: float | None
     working_resident: float | None
-    # Client and server.
     client_read_bytes: int
     client_write_bytes: int
     client_rchar: int
@@ -217,7 +191,6 @@ class Evidence(TypedDict, total=False):
     server_rchar: int | None
     server_wchar: int | None
     server_syscr: int | None
-    # The machine.
     window_s: float
     device_read_bytes: int | None
     device_write_bytes: int | None
@@ -249,7 +222,6 @@ class Evidence(TypedDict, total=False):
     governor: str
     clock_source: str
     other_servers: list[str]
-    # Other runs of the cell-round, and the time of this one.
     sync_s: float
     warming: list[WarmUpReads]
     server_runs_before: int
@@ -267,21 +239,12 @@ class DiscardedRun(TypedDict, total=False):
     at: str
 
 
-class ClientTimes(TypedDict):
-    """The times of one of several clients, in seconds since all were released."""
-
-    went_s: float
-    ended_s: float
-    user_s: float
-    system_s: float
-
-
 class Launched(TypedDict):
     """The report of the launcher of several clients (measure.launcher), in seconds."""
 
     forking_s: float
     all_s: float
-    clients: list[ClientTimes]
+    clients: list[dict[str, float]]  # went_s and ended_s (since the common start), user_s, system_s
 
 
 class RunRecord(TypedDict, total=False):
@@ -330,19 +293,9 @@ class StorageFacts(TypedDict, total=False):
     mount_options: str
     scheduler: str
     free_bytes: int
-    # Of the file system of a working copy or tree.
-    made: bool
+    made: bool  # from here on: of a working copy's or tree's file system
     bytes: int
     direct_io: bool | None
-
-
-class ServerFacts(TypedDict):
-    """The server of a cell-round."""
-
-    kind: str
-    argv: list[str]
-    port: int
-    pid: int | None
 
 
 class BuildSide(TypedDict):
@@ -421,23 +374,6 @@ class Work(TypedDict, total=False):
     captured_io: dict[str, int]
 
 
-class Times(TypedDict, total=False):
-    """The seconds of hyperfine with its hooks, of the hooks, of waiting, and of the whole cell-round."""
-
-    hyperfine_s: float
-    hooks_s: float
-    waited_s: float
-    cell_round_s: float
-
-
-class HookSteps(TypedDict):
-    """The steps of the hooks of hyperfine."""
-
-    setup: list[str]
-    prepare: list[str]
-    cleanup: list[str]
-
-
 class Context(SubjectFacts, total=False):
     """The content of a context file, next to the export of a cell-round."""
 
@@ -450,14 +386,14 @@ class Context(SubjectFacts, total=False):
     argv: list[str]
     argv_template: str
     stdin: str
-    hooks: HookSteps
+    hooks: dict[str, list[str]]
     warmup: int
     promises: Promises
     network: str | None
     environment: dict[str, str]
-    server: ServerFacts | None
+    server: Mapping[str, object] | None
     servers: str
-    remote: Remote | None
+    remote: dict[str, str] | None
     server_files: dict[str, str]
     host: Host
     targets: str
@@ -465,12 +401,11 @@ class Context(SubjectFacts, total=False):
     versions: dict[str, str]
     build: BuildFacts
     work: Work
-    took: Times
+    took: dict[str, float]
     set_aside: list[SetAside]
     runs: list[RunRecord]
     flags: list[str]
-    # After the measurement.
-    locks: int | None
+    locks: int | None  # from here on: after the measurement
     thresholds: dict[str, float]
     order: int
     seed: int
@@ -551,10 +486,7 @@ class SystemCalls(TypedDict, total=False):
 
 
 class CellCalls(TypedDict, total=False):
-    """The system calls of a cell, results/calls/<study>/<cell>.json; None and `why_not` if not counted.
-
-    `slower` is the ratio of the traced run's time to a plain run's. `seconds` is the time of the whole count.
-    """
+    """The system calls of a cell, results/calls/<study>/<cell>.json; None and `why_not` if not counted."""
 
     study: str
     cell: str
@@ -563,5 +495,5 @@ class CellCalls(TypedDict, total=False):
     client: SystemCalls | None
     server: SystemCalls | None
     why_not: str
-    slower: float
-    seconds: float
+    slower: float  # the time of the traced run / of a plain run
+    seconds: float  # of the whole count

@@ -1,1 +1,111 @@
-"""Define the axes of grids, and the effect of each value on a cell."""
+"""List all axes, and resolve the values of a study's axes in this environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from vcsbench.axes import cache, client_server, subject_axes
+from vcsbench.axes.axis import Axis, Environment
+from vcsbench.config.study import Study, TableDefinition
+from vcsbench.errors import UserError
+
+# An axis of a study that is not in here has a list of values, each for the word {<name>} in a command.
+AXES: dict[str, Axis] = {
+    axis.name: axis
+    for axis in (
+        # The study's file has the effect of a command on a recipe.
+        Axis("command", changes_work=True),
+        Axis("strategy"),
+        cache.AXIS,
+        *client_server.AXES,
+        *subject_axes.AXES,
+    )
+}
+
+
+def axis_of(name: str) -> Axis:
+    """Return an axis by its name."""
+    return AXES.get(name) or Axis(name)
+
+
+def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
+    """Return the values of each axis of a study here. Raise UserError for an unknown word."""
+    values: dict[str, list[str]] = {}
+    for name, given in study.axes.items():
+        if not isinstance(given, str):
+            values[name] = list(given)
+            continue
+        words = {"commands": list(study.commands), **axis_of(name).words(env)}
+        if given not in words:
+            raise UserError(
+                f"config/studies/{study.name}.yaml: `axes.{name}`: {given!r} stands for no values of this "
+                f"axis; list them"
+            )
+        values[name] = words[given]
+    if "repo" in values:
+        # A repository may be for some studies only.
+        studies = {repo: d.get("studies", [study.name]) for repo, d in env.repositories.items()}
+        values["repo"] = [r for r in values["repo"] if study.name in studies.get(r, [study.name])]
+    return values
+
+
+def findings_of(study: Study, env: Environment) -> list[str]:
+    """Return sentences on the user's own repository, by the axes whose values depend on it."""
+    return [text for name in study.axes_named() for text in axis_of(name).findings(env)]
+
+
+def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
+    """Return the values of each axis. Raise UserError for one that cannot be measured anywhere, or if a table
+    has nothing to compare."""
+    values = values_of(study, env)
+    if client_server.BUILD_AXIS in values and not env.builds:
+        raise UserError(
+            f"{env.config.where(['builds'])}: `builds` is missing, but {study.name} has the axis `build`. "
+            f"Name at least one build, such as `system: {{}}`."
+        )
+    for name, names in values.items():
+        for value in names:
+            if reason := axis_of(name).why_invalid(value):
+                raise UserError(
+                    f"config/studies/{study.name}.yaml: `axes.{name}`: {value} {reason}"
+                )
+    for table, definition in resolved_tables(study, values).items():
+        compare = definition.get("compare")
+        if compare and not compare["candidates"]:
+            word, names = str(study.axes[compare["axis"]]), values[compare["axis"]]
+            raise UserError(
+                f"{env.config.where([word])}: `{word}` has {names[0]} only, and {study.name}'s table "
+                f"{table} compares the first with the others; name another one (the same binaries under "
+                f"another name show the noise)"
+            )
+    return values
+
+
+def order_of(
+    study: Study, env: Environment, published: Mapping[str, Sequence[str]]
+) -> dict[str, list[str]]:
+    """Return the values of each axis in the order of tables and pages: the study's, or if the configuration
+    names them, the published ones first."""
+    named = study.axes_named()
+    return {
+        name: list(dict.fromkeys([*(published.get(name, ()) if name in named else ()), *values]))
+        for name, values in values_of(study, env).items()
+    }
+
+
+def resolved_tables(
+    study: Study, values: Mapping[str, Sequence[str]]
+) -> dict[str, TableDefinition]:
+    """Return the tables of a study, with `first` and `rest` replaced on axes with configured values."""
+    tables = dict(study.tables)
+    for table, definition in study.tables.items():
+        if "compare" not in definition or definition["compare"]["axis"] not in study.axes_named():
+            continue
+        compare = definition["compare"].copy()
+        names = values[compare["axis"]]
+        if compare["baseline"] == "first":
+            compare["baseline"] = next(iter(names), "")
+        if compare["candidates"] == "rest":
+            compare["candidates"] = [name for name in names if name != compare["baseline"]]
+        tables[table] = {**definition, "compare": compare}
+    return tables

@@ -75,7 +75,7 @@ class Environment:
 class Axis:
     """One dimension of a grid. The functions get "" for cells to which the axis does not apply.
 
-    An axis outside the table (axes.table) has the defaults: the study lists its values, and they replace the
+    An axis outside the table (axes.AXES) has the defaults: the study lists its values, and they replace the
     word `{<name>}` in commands.
 
     `words`: the values by the words that a study may give instead of a list; `source`: where they are

@@ -22,12 +22,10 @@ caches of the hypervisor, a RAID controller or a disk cannot be cleared. The dri
 much faster repeated cold runs become."""
 
 # The keys with steps, in the order of a cell-round.
-STEPS: tuple[Literal["setup"], Literal["first"], Literal["prepare"]] = (
-    "setup",
-    "first",
-    "prepare",
-)
+STEPS: tuple[Literal["setup", "first", "prepare"], ...] = ("setup", "first", "prepare")
 _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")
+_COLD: Promises = {"os": "cold", "server": "new"}
+_KEPT: Promises = {"os": "hot", "server": "kept"}
 
 # `setup`: steps (STEPS) before the first run. `prepare`: steps before each run. `first`: steps
 # before the first timed run, if they differ. `warmup`: runs that do not count, prepared like the timed ones;
@@ -36,68 +34,45 @@ _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-cli
 # `promises`: `os` is cold or hot; `server` is new (it has served nothing) or kept (it has served the runs
 # before); `then` has the promises of later runs, if they differ.
 # Written pages of an earlier run are flushed before each run (sync), because they would disturb it.
+# fmt: off
 STATES: dict[str, State] = {
     # The discarded run warms the caches below the guest.
     "cold": {
-        "setup": [],
-        "prepare": ["restore", *_COLD_STEPS],
-        "warmup": 0,
-        "discard": True,
-        "runs": 1,
-        "promises": {"os": "cold", "server": "new"},
+        "setup": [], "prepare": ["restore", *_COLD_STEPS],
+        "warmup": 0, "discard": True, "runs": 1, "promises": _COLD,
     },
     # The warm-up run fills the page cache. The timed server has served nothing.
     "hot-os": {
-        "setup": [],
-        "prepare": ["restore", "sync", "stop-server", "start-server"],
-        "warmup": 1,
-        "runs": 4,
-        "promises": {"os": "hot", "server": "new"},
+        "setup": [], "prepare": ["restore", "sync", "stop-server", "start-server"],
+        "warmup": 1, "runs": 4, "promises": {"os": "hot", "server": "new"},
     },
     # Two runs fill the caches of the server. Without a server, one fills the page cache.
     "hot-svn": {
-        "setup": ["start-server"],
-        "prepare": ["restore", "sync"],
-        "warmup": 1,
-        "warmup_of_server": 1,
-        "runs": 4,
-        "promises": {"os": "hot", "server": "kept"},
+        "setup": ["start-server"], "prepare": ["restore", "sync"],
+        "warmup": 1, "warmup_of_server": 1, "runs": 4, "promises": _KEPT,
     },
     # The run directly after a cold one, with the same server.
     "hot": {
-        "setup": [*_COLD_STEPS],
-        "prepare": ["restore", "sync"],
-        "warmup": 1,
-        "runs": 5,
-        "promises": {"os": "hot", "server": "kept"},
+        "setup": [*_COLD_STEPS], "prepare": ["restore", "sync"],
+        "warmup": 1, "runs": 5, "promises": _KEPT,
     },
     # Several runs with one server, the first from cold caches. The column `run` has both states, so this is
     # no value of the axis.
     "series": {
-        "setup": [],
-        "first": ["restore", *_COLD_STEPS],
-        "prepare": ["restore", "sync"],
-        "warmup": 0,
-        "discard": True,
-        "runs": 3,
-        "promises": {"os": "cold", "server": "new", "then": {"os": "hot", "server": "kept"}},
+        "setup": [], "first": ["restore", *_COLD_STEPS], "prepare": ["restore", "sync"],
+        "warmup": 0, "discard": True, "runs": 3, "promises": {**_COLD, "then": _KEPT},
     },
     # One server with caches from a run before, for commands to which the axis does not apply.
     "served": {
-        "setup": ["start-server"],
-        "prepare": ["restore", "sync"],
-        "warmup": 1,
-        "runs": 2,
-        "promises": {"os": "hot", "server": "kept"},
+        "setup": ["start-server"], "prepare": ["restore", "sync"],
+        "warmup": 1, "runs": 2, "promises": _KEPT,
     },
     # A study without the axis: no promise.
     "": {
-        "setup": ["start-server"],
-        "prepare": ["restore", "sync"],
-        "warmup": 1,
-        "promises": {},
+        "setup": ["start-server"], "prepare": ["restore", "sync"], "warmup": 1, "promises": {},
     },
 }
+# fmt: on
 
 
 def _part(value: str, env: Environment) -> Recipe:

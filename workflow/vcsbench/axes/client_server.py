@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ from vcsbench.storages import guest
 from vcsbench.storages.filesystems import REFLINK_KINDS
 
 if TYPE_CHECKING:
-    from vcsbench.records import Access, Places, Recipe
+    from vcsbench.records import Access, Recipe
 
 # Programs that make a conda environment (envs/setup/conda.sh).
 CONDA = ("micromamba", "mamba", "conda", "pixi")
@@ -84,15 +84,14 @@ library has it clone each working file that equals its pristine. It shows what s
 
 def _build_part(value: str, env: Environment) -> Recipe:
     build = _build(value, env)
-    client, server = _places(build.client), _places(build.server)
+    client, server = (
+        {"prefix": side.prefix, "library_path": side.library_path}
+        for side in (build.client, build.server)
+    )
     return {
         "build": {"name": value, "client": client, "server": server},
         "environments": list(build.environments),
     }
-
-
-def _places(programs: Programs) -> Places:
-    return {"prefix": programs.prefix, "library_path": programs.library_path}
 
 
 def _why_no_build(value: str, parts: Recipe, env: Environment) -> str:
@@ -100,22 +99,16 @@ def _why_no_build(value: str, parts: Recipe, env: Environment) -> str:
     return lacking or next(filter(None, map(_why_lacks_need, parts.get("needs", []))), "")
 
 
-def check_builds(study: str, env: Environment) -> None:
-    """Raise UserError if a study with the axis `build` is measured without builds."""
-    if not env.builds:
-        raise UserError(
-            f"{env.config.where(['builds'])}: `builds` is missing, but {study} has the axis `build`. "
-            f"Name at least one build, such as `system: {{}}`."
-        )
-
-
 def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     """Return why a cell cannot be measured with a build, in a clause; "" if it can.
 
     `argv` is the template of the cell's command, `server` the kind of its server.
     """
-    if lacking := _why_not_makeable(build):
-        return lacking
+    for side in (build.client, build.server):
+        file = build.environments.get(os.path.basename(side.prefix))
+        if file and _is_to_be_made(side) and not any(map(shutil.which, CONDA)):
+            return f"none of {', '.join(CONDA)} is installed, which {file} needs"
+    lacking = ""
     if server == "httpd":
         lacking = _why_no_httpd(build, machine)
     elif server:
@@ -130,14 +123,6 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
             f"or chmod o+x it"
         )
     return lacking
-
-
-def _why_not_makeable(build: Build) -> str:
-    for side in (build.client, build.server):
-        file = build.environments.get(os.path.basename(side.prefix))
-        if file and _is_to_be_made(side) and not any(map(shutil.which, CONDA)):
-            return f"none of {', '.join(CONDA)} is installed, which {file} needs"
-    return ""
 
 
 def _why_lacks_need(need: str) -> str:
@@ -188,9 +173,13 @@ def binaries_of(axes: Mapping[str, str], parts: Recipe, env: Environment) -> dic
     after it deploys one.
     """
     build, machine = _build(axes.get(BUILD_AXIS, ""), env), env.machine
-    clients = programs_in(parts["argv"]) if _has_digests(build.client, machine, build) else ()
+
+    def has_digests(side: Programs) -> bool:
+        return not build.has_made(side) if side.prefix else not machine.deployed
+
+    clients = programs_in(parts["argv"]) if has_digests(build.client) else ()
     clients = (*clients, *parts.get("needs", []))
-    kind = parts["server"] if _has_digests(build.server, machine, build) else ""
+    kind = parts["server"] if has_digests(build.server) else ""
     sides = (build.client, clients, build.server, kind)
     if sides not in machine.digested:
         machine.digested[sides] = binaries(*sides)
@@ -206,10 +195,6 @@ def _build(value: str, env: Environment) -> Build:
     return env.builds[value] if value else ON_PATH
 
 
-def _has_digests(programs: Programs, machine: Machine, build: Build) -> bool:
-    return not build.has_made(programs) if programs.prefix else not machine.deployed
-
-
 def server_names(root: Path) -> list[str]:
     """Return the server configurations: the published ones in their order, then all others by name."""
     names = [path.name for path in (root / SERVERS).iterdir() if path.is_dir()]
@@ -218,17 +203,16 @@ def server_names(root: Path) -> list[str]:
 
 def server_settings(root: Path, name: str) -> str:
     """Return svnserve's arguments and httpd's directives of a server configuration, in a sentence."""
-    lines = {
-        server: [line for line in _lines(server_file(root / SERVERS / name, file)) if line]
-        for server, file in (("svnserve", "svnserve.args"), ("httpd", "httpd.conf"))
-    }
-    settings = {"svnserve": " ".join(lines["svnserve"]), "httpd": "; ".join(lines["httpd"])}
-    return ". ".join(f"{server} {text or 'as it is'}" for server, text in settings.items())
-
-
-def _lines(path: Path) -> list[str]:
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    return [line.partition("#")[0].strip() for line in text.splitlines()]
+    settings = []
+    for server, file, separator in (
+        ("svnserve", "svnserve.args", " "),
+        ("httpd", "httpd.conf", "; "),
+    ):
+        path = server_file(root / SERVERS / name, file)
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        words = separator.join(filter(None, (line.partition("#")[0].strip() for line in lines)))
+        settings.append(f"{server} {words or 'as it is'}")
+    return ". ".join(settings)
 
 
 def _server_part(value: str, env: Environment) -> Recipe:
@@ -253,20 +237,9 @@ def _why_no_access(value: str, parts: Recipe, env: Environment) -> str:
     return f"the server on {server['host']} is not reached over {scheme}"
 
 
-def _why_no_clients(value: str) -> str:
-    if value.isdigit() and 1 <= int(value) <= MOST_CLIENTS:
-        return ""
-    return f"is no number of clients; say one from 1 to {MOST_CLIENTS}"
-
-
-def _why_no_level(value: str) -> str:
-    if value in LEVELS or (value.isdigit() and int(value) <= HIGHEST_LEVEL):
-        return ""
-    return f"is no level; say {', '.join(LEVELS)} or a number from 0 to {HIGHEST_LEVEL}"
-
-
-def _compression_part(value: str, env: Environment) -> Recipe:
-    return {"server_options": ["--compression", LEVELS.get(value, value)]} if value else {}
+def _valid(is_valid: Callable[[str], bool], fault: str) -> Callable[[str], str]:
+    """Return a function that returns `fault`, a clause, for an invalid value."""
+    return lambda value: "" if is_valid(value) else fault
 
 
 def _why_no_delay(value: str, parts: Recipe, env: Environment) -> str:
@@ -294,12 +267,6 @@ def client_version(program: str) -> str:
         return ""
     done = subprocess.run([program, "--version", "--quiet"], capture_output=True, text=True)
     return done.stdout.strip() if re.match(r"[0-9]+\.[0-9]+", done.stdout) else ""
-
-
-def _locking_part(value: str, env: Environment) -> Recipe:
-    if not value:
-        return {}
-    return {"client_options": LOCKING_OPTIONS[value], "locking": value, "probe": "locks"}
 
 
 def reflink_library(root: Path) -> Path:
@@ -354,23 +321,32 @@ AXES = (
     # One client runs without a launcher if the axis does not apply.
     Axis(
         "clients",
-        why_invalid=_why_no_clients,
+        why_invalid=_valid(
+            lambda value: value.isdigit() and 1 <= int(value) <= MOST_CLIENTS,
+            f"is no number of clients; say one from 1 to {MOST_CLIENTS}",
+        ),
         part=lambda value, env: {"clients": int(value)} if value else {},
     ),
     # http compresses by other means, and over file nothing is sent.
     Axis(
         "wire_compression",
         of_server=True,
-        why_invalid=_why_no_level,
+        why_invalid=_valid(
+            lambda value: value in LEVELS or (value.isdigit() and int(value) <= HIGHEST_LEVEL),
+            f"is no level; say {', '.join(LEVELS)} or a number from 0 to {HIGHEST_LEVEL}",
+        ),
         applies=lambda axes: axes.get("ra") == "svn",
-        part=_compression_part,
+        part=lambda value, env: (
+            {"server_options": ["--compression", LEVELS.get(value, value)]} if value else {}
+        ),
         limits=lambda guests: [LZ4],
     ),
     # A delay on loopback: NFS and svnserve have the same one.
     Axis(
         "network_delay",
-        why_invalid=lambda value: (
-            "" if DELAY.fullmatch(value) else "is no delay; say 0, or a time such as 100us or 1ms"
+        why_invalid=_valid(
+            lambda value: bool(DELAY.fullmatch(value)),
+            "is no delay; say 0, or a time such as 100us or 1ms",
         ),
         applies=lambda axes: axes.get("filesystem") in guest.FOLDERS,
         part=lambda value, env: {"delay": value} if value not in ("", "0") else {},
@@ -378,26 +354,28 @@ AXES = (
     ),
     Axis(
         "pristines",
-        why_invalid=lambda value: (
-            ""
-            if value in PRISTINE_OPTIONS
-            else f"is no way to keep pristines; say {' or '.join(PRISTINE_OPTIONS)}"
+        why_invalid=_valid(
+            lambda value: value in PRISTINE_OPTIONS,
+            f"is no way to keep pristines; say {' or '.join(PRISTINE_OPTIONS)}",
         ),
         part=lambda value, env: {"pristine_options": PRISTINE_OPTIONS[value]} if value else {},
         why_not=_why_no_pristines,
     ),
     Axis(
         "sqlite_locking",
-        why_invalid=lambda value: (
-            ""
-            if value in LOCKING_OPTIONS
-            else f"is no way of locking; say {' or '.join(LOCKING_OPTIONS)}"
+        why_invalid=_valid(
+            lambda value: value in LOCKING_OPTIONS,
+            f"is no way of locking; say {' or '.join(LOCKING_OPTIONS)}",
         ),
-        part=_locking_part,
+        part=lambda value, env: (
+            {"client_options": LOCKING_OPTIONS[value], "locking": value, "probe": "locks"}
+            if value
+            else {}
+        ),
     ),
     Axis(
         "reflink",
-        why_invalid=lambda value: "" if value in ("on", "off") else "is neither on nor off",
+        why_invalid=_valid(lambda value: value in ("on", "off"), "is neither on nor off"),
         part=_reflink_part,
         why_not=_why_no_reflink,
         limits=lambda guests: [NO_CLONES],

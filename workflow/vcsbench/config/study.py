@@ -261,7 +261,7 @@ class Table(Model):
 
 
 class ComparisonDefinition(TypedDict, total=False):
-    """The key `compare` of a table. `candidates` are resolved (axes.table), otherwise "rest"."""
+    """The key `compare` of a table. `candidates` are resolved (axes.resolved_tables), otherwise "rest"."""
 
     axis: Required[str]
     baseline: Required[str]
@@ -355,7 +355,7 @@ class StudyFile(Model):
 class Study:
     """One file of config/studies; StudyFile documents its keys.
 
-    `axes` has the values of each axis, in the order of a cell's path, or a word that axes.table resolves.
+    `axes` has the values of each axis, in the order of a cell's path, or a word that axes.values_of resolves.
     """
 
     name: str

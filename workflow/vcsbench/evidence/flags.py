@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+INVALID_RUN = True
+
 
 class Flag(NamedTuple):
     """A flag: its message, a remedy, and whether the run is invalid.
@@ -23,223 +25,131 @@ class Flag(NamedTuple):
 
 
 # A row lists its flags in this order.
+# fmt: off
 FLAGS: dict[str, Flag] = {
-    "cache-not-cold": Flag(
-        "A cold run began with the repository's pages in memory.",
-        "Check how the caches were cleared, and which other programs read the repository.",
-        is_invalid=True,
-    ),
-    "no-disk-reads": Flag(
-        "A cold run read nothing from the device.",
-        "Clear the caches as root, or choose a storage that is not in memory.",
-        is_invalid=True,
-    ),
+    "cache-not-cold": Flag("A cold run began with the repository's pages in memory.",
+        "Check how the caches were cleared, and which other programs read the repository.", INVALID_RUN),
+    "no-disk-reads": Flag("A cold run read nothing from the device.",
+        "Clear the caches as root, or choose a storage that is not in memory.", INVALID_RUN),
     "too-few-disk-reads": Flag(
         "A cold run read far less from the device than the discarded cold run over its copy.",
         "Find the program that read the repository between the clearing of the caches and the run.",
-        is_invalid=True,
-    ),
+        INVALID_RUN),
     "foreign-reads": Flag(
         "After a cold run more of the repository was in memory than client and server had read.",
-        "Stop other readers of the repository: a backup, an indexer, a virus scanner.",
-        is_invalid=True,
-    ),
-    "cache-not-warm": Flag(
-        "A hot run read from the device.",
-        "Give the machine enough memory for the repository, or use a smaller scale.",
-        is_invalid=True,
-    ),
+        "Stop other readers of the repository: a backup, an indexer, a virus scanner.", INVALID_RUN),
+    "cache-not-warm": Flag("A hot run read from the device.",
+        "Give the machine enough memory for the repository, or use a smaller scale.", INVALID_RUN),
     "server-disk-unknown": Flag(
         "The server of the network file system is another machine: its disk reads are unknown.",
-        "Compare these runs only with runs on the same server, and look at its disk during a run.",
-    ),
-    "restarted": Flag(
-        "The server was not running before the run, or was another process after it.",
-        "See the server's last messages in the cell's log.",
-        is_invalid=True,
-    ),
-    "server-reused": Flag(
-        "The server had served a run before, and its label promises a new one.",
-        "Its caches were not empty. Find out why it did not end.",
-        is_invalid=True,
-    ),
-    "server-not-warm": Flag(
-        "The server had not served a run yet, and its label promises hot caches.",
-        "Find the cause of its restart between the warm-up and the timed run.",
-        is_invalid=True,
-    ),
+        "Compare these runs only with runs on the same server, and look at its disk during a run."),
+    "restarted": Flag("The server was not running before the run, or was another process after it.",
+        "See the server's last messages in the cell's log.", INVALID_RUN),
+    "server-reused": Flag("The server had served a run before, and its label promises a new one.",
+        "Its caches were not empty. Find out why it did not end.", INVALID_RUN),
+    "server-not-warm": Flag("The server had not served a run yet, and its label promises hot caches.",
+        "Find the cause of its restart between the warm-up and the timed run.", INVALID_RUN),
     "server-reforked": Flag(
         "Processes of the server began or ended during the run, so its caches were lost.",
-        "Run svnserve with `--threads`, and httpd's children without a limit of connections. A server "
-        "that forks for each connection has no hot caches.",
-        is_invalid=True,
-    ),
+        "Run svnserve with `--threads`, and httpd's children without a limit of connections. A server that "
+        "forks for each connection has no hot caches.", INVALID_RUN),
     "clock": Flag(
         "hyperfine reported another time than passed between the hooks before and after the run.",
-        "Compare the columns elapsed_s and window_s. Try another hyperfine, or find what paused the machine.",
-        is_invalid=True,
-    ),
-    "environment": Flag(
-        "Environment variables that change programs reached client and server.",
-        "Unset them (LD_PRELOAD, MALLOC_*, SVN_*, proxies; the context lists them under `environment`), "
-        "or read the time as that of the changed programs.",
-    ),
-    "uncertified": Flag(
-        "The run has no evidence, or incomplete evidence.",
-        "Measure the cell again.",
-        is_invalid=True,
-    ),
+        "Compare the columns elapsed_s and window_s. Try another hyperfine, or find what paused the "
+        "machine.", INVALID_RUN),
+    "environment": Flag("Environment variables that change programs reached client and server.",
+        "Unset them (LD_PRELOAD, MALLOC_*, SVN_*, proxies; the context lists them under `environment`), or "
+        "read the time as that of the changed programs."),
+    "uncertified": Flag("The run has no evidence, or incomplete evidence.",
+        "Measure the cell again.", INVALID_RUN),
     "other-output": Flag(
         "The timed run wrote another number of bytes than the run of its round whose output was read.",
-        "Find out why it ended early or printed something different, and measure again.",
-        is_invalid=True,
-    ),
-    "nothing-packed": Flag(
-        "The packed repository has no packed shard: only full shards get packed.",
-        "Use a repository with more revisions than a shard (1,000 by default).",
-        is_invalid=True,
-    ),
-    "apart": Flag(
-        "The copy is not interleaved with the others on the storage.",
-        "Its position may affect the times. Use `make clean` and a new run to make all copies again.",
-    ),
+        "Find out why it ended early or printed something different, and measure again.", INVALID_RUN),
+    "nothing-packed": Flag("The packed repository has no packed shard: only full shards get packed.",
+        "Use a repository with more revisions than a shard (1,000 by default).", INVALID_RUN),
+    "apart": Flag("The copy is not interleaved with the others on the storage.",
+        "Its position may affect the times. Use `make clean` and a new run to make all copies again."),
     "host-cached": Flag(
         "The file system is an image that is read and written through this system's page cache.",
-        "Use a storage whose file system supports direct I/O. Otherwise you measure memory.",
-    ),
-    "no-empty-folders": Flag(
-        "The strategy does not keep empty folders: its tree lacks them.",
-        "Its time is the time of a tree without them.",
-    ),
-    "no-modes": Flag(
-        "The strategy does not keep the permissions of some files.",
-        "Its time is the time of a tree without them.",
-    ),
-    "no-hard-links": Flag(
-        "The strategy does not keep hard links: each name became a separate file.",
-        "Its time is the time of a tree with more files.",
-    ),
-    "residency-unknown": Flag(
-        "The kernel did not report how much of the repository was in memory.",
-        "Run as the user who owns the copies, on a kernel that allows cachestat or mincore.",
-    ),
+        "Use a storage whose file system supports direct I/O. Otherwise you measure memory."),
+    "no-empty-folders": Flag("The strategy does not keep empty folders: its tree lacks them.",
+        "Its time is the time of a tree without them."),
+    "no-modes": Flag("The strategy does not keep the permissions of some files.",
+        "Its time is the time of a tree without them."),
+    "no-hard-links": Flag("The strategy does not keep hard links: each name became a separate file.",
+        "Its time is the time of a tree with more files."),
+    "residency-unknown": Flag("The kernel did not report how much of the repository was in memory.",
+        "Run as the user who owns the copies, on a kernel that allows cachestat or mincore."),
     "other-libraries": Flag(
         "Client or server had loaded Subversion's libraries from outside the folders of their build.",
-        "Install the build with a run path (rpath), or give it a `library_path` in `builds`.",
-        is_invalid=True,
-    ),
+        "Install the build with a run path (rpath), or give it a `library_path` in `builds`.", INVALID_RUN),
     "libraries-unknown": Flag(
         "The client's libraries are unknown: it is static, or its C library is not glibc.",
-        "Make sure that the build is the one that its name says.",
-    ),
-    "same-binaries": Flag(
-        "Both builds have the same binaries: this is an A/A comparison.",
-        "Read its differences as noise. To compare two builds, correct `builds`.",
-    ),
+        "Make sure that the build is the one that its name says."),
+    "same-binaries": Flag("Both builds have the same binaries: this is an A/A comparison.",
+        "Read its differences as noise. To compare two builds, correct `builds`."),
     "cache-ineffective": Flag(
         "The server's hot caches did not help: it read about as much as when they were empty.",
-        "Raise the server's memory cache, or take the time as the time of a small cache.",
-    ),
-    "other-server": Flag(
-        "Another server of vcsbench was running.",
-        "End it: the column other_servers has its command line.",
-    ),
-    "swapped": Flag(
-        "The machine swapped during the run.",
-        "Close other programs, or use smaller server caches.",
-    ),
-    "low-memory": Flag(
-        "Little memory was available before the run.",
-        "Close other programs: the kernel drops caches when memory runs out.",
-    ),
-    "memory-pressure": Flag(
-        "Processes waited for memory during the run.",
-        "Close other programs, or use smaller server caches.",
-    ),
-    "io-busy": Flag(
-        "Other programs kept the storage busy.",
-        "Find the programs that use the storage, and measure again.",
-    ),
-    "cpu-busy": Flag(
-        "Other programs took processor time during the run.",
-        "Close other programs. The column others_cpu_pct has their share.",
-    ),
-    "cpu-steal": Flag(
-        "The hypervisor gave the processor's time to others (steal).",
-        "Measure at a quieter time, or on a machine of your own.",
-    ),
-    "throttled": Flag(
-        "The processor was throttled because of its heat, or a quota limited the run.",
-        "Cool the machine, use another frequency governor, or raise the container's quota.",
-    ),
+        "Raise the server's memory cache, or take the time as the time of a small cache."),
+    "other-server": Flag("Another server of vcsbench was running.",
+        "End it: the column other_servers has its command line."),
+    "swapped": Flag("The machine swapped during the run.",
+        "Close other programs, or use smaller server caches."),
+    "low-memory": Flag("Little memory was available before the run.",
+        "Close other programs: the kernel drops caches when memory runs out."),
+    "memory-pressure": Flag("Processes waited for memory during the run.",
+        "Close other programs, or use smaller server caches."),
+    "io-busy": Flag("Other programs kept the storage busy.",
+        "Find the programs that use the storage, and measure again."),
+    "cpu-busy": Flag("Other programs took processor time during the run.",
+        "Close other programs. The column others_cpu_pct has their share."),
+    "cpu-steal": Flag("The hypervisor gave the processor's time to others (steal).",
+        "Measure at a quieter time, or on a machine of your own."),
+    "throttled": Flag("The processor was throttled because of its heat, or a quota limited the run.",
+        "Cool the machine, use another frequency governor, or raise the container's quota."),
     "saturated": Flag(
         "Client and server together kept nearly all cores busy (threshold `max_cpu_share`).",
-        "The time is limited by this machine, not by the server alone.",
-    ),
+        "The time is limited by this machine, not by the server alone."),
     "mean-cpu": Flag(
         "User and system time are means over the runs of an export: this hyperfine reports no others.",
-        "Use hyperfine 2 or later, or set `runs: 1`, for the times of each run.",
-    ),
+        "Use hyperfine 2 or later, or set `runs: 1`, for the times of each run."),
     "too-short": Flag(
         "The cell's median is below the threshold `min_run_s`: much of it is the start of the client.",
-        "Use a larger scale before you trust small differences.",
-    ),
+        "Use a larger scale before you trust small differences."),
     "mostly-fixed-cost": Flag(
         "More than a quarter of the time is fixed cost: starting the client and connecting.",
-        "Use a larger scale. Above a half, the cell decides no finding and no recommendation.",
-    ),
-    "outlier-10": Flag(
-        "A run is more than 10 % from its cell's median.",
-        "Look at the single rounds before you trust a small difference.",
-    ),
-    "outlier-20": Flag(
-        "A run is more than 20 % from its cell's median.",
-        "Find the disturbance, and measure more rounds.",
-    ),
-    "other-work": Flag(
-        "It did other work than the cells that it would be compared with.",
+        "Use a larger scale. Above a half, the cell decides no finding and no recommendation."),
+    "outlier-10": Flag("A run is more than 10 % from its cell's median.",
+        "Look at the single rounds before you trust a small difference."),
+    "outlier-20": Flag("A run is more than 20 % from its cell's median.",
+        "Find the disturbance, and measure more rounds."),
+    "other-work": Flag("It did other work than the cells that it would be compared with.",
         "See the column `work` of the measurements. Look for a damaged copy, an incomplete export, or "
-        "another limit.",
-    ),
-    "work-unknown": Flag(
-        "The work of the command is unknown.",
-        "Set the key `work` of the command in the study's file.",
-    ),
-    "hosts-differ": Flag(
-        "Measured on different machines, whose numbers are never compared.",
-        "Measure both sides on one machine.",
-    ),
-    "not-saved": Flag(
-        "The saved baseline has no valid run of this cell.",
-        "Save a baseline that has it.",
-    ),
+        "another limit."),
+    "work-unknown": Flag("The work of the command is unknown.",
+        "Set the key `work` of the command in the study's file."),
+    "hosts-differ": Flag("Measured on different machines, whose numbers are never compared.",
+        "Measure both sides on one machine."),
+    "not-saved": Flag("The saved baseline has no valid run of this cell.",
+        "Save a baseline that has it."),
     "same-runs": Flag(
         "Nothing has been measured since the baseline was saved: both sides are the same runs.",
-        "Measure again, with `--forcerun cell` for Snakemake.",
-    ),
-    "other-command": Flag(
-        "The saved baseline timed another command line under this name.",
-        "Save a new baseline with the current command line.",
-    ),
+        "Measure again, with `--forcerun cell` for Snakemake."),
+    "other-command": Flag("The saved baseline timed another command line under this name.",
+        "Save a new baseline with the current command line."),
     "other-repository": Flag(
         "The saved baseline read another repository, another scale or other revisions.",
-        "Measure the same source again, such as a dump file, or save a new baseline.",
-    ),
+        "Measure the same source again, such as a dump file, or save a new baseline."),
     "other-method": Flag(
         "The saved baseline was measured in another way: other hooks, warm-up runs, cache clearing or "
         "output location.",
-        "Measure in the same way, or save a new baseline.",
-    ),
-    "no-duplicates": Flag(
-        "No cell was measured twice, so the systematic noise is unknown.",
-        "Set `duplicates` to 1 or more. Only the duplicates are measured.",
-    ),
-    "low-n": Flag(
-        "Fewer rounds than the threshold `min_rounds`.",
-        "Raise `rounds`. Only the new ones are measured.",
-    ),
+        "Measure in the same way, or save a new baseline."),
+    "no-duplicates": Flag("No cell was measured twice, so the systematic noise is unknown.",
+        "Set `duplicates` to 1 or more. Only the duplicates are measured."),
+    "low-n": Flag("Fewer rounds than the threshold `min_rounds`.",
+        "Raise `rounds`. Only the new ones are measured."),
 }
-
+# fmt: on
 INVALID = frozenset(word for word, flag in FLAGS.items() if flag.is_invalid)
 
 

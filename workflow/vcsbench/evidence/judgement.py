@@ -30,31 +30,6 @@ UNITS = {
     "megabyte": 1e6,
     "mebibyte": 1024.0**2,
 }
-# All flags of judge(). Those in a context are replaced when it is judged again.
-JUDGED = (
-    "uncertified",
-    "clock",
-    "residency-unknown",
-    "cache-not-cold",
-    "no-disk-reads",
-    "too-few-disk-reads",
-    "foreign-reads",
-    "cache-not-warm",
-    "server-disk-unknown",
-    "restarted",
-    "server-reused",
-    "server-not-warm",
-    "server-reforked",
-    "cache-ineffective",
-    "other-server",
-    "swapped",
-    "low-memory",
-    "memory-pressure",
-    "io-busy",
-    "cpu-busy",
-    "cpu-steal",
-    "throttled",
-)
 # Every complete evidence has these.
 NEEDED = ("client_read_bytes", "window_s", "swapped_in_pages")
 
@@ -173,21 +148,20 @@ def judge(
     if any(evidence.get(name) is None for name in NEEDED):
         return ["uncertified"]
     limits = {**THRESHOLDS, **thresholds}
-    flags = list(_clock(evidence, elapsed_s, limits))
-    if promises.get("os") == "cold":
-        flags += _cold(evidence, limits)
-    if promises.get("os") == "hot":
-        flags += _hot(evidence, limits)
-    if evidence.get("server_kind"):
-        flags += _server(evidence, promises.get("server", ""), limits)
-    return flags + list(_machine(evidence, promises, limits))
+    caches = {"cold": _cold, "hot": _hot}.get(promises.get("os", ""))
+    return [
+        *_clock(evidence, elapsed_s, limits),
+        *(caches(evidence, limits) if caches else ()),
+        *_server(evidence, promises.get("server", ""), limits),
+        *_machine(evidence, promises, limits),
+    ]
 
 
 def _clock(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> Flags:
     # The hooks before and after a run read the clock. Only the start of a shell lies between.
     missing = evidence["window_s"] - elapsed_s
     most = max(limits["min_clock_gap_s"], limits["max_clock_gap_share"] * evidence["window_s"])
-    if missing < 0 or missing > most:
+    if not 0 <= missing <= most:
         yield "clock"
 
 
@@ -196,14 +170,13 @@ def _size(evidence: Evidence) -> int:
     return evidence.get("subject_bytes", evidence.get("repository_bytes")) or 0
 
 
-def reads(evidence: Evidence | WarmUpReads) -> int:
+def _reads(evidence: Evidence | WarmUpReads) -> int:
     """Return the bytes that client and server read from devices."""
     return int(evidence["client_read_bytes"] + (evidence.get("server_read_bytes") or 0))
 
 
 def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
-    read, floor = reads(evidence), limits["ignore_below_mib"] * MIB
-    size = _size(evidence)
+    read, floor, size = _reads(evidence), limits["ignore_below_mib"] * MIB, _size(evidence)
     before = evidence.get("resident_before")
     written_before = evidence.get("written_resident_before") or 0
     if before is None or evidence.get("resident_after") is None:
@@ -212,7 +185,9 @@ def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
         yield "cache-not-cold"
     if not read:
         yield "no-disk-reads"
-    discarded = _discarded(evidence)
+    # Earlier versions discarded one run per cell-round.
+    runs = evidence.get("warming") or ()
+    discarded = evidence.get("discarded_read_bytes") or (_reads(runs[0]) if runs else 0)
     if discarded > floor and 0 < read < limits["min_read_share_cold"] * discarded:
         yield "too-few-disk-reads"
     # Neither client nor server read these pages of the repository, and they are in memory.
@@ -220,12 +195,6 @@ def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
     foreign = after - (before or 0.0) * size - read
     if foreign > max(floor, limits["max_foreign_share_cold"] * size):
         yield "foreign-reads"
-
-
-def _discarded(evidence: Evidence) -> int:
-    """Return the bytes that the discarded cold run read. Earlier versions discarded one per cell-round."""
-    runs = evidence.get("warming") or ()
-    return evidence.get("discarded_read_bytes") or (reads(runs[0]) if runs else 0)
 
 
 def _hot(evidence: Evidence, limits: Thresholds) -> Flags:
@@ -243,13 +212,12 @@ def _disk_reads(evidence: Evidence, limits: Thresholds) -> int:
     The kernel counts what a client reads from a network file system like reads of a device. A client reads
     its own files again there whenever it takes a lock, and the server has them in memory.
     """
-    if not evidence.get("network_filesystem"):
-        return reads(evidence)
     hot = 1 - limits["max_read_share_hot"]
-    if evidence["network_input"] and (evidence.get("resident_after") or 0.0) < hot:
-        return reads(evidence)
-    client = evidence["client_read_bytes"]
-    network = evidence.get("network_read_bytes")
+    if not evidence.get("network_filesystem") or (
+        evidence["network_input"] and (evidence.get("resident_after") or 0.0) < hot
+    ):
+        return _reads(evidence)
+    client, network = evidence["client_read_bytes"], evidence.get("network_read_bytes")
     if network is None:
         local = min(client, evidence.get("device_read_bytes") or 0)
     else:
@@ -259,57 +227,55 @@ def _disk_reads(evidence: Evidence, limits: Thresholds) -> int:
 
 
 def _server(evidence: Evidence, promise: str, limits: Thresholds) -> Flags:
+    served = evidence.get("server_runs_before") or 0
+    first, again = evidence.get("server_first_rchar") or 0, evidence.get("server_rchar") or 0
+    if not evidence.get("server_kind"):
+        return
     if not evidence.get("server_same"):
         yield "restarted"
-        return
-    served = evidence.get("server_runs_before") or 0
-    if promise == "new" and served:
+    elif promise == "new" and served:
         yield "server-reused"
-    if promise == "kept":
-        if not served:
-            yield "server-not-warm"
-        elif evidence.get("server_processes_changed"):
-            yield "server-reforked"
-        elif _reads_all_again(evidence, limits):
-            yield "cache-ineffective"
-
-
-def _reads_all_again(evidence: Evidence, limits: Thresholds) -> bool:
-    first = evidence.get("server_first_rchar") or 0
-    again = evidence.get("server_rchar") or 0
-    return (
-        first > limits["ignore_below_mib"] * MIB
+    elif promise == "kept" and not served:
+        yield "server-not-warm"
+    elif promise == "kept" and evidence.get("server_processes_changed"):
+        yield "server-reforked"
+    elif (
+        promise == "kept"
+        and first > limits["ignore_below_mib"] * MIB
         and again > limits["max_read_share_hot_svn"] * first
-    )
+    ):
+        yield "cache-ineffective"
 
 
 def _machine(evidence: Evidence, promises: Promises, limits: Thresholds) -> Flags:
-    if evidence.get("other_servers"):
-        yield "other-server"
-    if evidence["swapped_in_pages"] or evidence.get("swapped_out_pages"):
-        yield "swapped"
     available = evidence.get("memory_available_bytes")
-    if available is not None and available < limits["min_memory_available_mib"] * MIB:
-        yield "low-memory"
-    if (evidence.get("memory_pressure_pct") or 0) > limits["max_memory_pressure_pct"]:
-        yield "memory-pressure"
-    if _others_use_device(evidence, promises, limits):
-        yield "io-busy"
-    others = evidence.get("others_cpu_s"), evidence.get("others_cpu_pct"), "max_others_cpu_pct"
-    steal = evidence.get("steal_s"), evidence.get("steal_pct"), "max_steal_pct"
-    for (seconds, share, limit), word in ((others, "cpu-busy"), (steal, "cpu-steal")):
-        # In a short run a few ticks of the clock would be many percent.
-        if (seconds or 0.0) > limits["ignore_below_cpu_s"] and (share or 0.0) > limits[limit]:
-            yield word
-    if evidence.get("throttled") or evidence.get("quota_throttled_us"):
-        yield "throttled"
-
-
-def _others_use_device(evidence: Evidence, promises: Promises, limits: Thresholds) -> bool:
-    device = evidence.get("device_read_bytes")
-    if device is not None and device - reads(evidence) > limits["max_others_read_mib"] * MIB:
-        return True
+    device, read = evidence.get("device_read_bytes"), _reads(evidence)
     # A run that reads or writes waits for itself.
-    is_idle = not reads(evidence) and not (evidence.get("client_write_bytes") or 0)
-    pressure = evidence.get("io_pressure_pct") or 0
-    return promises.get("os") == "hot" and is_idle and pressure > limits["max_io_pressure_pct"]
+    is_idle = not read and not (evidence.get("client_write_bytes") or 0)
+    pressure = (evidence.get("io_pressure_pct") or 0) > limits["max_io_pressure_pct"]
+    others_read = device is not None and device - read > limits["max_others_read_mib"] * MIB
+    # In a short run a few ticks of the clock would be many percent.
+    others, steal = (
+        (seconds or 0.0) > limits["ignore_below_cpu_s"] and (share or 0.0) > limit
+        for seconds, share, limit in (
+            (
+                evidence.get("others_cpu_s"),
+                evidence.get("others_cpu_pct"),
+                limits["max_others_cpu_pct"],
+            ),
+            (evidence.get("steal_s"), evidence.get("steal_pct"), limits["max_steal_pct"]),
+        )
+    )
+    memory_pressure = evidence.get("memory_pressure_pct") or 0
+    flagged = {
+        "other-server": evidence.get("other_servers"),
+        "swapped": evidence["swapped_in_pages"] or evidence.get("swapped_out_pages"),
+        "low-memory": available is not None
+        and available < limits["min_memory_available_mib"] * MIB,
+        "memory-pressure": memory_pressure > limits["max_memory_pressure_pct"],
+        "io-busy": others_read or (promises.get("os") == "hot" and is_idle and pressure),
+        "cpu-busy": others,
+        "cpu-steal": steal,
+        "throttled": evidence.get("throttled") or evidence.get("quota_throttled_us"),
+    }
+    yield from (word for word, is_set in flagged.items() if is_set)

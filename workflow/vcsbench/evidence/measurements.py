@@ -1,82 +1,99 @@
-"""Read the exports and contexts of a study into measurements: one row per timed run."""
+"""Read exports and contexts into measurements (one row per timed run), and account for the time they took.
+
+Frames are CSV files. Axis values stay text, even if they look like numbers.
+"""
 
 from __future__ import annotations
 
 import csv
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
+import numpy as np
 import pandas as pd
 
 from vcsbench.axes.cache import promises
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.errors import UserError
-from vcsbench.evidence import flags, judgement, same_work
-from vcsbench.evidence.frames import grouped, read_frame
-from vcsbench.evidence.run_columns import (
-    CALL_COLUMNS,
-    CLIENT_COLUMNS,
-    COUNT_COLUMNS,
-    SPACE_COLUMNS,
-    build_columns,
-    build_flags,
-    call_columns,
-    client_columns,
-    count_columns,
-    space_columns,
-)
+from vcsbench.evidence import flags, judgement, run_columns, same_work
+from vcsbench.files import read_json, write_text
 from vcsbench.machine import host_label
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
-from vcsbench.plan.result_state import read_context
+from vcsbench.plan.result_state import block_name, read_context
 from vcsbench.storages.filesystems import storage_kind
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from vcsbench.evidence.run_columns import Columns
-    from vcsbench.records import (
-        CellCalls,
-        Context,
-        Evidence,
-        Promises,
-        RunRecord,
-        SetAside,
-    )
+    from vcsbench.records import CellCalls, Context, Promises, RunRecord
 
 # Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). The wait does not
 # depend on the work, and no network card of a real server adds it.
 DELAYED_ACK_S = 0.04
 # Shares of fixed cost in a cell's time: above the first it is flagged, above the second it decides nothing.
-FIXED_COST_FLAG = "mostly-fixed-cost"
 FLAGGED_SHARE, DECIDING_SHARE = 0.25, 0.5
-FIXED_COST_COLUMNS = ("fixed_cost_s", "fixed_share")
 TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
 # Numbers in each study. The evidence may add others.
 NUMBERS = (
-    "round",
-    "run",
-    *TIMES,
-    *COUNT_COLUMNS,
-    *CLIENT_COLUMNS,
-    *CALL_COLUMNS,
-    *SPACE_COLUMNS,
-    *FIXED_COST_COLUMNS,
-    "sync_s",
-    "scale",
-    "waited_s",
-    "cell_round_s",
+    *("round", "run", *TIMES, *run_columns.COUNT_COLUMNS, *run_columns.CLIENT_COLUMNS),
+    *(*run_columns.CALL_COLUMNS, *run_columns.SPACE_COLUMNS, "fixed_cost_s", "fixed_share"),
+    *("sync_s", "scale", "waited_s", "cell_round_s"),
 )
-FAILURES = ("cell", "round", "reason")
 # The published tables define these limits, so they are no thresholds.
 OUTLIERS = {"outlier-10": 0.1, "outlier-20": 0.2}
+# Cell-rounds with a longer gap belong to different sessions, unless one waited for another measurement.
+PAUSE_S = 60.0
+EPOCH = pd.Timestamp(0, tz="UTC")
 # json.dumps() would make an encoder for each value.
 _SORTED = json.JSONEncoder(sort_keys=True)
 _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
+def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.DataFrame:
+    """Return a CSV file: the columns `numbers` as floats (NaN if empty), all others as text.
+
+    Raises UserError if the file is missing, is no CSV, or has text in a column of numbers.
+    """
+    try:
+        # A repository may have the name `NA` or `007`.
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (ValueError, pd.errors.ParserError) as error:
+        raise UserError(f"{path}: is not a CSV file with a heading: {error}") from None
+    for name in frame.columns.intersection(list(numbers)):
+        column = frame[name]
+        frame[name] = pd.to_numeric(column, errors="coerce").astype(float)
+        for text in column[frame[name].isna() & (column != "")]:
+            raise UserError(f"{path}: `{name}`: {text!r} is not a number")
+    return frame
+
+
+def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
+    """Write a CSV file: UTF-8, LF, numbers unrounded, an empty field for a missing value."""
+    write_text(path, frame.to_csv(index=False, lineterminator="\n"))
+
+
+def in_order(
+    frame: pd.DataFrame, order: Mapping[str, Sequence[str]], by: Iterable[str]
+) -> pd.DataFrame:
+    """Sort rows by columns with an order of values: empty values first, unknown ones last."""
+    ranks = pd.DataFrame(index=frame.index)
+    for name in by:
+        known = {value: rank for rank, value in enumerate(["", *order[name]])}
+        ranks[name] = frame[name].map(known).fillna(len(known))
+    if ranks.columns.empty:
+        return frame
+    return frame.loc[ranks.sort_values(list(ranks.columns), kind="stable").index]
+
+
+def grouped(frame: pd.DataFrame, keys: Iterable[str]) -> Any:
+    """Group rows by columns, in the order of their first rows; one group without columns."""
+    return frame.groupby(list(keys) or np.zeros(len(frame)), sort=False, dropna=False)
 
 
 @dataclass
@@ -118,14 +135,17 @@ def collect(
     read_calls; None if the study counts none. Raises UserError for an export of unknown schema.
     """
     collected = Collected(list(axes), {**THRESHOLDS, **thresholds}, counted_calls)
-    by_round = {_round_of(Path(path), len(axes)): Path(path) for path in exports}
+    by_round: dict[tuple[str, int], Path] = {}
+    for export in map(Path, exports):
+        path = "/".join(export.parts[-1 - len(axes) : -1])
+        by_round[path, int(export.stem.removeprefix("round"))] = export
     cells = [cell for cell in grid if not cell["skip"]]
     expected = rounds if isinstance(rounds, Mapping) else {cell["cell"]: rounds for cell in cells}
     for cell in cells:
         path = cell["cell"]
         for number in range(1, expected[path] + 1):
-            if export := by_round.get((path, number)):
-                reason = _read_cell_round(export, cell, number, collected)
+            if (path, number) in by_round:
+                reason = _read_cell_round(by_round[path, number], cell, number, collected)
             else:
                 reason = _failure_in(Path(logs) / path / f"round{number}.log")
             if reason:
@@ -167,16 +187,12 @@ def fixed_costs(collected: Collected) -> pd.DataFrame:
 
 def failures(collected: Collected) -> pd.DataFrame:
     """Return a row per cell-round without a result: cell, round, reason."""
-    return pd.DataFrame(collected.failures, columns=list(FAILURES))
+    return pd.DataFrame(collected.failures, columns=["cell", "round", "reason"])
 
 
 def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
     """Return a file of measurements: axes and flags as text, NUMBERS as floats."""
     return read_frame(path, NUMBERS)
-
-
-def _round_of(export: Path, depth: int) -> tuple[str, int]:
-    return "/".join(export.parts[-1 - depth : -1]), int(export.stem.removeprefix("round"))
 
 
 def _read_cell_round(
@@ -193,16 +209,17 @@ def _read_cell_round(
     runs = judgement.read_export(export)
     if codes := {run.exit_code for run in runs} - {0}:
         return f"the command ended with {', '.join(sorted(map(str, codes)))}, which is not 0"
-    point = {name: cell[name] for name in ("cell", *collected.axes)}
-    common = _columns_of_cell_round(context)
+    common = {name: cell[name] for name in ("cell", *collected.axes)} | {"round": number}
+    of_cell_round = _columns_of_cell_round(context)
     without_evidence: RunRecord = {}
     records = itertools.chain(context.get("runs", []), itertools.repeat(without_evidence))
     for index, (run, of_run) in enumerate(zip(runs, records, strict=False), start=1):
         promise = judgement.promised(promises(context), index)
         columns = _columns_of_run(run, of_run, context, promise, collected.thresholds)
         if collected.calls is not None:
-            columns |= call_columns(collected.calls.get(cell["cell"]), str(columns["not_counted"]))
-        collected.runs.append({**point, "round": number, "run": index, **columns, **common})
+            counts, missing = collected.calls.get(cell["cell"]), str(columns["not_counted"])
+            columns |= run_columns.call_columns(counts, missing)
+        collected.runs.append({**common, "run": index, **columns, **of_cell_round})
     return ""
 
 
@@ -215,12 +232,18 @@ def _columns_of_run(
 ) -> Columns:
     """Return the columns that belong to one run; `of_run` is its part of the context."""
     evidence = judgement.with_times(of_run.get("certificate", {}), run)
-    words = judgement.judge(evidence, run.elapsed_s, promise, limits)
-    words += [word for word in of_run.get("flags", []) if word not in judgement.JUDGED]
-    words += [*context.get("flags", []), *build_flags(context)]
-    words += ["mean-cpu"] * run.mean_cpu
-    words += ["saturated"] * _is_saturated(run, of_run, context, limits["max_cpu_share"])
-    words += ["other-output"] * same_work.has_other_output(of_run, context)
+    busy_s = (run.user_s, run.system_s, evidence.get("server_cpu_s"))
+    share = sum(seconds or 0.0 for seconds in busy_s) / run.elapsed_s
+    words = [
+        *judgement.judge(evidence, run.elapsed_s, promise, limits),
+        *context.get("flags", []),
+        *run_columns.build_flags(context),
+        *["mean-cpu"] * run.mean_cpu,
+        *["saturated"] * (share > limits["max_cpu_share"] * context["host"]["cores"]),
+        *["other-output"] * same_work.has_other_output(of_run, context),
+    ]
+    # The client's peak in the timed run, or if hyperfine lacks it, in an untimed run before it.
+    timed, untimed = run.peak_memory_bytes, evidence.get("client_peak_memory_bytes")
     work = of_run.get("work")
     return {
         "elapsed_s": run.elapsed_s,
@@ -230,35 +253,30 @@ def _columns_of_run(
             name: _SORTED.encode(value) if isinstance(value, (dict, list)) else value
             for name, value in evidence.items()
         },
-        **_client_peak(run, evidence),
-        **count_columns(evidence, context),
-        **client_columns(run.elapsed_s, of_run, context),
-        **space_columns(context),
+        "client_peak_memory_bytes": untimed if timed is None else timed,
+        "client_peak_memory_run": (
+            "timed" if timed is not None else "untimed" if untimed is not None else ""
+        ),
+        **run_columns.count_columns(evidence, context),
+        **run_columns.client_columns(run.elapsed_s, of_run, context),
+        **run_columns.space_columns(context),
         "work": _COMPACT.encode(work) if work else "",
         "flags": words,
     }
 
 
-def _client_peak(run: judgement.Run, evidence: Evidence) -> Columns:
-    """Return the client's peak in the timed run, or if hyperfine lacks it, in an untimed run before it."""
-    untimed = evidence.get("client_peak_memory_bytes")
-    timed = run.peak_memory_bytes
-    source = "timed" if timed is not None else "untimed" if untimed is not None else ""
-    peak = untimed if timed is None else timed
-    return {"client_peak_memory_bytes": peak, "client_peak_memory_run": source}
-
-
-def _is_saturated(run: judgement.Run, of_run: RunRecord, context: Context, limit: float) -> bool:
-    busy_s = [run.user_s, run.system_s, of_run.get("certificate", {}).get("server_cpu_s")]
-    share = sum(seconds or 0.0 for seconds in busy_s) / run.elapsed_s
-    return share > limit * context["host"]["cores"]
-
-
 def _columns_of_cell_round(context: Context) -> Columns:
     took, storage = context.get("took", {}), context.get("storage") or {}
+    attempts = [
+        flags.joined(word for run in attempt["runs"] for word in run["flags"])
+        for attempt in context.get("set_aside", [])
+    ]
+    invalid = [
+        " ".join(word for word in words.split() if word in flags.INVALID) for words in attempts
+    ]
     return {
-        **build_columns(context),
-        "set_aside": ", ".join(map(_invalid_flags, context.get("set_aside", []))),
+        **run_columns.build_columns(context),
+        "set_aside": ", ".join(invalid),
         "copy": context.get("copy"),
         "order": context.get("order"),
         "seed": context.get("seed"),
@@ -271,11 +289,6 @@ def _columns_of_cell_round(context: Context) -> Columns:
     }
 
 
-def _invalid_flags(attempt: SetAside) -> str:
-    words = flags.joined(word for run in attempt["runs"] for word in run["flags"])
-    return " ".join(word for word in words.split() if word in flags.INVALID)
-
-
 def _failure_in(log: Path) -> str:
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
@@ -286,28 +299,27 @@ def _failure_in(log: Path) -> str:
 
 
 def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:
-    """Return the flags of each run. Some depend on the median of its cell's valid runs."""
+    """Return the flags of each run. Some depend on the median of its cell's valid runs, or on the work of
+    most runs of its command on its subject."""
     is_valid = frame["flags"].map(flags.INVALID.isdisjoint)
     elapsed = frame["elapsed_s"].where(is_valid)
     median = elapsed.groupby([frame["cell"], frame["host"]]).transform("median")
     deviation = (elapsed / median - 1).abs()
-    flagged = pd.DataFrame({word: deviation > limit for word, limit in OUTLIERS.items()})
-    flagged = flagged.assign(**{"too-short": median < min_run_s}, **_work_flags(frame, axes))
-    flagged[FIXED_COST_FLAG] = frame["fixed_share"] > FLAGGED_SHARE
-    rows, words = flagged.to_numpy(bool).tolist(), list(flagged.columns)
-    return [
-        flags.joined([*before, *itertools.compress(words, row)])
-        for before, row in zip(frame["flags"], rows, strict=True)
-    ]
-
-
-def _work_flags(frame: pd.DataFrame, axes: Sequence[str]) -> dict[str, np.ndarray]:
-    """Flag the runs whose work differs from most runs of their command on their subject."""
     groups = grouped(frame, same_work.work_axes(axes))
     alike = set().union(*(same_work.majority(part["work"].to_dict()) for _, part in groups))
     other, is_known = ~frame.index.isin(alike), frame["work"] != ""
     other &= ~frame["work"].map(same_work.is_apart).astype(bool)
-    return {same_work.OTHER: other & is_known, same_work.UNKNOWN: other & ~is_known}
+    flagged = {word: deviation > limit for word, limit in OUTLIERS.items()} | {
+        "too-short": median < min_run_s,
+        same_work.OTHER: other & is_known,
+        same_work.UNKNOWN: other & ~is_known,
+        "mostly-fixed-cost": frame["fixed_share"] > FLAGGED_SHARE,
+    }
+    rows = pd.DataFrame(flagged).to_numpy(bool).tolist()
+    return [
+        flags.joined([*before, *itertools.compress(flagged, row)])
+        for before, row in zip(frame["flags"], rows, strict=True)
+    ]
 
 
 def split_fixed_cost(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -323,20 +335,94 @@ def with_fixed_cost(runs: pd.DataFrame, fixed: pd.DataFrame, axes: Sequence[str]
     """Add `fixed_cost_s` (seconds: the median of the fixed-cost runs of the command on the same host, plus
     delayed acknowledgements) and `fixed_share` (of the cell's median time). Unknown values are empty."""
     keys = [axis for axis in axes if axis not in NOT_FIXED]
-    fixed = fixed.assign(fixed_cost_s=fixed["elapsed_s"] - _waits(fixed))
+    fixed = fixed.assign(fixed_cost_s=fixed["elapsed_s"] - _acknowledgement_s(fixed))
     known = fixed.groupby([*keys, "host"], as_index=False)["fixed_cost_s"].median()
     known["fixed_cost_s"] = known["fixed_cost_s"].astype(float)
     merged = runs.merge(known, on=[*keys, "host"], how="left")
     cell = [merged["cell"], merged["host"]]
-    waits = _waits(merged).groupby(cell).transform("median")
+    waits = _acknowledgement_s(merged).groupby(cell).transform("median")
     cost = (merged["fixed_cost_s"] + waits).astype(float)
     median = merged["elapsed_s"].groupby(cell).transform("median")
     merged = merged.assign(fixed_cost_s=cost, fixed_share=(cost / median).clip(upper=1.0))
     return merged[[*(name for name in merged if name != "flags"), "flags"]]
 
 
-def _waits(frame: pd.DataFrame) -> pd.Series:
+def _acknowledgement_s(frame: pd.DataFrame) -> pd.Series:
     """Return the seconds of delayed acknowledgements in each run."""
     if "delayed_acks" not in frame:
         return pd.Series(0.0, index=frame.index)
     return pd.to_numeric(frame["delayed_acks"], errors="coerce").fillna(0.0) * DELAYED_ACK_S
+
+
+@dataclass(frozen=True)
+class BlockTime:
+    """The rounds of a block, the seconds of its cell-rounds, and the seconds of waiting per round."""
+
+    rounds: int
+    seconds: float
+    waiting_s: float
+
+    @property
+    def round_s(self) -> float:
+        """Return the seconds of a round, waiting included."""
+        return self.seconds / self.rounds + self.waiting_s
+
+
+@dataclass(frozen=True)
+class TimeBreakdown:
+    """The seconds of a run. `waiting_s` lies between cell-rounds: Snakemake, process starts, decisions.
+    `timed_s` is the time of the timed commands, a part of the measuring."""
+
+    preparation_s: float = 0.0
+    waiting_s: float = 0.0
+    blocks: Mapping[str, BlockTime] = field(default_factory=dict)
+    timed_s: float = 0.0
+
+    @property
+    def round_s(self) -> dict[str, float]:
+        """Return the seconds of a round of each block."""
+        return {name: block.round_s for name, block in self.blocks.items()}
+
+    @property
+    def measuring_s(self) -> float:
+        """Return the seconds of all cell-rounds."""
+        return sum(block.seconds for block in self.blocks.values())
+
+    @property
+    def total_s(self) -> float:
+        """Return the seconds of preparation, measuring and waiting."""
+        return self.preparation_s + self.measuring_s + self.waiting_s
+
+
+def time_breakdown(
+    frame: pd.DataFrame, block: Sequence[str], records: Iterable[str | Path]
+) -> TimeBreakdown:
+    """Return the time of the measurements in a frame, without results that were replaced.
+
+    An interrupted and continued run has the time of both parts.
+    `block` has the axes of a block, `records` are the records of prepared repositories.
+    """
+    preparation_s = sum(float(read_json(path).get("seconds") or 0) for path in records)
+    runs = frame.dropna(subset=["cell_round_s"])
+    cell_rounds = runs.drop_duplicates(["cell", "round"])
+    if cell_rounds.empty:
+        return TimeBreakdown(preparation_s)
+    cells = cast("list[dict[str, object]]", cell_rounds[list(block)].to_dict("records"))
+    started = pd.to_datetime(cell_rounds["started_at"], utc=True) - EPOCH
+    cell_rounds = cell_rounds.assign(
+        block=[block_name(block, axes) for axes in cells],
+        began=started / pd.Timedelta(seconds=1),
+    ).sort_values("began")
+    # Waiting for the lock of another measurement does not count.
+    began = cell_rounds["began"]
+    gaps = (began.shift(-1) - began - cell_rounds["cell_round_s"]).clip(lower=0)
+    waits = (gaps - cell_rounds["waited_s"].shift(-1)).clip(lower=0)
+    waits = waits[waits <= PAUSE_S]
+    wait_s = float(waits.median()) if len(waits) else 0.0
+    blocks = {}
+    for name, rows in cell_rounds.groupby("block", sort=False):
+        rounds = rows["round"].nunique()
+        seconds = float(rows["cell_round_s"].sum())
+        blocks[str(name)] = BlockTime(rounds, seconds, wait_s * len(rows) / rounds)
+    timed_s = float(runs["elapsed_s"].sum())
+    return TimeBreakdown(preparation_s, float(waits.sum()), blocks, timed_s)

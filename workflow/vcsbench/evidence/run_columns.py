@@ -18,7 +18,7 @@ from vcsbench.storages.filesystems import IN_MEMORY
 
 if TYPE_CHECKING:
     from vcsbench.plan.recipe import CallCount
-    from vcsbench.records import BuildSide, CellCalls, Context, Evidence, RunRecord, SystemCalls
+    from vcsbench.records import CellCalls, Context, Evidence, RunRecord, SystemCalls
 
 # The values of a run by column.
 Columns = dict[str, object]
@@ -61,24 +61,33 @@ _RENAMES = ("rename", "renameat", "renameat2")
 NOT_COUNTED = "the study does not count the system calls of this cell (its `trace_syscalls`)"
 OTHER_COMMAND = "its system calls were counted of something else than is measured now; run again"
 
-SIDES = ("client", "server")
 BUILD_AXIS = "build"
-_NO_SIDES: dict[str, BuildSide | None] = {"client": None, "server": None}
 
 
 def count_columns(evidence: Evidence, context: Context) -> Columns:
     """Return COUNT_COLUMNS, None where a count is missing, and `not_counted`: the reasons by column as JSON,
     or "" if none is missing."""
+    filesystem = context.get("storage", {}).get("filesystem")
+    sides = ("client", "server") if evidence.get("server_kind") else ("client",)
     counts: Columns = {}
     reasons: dict[str, str] = {}
     for name, part in OF_SIDES.items():
-        reason = _why_no_count(part, evidence, context)
-        counts[name] = None if reason else sum(filter(None, _by_side(part, evidence)))
-        reasons |= {name: reason} if reason else {}
+        values = [cast("int | None", evidence.get(f"{side}_{part}")) for side in sides]
+        if part == "read_bytes" and filesystem in IN_MEMORY:
+            reasons[name] = (
+                f"the storage is a {filesystem}, from which nothing is read as from a device"
+            )
+        elif f"client_{part}" not in evidence:
+            reasons[name] = evidence.get("instructions_why_not") or BEFORE
+        elif None in values:
+            reasons[name] = SHARED if part == "instructions" else FORBIDDEN
+        counts[name] = None if name in reasons else sum(filter(None, values))
     for name, part in OF_DEVICE.items():
         counts[name] = evidence.get(part)
-        if counts[name] is None:
-            reasons[name] = _why_no_device_count(part, evidence, context)
+        if counts[name] is None and filesystem in IN_MEMORY:
+            reasons[name] = f"the storage is a {filesystem}: nothing is written to a device"
+        elif counts[name] is None:
+            reasons[name] = UNSEEN if part in evidence else BEFORE
     counts[RPCS] = evidence.get(RPCS)
     return {**counts, "not_counted": json.dumps(reasons, sort_keys=True) if reasons else ""}
 
@@ -87,29 +96,6 @@ def why_not_counted(not_counted: object, names: Iterable[str]) -> str:
     """Return why a run lacks one of the named columns, by its `not_counted`; "" if unknown."""
     reasons = json.loads(not_counted) if isinstance(not_counted, str) and not_counted else {}
     return next((reasons[name] for name in names if name in reasons), "")
-
-
-def _by_side(part: str, evidence: Evidence) -> list[int | None]:
-    sides = SIDES if evidence.get("server_kind") else ("client",)
-    return [cast("int | None", evidence.get(f"{side}_{part}")) for side in sides]
-
-
-def _why_no_count(part: str, evidence: Evidence, context: Context) -> str:
-    filesystem = context.get("storage", {}).get("filesystem")
-    if part == "read_bytes" and filesystem in IN_MEMORY:
-        return f"the storage is a {filesystem}, from which nothing is read as from a device"
-    if None not in _by_side(part, evidence):
-        return ""
-    if f"client_{part}" not in evidence:
-        return evidence.get("instructions_why_not") or BEFORE
-    return SHARED if part == "instructions" else FORBIDDEN
-
-
-def _why_no_device_count(part: str, evidence: Evidence, context: Context) -> str:
-    filesystem = context.get("storage", {}).get("filesystem")
-    if filesystem in IN_MEMORY:
-        return f"the storage is a {filesystem}: nothing is written to a device"
-    return UNSEEN if part in evidence else BEFORE
 
 
 def client_columns(elapsed_s: float, run: RunRecord, context: Context) -> Columns:
@@ -181,19 +167,22 @@ def _with_sums(side: SystemCalls) -> dict[str, int]:
 def build_columns(context: Context) -> dict[str, str]:
     """Return path and version of the client's and the server's program, and `binaries`, a digest of both with
     their loaded Subversion libraries."""
-    columns: dict[str, str] = {}
-    for name, side in _build_sides(context).items():
-        columns |= {
-            name: side["program"] if side else "",
-            f"{name}_version": side["version"] if side else "",
-        }
-    return {**columns, "binaries": context["build"]["digest"] if context.get("build") else ""}
+    build = context.get("build")
+    client, server = (build["client"], build["server"]) if build else (None, None)
+    return {
+        "client": client["program"] if client else "",
+        "client_version": client["version"] if client else "",
+        "server": server["program"] if server else "",
+        "server_version": server["version"] if server else "",
+        "binaries": build["digest"] if build else "",
+    }
 
 
 def build_flags(context: Context) -> list[str]:
     """Return the flags of a cell-round by the loaded libraries of client and server."""
+    build = context.get("build")
     words = []
-    for side in filter(None, _build_sides(context).values()):
+    for side in filter(None, (build["client"], build["server"]) if build else ()):
         # Programs on the PATH have no places: vcsbench claims nothing about their libraries.
         places = tuple(f"{place.rstrip('/')}/" for place in side["places"])
         if places and side["libraries"] is None:
@@ -201,11 +190,6 @@ def build_flags(context: Context) -> list[str]:
         elif places and not all(path.startswith(places) for path in side["libraries"] or ()):
             words.append("other-libraries")
     return list(dict.fromkeys(words))
-
-
-def _build_sides(context: Context) -> dict[str, BuildSide | None]:
-    build = context.get("build")
-    return {"client": build["client"], "server": build["server"]} if build else _NO_SIDES
 
 
 def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str]) -> pd.Series:
@@ -216,7 +200,6 @@ def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str])
     if "binaries" not in frame:
         return table["flags"]
     binaries = frame.groupby([*keys, BUILD_AXIS], dropna=False)["binaries"].agg(set).to_dict()
-
     words = []
     for row in table.to_dict("records"):
         point = [row[axis] for axis in keys]

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from vcsbench.axes.table import axis_of
+from vcsbench.axes import axis_of
 from vcsbench.measure.work import APART
 
 if TYPE_CHECKING:

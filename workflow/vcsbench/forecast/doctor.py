@@ -82,8 +82,7 @@ def checks(plan: Plan, services: list[str]) -> list[Check]:
     """Return the results of all checks. `services` are other servers that run here."""
     return [
         *_cells(plan),
-        *_packages(plan),
-        *_programs(),
+        *_programs(plan),
         _caches(plan),
         *_storages(plan),
         *_evidence(),
@@ -101,13 +100,10 @@ def _cells(plan: Plan) -> Iterator[Check]:
             yield Check(MISSING, f"{words.count_of(skipped, 'cell')} of {study}: {reason}")
 
 
-def _packages(plan: Plan) -> Iterator[Check]:
+def _programs(plan: Plan) -> Iterator[Check]:
     for package, is_required, purpose in missing_packages(plan.root):
         state = MISSING if is_required else LIMITED
         yield Check(state, f"{package} is not installed: {purpose}", f"apt-get install {package}")
-
-
-def _programs() -> Iterator[Check]:
     running = {
         name: subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         for name, argv in VERSIONS.items()
@@ -143,7 +139,12 @@ def _storages(plan: Plan) -> Iterator[Check]:
             text = f"`storages.{name}`: {folder} is no folder"
             yield Check(MISSING, text, "make it, or name another one")
             continue
-        yield _describe_storage(name, folder)
+        facts = filesystems.describe_storage(name, folder)
+        kind = {True: "rotational", False: "not rotational", None: ""}[facts["rotational"]]
+        parts = [facts["filesystem"], f"on {facts['device']}", kind]
+        parts += [facts["scheduler"], facts["mount_options"]]
+        text = f"{', '.join(filter(None, parts))}; {words.size(facts['free_bytes'])} free"
+        yield Check(AVAILABLE, f"storage {name}: {folder}, {text}")
         try:
             WorkDir(folder, root).check_reachable()
         except UserError as error:
@@ -160,16 +161,6 @@ def _storages(plan: Plan) -> Iterator[Check]:
         yield Check(LIMITED, text, "name a folder in a tmpfs, such as /dev/shm")
 
 
-def _describe_storage(name: str, folder: Path) -> Check:
-    facts = filesystems.describe_storage(name, folder)
-    is_rotational = facts["rotational"]
-    kind = {True: "rotational", False: "not rotational", None: ""}[is_rotational]
-    device = f"on {facts['device']}"
-    parts = (facts["filesystem"], device, kind, facts["scheduler"], facts["mount_options"])
-    text = f"{', '.join(filter(None, parts))}; {words.size(facts['free_bytes'])} free"
-    return Check(AVAILABLE, f"storage {name}: {folder}, {text}")
-
-
 def _try_file(name: str, folder: Path) -> Iterator[Check]:
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix="vcsbench-doctor-") as file:
@@ -178,9 +169,8 @@ def _try_file(name: str, folder: Path) -> Iterator[Check]:
             os.fsync(file.fileno())
             first_extent(file.name)
             if caches.resident(Path(file.name)) is None:
-                yield Check(
-                    LIMITED, f"{name}: the kernel does not report the cached pages of a file"
-                )
+                text = f"{name}: the kernel does not report the cached pages of a file"
+                yield Check(LIMITED, text)
     except ExtentsUnsupportedError as error:
         text = f"{name}: the layout of copies cannot be checked (no FIEMAP: {error})"
         yield Check(LIMITED, text, "use ext4, xfs or btrfs")

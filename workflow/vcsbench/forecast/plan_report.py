@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.axes.table import findings_of
+from vcsbench.axes import findings_of
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import judgement
 from vcsbench.files import read_json
@@ -168,17 +168,20 @@ def skip_reasons(cells: Sequence[CellSpec]) -> list[tuple[str, int]]:
 
 def plan_report(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
     """Yield the lines of the report."""
-    yield from ("Cells", *_cells(plan))
-    yield from ("", "Side effects")
-    yield from (
-        f"  {sentence}" for sentence in side_effects(plan, repositories, running_services())
-    )
+    effects = side_effects(plan, repositories, running_services())
+    yield from ("Cells", *_cells(plan), "", "Side effects", *(f"  {effect}" for effect in effects))
     costs = CostModel(plan, measured_costs(plan))
     expected = forecast(plan, repositories, costs)
     source = f"from {len(costs.measured)} measured cell-rounds" if costs.measured else ""
     rough = "from typical rates, for lack of results" if expected.is_rough else ""
     yield from ("", f"Duration, {' and '.join(filter(None, (source, rough))) or 'all is measured'}")
-    yield from _duration(plan, expected)
+    for stage, seconds in {**expected.stages, "all": expected.total_s}.items():
+        yield f"  {stage:<12}  {words.duration(seconds):>9}"
+    minutes = plan.config.minutes or 0.0
+    if minutes * 60 > expected.total_s:
+        yield f"  More rounds follow until all comparisons are decided, or {minutes:g} min are over."
+    elif minutes:
+        yield f"  This is more than `minutes: {minutes:g}`. The first rounds are measured all the same."
     yield from ("", "Detectable differences", *_precision(plan, costs, expected))
 
 
@@ -204,16 +207,6 @@ def _rounds(plan: Plan) -> int:
     """Return the number of rounds in which each cell is measured at least."""
     cells = (cell for cell in plan.cells if not is_fixed_cost(cell.axes))
     return min((len(plan.exports_of(cell)) for cell in cells), default=0)
-
-
-def _duration(plan: Plan, expected: Forecast) -> Iterator[str]:
-    for stage, seconds in {**expected.stages, "all": expected.total_s}.items():
-        yield f"  {stage:<12}  {words.duration(seconds):>9}"
-    minutes = plan.config.minutes or 0.0
-    if minutes * 60 > expected.total_s:
-        yield f"  More rounds follow until all comparisons are decided, or {minutes:g} min are over."
-    elif minutes:
-        yield f"  This is more than `minutes: {minutes:g}`. The first rounds are measured all the same."
 
 
 def _precision(plan: Plan, costs: CostModel, expected: Forecast) -> Iterator[str]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 from vcsbench import kernel, processes, words
 from vcsbench.config.configuration import EMPTY
@@ -32,22 +31,14 @@ CACHE_OPTIONS = ("-M", "--memory-cache-size")
 EVICT = "`clear_caches: evict` in the configuration drops only the files of the repositories"
 
 
-class MissingPackage(NamedTuple):
-    """A Debian package that is not installed."""
-
-    package: str
-    is_required: bool
-    purpose: str
-
-
 @cache
-def missing_packages(root: Path) -> list[MissingPackage]:
-    """Return the packages that set-up would install."""
+def missing_packages(root: Path) -> list[tuple[str, bool, str]]:
+    """Return the Debian packages that set-up would install: name, whether it is required, and purpose."""
     done = subprocess.run(
         [root / "envs" / "list-missing.sh", "--table"], capture_output=True, text=True, check=True
     )
     rows = (line.split("\t") for line in done.stdout.splitlines())
-    return [MissingPackage(package, need == "must", purpose) for need, package, purpose in rows]
+    return [(package, need == "must", purpose) for need, package, purpose in rows]
 
 
 def running_services() -> list[str]:
@@ -88,21 +79,24 @@ def side_effects(
     plan: Plan, repositories: PreparedRepositories, services: Sequence[str]
 ) -> Iterator[str]:
     """Yield sentences about the side effects of a run. `services` are other servers that run here."""
-    yield _packages(plan.root)
+    if missing := [package for package, _, _ in missing_packages(plan.root)]:
+        names = words.enumeration(missing)
+        yield f"Set-up installs {names} if it may (apt-get, as root). Starts no system service."
+    else:
+        yield "Installs nothing: all packages and tools are installed. Starts no system service."
     yield _caches(plan, services)
     yield from _disk(plan, repositories)
     yield from _file_systems(plan)
     yield from _memory(plan)
-    yield _ports(plan)
+    if servers := sorted({plan.parts(cell)["server"] for cell in plan.cells} - {""}):
+        verb = "listen" if len(servers) > 1 else "listens"
+        yield (
+            f"{words.enumeration(servers)} {verb} on a free port of {HOST} while a cell runs. One "
+            f"measurement at a time runs on this machine."
+        )
+    else:
+        yield "Opens no port."
     yield from _privacy(plan)
-
-
-def _packages(root: Path) -> str:
-    missing = missing_packages(root)
-    if not missing:
-        return "Installs nothing: all packages and tools are installed. Starts no system service."
-    names = words.enumeration([one.package for one in missing])
-    return f"Set-up installs {names} if it may (apt-get, as root). Starts no system service."
 
 
 def _caches(plan: Plan, services: Sequence[str]) -> str:
@@ -132,8 +126,12 @@ def _clearings(plan: Plan, study: str, path: str) -> int:
 
 def _disk(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
     scratch = resolve(plan.config.settings.scratch, plan.root)
+
+    def bytes_of(repo: str) -> int:
+        return repository_bytes(plan.env.sources[repo].estimate())
+
     if loading := unloaded_repositories(repositories):
-        need = sum(_bytes(plan, repo) * len(repositories.formats(repo)) for repo in loading)
+        need = sum(bytes_of(repo) * len(repositories.formats(repo)) for repo in loading)
         kind = "RAM" if mount_of(scratch).filesystem in IN_MEMORY else "disk"
         yield f"Takes {_space(need, scratch)} ({kind}) while repositories are loaded."
     for repo, last in repositories.dumps.items():
@@ -141,16 +139,12 @@ def _disk(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
         yield f"Keeps a dump file of {revisions} of {repo} in {scratch} until `make clean`."
     for storage in repositories.storages:
         folder = resolve(plan.config.settings.storages[storage], plan.root)
-        need = sum(_bytes(plan, variant.repo) for variant, _ in repositories.missing(storage))
+        need = sum(bytes_of(variant.repo) for variant, _ in repositories.missing(storage))
         place = f"All of it is in {repositories.workdir(storage).path} until `make clean`."
         if need:
             yield f"Takes {_space(need, folder)} for copies. {place}"
         else:
             yield f"All copies on {storage} exist. {place}"
-
-
-def _bytes(plan: Plan, repo: str) -> int:
-    return repository_bytes(plan.env.sources[repo].estimate())
 
 
 def _space(need: float, folder: Path) -> str:
@@ -187,17 +181,6 @@ def _memory(plan: Plan) -> Iterator[str]:
                 caches.append(f"{words.size(int(value) << 20)} ({folder})")
     if caches:
         yield f"The cache of a server takes up to this much RAM: {', '.join(caches)}."
-
-
-def _ports(plan: Plan) -> str:
-    servers = sorted({plan.parts(cell)["server"] for cell in plan.cells} - {""})
-    if not servers:
-        return "Opens no port."
-    verb = "listen" if len(servers) > 1 else "listens"
-    return (
-        f"{words.enumeration(servers)} {verb} on a free port of {HOST} while a cell runs. One measurement "
-        f"at a time runs on this machine."
-    )
 
 
 def _privacy(plan: Plan) -> Iterator[str]:

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         DiscardedRun,
         Recipe,
         RunRecord,
-        ServerFacts,
         SetAside,
         SubjectFacts,
         Work,
@@ -391,7 +390,7 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
     }
 
 
-def _server_facts(cell: PreparedCell, runs: list[RunRecord]) -> ServerFacts | None:
+def _server_facts(cell: PreparedCell, runs: list[RunRecord]) -> dict[str, object] | None:
     server = cell.server
     if not server:
         return None

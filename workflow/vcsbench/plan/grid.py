@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeVar
 
+from vcsbench.axes import axis_of, measured_values
 from vcsbench.axes.axis import Environment
-from vcsbench.axes.table import axis_of, measured_values
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.study import Command, Study
 from vcsbench.errors import UserError

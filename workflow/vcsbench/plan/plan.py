@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Mapping
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Protocol
+from itertools import product
+from typing import TYPE_CHECKING
 
 from vcsbench.axes.axis import Environment
 from vcsbench.config.builds import environment_record
@@ -15,13 +16,11 @@ from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.plan import recipe as recipes
 from vcsbench.plan.grid import CellSpec, is_fixed_cost, is_within, make_grid
-from vcsbench.plan.order import block_of, run_order
-from vcsbench.plan.recipe import CallCount
+from vcsbench.plan.recipe import CallCount, digest_of
 from vcsbench.plan.result_state import (
     SamplingBatches,
     block_name,
     is_up_to_date,
-    only_up_to_date,
     subject_digest,
 )
 
@@ -29,12 +28,10 @@ if TYPE_CHECKING:
     from vcsbench.records import Recipe, RepositoryPart
 
 
-class CellRoundWildcards(Protocol):
-    """The wildcards of a rule for one cell-round."""
-
-    study: str
-    cell: str
-    round: str
+# The cells of each block, by its study and its values on the block's axes.
+Blocks = Mapping[tuple[str, ...], Sequence[CellSpec]]
+# A study, and the name of a block of its cells.
+Block = tuple[str, str]
 
 
 class Plan:
@@ -106,9 +103,8 @@ class Plan:
             "binaries": recipe["binaries"],
         }
         parts["settings"] = {k: v for k, v in recipe.items() if k not in (*parts, "digest")}
-        texts = {part: json.dumps(content, sort_keys=True) for part, content in parts.items()}
-        digests = {part: hashlib.sha256(text.encode()).hexdigest() for part, text in texts.items()}
-        return ", ".join(f"{part} {digest[:12]}" for part, digest in digests.items())
+        digests = (f"{part} {digest_of(content)[:12]}" for part, content in parts.items())
+        return ", ".join(digests)
 
     def _batches(self, study: str) -> SamplingBatches:
         subjects: dict[str, list[RepositoryPart]] = defaultdict(list)
@@ -147,7 +143,7 @@ class Plan:
     def cell_files(self, study: str, only_fresh: bool = False) -> list[str]:
         """Return the export files of a study: all of its rounds, or only those that are up to date."""
         exports = [export for cell in self.measured(study) for export in self.exports_of(cell)]
-        return only_up_to_date(exports, self.digest) if only_fresh else exports
+        return [e for e in exports if not only_fresh or is_up_to_date(e, self.digest)]
 
     @cache  # noqa: B019 - there is one of it
     def counted(self, study: str) -> dict[str, CallCount]:
@@ -184,17 +180,9 @@ class Plan:
         blocks = {name: study.block for name, study in self.config.studies.items()}
         return run_order(self.cells, blocks, rounds, self.config.settings.seed, self.by_block)
 
-    def position(self, wildcards: CellRoundWildcards) -> int:
-        """Return the position of a cell-round by its wildcards. A target that the user named comes last."""
-        return self.position_of(wildcards.study, wildcards.cell, int(wildcards.round))
-
-    def position_of(self, study: str, path: str, number: int) -> int:
-        """Return the position of a cell-round by the names of its study, cell and round."""
+    def position(self, study: str, path: str, number: int) -> int:
+        """Return the position of a cell-round. A target that the user named comes last."""
         return self.order.get((study, path, number), len(self.order))
-
-    def block(self, study: str, path: str) -> tuple[str, ...]:
-        """Return the key of a cell's block."""
-        return block_of(self.cell(study, path), self.config.studies[study].block)
 
     def environment_records(self, study: str, path: str) -> list[str]:
         """Return the record files of the conda environments of a cell's build."""
@@ -206,3 +194,72 @@ class Plan:
         cells = self.grids[study]
         rows = [[cell.path, *cell.axes.values(), cell.skip] for cell in cells]
         return [["cell", *cells[0].axes, "skip"], *rows]
+
+
+def run_order(
+    cells: Iterable[CellSpec],
+    blocks: Mapping[str, Sequence[str]],
+    rounds: int,
+    seed: int,
+    by_block: bool = False,
+) -> dict[tuple[str, str, int], int]:
+    """Return the position of each cell-round (study, path, round), from 0.
+
+    The order is by study, then by round. The blocks of a round are in random order, and so are the cells of a
+    block. The position within a study does not depend on the number of later rounds.
+    `blocks` has the axes of a block by study. With `by_block`, a block has all of its rounds before another
+    block: if a node is lost, whole blocks stay.
+    """
+    by_study: dict[str, dict[tuple[str, ...], list[CellSpec]]] = {study: {} for study in blocks}
+    for cell in cells:
+        key = (cell.study, *(cell.axes.get(axis, "") for axis in blocks[cell.study]))
+        by_study[cell.study].setdefault(key, []).append(cell)
+    order: list[tuple[str, str, int]] = []
+    for of_study in by_study.values():
+        keys = sorted(of_study)
+        random.Random(f"{seed}/blocks").shuffle(keys)
+        parts: list[Blocks] = [{key: of_study[key]} for key in keys] if by_block else [of_study]
+        for part, number in product(parts, range(1, rounds + 1)):
+            shuffler = random.Random(f"{seed}/{number}")
+            for key in _shuffled(part, shuffler):
+                block = sorted(part[key], key=lambda cell: cell.path)
+                shuffler.shuffle(block)
+                order += [(cell.study, cell.path, number) for cell in block]
+    return {cell_round: position for position, cell_round in enumerate(order)}
+
+
+def _shuffled(blocks: Blocks, shuffler: random.Random) -> list[tuple[str, ...]]:
+    """Return the blocks in random order, blocks of one cache state next to each other.
+
+    A cold run empties the caches that the next hot run has to fill before it is timed. The order is a circle
+    that begins at a random block: each block is in each position equally often.
+    """
+    by_cache: dict[str, list[tuple[str, ...]]] = {}
+    for key in sorted(blocks):
+        by_cache.setdefault(blocks[key][0].axes.get("cache", ""), []).append(key)
+    groups = list(by_cache.values())
+    shuffler.shuffle(groups)
+    for keys in groups:
+        shuffler.shuffle(keys)
+    circle = [key for keys in groups for key in keys]
+    first = shuffler.randrange(len(circle) or 1)
+    return circle[first:] + circle[:first]
+
+
+def shares_of(
+    sizes: Mapping[Block, int], count: int, before: Mapping[Block, int]
+) -> dict[Block, int]:
+    """Return the share (from 1) of each block; `sizes` are its numbers of cells, `count` the shares.
+
+    A block keeps its share from `before` if it still exists: another node would have to measure it again. The
+    others go, the largest first, to the smallest share.
+    """
+    shares = {block: before[block] for block in sizes if 1 <= before.get(block, 0) <= count}
+    load = Counter(dict.fromkeys(range(1, count + 1), 0))
+    for block, share in shares.items():
+        load[share] += sizes[block]
+    for block in sorted(sizes.keys() - shares.keys(), key=lambda block: (-sizes[block], block)):
+        share = min(load, key=lambda share: (load[share], share))
+        shares[block] = share
+        load[share] += sizes[block]
+    return shares

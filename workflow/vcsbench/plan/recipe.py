@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench import isolation
+from vcsbench.axes import AXES, axis_of
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import binaries_of
-from vcsbench.axes.table import axis_of, known_axes
 from vcsbench.config.study import Command, Study
 from vcsbench.errors import UserError
 from vcsbench.files import server_files_digest
@@ -62,7 +62,12 @@ def parts_of(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
     }
     defaults = _defaults(study, command, axes, env)
     for name in _axes(axes):
-        _merge(contributions, axis_of(name).part(axes.get(name) or defaults.get(name, ""), env))
+        part = axis_of(name).part(axes.get(name) or defaults.get(name, ""), env)
+        for key, value in part.items():
+            before = contributions.get(key)
+            if isinstance(value, Mapping) and isinstance(before, Mapping):
+                value = {**before, **value}
+            contributions[key] = value
     parts = cast("Recipe", contributions)
     state = parts["state"].copy()
     if command.steps:
@@ -111,16 +116,17 @@ def recipe_of(cell: CellSpec, parts: Recipe, env: Environment) -> Recipe:
         "binaries": binaries_of(cell.axes, parts, env),
         "targets": _target_folder(parts, env),
     }
-    return {**recipe, "digest": _digest(recipe)}
+    return {**recipe, "digest": digest_of(recipe)}
 
 
-def _digest(content: Mapping[str, object]) -> str:
+def digest_of(content: object) -> str:
+    """Return a digest of JSON content, in 16 hexadecimal digits."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _axes(axes: Mapping[str, str]) -> Iterable[str]:
     """Return the axes that contribute to a cell: those in the table, and its own."""
-    return dict.fromkeys([*known_axes(), *axes])
+    return dict.fromkeys([*sorted(AXES), *axes])
 
 
 def _server_files(parts: Recipe, root: Path) -> str:
@@ -151,29 +157,19 @@ def _defaults(
     packing = {"packing": repository["packing"]} if "packing" in repository else {}
     defaults = {**study.defaults, **packing, **(command.defaults or {})}
     for name in defaults:
-        if name not in known_axes():
+        if name not in AXES:
             raise UserError(
                 f"config/studies/{study.name}.yaml: `defaults.{name}`: no such axis. "
-                f"Use one of {', '.join(known_axes())}."
+                f"Use one of {', '.join(sorted(AXES))}."
             )
     return defaults
 
 
 def _without_server(promises: Promises) -> Promises:
-    rest = promises.copy()
-    rest.pop("server", None)
-    if "then" in rest:
-        rest["then"] = _without_server(rest["then"])
-    return rest
-
-
-def _merge(parts: dict[str, object], more: Mapping[str, object]) -> None:
-    for key, value in more.items():
-        before = parts.get(key)
-        if isinstance(value, Mapping) and isinstance(before, Mapping):
-            parts[key] = {**before, **value}
-        else:
-            parts[key] = value
+    rest = {key: value for key, value in promises.items() if key != "server"}
+    if "then" in promises:
+        rest["then"] = _without_server(promises["then"])
+    return cast("Promises", rest)
 
 
 def network_of(parts: Recipe, env: Environment) -> str:
@@ -218,9 +214,9 @@ def call_digest(recipe: Recipe) -> str:
     axes = {
         axis: value
         for axis, value in recipe["axes"].items()
-        if axis not in known_axes() or f"{{{axis}}}" in argv
+        if axis not in AXES or f"{{{axis}}}" in argv
     }
-    return _digest(
+    return digest_of(
         {k: value for k, value in recipe.items() if k not in NOT_COUNTED} | {"axes": axes}
     )
 

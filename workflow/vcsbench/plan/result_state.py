@@ -101,11 +101,6 @@ class MeasuredRecipe(NamedTuple):
 DigestOf = Callable[[str, str], str]
 
 
-def only_up_to_date(exports: Sequence[str], digest_of: DigestOf) -> list[str]:
-    """Return the exports that are up to date."""
-    return [path for path in exports if is_up_to_date(path, digest_of)]
-
-
 def is_up_to_date(export: str, digest_of: DigestOf) -> bool:
     """Return True if an export exists and was measured with the present recipe.
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from vcsbench import words
 from vcsbench.advice.cards import PICTOGRAMS, axis_label, value_label
 from vcsbench.advice.decision import Row
-from vcsbench.axes.table import axis_of
+from vcsbench.axes import axis_of
 from vcsbench.config.study import Study
 from vcsbench.metrics import metric_in
 from vcsbench.plan.grid import originals

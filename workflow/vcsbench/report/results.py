@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 from vcsbench import words
 from vcsbench.advice.cards import ADVICE, Advice
 from vcsbench.advice.decision import Row
-from vcsbench.axes.table import resolved_tables
+from vcsbench.axes import resolved_tables
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.definitions import FindingDefinition, Glossary, load_glossary
 from vcsbench.config.study import Study, TableDefinition

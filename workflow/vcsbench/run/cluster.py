@@ -25,8 +25,7 @@ from typing import TypedDict
 
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_bytes, write_json
-from vcsbench.plan.order import Block, blocks_in, shares_of
-from vcsbench.plan.plan import Plan
+from vcsbench.plan.plan import Block, Plan, shares_of
 from vcsbench.plan.result_state import measured_recipe
 
 FOLDER = "results/cluster"
@@ -252,7 +251,8 @@ class Cluster:
 
     def work(self, job: int) -> NodeWork:
         """Return the work of a job."""
-        blocks, exports = {*blocks_in(self.jobs, job)}, dict[str, list[str]]()
+        blocks = [block for block, share in self.jobs.items() if share == job]
+        exports: dict[str, list[str]] = {}
         cells = [c for c in self.plan.cells if self._blocks[c.study, c.path] in blocks]
         for cell in cells:
             name = "/".join(self._blocks[cell.study, cell.path])

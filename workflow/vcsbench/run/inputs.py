@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
-from vcsbench.axes import table as axis_table
+from vcsbench import axes as axis_table
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import SERVER_AXIS, server_settings
 from vcsbench.config.definitions import (

@@ -122,7 +122,7 @@ class Project:
             (
                 self.plan.recipe_json(study, cell),
                 str(number),
-                str(self.plan.position_of(study, cell, number)),
+                str(self.plan.position(study, cell, number)),
                 str(self.config.settings.seed),
                 judgement.pack(self.config.thresholds),
             )

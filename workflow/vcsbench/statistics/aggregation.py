@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.evidence import flags, run_columns, same_work
-from vcsbench.evidence.frames import grouped
+from vcsbench.evidence.measurements import grouped
 from vcsbench.metrics import COUNT, LOW, Metric, metric_of, names
 from vcsbench.plan import grid as grids
 from vcsbench.statistics.contract import STATISTIC, values_of

@@ -13,8 +13,7 @@ import pandas as pd
 
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, same_work
-from vcsbench.evidence.frames import grouped, in_order
-from vcsbench.evidence.measurements import read_measurements
+from vcsbench.evidence.measurements import grouped, in_order, read_measurements
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import baselines, tables
 from vcsbench.statistics.aggregation import MEAN, by_cell, by_round

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 import pandas as pd
 
-from vcsbench.evidence.time_breakdown import TimeBreakdown
+from vcsbench.evidence.measurements import TimeBreakdown
 from vcsbench.metrics import metric_of
 from vcsbench.plan.result_state import block_name
 from vcsbench.statistics.contract import (

@@ -15,8 +15,7 @@ import pandas as pd
 from vcsbench import words
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import flags, run_columns, same_work
-from vcsbench.evidence.frames import grouped
-from vcsbench.evidence.measurements import DECIDING_SHARE
+from vcsbench.evidence.measurements import DECIDING_SHARE, grouped
 from vcsbench.metrics import Metric, metric_of, name_in, names
 from vcsbench.statistics.aggregation import (
     FIXED_SHARE,

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from vcsbench.evidence.frames import grouped
+from vcsbench.evidence.measurements import grouped
 from vcsbench.metrics import DEFAULT, Metric, metric_of
 from vcsbench.statistics.aggregation import MEAN, by_round, duplicates_by_round, valid_runs
 from vcsbench.statistics.contract import Limits

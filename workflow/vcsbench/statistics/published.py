@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from vcsbench.errors import UserError
-from vcsbench.evidence.frames import read_frame
+from vcsbench.evidence.measurements import read_frame
 
 # Axis values of all rows of a file that has no column for the axis, by path.
 FixedValues = Mapping[str, Mapping[str, str]]

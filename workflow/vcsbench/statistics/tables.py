@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.evidence import flags, run_columns, same_work
-from vcsbench.evidence.frames import grouped, in_order
+from vcsbench.evidence.measurements import grouped, in_order
 from vcsbench.metrics import COUNT, Metric, metric_in
 from vcsbench.statistics.aggregation import (
     FIXED_SHARE,
