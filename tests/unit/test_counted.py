@@ -212,6 +212,8 @@ def test_table_constant_counts_called_by_ratio(tmp_path: Path) -> None:
     assert (made["value"] == 100 * (made["ratio"] - 1)).all()
     # Two rounds without duplicates are enough.
     assert set(made["call"]) == {"reads less"} and set(made["flags"]) == {""}
+    times = table(frame(tmp_path).assign(elapsed_s=1.0), {**DEVICE, "compare": BY_PACKING})
+    assert all("no-duplicates" in flags for flags in times["flags"]), "times are never exact"
     once = table(frame(tmp_path / "once", rounds=1), DEVICE)
     assert once["low"].isna().all() and all("low-n" in flags for flags in once["flags"])
 
@@ -232,12 +234,6 @@ def test_table_counts_within_1_pct_are_equal(tmp_path: Path, much: float, call: 
         return {"client_read_bytes": int(MIB * (1 if axes["packing"] == "pack" else much))}
 
     assert set(table(frame(tmp_path, counts), DEVICE)["call"]) == {call}
-
-
-def test_table_times_are_never_exact(tmp_path: Path) -> None:
-    measured = frame(tmp_path).assign(elapsed_s=1.0)
-    made = table(measured, {**DEVICE, "compare": BY_PACKING})
-    assert all("no-duplicates" in flags for flags in made["flags"])
 
 
 FINDING = {"statement": "Packed, less is read.", "expect": {"over": "min", "at_least": 1.9}}

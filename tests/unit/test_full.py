@@ -31,23 +31,14 @@ def make_read_only(folder: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
 
 
-def test_explain_write_errors_read_only_folder_is_named(tmp_path: Path, results: Path) -> None:
-    make_read_only(results)
-    with (
-        pytest.raises(UserError) as caught,
-        filesystems.explain_write_errors(tmp_path / "scratch", "name another `scratch`"),
-    ):
-        write_json(results / "loaded.json", {})
-    assert str(caught.value).startswith(f"{results}: is read-only;")
-    assert "scratch" not in str(caught.value)
-
-
-def test_explain_write_errors_full_folder_is_named(results: Path) -> None:
-    with (
-        pytest.raises(UserError, match=f"^{results}: is full; "),
-        filesystems.explain_write_errors(results),
-    ):
+@pytest.mark.parametrize("fault", ["read-only", "full"])
+def test_explain_write_errors_folder_is_named(tmp_path: Path, results: Path, fault: str) -> None:
+    if fault == "read-only":
+        make_read_only(results)
+    explained = filesystems.explain_write_errors(tmp_path / "scratch", "name another `scratch`")
+    with pytest.raises(UserError, match=f"^{results}: is {fault}; ") as caught, explained:
         write_json(results / "loaded.json", "x" * (1 << 20))
+    assert "scratch" not in str(caught.value)
 
 
 def test_report_progress_read_only_log_raises_nothing(results: Path) -> None:

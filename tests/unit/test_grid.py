@@ -21,7 +21,6 @@ from vcsbench.machine import Machine
 from vcsbench.plan.grid import (
     DUPLICATE,
     CellSpec,
-    duplicate_of,
     is_duplicate,
     is_fixed_cost,
     variance_class,
@@ -160,7 +159,7 @@ def test_tables_have_no_duplicates(tmp_path: Any) -> None:
 
 
 def test_failures_name_failed_duplicate(tmp_path: Any) -> None:
-    twin = duplicate_of("log/http/ruby/f6/nopack/slow/cold")
+    twin = "log/http/ruby/f6/nopack/slow/cold" + DUPLICATE
     study = make_study(tmp_path, twins=1, failed=[(twin, 2)], rounds=2)
     axes, grid = read_grid(study.grid)
     exports = [path for path in study.exports if study.results.joinpath(path).exists()]

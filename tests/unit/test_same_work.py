@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from unit.synthetic import SAME_WORK, make_study
@@ -25,15 +27,12 @@ from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 
 AXES = {
-    "command": ["log"],
-    "repo": ["ruby"],
-    "format": ["f6", "f7", "f8"],
+    **{"command": ["log"], "repo": ["ruby"], "format": ["f6", "f7", "f8"]},
     "cache": ["cold", "hot-os"],
 }
 F6_F7 = {
     "compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]},
-    "rows": ["repo"],
-    "columns": ["cache"],
+    **{"rows": ["repo"], "columns": ["cache"]},
 }
 ELAPSED = {"metric": "elapsed_s", "unit": "s", "rows": ["format"], "columns": ["cache"]}
 FINDING = {
@@ -43,130 +42,129 @@ FINDING = {
     "compare": {"axis": "format", "baseline": "f6", "candidate": "f7"},
     "expect": {"over": "median", "at_least": 1.5},
 }
+LEVEL = {
+    "id": "level",
+    "statement": "Format 7 is fast.",
+    "where": {"format": "f7", "cache": "cold"},
+    "level": "elapsed_s",
+    "expect": {"over": "median", "at_most": 100},
+}
 SHORT = {**SAME_WORK, "revisions": 5000, "digest": "fedcba9876543210"}
 REASON = "log: 6,000 revisions (f6) against 5,000 (f7)"
+ROUNDS_DIFFER = "did not all do the same: 6,000 revisions against 5,000"
+COLD, HOT = {"command": "log", "cache": "cold"}, {"command": "log", "cache": "hot-os"}
+Work = Callable[[dict[str, str], int], dict[str, Any]]
 
 
-def text(**work: Any) -> str:
-    return json.dumps(work, sort_keys=True)
+def same(axes: dict[str, str], number: int) -> dict[str, Any]:
+    return SAME_WORK
 
 
-def frame_of(tmp_path: Path, work: Any, **options: Any) -> Any:
-    study = make_study(tmp_path, axes=AXES, work=work, drift=0.0, **options)
-    axes, grid = read_grid(study.grid)
-    logs = study.results / "logs" / "cells" / study.name
-    write_frame(
-        measurements(collect(axes, grid, study.rounds, study.exports, logs)), tmp_path / "m.csv"
-    )
-    return read_measurements(tmp_path / "m.csv")
-
-
-def table_of(frame: Any, definition: Any) -> list[dict[Any, Any]]:
-    return make_table(frame, "a-table", definition, AXES, []).to_dict("records")
-
-
-def cold_f7_is_short(axes: dict[str, str], _number: int) -> dict[str, Any]:
+def cold_f7_is_short(axes: dict[str, str], number: int) -> dict[str, Any]:
     return SHORT if (axes["format"], axes["cache"]) == ("f7", "cold") else SAME_WORK
-
-
-def test_table_same_work_is_compared(tmp_path: Path) -> None:
-    rows = table_of(frame_of(tmp_path, lambda axes, number: SAME_WORK), F6_F7)
-    assert [(row["flags"], row["withheld"]) for row in rows] == [("no-duplicates", "")] * 2
-    assert all(row["low"] < row["ratio"] < row["high"] for row in rows)
-
-
-def test_table_other_work_withholds_ratio(tmp_path: Path) -> None:
-    frame = frame_of(tmp_path, cold_f7_is_short)
-    cold, hot = table_of(frame, F6_F7)
-    assert all(math.isnan(cold[name]) for name in ("value", "ratio", "low", "high"))
-    assert (cold["flags"], cold["withheld"], cold["n"]) == ("other-work", REASON, 5)
-    assert hot["ratio"] > 1 and hot["flags"] == "no-duplicates" and not hot["withheld"]
-    # Only these runs have other work.
-    odd = frame[frame["flags"] == "other-work"]
-    assert set(odd["format"] + odd["cache"]) == {"f7cold"} and len(odd) == 5
-
-
-def test_table_of_times_keeps_other_work(tmp_path: Path) -> None:
-    rows = table_of(frame_of(tmp_path, cold_f7_is_short), ELAPSED)
-    assert [(r["format"], r["cache"]) for r in rows if r["flags"]] == [("f7", "cold")]
-    assert all(row["value"] > 0 and not row["withheld"] for row in rows)
 
 
 def one_round_is_short(axes: dict[str, str], number: int) -> dict[str, Any]:
     return SHORT if (axes["format"], number) == ("f7", 3) else SAME_WORK
 
 
-def test_table_rounds_with_different_work_are_withheld(tmp_path: Path) -> None:
-    frame = frame_of(tmp_path, one_round_is_short)
-    reason = "did not all do the same: 6,000 revisions against 5,000"
-    for row in table_of(frame, F6_F7):
-        assert math.isnan(row["ratio"]) and row["flags"] == "other-work"
-        assert row["withheld"] == f"log: the rounds of f7 {reason}"
-    for row in table_of(frame, ELAPSED):
-        assert math.isnan(row["value"]) == (row["format"] == "f7")
-        assert row["withheld"] == (f"log: the rounds {reason}" if row["format"] == "f7" else "")
-    assert set(frame[frame["flags"] != ""]["round"]) == {3.0}
-
-
-def f7_is_unknown(axes: dict[str, str], _number: int) -> dict[str, Any]:
+def f7_is_unknown(axes: dict[str, str], number: int) -> dict[str, Any]:
     return {} if axes["format"] == "f7" else SAME_WORK
 
 
-def test_table_unknown_work_is_withheld(tmp_path: Path) -> None:
-    frame = frame_of(tmp_path, f7_is_unknown)
-    for row in table_of(frame, F6_F7):
-        assert math.isnan(row["value"]) and math.isnan(row["ratio"])
-        assert (row["flags"], row["withheld"]) == (
-            "work-unknown",
-            "log: the work of f7 is unknown",
-        )
-    shown = [row for row in table_of(frame, ELAPSED) if row["format"] == "f7"]
-    assert all(row["value"] > 0 and row["flags"] == "work-unknown" for row in shown)
+def text(**work: Any) -> str:
+    return json.dumps(work, sort_keys=True)
+
+
+def frame_of(tmp_path: Path, work: Work, **options: Any) -> pd.DataFrame:
+    study = make_study(tmp_path, axes=AXES, work=work, drift=0.0, **options)
+    axes, grid = read_grid(study.grid)
+    frame = measurements(collect(axes, grid, study.rounds, study.exports, tmp_path))
+    write_frame(frame, tmp_path / "m.csv")
+    return read_measurements(tmp_path / "m.csv")
+
+
+def table_of(frame: pd.DataFrame, definition: Any) -> list[dict[Any, Any]]:
+    return make_table(frame, "a-table", definition, AXES, []).to_dict("records")
+
+
+@pytest.mark.parametrize(
+    ("work", "cold", "hot"),
+    [
+        (same, ("no-duplicates", ""), ("no-duplicates", "")),
+        (cold_f7_is_short, ("other-work", REASON), ("no-duplicates", "")),
+        (one_round_is_short, *[("other-work", f"log: the rounds of f7 {ROUNDS_DIFFER}")] * 2),
+        (f7_is_unknown, *[("work-unknown", "log: the work of f7 is unknown")] * 2),
+    ],
+)
+def test_table_of_ratios_withholds_other_work(
+    tmp_path: Path, work: Work, cold: tuple[str, str], hot: tuple[str, str]
+) -> None:
+    rows = table_of(frame_of(tmp_path, work), F6_F7)
+    assert [(row["flags"], row["withheld"]) for row in rows] == [cold, hot]
+    for row in rows:
+        numbers = [row[name] for name in ("low", "ratio", "high", "value")]
+        if row["withheld"]:
+            assert all(map(math.isnan, numbers)) and row["n"] == 5
+        else:
+            assert 1 < row["low"] < row["ratio"] < row["high"]
+
+
+@pytest.mark.parametrize(
+    ("work", "flags", "withheld"),
+    [
+        (cold_f7_is_short, {"f7": {"", "other-work"}}, ""),
+        (one_round_is_short, {"f7": {"other-work"}}, f"log: the rounds {ROUNDS_DIFFER}"),
+        (f7_is_unknown, {"f7": {"work-unknown"}}, ""),
+    ],
+)
+def test_table_of_times_keeps_work_that_rounds_share(
+    tmp_path: Path, work: Work, flags: dict[str, set[str]], withheld: str
+) -> None:
+    rows = table_of(frame_of(tmp_path, work), ELAPSED)
+    for form in AXES["format"]:
+        of_format = [row for row in rows if row["format"] == form]
+        assert {row["flags"] for row in of_format} == flags.get(form, {""})
+        assert {row["withheld"] for row in of_format} == {withheld if form == "f7" else ""}
+        assert all(math.isnan(row["value"]) == bool(row["withheld"]) for row in of_format)
+
+
+def test_measurements_flag_other_work_only(tmp_path: Path) -> None:
+    frame = frame_of(tmp_path, cold_f7_is_short)
+    odd = frame[frame["flags"] == "other-work"]
+    assert set(odd["format"] + odd["cache"]) == {"f7cold"} and len(odd) == 5
     without_column = table_of(frame.drop(columns="work"), F6_F7)
     assert all("work-unknown" in row["flags"] for row in without_column)
 
 
 def test_table_ignores_work_of_invalid_run(tmp_path: Path) -> None:
-    frame = frame_of(
-        tmp_path,
-        one_round_is_short,
-        rounds=6,
-        flags=lambda axes, number: (
-            ["cache-not-cold"] if (axes["format"], number) == ("f7", 3) else []
-        ),
-    )
+    def invalid(axes: dict[str, str], number: int) -> list[str]:
+        return ["cache-not-cold"] * ((axes["format"], number) == ("f7", 3))
+
+    frame = frame_of(tmp_path, one_round_is_short, rounds=6, flags=invalid)
     assert not any(row["withheld"] for row in table_of(frame, F6_F7))
 
 
-def verdict_of(frame: Any, **changes: Any) -> Any:
-    return evaluate_findings([{**FINDING, **changes}], list(AXES), None, frame).iloc[0]
+@pytest.mark.parametrize(
+    ("finding", "work", "verdict", "why"),
+    [
+        (FINDING, cold_f7_is_short, "inconclusive", f"other work: {REASON}"),
+        ({**FINDING, "where": HOT}, cold_f7_is_short, "reproduced", ""),
+        ({**FINDING, "where": COLD}, cold_f7_is_short, "not measured", f"other work: {REASON}"),
+        (LEVEL, cold_f7_is_short, "reproduced", ""),
+        (LEVEL, one_round_is_short, "not measured", "did not all do the same"),
+    ],
+)
+def test_finding_leaves_out_other_work(
+    tmp_path: Path, finding: Any, work: Work, verdict: str, why: str
+) -> None:
+    frame = frame_of(tmp_path, work)
+    (row,) = evaluate_findings([finding], list(AXES), None, frame).to_dict("records")
+    assert row["verdict"] == verdict and why in row["why"] and bool(why) == bool(row["why"])
+    assert math.isnan(row["measured"]) == (verdict == "not measured")
 
 
-def test_finding_leaves_out_other_work(tmp_path: Path) -> None:
-    frame = frame_of(tmp_path, cold_f7_is_short)
-    row = verdict_of(frame)
-    assert (row["verdict"], row["why"]) == ("inconclusive", f"other work: {REASON}")
-    assert row["measured"] == pytest.approx(2.0, rel=0.05)
-    hot = verdict_of(frame, where={"command": "log", "cache": "hot-os"})
-    assert (hot["verdict"], hot["why"]) == ("reproduced", "")
-    cold = verdict_of(frame, where={"command": "log", "cache": "cold"})
-    assert (cold["verdict"], cold["why"]) == ("not measured", f"other work: {REASON}")
-    assert math.isnan(cold["measured"])
-
-
-def test_finding_on_level_needs_same_work_in_rounds(tmp_path: Path) -> None:
-    level = {"compare": None, "level": "elapsed_s", "where": {"format": "f7", "cache": "cold"}}
-    level["expect"] = {"over": "median", "at_most": 100}
-    for work, verdict in ((cold_f7_is_short, "reproduced"), (one_round_is_short, "not measured")):
-        finding = {key: value for key, value in level.items() if value}
-        base = {key: FINDING[key] for key in ("id", "statement")}
-        frame = frame_of(tmp_path / verdict, work)
-        row = evaluate_findings([{**base, **finding}], list(AXES), None, frame).iloc[0]
-        assert row["verdict"] == verdict
-        assert ("did not all do the same" in row["why"]) == (verdict == "not measured")
-
-
-def advice_of(frame: Any, cache: str) -> Situation:
+def advice_of(frame: pd.DataFrame, cache: str) -> Situation:
     settings = AdviceSettings(AXES, ["command", "repo", "cache"], ["command", "cache", "ra"])
     situations = advise(settings, frame).situations
     return next(item for item in situations if item.where["cache"] == cache)
@@ -179,21 +177,19 @@ def test_advice_compares_majority_only(tmp_path: Path) -> None:
     # f7 was fastest, and is neither recommended nor compared.
     assert item.best.get("format") != "f7"
     assert "f7" not in [axes.get("format") for axes in item.equal]
+    works = {"f6": SAME_WORK, "f7": SHORT, "f8": {**SAME_WORK, "revisions": 1}}
+    frame = frame_of(tmp_path / "no majority", lambda axes, number: works[axes["format"]])
+    item = advice_of(frame, "cold")
+    assert not item.best and len(item.other_work) == 3
 
 
 def test_advice_whose_best_is_mostly_fixed_cost_has_no_answer(tmp_path: Path) -> None:
-    frame = frame_of(tmp_path, lambda _axes, _number: SAME_WORK)
+    frame = frame_of(tmp_path, same)
     fastest = frame["format"] == "f7"
     small = advice_of(frame.assign(fixed_share=fastest * 0.6), "cold")
     assert (small.best, small.why_not) == ({}, "mostly start-up, decides nothing")
     large = advice_of(frame.assign(fixed_share=fastest * 0.4), "cold")
     assert (large.best["format"], large.why_not) == ("f7", "")
-
-
-def test_advice_without_majority_has_no_answer(tmp_path: Path) -> None:
-    works = {"f6": SAME_WORK, "f7": SHORT, "f8": {**SAME_WORK, "revisions": 1}}
-    item = advice_of(frame_of(tmp_path, lambda axes, number: works[axes["format"]]), "cold")
-    assert not item.best and len(item.other_work) == 3
 
 
 @pytest.mark.parametrize(

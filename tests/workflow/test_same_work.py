@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from project import Project, needs
-from vcsbench.machine import Machine
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import read_metadata, write_metadata
 
@@ -216,25 +215,3 @@ def test_copy_damaged_with_accepted_state_is_detected(project: Project) -> None:
     assert reason.startswith(f"log: {last} revisions (f7) against {last - 1} (f8)")
     reason = withheld(project, "f7-vs-f8", "dump")  # with revision 0
     assert reason.startswith(f"dump: {last + 1} revisions (f7) against {last} (f8)")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Machine().httpd, reason="no httpd with mod_dav_svn")
-def test_cells_of_each_format_packing_and_access_do_the_same_work(project: Project) -> None:
-    # One full shard, which can be packed.
-    scaled = {"ruby": {**TINY["ruby"], "scale": 0.0222}}
-    part = {"format": ["f6", "f7", "f8"], "config": ["slow", "fast"], "cache": "hot-svn"}
-    project.configure(repositories=scaled, rounds=1, copies=1, grid={STUDY: {"include": [part]}})
-    done = project.snakemake("measured", f"results/tables/{STUDY}", timeout=1500)
-    assert done.returncode == 0, done.stdout
-    runs = project.rows(f"measurements/{STUDY}.csv")
-    assert len(runs) == (4 * 3 + 1) * 3 * 2 * 2
-    for command in ("log", "null-log", "export", "null-export", "dump"):
-        did = {run["work"] for run in runs if run["command"] == command}
-        assert len(did) == 1 and "" not in did, did
-    assert not {"other-work", "work-unknown", "other-output"} & {
-        flag for run in runs for flag in run["flags"].split()
-    }
-    for table in ("f6-vs-f7", "f7-vs-f8", "nopack-vs-pack", "http-vs-ra"):
-        found = project.rows(f"tables/{STUDY}/{table}.csv")
-        assert found and not any(r["withheld"] for r in found)

@@ -87,13 +87,10 @@ def _upgraded_formats(env: Environment) -> list[str]:
     return [upgrade_value(AS_IS, newest)]
 
 
-def _is_makeable(form: str, env: Environment) -> bool:
-    return format_number(form) <= format_number(env.machine.newest_format)
-
-
 def _format_words(env: Environment) -> dict[str, list[str]]:
     # Tables compare the others with the first.
-    offered = [form for form in OFFERED_FORMATS if _is_makeable(parse_format(form).format, env)]
+    newest = format_number(env.machine.newest_format)
+    offered = [f for f in OFFERED_FORMATS if format_number(parse_format(f).format) <= newest]
     return {
         "formats": list(dict.fromkeys([current_format(env), *_upgraded_formats(env), *offered]))
     }
@@ -134,7 +131,7 @@ def _why_not_format(value: str, parts: Recipe, env: Environment) -> str:
     made, newest = parse_format(value), env.machine.newest_format
     if made.is_as_is:
         return _why_no_copy(made, env, parts.get("repository", {}).get("name", env.only))
-    if not _is_makeable(made.format, env):
+    if format_number(made.format) > format_number(newest):
         return f"the svnadmin here makes formats up to {newest}"
     return _why_not_upgraded(made, newest)
 
@@ -293,16 +290,9 @@ def _filesystem_part(value: str, env: Environment) -> Recipe:
             raise UserError(
                 f"{where}: a guest has {' and '.join(guest.FOLDERS)}, and no {value}. Use one of these."
             )
-        scratch = str(resolve(settings.scratch, env.root))
-        return {
-            "filesystem": {
-                "make": "",
-                "root": guest.FOLDERS[value],
-                "guest": guest.KIND,
-                "scratch": scratch,
-            },
-            "within": GUEST,
-        }
+        made: FilesystemPart = {"make": "", "root": guest.FOLDERS[value], "guest": guest.KIND}
+        made["scratch"] = str(resolve(settings.scratch, env.root))
+        return {"filesystem": made, "within": GUEST}
     if folder == MAKE:
         return {"filesystem": _place(value, storage)}
     root = resolve(folder, env.root)
@@ -333,9 +323,8 @@ def _why_not_filesystem(value: str, parts: Recipe, env: Environment) -> str:
 
 def mounted_folders(config: Config) -> list[str]:
     """Return the configured folders on mounted file systems."""
-    return [
-        folder for folder in config.settings.filesystems.values() if folder not in (MAKE, GUEST)
-    ]
+    folders = config.settings.filesystems.values()
+    return [folder for folder in folders if folder not in (MAKE, GUEST)]
 
 
 @cache

@@ -65,31 +65,22 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
     `sides` has the work of each cell by its value of the compared axis.
     """
     prefix = f"{command}: " if command else ""
-    if different := _rounds_differ(sides) or _sides_differ(sides):
-        return Refusal(OTHER, prefix + different)
+    # A side with an unknown run has an empty line.
+    known = {name: [line for line in work.split("\n") if line] for name, work in sides.items()}
+    known = {name: works for name, works in known.items() if works}
+    first = next(iter(known), "")
+    for name, works in known.items():
+        if len(works) > 1:
+            rounds = f"the rounds of {name}" if name else "the rounds"
+            different = difference(works[0], works[1])
+            return Refusal(OTHER, f"{prefix}{rounds} did not all do the same: {different}")
+    for name, works in known.items():
+        if works != known[first]:
+            return Refusal(OTHER, prefix + difference(known[first][0], works[0], (first, name)))
     unknown = [name for name, work in sides.items() if "" in work.split("\n")]
     if unknown:
         return Refusal(UNKNOWN, f"{prefix}the work of {' and '.join(unknown) or 'it'} is unknown")
     return None
-
-
-def _rounds_differ(sides: Mapping[str, str]) -> str:
-    for name, work in sides.items():
-        works = [line for line in work.split("\n") if line]
-        if len(works) > 1:
-            rounds = f"the rounds of {name}" if name else "the rounds"
-            return f"{rounds} did not all do the same: {difference(works[0], works[1])}"
-    return ""
-
-
-def _sides_differ(sides: Mapping[str, str]) -> str:
-    # A side with an unknown run has an empty line.
-    works = {name: work.strip() for name, work in sides.items() if work.strip()}
-    first = next(iter(works), "")
-    for name, work in works.items():
-        if work != works[first]:
-            return difference(works[first], work, (first, name))
-    return ""
 
 
 def difference(one: str, other: str, names: tuple[str, str] = ("", "")) -> str:
@@ -124,17 +115,13 @@ def figures_of(work: str) -> str:
 
 
 def _figures(work: Mapping[str, int | str]) -> list[str]:
-    return sorted(work.keys() - {DIGEST, APART}, key=_rank)
+    figures = sorted(work.keys() - {DIGEST, APART})
+    ranks = {**{name: i - len(FIRST) for i, name in enumerate(FIRST)}, **{LAST[0]: 1, LAST[1]: 2}}
+    return sorted(figures, key=lambda figure: ranks.get(figure, 0))
 
 
 def _label(figure: str) -> str:
     return NAMES.get(figure, figure.replace("_", " "))
-
-
-def _rank(figure: str) -> tuple[int, str]:
-    if figure in FIRST:
-        return FIRST.index(figure) - len(FIRST), figure
-    return (1 + LAST.index(figure) if figure in LAST else 0), figure
 
 
 def has_other_output(run: RunRecord, context: Context) -> bool:
@@ -143,10 +130,8 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
     `run` is the run's part of the context. svnbench prints nothing when it is timed.
     """
     work = context.get("work", {})
-    if work.get("kind") not in PRINTING or "captured_io" not in work:
-        return False
     written = run.get("certificate", {}).get("client_wchar")
-    if written is None:
+    if work.get("kind") not in PRINTING or "captured_io" not in work or written is None:
         return False
     return abs(written - work["captured_io"]["wchar"]) > WRITTEN_TOLERANCE_BYTES
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 import statistics
 import subprocess
 import sys
 import time
+import timeit
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,12 +43,9 @@ OVERHEAD_S = 0.22
 REPORT_S, TABLE_S = 15.0, 0.5
 # Runs of a fixed program, from which the noise of the machine is estimated.
 NOISE_RUN_S, NOISE_RUNS = 0.2, 20
-NOISE_PROGRAM = """
-import sys, zlib
-block = bytes(range(256)) * 256
-for _ in range(int(sys.argv[1])):
-    zlib.adler32(zlib.compress(block, 1))
-"""
+NOISE_SETUP = "import sys, zlib; block = bytes(range(256)) * 256"
+NOISE_STEP = "zlib.adler32(zlib.compress(block, 1))"
+NOISE_PROGRAM = f"{NOISE_SETUP}\nfor _ in range(int(sys.argv[1])):\n    {NOISE_STEP}\n"
 # Variances are moderated over at least this many comparisons.
 COMPARISONS = 10
 MIN_ROUNDS, MAX_ROUNDS = 2, 10_000
@@ -253,14 +250,13 @@ def describe_rounds(scatter: float, limits: Limits) -> str:
 
 def noise_runs() -> list[float]:
     """Return the seconds of several runs of the same short program."""
-    loops, start_s = 16, _cpu_s(0)
-    while (took_s := _cpu_s(loops)) - start_s < NOISE_RUN_S / 4:
-        loops *= 2
-    loops = max(1, round(loops * (NOISE_RUN_S - start_s) / (took_s - start_s)))
+    step_s = min(timeit.repeat(NOISE_STEP, NOISE_SETUP, number=1, repeat=16))
+    loops = max(1, round(NOISE_RUN_S / step_s))
+    argv = [sys.executable, "-S", "-c", NOISE_PROGRAM, str(loops)]
     times = []
     for _ in range(NOISE_RUNS):
         began = time.monotonic()
-        _work(loops)
+        subprocess.run(argv, check=True)
         times.append(time.monotonic() - began)
     return times
 
@@ -268,15 +264,3 @@ def noise_runs() -> list[float]:
 def scatter_of(times: Sequence[float]) -> float:
     """Return the standard deviation of times, as a share."""
     return math.expm1(statistics.stdev(map(math.log, times)))
-
-
-def _work(loops: int) -> None:
-    subprocess.run([sys.executable, "-S", "-c", NOISE_PROGRAM, str(loops)], check=True)
-
-
-def _cpu_s(loops: int) -> float:
-    before = os.times()
-    _work(loops)
-    after = os.times()
-    used, used_before = (times.children_user + times.children_system for times in (after, before))
-    return used - used_before

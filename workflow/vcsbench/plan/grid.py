@@ -73,18 +73,14 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
     for cell in cells:
         grid.append(cell)
         if cell.path in twice:
-            grid.append(replace(cell, path=duplicate_of(cell.path)))
+            grid.append(replace(cell, path=cell.path + DUPLICATE))
     fixed = fixed_cost_points(study, measured.values(), values.get(CACHE_AXIS, []), why_skip)
     return grid + [CellSpec(study.name, _path(axes), axes) for axes in fixed]
 
 
 def _path(axes: AxisValues) -> str:
-    return "/".join(map(in_path, axes.values()))
-
-
-def in_path(value: str) -> str:
-    """Return an axis value as a part of a path: `log -v` is log-v, and - if the axis does not apply."""
-    return re.sub(" +-*", "-", value) or "-"
+    """Return the path of a cell: `log -v` becomes log-v, and an axis that does not apply -."""
+    return "/".join(re.sub(" +-*", "-", value) or "-" for value in axes.values())
 
 
 def _points(
@@ -153,11 +149,6 @@ def is_duplicate(path: str) -> bool:
     return path.endswith(DUPLICATE)
 
 
-def duplicate_of(path: str) -> str:
-    """Return the path of an original's duplicate."""
-    return path + DUPLICATE
-
-
 def originals(rows: Iterable[Row]) -> list[Row]:
     """Return the rows whose `cell` is no duplicate."""
     return [row for row in rows if not is_duplicate(str(row["cell"]))]
@@ -170,21 +161,16 @@ def variance_class(axes: AxisValues, variance_group: Sequence[str]) -> tuple[str
 
 def _chosen_duplicates(
     cells: Mapping[str, AxisValues], variance_group: Sequence[str], per_class: int, seed: int
-) -> frozenset[str]:
+) -> set[str]:
     """Return the paths of the cells with a duplicate: `per_class` of each class.
 
     They have the smallest digests of seed and path, so a new cell replaces at most one of them.
     """
-
-    def draw(path: str) -> bytes:
-        return hashlib.sha256(f"{seed}/{path}".encode()).digest()
-
+    draws = {path: hashlib.sha256(f"{seed}/{path}".encode()).digest() for path in cells}
     classes: dict[tuple[str, ...], list[str]] = {}
-    for path, axes in cells.items():
-        classes.setdefault(variance_class(axes, variance_group), []).append(path)
-    return frozenset(
-        path for paths in classes.values() for path in sorted(paths, key=draw)[:per_class]
-    )
+    for path in sorted(cells, key=draws.__getitem__):
+        classes.setdefault(variance_class(cells[path], variance_group), []).append(path)
+    return {path for paths in classes.values() for path in paths[:per_class]}
 
 
 def is_fixed_cost(axes: AxisValues) -> bool:
