@@ -22,7 +22,7 @@ from rows import ROOT, Row, print_table, run, seconds
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow")]
 
 from project import Project, make_project  # noqa: E402
-from vcsbench.measure.server import Server  # noqa: E402
+from vcsbench.measure.server import Svnserve  # noqa: E402
 
 STUDY = "fsfs-san-2014"
 CELL = "log/svn/ruby/f7/nopack/slow/hot-svn"
@@ -67,7 +67,7 @@ def bare_loop(project: Project, rounds: int) -> float:
         private = Path(folder, "server")
         private.mkdir()
         files = project.path / "config" / "servers" / "slow"
-        server = Server("svnserve", repository.parent, files, private)
+        server = Svnserve(repository.parent, files, private)
         server.start()
         timed = ["svn", "log", "-v", f"svn://127.0.0.1:{server.port}/{repository.name}"]
         hooks = [f"--{hook}=sh -c :" for hook in ("setup", "prepare", "cleanup")]

@@ -25,7 +25,7 @@ from vcsbench.evidence import run_columns
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.machine import Machine
 from vcsbench.measure.runs import server_libraries
-from vcsbench.measure.server import Server
+from vcsbench.measure.server import Server, Svnserve
 from vcsbench.programs import Programs, check_unchanged, digest
 
 DEFAULT = Path(__file__).parents[2] / "config" / "servers" / "default"
@@ -204,7 +204,7 @@ def make_server(served: Path, command: str) -> Server:
     """Return a server that a wrapper with this command starts."""
     script(served / "x", "svnserve", command)
     wrapped = Programs(str(served / "x"))
-    return Server("svnserve", served / "root", DEFAULT, served / "run", wrapped)
+    return Svnserve(served / "root", DEFAULT, served / "run", wrapped)
 
 
 @needs("svn", "svnserve", "svnadmin")

@@ -1,4 +1,4 @@
-"""A round of a cell: warm-up runs, and the cache of discarded runs."""
+"""A round of a cell: the template of its command, warm-up runs, and the cache of discarded runs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from vcsbench.errors import UserError
 from vcsbench.measure.cell_round import DISCARDED_RUN_S, CellRound, DiscardedRunCache
+from vcsbench.measure.prepared_cell import fill_template
 from vcsbench.measure.work import KINDS, UrlNormaliser
 from vcsbench.subjects import Subject
 
@@ -28,16 +29,9 @@ def cell_round(folder: Path, script: str, warmup: int) -> CellRound:
 
     attempt.hyperfine = SimpleNamespace(pid=os.getpid(), watched=[])
     attempt.collector = SimpleNamespace(begin=lambda *_: None, end=lambda *_: None)
-    argv, urls = ["sh", "-c", script], UrlNormaliser()
-    attempt.cell = SimpleNamespace(
-        argv=argv,
-        stdin="",
-        environment=os.environ,
-        versions={},
-        output=None,
-        server=None,
-        urls=urls,
-    )
+    files: Any = {"stdin": "", "output": None, "server": None, "urls": UrlNormaliser()}
+    argv = ["sh", "-c", script]
+    attempt.cell = SimpleNamespace(argv=argv, environment=os.environ, versions={}, **files)
     round_: CellRound = attempt
     return round_
 
@@ -113,3 +107,31 @@ def test_discarded_run_truncated_file_is_ignored(recipe: dict[str, Any]) -> None
     assert cache.file
     cache.file.write_text(cache.file.read_text()[:10])
     assert cache.read() == {}
+
+
+WORDS = {
+    "svn": lambda: ["/usr/bin/svn", "--non-interactive"],
+    "url": lambda: "svn://h/r",
+    "odd": lambda: "a b 'c",
+    "tree": lambda: "trunk",
+    "none": list,
+    "empty": str,
+}
+
+
+@pytest.mark.parametrize(
+    ("template", "argv"),
+    [
+        ("{svn} log {none} -v {url}", [*WORDS["svn"](), "log", "-v", "svn://h/r"]),
+        ("x {url}/{tree}", ["x", "svn://h/r/trunk"]),
+        ("x {url}/{empty}", ["x", "svn://h/r"]),
+        ("x {odd}", ["x", "a b 'c"]),
+    ],
+)
+def test_fill_template_has_values_as_whole_arguments(template: str, argv: list[str]) -> None:
+    assert fill_template(template, WORDS) == argv
+
+
+def test_fill_template_unknown_word_raises() -> None:
+    with pytest.raises(UserError, match=r"\{revision\}"):
+        fill_template("{svn} log {revision}", WORDS)

@@ -1,10 +1,15 @@
-"""Counters of processes and the machine. Page faults stand for instructions, which not every machine counts:
-both are opened, inherited and read in the same way."""
+"""Processes, and counters of them, of the machine and of network file systems.
+
+Page faults stand for instructions, which not every machine counts: both are opened, inherited and read in the
+same way.
+"""
 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +22,7 @@ import pytest
 
 from vcsbench import processes
 from vcsbench.measure import counters
+from vcsbench.storages.filesystems import Mount
 
 MIB = 1 << 20
 PAGE_FAULTS = (1, 2)
@@ -31,14 +37,18 @@ for page in range(int(sys.argv[1])):
 """
 
 
-def test_io_counts_include_ended_children(tmp_path: Path) -> None:
+def test_usage_includes_ended_children(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 5 * MIB)
-    before = processes.io_counts([os.getpid()])["rchar"]
+    before = processes.usage([os.getpid()])
     subprocess.run(["cat", tmp_path / "file"], stdout=subprocess.DEVNULL, check=True)
-    assert processes.io_counts([os.getpid()])["rchar"] - before >= 5 * MIB
+    subprocess.run([sys.executable, "-c", BURN], check=True)
+    used = processes.usage([os.getpid()]) - before
+    # Both values are whole ticks, so up to two may be missing.
+    assert 0.28 <= used.cpu_s < 3 and used.rchar >= 5 * MIB
+    assert processes.ended_children([os.getpid()]) > 0
 
 
-def test_usage_cpu_includes_running_descendants() -> None:
+def test_usage_includes_running_descendants() -> None:
     child = f"{BURN}\nprint(1, flush=True)\ninput()"
     program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     argv, pipe = [sys.executable, "-c", program], subprocess.PIPE
@@ -49,18 +59,49 @@ def test_usage_cpu_includes_running_descendants() -> None:
         process.communicate(b"\n")
 
 
-def test_usage_cpu_includes_ended_children() -> None:
-    before = processes.usage([os.getpid()]).cpu_s
-    subprocess.run([sys.executable, "-c", BURN], check=True)
-    # Both values are whole ticks, so up to two may be missing.
-    assert 0.28 <= processes.usage([os.getpid()]).cpu_s - before < 3
-    assert processes.ended_children([os.getpid()]) > 0
-
-
 def test_can_read_io_of_unreadable_process_is_false(monkeypatch: pytest.MonkeyPatch) -> None:
     assert processes.can_read_io(os.getpid())
     monkeypatch.setattr(processes, "read", lambda path: "")
     assert not processes.can_read_io(os.getpid())
+
+
+def test_family_has_children_of_other_threads() -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    done = threading.Event()
+
+    def start() -> None:
+        started.append(subprocess.Popen(["sleep", "60"]))
+        done.wait()
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    try:
+        while not started:
+            pass
+        assert started[0].pid in processes.family(os.getpid())
+    finally:
+        done.set()
+        thread.join()
+        started[0].kill()
+        started[0].wait()
+
+
+# On SIGTERM, it waits for its child, which ignores SIGTERM.
+WAITS = """
+(trap '' TERM; echo started; while :; do sleep 60; done) &
+trap 'wait $!; exit 0' TERM
+while :; do wait $!; done
+"""
+
+
+def test_end_kills_children_that_ignore_sigterm() -> None:
+    with subprocess.Popen(["sh", "-c", WAITS], stdout=subprocess.PIPE) as server:
+        assert server.stdout and server.stdout.readline() == b"started\n"
+        children = processes.family(server.pid)[1:]
+        assert children
+        processes.end(server)
+        assert server.returncode != -signal.SIGKILL
+    assert not any(processes.command_line(pid) for pid in children)
 
 
 def test_counters_delayed_acks_are_counted(tmp_path: Path) -> None:
@@ -106,56 +147,41 @@ def run_touch(pages: int) -> None:
     subprocess.run([sys.executable, "-c", TOUCH, str(pages)], check=True)
 
 
-def faults_of_child(pages: int) -> int:
-    """Return the page faults of a child that touches this number of pages."""
-    counter = counters.count_instructions({"client": [os.getpid()]})["client"]
-    run_touch(pages)
-    count = counter.end()
-    assert count is not None
-    return count
-
-
-def test_count_instructions_includes_children(faults: None) -> None:
+def test_count_instructions_separates_sides_and_closes_counters(faults: None) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    clients = []
+    with subprocess.Popen(["sleep", "60"]) as server:
+        for pages in (1000, 5000):
+            sides = counters.count_instructions({"client": [os.getpid()], "server": [server.pid]})
+            run_touch(pages)
+            counts = {side: counter.end() for side, counter in sides.items()}
+            clients.append(counts["client"] or 0)
+            assert counts["server"] is not None and counts["server"] < 200
+        server.kill()
     # The faults of the interpreter itself differ slightly between two starts.
-    assert faults_of_child(5000) - faults_of_child(1000) == pytest.approx(4000, abs=200)
+    assert clients[1] - clients[0] == pytest.approx(4000, abs=200)
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_count_instructions_includes_running_threads(
     faults: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started, go, ended = threading.Event(), threading.Event(), threading.Event()
+    started, go = threading.Event(), threading.Event()
 
     def touch() -> None:
         started.set()
         go.wait()
         exec(TOUCH, {})
-        ended.set()
 
     monkeypatch.setattr(sys, "argv", ["touch", "3000"])
     thread = threading.Thread(target=touch)
     thread.start()
-    try:
-        started.wait()
-        counter = counters.count_instructions({"server": [os.getpid()]})["server"]
-        go.set()
-        ended.wait()
-        count = counter.end()
-    finally:
-        go.set()
-        thread.join()
+    started.wait()
+    counter = counters.count_instructions({"server": [os.getpid()]})["server"]
+    go.set()
+    thread.join()
+    count = counter.end()
     assert count and 3000 <= count < 6000
-
-
-def test_count_instructions_separates_sides_and_closes_counters(faults: None) -> None:
-    before = len(os.listdir("/proc/self/fd"))
-    with subprocess.Popen(["sleep", "60"]) as server:
-        sides = counters.count_instructions({"client": [os.getpid()], "server": [server.pid]})
-        run_touch(2000)
-        counts = {side: counter.end() for side, counter in sides.items()}
-        server.kill()
-    assert (counts["client"] or 0) > 2000
-    assert counts["server"] is not None and counts["server"] < 200
-    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_count_instructions_of_ended_process_is_unknown(faults: None) -> None:
@@ -194,3 +220,61 @@ def test_instruction_counter_that_was_shared_is_unknown() -> None:
     counter = counters.InstructionCounter([])
     counter.events = [reading]
     assert counter.end() is None
+
+
+STATISTICS = r"""device proc mounted on /proc with fstype proc
+device 127.0.0.1:/a mounted on /mnt/other with fstype nfs4 statvers=1.1
+	opts:	rw,vers=4.2
+	bytes:	1 2 3 4 5 6 7 8
+device 127.0.0.1:/b mounted on /mnt/with\040space with fstype nfs4 statvers=1.1
+	bytes:	10 20 4096 40 50 60 25 80
+	RPC iostats version: 1.1
+"""
+OPTIONS = "rw,vers=4.2,addr={}"
+
+
+def mount(kind: str = "nfs4", address: str = "127.0.0.1") -> Mount:
+    return Mount("127.0.0.1:/b", "/mnt/with space", kind, OPTIONS.format(address))
+
+
+@pytest.fixture
+def nfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write the two files of the kernel and replace the mount of each path."""
+    (tmp_path / "mountstats").write_text(STATISTICS)
+    (tmp_path / "a folder").mkdir()
+    folder = str(tmp_path / "a folder").replace(" ", "\\040")
+    (tmp_path / "exports").write_text(
+        f"# Version 1.1\n/\t127.0.0.1(ro,v4root)\n{folder}\t127.0.0.1(rw)\n"
+    )
+    monkeypatch.setattr(counters, "MOUNT_STATISTICS", str(tmp_path / "mountstats"))
+    monkeypatch.setattr(counters, "EXPORTS", str(tmp_path / "exports"))
+    monkeypatch.setattr(counters, "mount_of", lambda path: mount())
+    return tmp_path
+
+
+def test_network_output_reads_pages_and_direct_bytes_of_its_own_mount(nfs: Path) -> None:
+    network = counters.network_output([nfs], [nfs])
+    assert network and network.has_input and network.storage == (nfs / "a folder",)
+    assert network.read_counters().from_server == 4096 + 25 * mmap.PAGESIZE
+    assert counters.network_output([nfs], []) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "address", "is_here"),
+    [
+        ("nfs4", "127.0.0.1", True),
+        ("nfs", "::1", True),
+        ("nfs4", "192.0.2.1", False),
+        ("nfs4", "", False),
+        ("cifs", "127.0.0.1", False),
+        ("ext4", "", None),
+    ],
+)
+def test_network_output_has_disk_of_local_server_only(
+    nfs: Path, monkeypatch: pytest.MonkeyPatch, kind: str, address: str, is_here: bool | None
+) -> None:
+    monkeypatch.setattr(counters, "mount_of", lambda path: mount(kind, address))
+    network = counters.network_output([], [nfs])
+    assert (network and bool(network.storage)) is is_here
+    if network and not is_here:
+        assert not network.has_input and network.read_counters().from_storage is None

@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -37,27 +37,21 @@ def can_connect(port: int, prefix: list[str]) -> bool:
 
 
 @needs_root
-def test_own_network_is_reached_from_within_only_and_left_again() -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_own_network_is_reached_from_within_only_and_left_again(fails: bool) -> None:
     outside = os.readlink("/proc/self/ns/net")
-    before = [f"--net=/proc/{os.getpid()}/ns/net"]
-    with isolation.own_network():
+    above = ["nsenter", f"--net=/proc/{os.getppid()}/ns/net"]
+    with suppress(UserError), isolation.own_network():
         listening = socket.create_server(("127.0.0.1", 0))
         port = listening.getsockname()[1]
         assert os.readlink("/proc/self/ns/net") != outside
         assert can_connect(port, []) and can_connect(port, AS_USER)
-        assert not can_connect(port, ["nsenter", f"--net=/proc/{os.getppid()}/ns/net"])
-        assert not can_connect(port, ["nsenter", f"--net=/proc/{os.getppid()}/ns/net", *AS_USER])
-    assert os.readlink("/proc/self/ns/net") == outside, before
+        assert not can_connect(port, above) and not can_connect(port, [*above, *AS_USER])
+        if fails:
+            raise UserError("x")
+    assert os.readlink("/proc/self/ns/net") == outside
     assert not can_connect(port, [])
     listening.close()
-
-
-@needs_root
-def test_own_network_is_left_when_the_measurement_fails() -> None:
-    outside = os.readlink("/proc/self/ns/net")
-    with pytest.raises(UserError), isolation.own_network():
-        raise UserError("x")
-    assert os.readlink("/proc/self/ns/net") == outside
 
 
 def test_other_servers_of_vcsbench_have_marker_or_folder(tmp_path: Path) -> None:
@@ -154,18 +148,8 @@ def test_isolation_of_a_server_cell_depends_on_rights_and_source(
     assert recipe["network"] == network
     assert bool(recipes.why_not_isolated(recipe, environment)) == is_skipped
     assert not recipes.why_not_isolated(recipe, environment_of(private, shared=True))
-
-
-def test_isolation_of_cells_without_a_server_of_ours_has_no_network() -> None:
-    assert recipes.network_of(parts(""), environment_of({})) == ""
-    assert recipes.network_of(parts(within="guest"), environment_of({})) == ""
-
-
-def make(path: Path, *files: str) -> dict[str, Any]:
-    for name in files:
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).touch()
-    return {"source": "any", "path": str(path)}
+    for without_our_server in (parts(""), parts(within="guest")):
+        assert recipes.network_of(without_our_server, environment) == ""
 
 
 @pytest.mark.parametrize(
@@ -183,7 +167,10 @@ def test_source_is_private_if_one_folder_or_file_of_it_is(
         root.chmod(0o755)
         root = root.parent
     path = tmp_path / "above" / "one"
-    definition = make(path, "db/current", "db/revs/0/0", "format")
+    (path / "db" / "revs" / "0").mkdir(parents=True)
+    for name in ("db/current", "db/revs/0/0", "format"):
+        (path / name).touch()
+    definition = {"source": "any", "path": str(path)}
     (path / closed).resolve().chmod(mode)
     if os.stat(root).st_mode & 0o005 != 0o005:
         pytest.skip("the tests' folder is private itself")

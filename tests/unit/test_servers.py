@@ -19,8 +19,7 @@ import pytest
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
-from vcsbench.measure import server as servers
-from vcsbench.measure.server import HOST, Server, free_port, server_environment
+from vcsbench.measure.server import HOST, SERVER_KINDS, Server, server_environment
 from vcsbench.processes import SERVER_GROUP
 
 DEFAULT = Path(__file__).parent.parent.parent / "config" / "servers" / "default"
@@ -49,11 +48,14 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
-@pytest.fixture
+@pytest.fixture(params=KINDS)
 def server(folder: Path, request: pytest.FixtureRequest) -> Iterator[Server]:
-    server = Server(request.param, folder / "root", DEFAULT, folder / "run")
-    yield server
-    server.close()
+    made = SERVER_KINDS[request.param](folder / "root", DEFAULT, folder / "run")
+    yield made
+    made.close()
+
+
+only_httpd = pytest.mark.parametrize("server", KINDS[1:], indirect=True)
 
 
 def svn(server: Server, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -63,59 +65,33 @@ def svn(server: Server, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_server_answers_after_start_and_ends_at_stop(folder: Path, kind: str) -> None:
-    server = Server(kind, folder / "root", DEFAULT, folder / "run")
+def test_server_answers_after_start_on_loopback_only_and_ends_at_stop(server: Server) -> None:
     server.start()
-    try:
-        assert svn(server, "info", "--show-item", "revision", "URL").stdout == "0\n"
-        assert processes.command_line(server.pid) == server.argv
-        if os.geteuid() == 0:
-            assert Path(f"/proc/{server.pid}").stat().st_uid != 0
-        assert processes.usage([server.pid]).cpu_s > 0
-    finally:
-        pid = server.pid
-        server.stop()
+    assert svn(server, "info", "--show-item", "revision", "URL").stdout == "0\n"
+    assert processes.command_line(server.pid) == server.argv
+    if os.geteuid() == 0:
+        assert Path(f"/proc/{server.pid}").stat().st_uid != 0
+    assert processes.usage([server.pid]).cpu_s > 0
+    table = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
+    rows = [line.split() for line in table.splitlines()]
+    listening = {row[1] for row in rows if row[3] == "0A"}
+    port = f":{server.port:04X}"
+    assert {row for row in listening if row.endswith(port)} == {f"0100007F{port}"}
+    pid = server.pid
+    server.stop()
     assert processes.command_line(pid) == [] and server.pid == 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_server_listens_on_loopback_only(folder: Path, kind: str) -> None:
-    server = Server(kind, folder / "root", DEFAULT, folder / "run")
-    server.start()
-    try:
-        listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
-        addresses = {
-            line.split()[1].split(":")[0]
-            for line in listening.splitlines()
-            if line.split()[1].endswith(f":{server.port:04X}") and line.split()[3] == "0A"
-        }
-        assert addresses == {"0100007F"}
-    finally:
-        server.stop()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_server_first_start_on_taken_port_uses_another(
-    folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server_first_start_on_taken_port_uses_another(server: Server) -> None:
     with socket.socket() as other:
         other.bind((HOST, 0))
         other.listen()
-        taken = other.getsockname()[1]
-        ports = iter([taken, free_port()])
-        monkeypatch.setattr(servers, "free_port", lambda: next(ports))
-        server = Server(kind, folder / "root", DEFAULT, folder / "run")
+        server.port = taken = other.getsockname()[1]
         server.start()
-        try:
-            assert server.port != taken
-        finally:
-            server.stop()
+        assert server.port != taken
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_server_second_start_on_taken_port_raises(folder: Path, kind: str) -> None:
-    server = Server(kind, folder / "root", DEFAULT, folder / "run")
+def test_server_second_start_on_taken_port_raises(server: Server) -> None:
     server.start()
     server.stop()
     with socket.socket() as other:
@@ -127,63 +103,55 @@ def test_server_second_start_on_taken_port_raises(folder: Path, kind: str) -> No
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_server_reserved_port_is_blocked_until_start(folder: Path, kind: str) -> None:
-    server = Server(kind, folder / "root", DEFAULT, folder / "run")
+def test_server_reserved_port_is_blocked_until_start(server: Server) -> None:
     server.reserve_port()
     port = server.port
     with socket.socket() as other, pytest.raises(OSError, match="in use"):
         other.bind((HOST, port))
     server.start()
-    try:
-        assert server.port == port and server.greet()
-    finally:
-        server.stop()
+    assert server.port == port and server.greet()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_server_ends_with_its_owner(folder: Path, kind: str) -> None:
-    program = f"""
+OWNER = f"""
 import sys, time
 sys.path.insert(0, {str(DEFAULT.parent.parent.parent / "workflow")!r})
 from pathlib import Path
-from vcsbench.measure.server import Server
-folder, slow = Path({str(folder)!r}), Path({str(DEFAULT)!r})
-server = Server({kind!r}, folder / "root", slow, folder / "run")
+from vcsbench.measure.server import SERVER_KINDS
+folder, default = Path(sys.argv[2]), Path({str(DEFAULT)!r})
+server = SERVER_KINDS[sys.argv[1]](folder / "root", default, folder / "run")
 server.start()
 print(server.pid, flush=True)
 time.sleep(60)
 """
-    owner = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+
+
+def test_server_ends_with_its_owner(server: Server, folder: Path) -> None:
+    argv = [sys.executable, "-c", OWNER, server.kind, str(folder)]
+    owner = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     assert owner.stdout
-    pid = int(owner.stdout.readline())
-    family = processes.family(pid)
-    assert processes.command_line(pid)
+    family = processes.family(int(owner.stdout.readline()))
+    assert processes.command_line(family[0])
     os.kill(owner.pid, signal.SIGKILL)
     owner.wait()
     deadline = time.monotonic() + 5
-    while any(processes.command_line(p) for p in family) and time.monotonic() < deadline:
+    while any(map(processes.command_line, family)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert [processes.command_line(p) for p in family if processes.command_line(p)] == []
+    assert not any(map(processes.command_line, family))
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ODD)
 def test_server_in_folders_with_odd_names_serves_the_repository(
-    folder: Path, kind: str, name: str
+    server: Server, folder: Path, name: str
 ) -> None:
     (folder / name / "run").mkdir(parents=True)
     shutil.move(folder / "root", folder / name / "root")
-    server = Server(kind, folder / name / "root", DEFAULT, folder / name / "run")
+    server.root, server.run = folder / name / "root", folder / name / "run"
     server.start()
-    try:
-        done = svn(server, "info", "--show-item", "revision", "URL")
-        assert done.stdout == "0\n", done.stderr
-    finally:
-        server.close()
+    done = svn(server, "info", "--show-item", "revision", "URL")
+    assert done.stdout == "0\n", done.stderr
 
 
-@pytest.mark.parametrize("server", KINDS[1:], indirect=True)
+@only_httpd
 def test_httpd_with_a_line_end_in_the_served_path_is_refused(server: Server) -> None:
     server.root = Path("/srv/a\nAllow from all")
     with pytest.raises(UserError, match="control character") as refused:
@@ -191,7 +159,6 @@ def test_httpd_with_a_line_end_in_the_served_path_is_refused(server: Server) -> 
     assert "\n" not in str(refused.value) and server.pid == 0
 
 
-@pytest.mark.parametrize("server", KINDS, indirect=True)
 def test_server_with_writable_repository_refuses_commits(server: Server) -> None:
     subprocess.run(["chmod", "-R", "a+rwX", server.root], check=True)
     server.start()
@@ -200,17 +167,15 @@ def test_server_with_writable_repository_refuses_commits(server: Server) -> None
     assert svn(server, "info", "--show-item", "revision", "URL").stdout == "0\n"
 
 
-@pytest.mark.parametrize("server", KINDS, indirect=True)
-def test_server_environment_has_no_secrets(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_environment_has_allowed_names_only(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CI_TOKEN", "secret")
     monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/lib")
     server.start()
     environment = Path(f"/proc/{server.pid}/environ").read_text().split("\0")
     assert "LD_LIBRARY_PATH=/opt/lib" in environment
     assert not [word for word in environment if "secret" in word or word.startswith("HOME=")]
-
-
-def test_server_environment_has_allowed_names_only() -> None:
     given = {"PATH": "/bin", "SVN_PASSWORD": "x", "http_proxy": "x", "MALLOC_ARENA_MAX": "1"}
     assert server_environment(given) == {
         "LC_ALL": "C.UTF-8", "PATH": "/bin", "MALLOC_ARENA_MAX": "1",
@@ -218,7 +183,6 @@ def test_server_environment_has_allowed_names_only() -> None:
 
 
 @needs_root
-@pytest.mark.parametrize("server", KINDS, indirect=True)
 def test_server_owns_no_file_that_root_opens(server: Server, folder: Path) -> None:
     """Other processes of the user of the servers may make links in the writable folder."""
     precious = folder / "precious"
@@ -240,7 +204,6 @@ def test_server_owns_no_file_that_root_opens(server: Server, folder: Path) -> No
 
 
 @needs_root
-@pytest.mark.parametrize("server", KINDS, indirect=True)
 def test_server_runs_in_a_separate_group(server: Server) -> None:
     server.start()
     status = Path(f"/proc/{server.pid}/status").read_text()
@@ -252,7 +215,7 @@ def test_server_runs_in_a_separate_group(server: Server) -> None:
         assert done.returncode != 0 and done.stdout == b"", what
 
 
-@pytest.mark.parametrize("server", KINDS[1:], indirect=True)
+@only_httpd
 def test_httpd_with_invalid_configuration_names_its_file(server: Server, folder: Path) -> None:
     shutil.copytree(DEFAULT, folder / "files")
     (folder / "files" / "httpd.conf").write_text("# a comment\nNoSuchDirective on\n")

@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,61 +50,36 @@ elif where == "forks":
 else:
     work()
 """
-EACH = {
-    "opens_read_only": 1,
-    "opens_read_write": 1,
-    "opens_failed": 1,
-    "seeks": 1,
-    "reads": 2,
-    "bytes_read": 12,
-    "writes": 2,
-    "bytes_written": 7,
-    "stats": 1,
-}
+EACH = {"opens_read_only": 1, "opens_read_write": 1, "opens_failed": 1, "seeks": 1, "reads": 2}
+EACH |= {"bytes_read": 12, "writes": 2, "bytes_written": 7, "stats": 1}
 
 
-def of(*lines: str) -> dict[str, int]:
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["7 openat(0xffffff9c, 0x7ffd, 0x80000, 0) = 0x3"], {"opens_read_only": 1}),
+        (["7 openat(0xffffff9c, 0x7ffd, 0x80042, 0x1a4) = 0x4"], {"opens_read_write": 1}),
+        (["7 open(0x7ffd, 0x1, 0) = 0x5", "7 creat(0x1, 0) = 3"], {"opens_read_write": 2}),
+        (["7 open(0x7ffd, 0, 0) = -1 ENOENT (No such file or directory)"], {"opens_failed": 1}),
+        (["7 pread64(0x3, 0x5, 0x1000, 0) = 0x10"], {"reads": 1, "bytes_read": 16}),
+        (["7 read(0x3, 0x5, 0x1000) = -1 EINTR (Interrupted system call)"], {"reads": 1}),
+        (["7 lseek(0x3, 0, 0) = 0", "7 newfstatat(0x3, 0x7) = 0"], {"seeks": 1, "stats": 1}),
+        (["1 mmap(0, 0x1000) = 0x7f00", "1 exit_group(0) = ?"], {"others": {"mmap": 1}}),
+        (
+            [
+                "[pid 8] read(0x3,  <unfinished ...>",
+                "[pid 9] openat(0xffffff9c, 0x7ffd, 0x80002, 0 <unfinished ...>",
+                "[pid 8] <... read resumed>0x7f, 0x1000) = 0x20",
+                "[pid 9] <... openat resumed>) = 0x4",
+            ],
+            {"reads": 1, "bytes_read": 32, "opens_read_write": 1},
+        ),
+    ],
+)
+def test_call_counts_of_lines_are_by_effect(lines: list[str], expected: dict[str, Any]) -> None:
     counts = CallCounts()
     counts.read(f"{line}\n".encode() for line in lines)
-    return {
-        name: number for name, number in counts.as_dict().items() if number and name != "others"
-    }
-
-
-def test_call_counts_of_lines_are_by_effect() -> None:
-    assert of(
-        "7 openat(0xffffff9c, 0x7ffd, 0x80000, 0) = 0x3",
-        "7 openat(0xffffff9c, 0x7ffd, 0x80042, 0x1a4) = 0x4",
-        "7 open(0x7ffd, 0x1, 0) = 0x5",
-        "7 openat(0xffffff9c, 0x7ffd, 0, 0) = -1 ENOENT (No such file or directory)",
-        "7 pread64(0x3, 0x5, 0x1000, 0) = 0x10",
-        "7 read(0x3, 0x5, 0x1000) = -1 EINTR (Interrupted system call)",
-        "7 lseek(0x3, 0, 0) = 0",
-        "7 newfstatat(0x3, 0x7, 0x7, 0) = 0",
-    ) == {
-        "opens_read_only": 1,
-        "opens_read_write": 2,
-        "opens_failed": 1,
-        "reads": 2,
-        "bytes_read": 16,
-        "seeks": 1,
-        "stats": 1,
-    }
-
-
-def test_call_counts_join_unfinished_and_resumed() -> None:
-    assert of(
-        "[pid 8] read(0x3,  <unfinished ...>",
-        "[pid 9] openat(0xffffff9c, 0x7ffd, 0x80002, 0 <unfinished ...>",
-        "[pid 8] <... read resumed>0x7f, 0x1000) = 0x20",
-        "[pid 9] <... openat resumed>) = 0x4",
-    ) == {"reads": 1, "bytes_read": 32, "opens_read_write": 1}
-
-
-def test_call_counts_of_other_calls_are_by_name() -> None:
-    counts = CallCounts()
-    counts.read([b"1 mmap(0, 0x1000, 0x1, 0x2, 0x3, 0) = 0x7f00\n", b"1 exit_group(0) = ?\n"])
-    assert counts.as_dict()["others"] == {"mmap": 1}
+    assert {name: value for name, value in counts.as_dict().items() if value} == expected
 
 
 @needs("strace")
@@ -133,13 +109,8 @@ def test_attached_trace_counts_while_attached(tmp_path: Path) -> None:
         "import os, sys\nfd = os.open(sys.argv[1], os.O_RDONLY)\n"
         "while sys.stdin.readline():\n    os.pread(fd, 10, 0)\n    print(1, flush=True)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(file)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        bufsize=1,
-    ) as process:
+    argv, pipe = [sys.executable, "-c", program, str(file)], subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:
         assert process.stdin and process.stdout
 
         def ask(times: int) -> None:

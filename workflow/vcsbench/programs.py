@@ -127,12 +127,15 @@ class Programs(_Places):
             return []
         return [os.path.realpath(p) for p in (self.prefix, *self.library_path.split(":")) if p]
 
-    def digests(self, name: str) -> dict[str, str]:
-        """Return the digests of a program (httpd with mod_dav_svn) and of the Subversion libraries."""
-        paths = {name: self.httpd if name == "httpd" else self.find(name)}
-        if name == "httpd":
-            paths["mod_dav_svn"] = self.mod_dav_svn
-        return {key: digest(path) for key, path in paths.items()} | {"libraries": self._libraries()}
+    def digest_of(self, name: str) -> str:
+        """Return the digest of a program, of mod_dav_svn, or of the `libraries` of Subversion."""
+        if name == "libraries":
+            return self._libraries()
+        if name in ("httpd", "mod_dav_svn"):
+            return digest(self.httpd if name == "httpd" else self.mod_dav_svn)
+        return digest(
+            self.find(name) if name in SUBVERSION or name == "svnserve" else path_of(name)
+        )
 
     def _libraries(self) -> str:
         """Return a digest of the Subversion libraries in this build's folders, and for each architecture.
@@ -189,28 +192,22 @@ def binaries(
 
     Without `kind` there is no server.
     """
-    found: dict[str, str] = {}
-    for program in clients:
-        own = program in SUBVERSION
-        theirs = client.digests(program) if own else {program: digest(path_of(program))}
-        found |= {f"client {name}": value for name, value in theirs.items()}
-    if kind:
-        found |= {f"server {name}": value for name, value in server.digests(kind).items()}
-    return found
+    of_client = [*clients, *["libraries"] * any(name in SUBVERSION for name in clients)]
+    of_server = [kind, *["mod_dav_svn"] * (kind == "httpd"), "libraries"] if kind else []
+    return {
+        **{f"client {name}": client.digest_of(name) for name in of_client},
+        **{f"server {name}": server.digest_of(name) for name in of_server},
+    }
 
 
 def check_unchanged(known: Mapping[str, str], client: Programs, server: Programs) -> None:
     """Raise UserError if a program changed after the recipe of a cell was computed."""
-    names: dict[str, list[str]] = {"client": [], "server": []}
-    for key in known:
+    for key, before in known.items():
         side, _, name = key.partition(" ")
-        if name not in ("libraries", "mod_dav_svn"):
-            names[side].append(name)
-    now = binaries(client, names["client"], server, "".join(names["server"]))
-    changed = [key for key in known if now[key] != known[key]]
-    if changed:
-        prefix = (client if changed[0].startswith("client") else server).prefix or "the PATH"
-        raise UserError(f"{prefix}: the {changed[0]} changed during the run. Run again.")
+        programs = client if side == "client" else server
+        if programs.digest_of(name) != before:
+            prefix = programs.prefix or "the PATH"
+            raise UserError(f"{prefix}: the {key} changed during the run. Run again.")
 
 
 def joined_digest(paths: Iterable[str]) -> str:

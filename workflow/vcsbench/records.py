@@ -126,7 +126,6 @@ class Recipe(TypedDict, total=False):
     pristine_options: list[str]
     client_options: list[str]
     locking: str
-    probe: str
     reflink: str
     repository: RepositoryPart
     storage: StoragePart

@@ -368,9 +368,7 @@ AXES = (
             f"is no way of locking; say {' or '.join(LOCKING_OPTIONS)}",
         ),
         part=lambda value, env: (
-            {"client_options": LOCKING_OPTIONS[value], "locking": value, "probe": "locks"}
-            if value
-            else {}
+            {"client_options": LOCKING_OPTIONS[value], "locking": value} if value else {}
         ),
     ),
     Axis(

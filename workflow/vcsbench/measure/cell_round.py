@@ -23,7 +23,7 @@ from vcsbench.machine import host
 from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.measure.run_evidence import EvidenceCollector
 from vcsbench.measure.runs import Captured, Hyperfine, capture, client_libraries, server_libraries
-from vcsbench.measure.syscalls import PROBES
+from vcsbench.measure.syscalls import count_locks
 from vcsbench.measure.work import KINDS, UrlNormaliser, discard_output
 from vcsbench.programs import Programs, joined_digest
 from vcsbench.storages.filesystems import describe_storage, is_full
@@ -112,9 +112,8 @@ class CellRound:
                 "hyperfine_s": round(seconds[0], 6),
                 "hooks_s": round(seconds[1], 6),
             }
-            probe = self.recipe.get("probe")
-            if probe and self.number == 1:
-                context |= PROBES[probe](self.cell)
+            if self.recipe.get("locking") and self.number == 1:
+                context["locks"] = count_locks(self.cell)
         return self.hyperfine.export.read_bytes(), context
 
     def _time(self, lock: int) -> None:
@@ -410,7 +409,7 @@ def _build_facts(cell: PreparedCell, captured: Captured | None) -> BuildFacts:
     client = _build_side(program, cell.versions[name], cell.client, libraries)
     server, server_side = cell.server, None
     if server and server.pid:
-        version = server.program.version(server, cell.versions[server.kind])
+        version = server.subversion_version(cell.versions[server.kind])
         loaded = server_libraries(server.pid)
         server_side = _build_side(server.argv[0], version, server.programs, loaded)
     sides = [side for side in (client, server_side) if side]

@@ -316,29 +316,15 @@ PERF_EVENT_OPEN = {"x86_64": 298, "ppc64le": 319, "ppc64": 319, "s390x": 331}.ge
 )
 # Type PERF_TYPE_HARDWARE, config PERF_COUNT_HW_INSTRUCTIONS.
 EVENT = (0, 1)
+# struct perf_event_attr in its first version, which every kernel supports: type, size, config, sample_period,
+# sample_type, read_format, flags, and three fields that stay 0.
+ATTRIBUTES = struct.Struct("=IIQQQQQIIQ")
 # Inherited by children, without the kernel and the hypervisor.
 EVENT_FLAGS = 1 << 1 | 1 << 5 | 1 << 6
 # Read the enabled time and the running time with the count.
 TIMES = 0x1 | 0x2
 CLOSE_ON_EXEC = 8
 ANY_CPU, NO_GROUP = -1, -1
-
-
-class _EventAttributes(ctypes.Structure):
-    """struct perf_event_attr in its first version, which every kernel supports."""
-
-    _fields_ = (
-        ("type", ctypes.c_uint32),
-        ("size", ctypes.c_uint32),
-        ("config", ctypes.c_uint64),
-        ("sample_period", ctypes.c_uint64),
-        ("sample_type", ctypes.c_uint64),
-        ("read_format", ctypes.c_uint64),
-        ("flags", ctypes.c_uint64),
-        ("wakeup", ctypes.c_uint32),
-        ("breakpoint", ctypes.c_uint32),
-        ("address", ctypes.c_uint64),
-    )
 
 
 class InstructionCounter:
@@ -386,10 +372,9 @@ def count_instructions(sides: Mapping[str, Sequence[int]]) -> dict[str, Instruct
 def _open_event(thread: int) -> int:
     """Open the counter of a thread; 0 is this thread."""
     kind, config = EVENT
-    attributes = _EventAttributes(kind, ctypes.sizeof(_EventAttributes), config, read_format=TIMES)
-    attributes.flags = EVENT_FLAGS
+    numbers = (kind, ATTRIBUTES.size, config, 0, 0, TIMES, EVENT_FLAGS, 0, 0, 0)
     options = (thread, ANY_CPU, NO_GROUP, ctypes.c_ulong(CLOSE_ON_EXEC))
-    event = int(_libc.syscall(PERF_EVENT_OPEN, ctypes.byref(attributes), *options))
+    event = int(_libc.syscall(PERF_EVENT_OPEN, ATTRIBUTES.pack(*numbers), *options))
     if event < 0:
         raise _system_error()
     return event

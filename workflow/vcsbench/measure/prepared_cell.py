@@ -22,7 +22,7 @@ from vcsbench.files import files_digest, server_files
 from vcsbench.isolation import isolate_network
 from vcsbench.measure import launcher
 from vcsbench.measure.caches import clear_caches
-from vcsbench.measure.server import HOST, Server, read_arguments
+from vcsbench.measure.server import HOST, SERVER_KINDS, Server, read_arguments
 from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.processes import how_it_ended
@@ -106,7 +106,7 @@ class PreparedCell:
         folder.mkdir()
         programs = Programs(**self.recipe["build"]["server"])
         options = self.recipe.get("server_options", ())
-        return Server(kind, self.input.served, self.files, folder, programs, options)
+        return SERVER_KINDS[kind](self.input.served, self.files, folder, programs, options)
 
     def open(self, stack: ExitStack) -> None:
         """Check subjects, programs and code, start the server, and fill in the command, which names its port.
@@ -192,7 +192,7 @@ class PreparedCell:
         words["program"] = lambda: [*PYTHON, STRATEGIES, str(self.recipe["program"])]
         words["built"] = lambda: str(BUILT)
         for name in SUBVERSION:
-            words[name] = partial(self._client_argv, name, options if name in CLIENTS else [])
+            words[name] = partial(self._program_argv, name, options if name in CLIENTS else [])
         for program in ("svnadmin", "load"):
             words[f"{program}_args"] = partial(read_arguments, self.files / f"{program}.args")
         if self.input and self.input.served:
@@ -201,7 +201,7 @@ class PreparedCell:
             words |= of_subject
         return words
 
-    def _client_argv(self, name: str, options: Sequence[str]) -> list[str]:
+    def _program_argv(self, name: str, options: Sequence[str]) -> list[str]:
         return [self.client.get(name), *options]
 
     def _client_config(self) -> Path:
@@ -256,10 +256,6 @@ class PreparedCell:
         if self.server:
             self.server.stop()
 
-    def sync(self) -> None:
-        """Write dirty pages, which cannot be dropped and would disturb a run."""
-        os.sync()
-
     def clear_caches(self) -> None:
         """Clear the caches."""
         folders = [folder for subject in self.subjects for folder in subject.folders]
@@ -284,7 +280,8 @@ STEPS: dict[str, Callable[[PreparedCell], None]] = {
     "restore": PreparedCell.reset_output,
     "start-server": PreparedCell.start_server,
     "stop-server": PreparedCell.stop_server,
-    "sync": PreparedCell.sync,
+    # Dirty pages cannot be dropped, and would disturb a run.
+    "sync": lambda _: os.sync(),
     "clear-caches": PreparedCell.clear_caches,
     "touch-client": PreparedCell.warm_client,
 }
@@ -319,7 +316,7 @@ def query_versions(client: str, server: Server | None) -> dict[str, subprocess.P
     commands = {"hyperfine": [Programs().get("hyperfine"), "--version"]}
     commands[name] = [client, "--version", *(["--quiet"] if name.startswith("svn") else [])]
     if server:
-        commands[server.kind] = [server.argv[0], *server.program.version_options]
+        commands[server.kind] = [server.argv[0], *server.version_options]
     return {
         name: subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         for name, argv in commands.items()

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from vcsbench.records import Evidence, WarmUpReads
 
 
+WARM_UP_KEYS = ("client_read_bytes", "server_pid", "server_read_bytes", "server_rchar")
+IO_KEYS = ("read_bytes", "write_bytes", "rchar", "wchar", "syscr")
+
+
 class ServerUse(NamedTuple):
     """A server at one moment: its pid (0 if it does not run), its processes, and their usage.
 
@@ -48,14 +52,14 @@ class Snapshot(NamedTuple):
     client: Usage
     own_cpu_s: float
     server: ServerUse
-    network: counters.NetworkReads | None = None
+    network: counters.NetworkReads
 
 
 class EvidenceCollector:
     """Collect the evidence of each run, timed or not: begin(), the run, end().
 
-    `certificates` has the evidence of the timed runs, `warming` the reads of the other ones.
-    `measures_sync` waits after each run until its output is on the device.
+    `warming` has the reads of the untimed runs. `measures_sync` waits after each run until its output is on
+    the device.
     """
 
     def __init__(
@@ -76,7 +80,6 @@ class EvidenceCollector:
         self.network = counters.network_output(
             inputs.folders if inputs else (), outputs.folders if outputs else ()
         )
-        self.certificates: list[Evidence] = []
         self.warming: list[WarmUpReads] = []
         self.is_cleared = False
         self.resident_input: caches.Residency | None = None
@@ -125,10 +128,10 @@ class EvidenceCollector:
         if self.measures_sync and self.output:
             sync["sync_s"] = counters.sync_seconds(self.output.folders[0])
         seen: Evidence = {
-            **_client_io(after.client - before.client),
+            **_io("client", after.client - before.client),
             **(self._server(before.server, after.server) if self.server else {}),
             **counters.counters_between(before.machine, after.machine),
-            **self._network(before, after),
+            **(self.network.between(before.network, after.network) if self.network else {}),
             **cast("Evidence", {f"{side}_instructions": n for side, n in counts.items()}),
             "instructions_why_not": counters.why_no_instructions(),
         }
@@ -137,8 +140,7 @@ class EvidenceCollector:
         earlier_reads = list(reads)
         reads.append(seen.get("server_rchar") or 0)
         if not self.is_timed:
-            keys = ("client_read_bytes", "server_pid", "server_read_bytes", "server_rchar")
-            reads_now = {key: seen.get(key) for key in keys if key in seen}
+            reads_now = {key: value for key, value in seen.items() if key in WARM_UP_KEYS}
             self.warming.append(cast("WarmUpReads", reads_now))
             return None
         evidence: Evidence = {
@@ -151,7 +153,6 @@ class EvidenceCollector:
         if self.server:
             evidence["server_runs_before"] = len(earlier_reads)
             evidence["server_first_rchar"] = earlier_reads[0] if earlier_reads else None
-        self.certificates.append(evidence)
         return evidence
 
     def _snapshot(self, hyperfine: int) -> Snapshot:
@@ -163,13 +164,8 @@ class EvidenceCollector:
             client=processes.usage(clients),
             own_cpu_s=time.process_time(),
             server=_server_use(self.server),
-            network=self.network.read_counters() if self.network else None,
+            network=self.network.read_counters() if self.network else counters.NetworkReads(),
         )
-
-    def _network(self, before: Snapshot, after: Snapshot) -> Evidence:
-        if not self.network or before.network is None or after.network is None:
-            return {}
-        return self.network.between(before.network, after.network)
 
     def _residency(self, is_last: bool) -> Evidence:
         is_cleared, self.is_cleared = self.is_cleared, False
@@ -180,20 +176,18 @@ class EvidenceCollector:
         evidence: Evidence = {
             "cache_cleared_by": self.clearing if is_cleared else "",
             "subject_bytes": self.input.size if self.input else None,
-            "resident_before": before.share if before else None,
-            "resident_after": after.share if after else None,
-            "resident_after_bytes": after.pages_bytes if after else None,
+            "resident_before": before and before.share,
+            "resident_after": after and after.share,
+            "resident_after_bytes": after and after.pages_bytes,
             "resident_of": after.coverage if after else "",
         }
         if self.output:
             left = _query(self.output) if is_queried else None
-            evidence["written_resident_before"] = written.share if written else None
-            evidence["written_resident_after"] = left.share if left else None
-            shares = {}
+            evidence["written_resident_before"] = written and written.share
+            evidence["written_resident_after"] = left and left.share
             for name, paths in self.output.parts().items() if is_queried else ():
                 part = caches.resident(*paths)
-                shares[f"{name}_resident"] = part.share if part else None
-            evidence |= cast("Evidence", shares)
+                evidence |= cast("Evidence", {f"{name}_resident": part and part.share})
         return evidence
 
     def _query_input(self) -> caches.Residency | None:
@@ -223,7 +217,7 @@ class EvidenceCollector:
             "server_cpu_s": used.cpu_s,
             "server_peak_memory_bytes": processes.peak_memory_bytes(after.pid),
             # In a container, root may not read the I/O of a server that runs as another user.
-            **_server_io(used if processes.can_read_io(after.pid) else None),
+            **_io("server", used if processes.can_read_io(after.pid) else None),
         }
 
 
@@ -238,25 +232,10 @@ def _query(subject: Subject | None) -> caches.Residency | None:
     return caches.resident(*existing) if existing else None
 
 
-def _client_io(used: Usage) -> Evidence:
-    return {
-        "client_read_bytes": used.read_bytes,
-        "client_write_bytes": used.write_bytes,
-        "client_rchar": used.rchar,
-        "client_wchar": used.wchar,
-        "client_syscr": used.syscr,
-    }
-
-
-def _server_io(used: Usage | None) -> Evidence:
-    """Return the I/O of the server; None for each number if it is unknown."""
-    return {
-        "server_read_bytes": used.read_bytes if used else None,
-        "server_write_bytes": used.write_bytes if used else None,
-        "server_rchar": used.rchar if used else None,
-        "server_wchar": used.wchar if used else None,
-        "server_syscr": used.syscr if used else None,
-    }
+def _io(side: str, used: Usage | None) -> Evidence:
+    """Return the I/O of client or server; None for each number if it is unknown."""
+    counts = used._asdict() if used else dict.fromkeys(Usage._fields)
+    return cast("Evidence", {f"{side}_{key}": counts[key] for key in IO_KEYS})
 
 
 def _others_cpu(seen: Evidence, before: Snapshot, after: Snapshot) -> Evidence:

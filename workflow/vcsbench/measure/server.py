@@ -30,84 +30,10 @@ INHERITED = re.compile(
     r"PATH|TZ|LD_LIBRARY_PATH|LD_PRELOAD|LD_BIND_NOW|GLIBC_TUNABLES|MALLOC_\w+|VCSBENCH_RUN_ROOT"
 )
 HTTPD_TEMPLATE = Path(__file__).with_name("server.conf")
-DIRECTIVES = "directives.conf"
+DIRECTIVES, OUTPUT = "directives.conf", "output"
 DIRECTIVES_LIMIT = 1 << 20
-_DESCRIPTOR_PATH = re.compile(r"/proc/self/fd/\d+")
+_DESCRIPTOR_PATH = re.compile(r"/proc/self/fd/(\d+)")
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-
-
-class ServerKind:
-    """A server program.
-
-    vcsbench sends `greeting` to check that a server answers; it must not read the repository.
-    `version_options` print the program's version.
-    """
-
-    greeting = b""
-    version_options: tuple[str, ...] = ("--version", "--quiet")
-
-    def command(self, server: Server) -> list[str]:
-        """Return the argv of a server."""
-        raise NotImplementedError
-
-    def version(self, server: Server, program_version: str) -> str:
-        """Return the version of Subversion in a running server."""
-        return program_version
-
-
-class Svnserve(ServerKind):
-    """svnserve, as a daemon in the foreground. It sends the first message, so it needs no greeting."""
-
-    def command(self, server: Server) -> list[str]:
-        """Return the argv: the options of `svnserve.args`, then the cell's."""
-        return [
-            *(server.programs.get("svnserve"), "--daemon", "--foreground"),
-            *("--root", str(server.root)),
-            *("--listen-host", HOST, "--listen-port", str(server.port)),
-            *read_arguments(server.files / "svnserve.args"),
-            *server.options,
-        ]
-
-
-class Httpd(ServerKind):
-    """httpd with mod_dav_svn, from a generated configuration.
-
-    The greeting requests the server's options, which reads no repository.
-    """
-
-    greeting = b"OPTIONS * HTTP/1.0\r\n\r\n"
-    version_options = ("-v",)
-
-    def command(self, server: Server) -> list[str]:
-        """Return the argv: in the foreground, with the directives of `httpd.conf` after the generated ones.
-
-        httpd reads both files through descriptors. So no folder above them has to be open to its user, and no
-        character of a path is part of a pattern.
-        """
-        directives = server.files / "httpd.conf"
-        try:
-            content = read_bytes(directives, DIRECTIVES_LIMIT)
-        except FileNotFoundError:
-            raise _missing(directives) from None
-        text = string.Template(HTTPD_TEMPLATE.read_text()).substitute(
-            run=server.writable_folder(),
-            port=server.port,
-            root=quote_for_httpd(server.root),
-            utf8="" if str(server.root).isascii() else "SVNUseUTF8 on",
-            modules="\n".join(_load_modules(server.programs)),
-            directives=server.hand_over(DIRECTIVES, os.fsdecode(content)),
-        )
-        conf = server.hand_over("httpd.conf", text)
-        # other_servers() finds the served folder in the command line.
-        return [server.programs.httpd, "-DFOREGROUND", f"-Dserving={server.root}", "-f", conf]
-
-    def version(self, server: Server, program_version: str) -> str:
-        """Return the version of mod_dav_svn, which is in the answers of httpd."""
-        match = re.search(r"\bSVN/([\w.-]+)", server.greet())
-        return match[1] if match else ""
-
-
-SERVER_KINDS: dict[str, ServerKind] = {"svnserve": Svnserve(), "httpd": Httpd()}
 
 
 def quote_for_httpd(path: str | Path) -> str:
@@ -150,23 +76,25 @@ def _missing(path: Path) -> UserError:
 
 
 class Server:
-    """A server of a kind (a key of SERVER_KINDS).
+    """A server. The subclasses are its kinds.
 
     `root` is the served folder, `files` the configuration (config/servers/<name>), and `run` a private folder
     of this process. `programs` are the build's, `options` come after the options of the configuration.
+    A server answers `greeting` without reading a repository. `version_options` print the program's version.
     """
+
+    kind = ""
+    greeting = b""
+    version_options: tuple[str, ...] = ("--version", "--quiet")
 
     def __init__(
         self,
-        kind: str,
         root: Path,
         files: Path,
         run: Path,
         programs: Programs = ON_PATH,
         options: Sequence[str] = (),
     ) -> None:
-        self.kind = kind
-        self.program = SERVER_KINDS[kind]
         self.root = root
         self.files = files
         self.run = run
@@ -175,12 +103,19 @@ class Server:
         self.port = free_port()
         self.argv: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
-        self.starts = 0
+        self.is_port_fixed = False
         self.reserved: socket.socket | None = None
         self.listeners: list[int] = []
-        self.output = run / "output"
         # Opened by this process, and kept: the server reaches them by their numbers, from its first start on.
         self.descriptors: dict[str, int] = {}
+
+    def command(self) -> list[str]:
+        """Return the argv of the server."""
+        raise NotImplementedError
+
+    def subversion_version(self, program_version: str) -> str:
+        """Return the version of Subversion in the running server."""
+        return program_version
 
     @property
     def pid(self) -> int:
@@ -192,7 +127,13 @@ class Server:
         self.reserved = socket.socket()
         self.reserved.bind((HOST, 0))
         self.port = self.reserved.getsockname()[1]
-        self.argv = self.program.command(self)
+        self.is_port_fixed = True
+        self.argv = self.command()
+
+    def _release_port(self) -> None:
+        if self.reserved:
+            self.reserved.close()
+            self.reserved = None
 
     def start(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Start the server and wait until it answers. `meanwhile` is called while it starts.
@@ -201,15 +142,13 @@ class Server:
         takes another port if this one is taken, unless the port is reserved. Raise UserError with the last
         lines of the server's output if it does not start.
         """
-        taken, is_fixed = [], bool(self.starts or self.reserved)
-        if self.reserved:
-            self.reserved.close()
-            self.reserved = None
-        for _ in range(1 if is_fixed else TRIES):
+        taken: list[str] = []
+        self._release_port()
+        for _ in range(1 if self.is_port_fixed else TRIES):
             self._spawn()
             meanwhile()
             if self._answers():
-                self.starts += 1
+                self.is_port_fixed = True
                 return self._check_options()
             output = " ".join(self.last_output())
             self.stop()
@@ -218,15 +157,19 @@ class Server:
                     f"{self.kind} did not start from {self.files}: {output or 'it printed nothing'}"
                 )
             taken.append(str(self.port))
-            self.port = self.port if is_fixed else free_port()
+            self.port = self.port if self.is_port_fixed else free_port()
         raise UserError(
             f"{self.kind} found its port on {HOST} taken ({', '.join(taken)}); another program took it "
             f"between two runs: run again, or widen net.ipv4.ip_local_port_range"
         )
 
     def _spawn(self) -> None:
-        self.argv = self.program.command(self)
-        log = self._open_output()
+        self.argv = self.command()
+        if OUTPUT not in self.descriptors:
+            flags = _NEW | os.O_APPEND | os.O_RDWR
+            self.descriptors[OUTPUT] = os.open(self.run / OUTPUT, flags, 0o600)
+            processes.grant(self.descriptors[OUTPUT], 0o660)
+        log = self.descriptors[OUTPUT]
         self.process = subprocess.Popen(
             # SIGTERM: on it, httpd ends its children as well.
             processes.with_pdeathsig(
@@ -240,49 +183,10 @@ class Server:
             pass_fds=[*self.descriptors.values()],
         )
 
-    def _open_output(self) -> int:
-        """Return a descriptor of the file of the server's output, which lies in our own folder."""
-        if "output" not in self.descriptors:
-            self._keep("output", os.open(self.output, _NEW | os.O_APPEND | os.O_RDWR, 0o600))
-            processes.grant(self.descriptors["output"], 0o660)
-        return self.descriptors["output"]
-
-    def writable_folder(self) -> str:
-        """Make the one folder that the server may write, and return its path for the server.
-
-        Nothing in it is opened by name: any process of the servers' user may change it.
-        """
-        if "writable" not in self.descriptors:
-            folder = self.run / "writable"
-            folder.mkdir(mode=0o700)
-            self._keep("writable", os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW))
-            processes.grant(folder, 0o770)
-        return f"/proc/self/fd/{self.descriptors['writable']}"
-
-    def hand_over(self, name: str, text: str) -> str:
-        """Write a file that the server may read, and return its path for the server."""
-        path = self.run / name
-        path.unlink(missing_ok=True)
-        with open(os.open(path, _NEW | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(os.fsencode(text))
-        processes.grant(path, 0o640)
-        self._keep(name, os.open(path, os.O_RDONLY | os.O_NOFOLLOW))
-        return f"/proc/self/fd/{self.descriptors[name]}"
-
-    def _keep(self, name: str, descriptor: int) -> None:
-        """Keep a descriptor under a name; a later one of the name gets the same number."""
-        if name in self.descriptors:
-            os.dup2(descriptor, self.descriptors[name], inheritable=False)
-            os.close(descriptor)
-        else:
-            self.descriptors[name] = descriptor
-
     def close(self) -> None:
         """End the server, and close all that was kept open for its next start."""
         self.stop()
-        if self.reserved:
-            self.reserved.close()
-            self.reserved = None
+        self._release_port()
         while self.descriptors:
             os.close(self.descriptors.popitem()[1])
 
@@ -294,21 +198,18 @@ class Server:
 
     def last_output(self) -> list[str]:
         """Return the last lines of the server's output and log. Descriptors are replaced by their files."""
-        paths = {
-            f"/proc/self/fd/{number}": self.files / "httpd.conf"
-            if name == DIRECTIVES
-            else self.run / name
-            for name, number in self.descriptors.items()
-        }
+        paths = {number: str(self.run / name) for name, number in self.descriptors.items()}
+        if DIRECTIVES in self.descriptors:
+            paths[self.descriptors[DIRECTIVES]] = str(self.files / "httpd.conf")
         return [
-            _DESCRIPTOR_PATH.sub(lambda match: str(paths.get(match[0], match[0])), line)
-            for line in processes.last_lines(self.output)
+            _DESCRIPTOR_PATH.sub(lambda match: paths.get(int(match[1]), match[0]), line)
+            for line in processes.last_lines(self.run / OUTPUT)
         ]
 
     def greet(self) -> str:
         """Return the beginning of the server's answer to a greeting."""
         with socket.create_connection((HOST, self.port), timeout=START_LIMIT_S) as connection:
-            connection.sendall(self.program.greeting)
+            connection.sendall(self.greeting)
             return connection.recv(4096).decode(errors="replace")
 
     def _answers(self) -> bool:
@@ -334,6 +235,95 @@ class Server:
             raise UserError(
                 f"{self.kind} reports other options than it was given: {' '.join(reported)}"
             )
+
+
+class Svnserve(Server):
+    """svnserve, as a daemon in the foreground. It sends the first message, so it needs no greeting."""
+
+    kind = "svnserve"
+
+    def command(self) -> list[str]:
+        """Return the argv: the options of `svnserve.args`, then the cell's."""
+        return [
+            *(self.programs.get("svnserve"), "--daemon", "--foreground"),
+            *("--root", str(self.root)),
+            *("--listen-host", HOST, "--listen-port", str(self.port)),
+            *read_arguments(self.files / "svnserve.args"),
+            *self.options,
+        ]
+
+
+class Httpd(Server):
+    """httpd with mod_dav_svn, from a generated configuration.
+
+    The greeting requests the server's options, which reads no repository.
+    """
+
+    kind = "httpd"
+    greeting = b"OPTIONS * HTTP/1.0\r\n\r\n"
+    version_options = ("-v",)
+
+    def command(self) -> list[str]:
+        """Return the argv: in the foreground, with the directives of `httpd.conf` after the generated ones.
+
+        httpd reads both files through descriptors. So no folder above them has to be open to its user, and no
+        character of a path is part of a pattern.
+        """
+        directives = self.files / "httpd.conf"
+        try:
+            content = read_bytes(directives, DIRECTIVES_LIMIT)
+        except FileNotFoundError:
+            raise _missing(directives) from None
+        text = string.Template(HTTPD_TEMPLATE.read_text()).substitute(
+            run=self._writable_folder(),
+            port=self.port,
+            root=quote_for_httpd(self.root),
+            utf8="" if str(self.root).isascii() else "SVNUseUTF8 on",
+            modules="\n".join(_load_modules(self.programs)),
+            directives=self._hand_over(DIRECTIVES, os.fsdecode(content)),
+        )
+        conf = self._hand_over("httpd.conf", text)
+        # other_servers() finds the served folder in the command line.
+        return [self.programs.httpd, "-DFOREGROUND", f"-Dserving={self.root}", "-f", conf]
+
+    def subversion_version(self, program_version: str) -> str:
+        """Return the version of mod_dav_svn, which is in the answers of httpd."""
+        match = re.search(r"\bSVN/([\w.-]+)", self.greet())
+        return match[1] if match else ""
+
+    def _writable_folder(self) -> str:
+        """Make the one folder that the server may write, and return its path for the server.
+
+        Nothing in it is opened by name: any process of the servers' user may change it.
+        """
+        if "writable" not in self.descriptors:
+            folder = self.run / "writable"
+            folder.mkdir(mode=0o700)
+            flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
+            self.descriptors["writable"] = os.open(folder, flags)
+            processes.grant(folder, 0o770)
+        return f"/proc/self/fd/{self.descriptors['writable']}"
+
+    def _hand_over(self, name: str, text: str) -> str:
+        """Write a file that the server may read, and return its path for the server.
+
+        A later file of the name gets the same descriptor.
+        """
+        path = self.run / name
+        path.unlink(missing_ok=True)
+        with open(os.open(path, _NEW | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(os.fsencode(text))
+        processes.grant(path, 0o640)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        if name in self.descriptors:
+            os.dup2(descriptor, self.descriptors[name], inheritable=False)
+            os.close(descriptor)
+        else:
+            self.descriptors[name] = descriptor
+        return f"/proc/self/fd/{self.descriptors[name]}"
+
+
+SERVER_KINDS: dict[str, type[Server]] = {"svnserve": Svnserve, "httpd": Httpd}
 
 
 def server_environment(inherited: Mapping[str, str]) -> dict[str, str]:
@@ -369,17 +359,13 @@ def other_servers(exclude: Collection[int]) -> list[str]:
     commands = []
     for pid in set(processes.all_pids()).difference(exclude):
         words = processes.command_line(pid)
-        # A kernel thread has no command line.
-        if words and (_has_marker(pid) or _serves_our_path(words)):
+        # A kernel thread has no command line. A loader that runs the program comes first.
+        names = {os.path.basename(word) for word in words[:4]}
+        serves_ours = names & SERVER_NAMES and any(OUR_PATH in word for word in words)
+        if words and (serves_ours or _has_marker(pid)):
             commands.append(" ".join(words))
     return sorted(commands)
 
 
 def _has_marker(pid: int) -> bool:
     return any(word.startswith(f"{MARKER}=") for word in processes.environment(pid))
-
-
-def _serves_our_path(words: list[str]) -> bool:
-    # A loader that runs the program comes first.
-    names = {os.path.basename(word) for word in words[:4]}
-    return bool(names & SERVER_NAMES) and any(OUR_PATH in word for word in words)

@@ -26,7 +26,7 @@ from vcsbench.measure.runs import capture
 from vcsbench.measure.work import discard_output
 
 if TYPE_CHECKING:
-    from vcsbench.records import CellCalls, Context, Recipe, SystemCalls
+    from vcsbench.records import CellCalls, Recipe, SystemCalls
 
 # Trace all calls of threads and children, with plain numbers: strace then reads no memory of the process.
 OPTIONS = ("-f", "-qqq", "-e", "trace=all", "-e", "raw=all", "-e", "signal=none")
@@ -34,12 +34,15 @@ OPTIONS = ("-f", "-qqq", "-e", "trace=all", "-e", "raw=all", "-e", "signal=none"
 _COMPLETE = re.compile(rb"(?:\[pid +)?(\d+)\]? +(\w+)\((.*)\) += (-?\w+)")
 _UNFINISHED = re.compile(rb"(?:\[pid +)?(\d+)\]? +(\w+)\((.*?),? *<unfinished \.\.\.>")
 _RESUMED = re.compile(rb"(?:\[pid +)?(\d+)\]? +<\.\.\. (\w+) resumed>(.*)\) += (-?\w+)")
-# The position of the flags in the arguments of calls that open files.
-OPEN_FLAGS = {b"open": 1, b"openat": 2}
-READS = {b"read", b"pread64", b"readv", b"preadv", b"preadv2"}
-WRITES = {b"write", b"pwrite64", b"writev", b"pwritev", b"pwritev2"}
-SEEKS = {b"lseek", b"_llseek"}
-STATS = {b"stat", b"lstat", b"fstat", b"newfstatat", b"fstatat64", b"statx"}
+# The position of the flags in the arguments of calls that open files. creat has none.
+OPEN_FLAGS = {b"open": 1, b"openat": 2, b"creat": 0}
+CALLS = {
+    **dict.fromkeys((b"read", b"pread64", b"readv", b"preadv", b"preadv2"), "reads"),
+    **dict.fromkeys((b"write", b"pwrite64", b"writev", b"pwritev", b"pwritev2"), "writes"),
+    **dict.fromkeys((b"lseek", b"_llseek"), "seeks"),
+    **dict.fromkeys((b"stat", b"lstat", b"fstat", b"newfstatat", b"fstatat64", b"statx"), "stats"),
+}
+BYTES = {"reads": "bytes_read", "writes": "bytes_written"}
 # The published names. `opens` succeeded.
 NAMES = (
     *("opens_read_only", "opens_read_write", "opens_failed", "seeks", "reads", "bytes_read"),
@@ -70,19 +73,12 @@ class CallCounts:
                 self._count(match[2], arguments, match[4])
 
     def _count(self, name: bytes, arguments: bytes, result: bytes) -> None:
-        named = self.named
-        if name in READS:
-            named["reads"] += 1
-            named["bytes_read"] += _positive(result)
-        elif name in WRITES:
-            named["writes"] += 1
-            named["bytes_written"] += _positive(result)
-        elif name in SEEKS:
-            named["seeks"] += 1
-        elif name in STATS:
-            named["stats"] += 1
-        elif name in OPEN_FLAGS or name == b"creat":
-            named[_kind_of_open(name, arguments, result)] += 1
+        if name in OPEN_FLAGS:
+            self.named[_kind_of_open(name, arguments, result)] += 1
+        elif kind := CALLS.get(name):
+            self.named[kind] += 1
+            if kind in BYTES and not result.startswith(b"-"):
+                self.named[BYTES[kind]] += int(result, 16)
         else:
             self.others[name.decode()] += 1
 
@@ -101,49 +97,44 @@ def _kind_of_open(name: bytes, arguments: bytes, result: bytes) -> str:
     return "opens_read_only" if flags & os.O_ACCMODE == os.O_RDONLY else "opens_read_write"
 
 
-def _positive(result: bytes) -> int:
-    return 0 if result.startswith(b"-") else int(result, 16)
+class _Strace:
+    """One strace, and what it starts, on one processor. A thread counts the lines that it writes.
 
+    A call stops twice for strace, and a wake-up on another processor takes five times as long.
+    """
 
-class _CountingThread(threading.Thread):
-    """Count the lines that one strace writes into a pipe."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.counts = CallCounts()
-        self._source, self.sink = os.pipe()
-
-    def run(self) -> None:
-        """Read until the pipe has no writer."""
-        with os.fdopen(self._source, "rb", buffering=1 << 20) as lines:
-            self.counts.read(lines)
-
-    def start_strace(
+    def __init__(
         self,
         cpu: int,
         arguments: Sequence[str],
         stdin: IO[bytes] | int = subprocess.DEVNULL,
         environment: Mapping[str, str] | None = None,
-        process_group: int | None = None,
-    ) -> subprocess.Popen[bytes]:
-        """Start strace, and what it starts, on one processor. Its output is discarded.
-
-        A call stops twice for strace, and a wake-up on another processor takes five times as long.
-        """
-        strace = [strace_path(), *OPTIONS, "-o", f"/dev/fd/{self.sink}", *arguments]
-        command = ["taskset", "--cpu-list", str(cpu), *strace]
-        process = subprocess.Popen(
-            processes.with_pdeathsig(command),
+    ) -> None:
+        self.counts = CallCounts()
+        source, sink = os.pipe()
+        strace = [strace_path(), *OPTIONS, "-o", f"/dev/fd/{sink}", *arguments]
+        self.process = subprocess.Popen(
+            processes.with_pdeathsig(["taskset", "--cpu-list", str(cpu), *strace]),
             stdin=stdin,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=environment,
-            process_group=process_group,
-            pass_fds=[self.sink],
+            process_group=0,  # ends together with its children
+            pass_fds=[sink],
         )
-        os.close(self.sink)
-        self.start()
-        return process
+        os.close(sink)
+        self.thread = threading.Thread(target=self._read, args=(source,), daemon=True)
+        self.thread.start()
+
+    def _read(self, source: int) -> None:
+        with os.fdopen(source, "rb", buffering=1 << 20) as lines:
+            self.counts.read(lines)
+
+    def wait(self, limit_s: float | None = None) -> str:
+        """Wait for the end of strace, and return its errors."""
+        errors = self.process.communicate(timeout=limit_s)[1].decode(errors="replace").strip()
+        self.thread.join()
+        return errors or "it printed no error"
 
 
 def strace_path() -> str:
@@ -161,56 +152,40 @@ def trace_command(
 
     Raise UserError if it fails or takes longer than `limit_s`.
     """
-    counting = _CountingThread()
     with open(stdin or os.devnull, "rb") as given:
-        process = counting.start_strace(
-            min(os.sched_getaffinity(0)),
-            ["--", *argv],
-            given,
-            environment,
-            process_group=0,  # ends together with its children
-        )
+        strace = _Strace(min(os.sched_getaffinity(0)), ["--", *argv], given, environment)
     try:
-        errors = process.communicate(timeout=limit_s)[1].decode(errors="replace").strip()
+        errors = strace.wait(limit_s)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        raise UserError(
-            f"a run under strace took longer than {limit_s:g} s and was ended"
-        ) from None
-    counting.join()
-    if process.returncode != 0:
-        reason = errors[-300:] or "it printed no error"
-        raise UserError(f"under strace, {Path(argv[0]).name} failed: {reason}")
-    return counting.counts
+        os.killpg(strace.process.pid, signal.SIGKILL)
+        strace.process.wait()
+        reason = f"a run under strace took longer than {limit_s:g} s and was ended"
+        raise UserError(reason) from None
+    if strace.process.returncode != 0:
+        raise UserError(f"under strace, {Path(argv[0]).name} failed: {errors[-300:]}")
+    return strace.counts
 
 
 class AttachedTrace:
     """Count the calls of running processes, their threads and later children, until end()."""
 
     def __init__(self, pids: Sequence[int]) -> None:
-        self.counting = _CountingThread()
         cpu = max(os.sched_getaffinity(0))  # not the client's
         for task in (task for pid in pids for task in os.listdir(f"/proc/{pid}/task")):
             os.sched_setaffinity(int(task), [cpu])
-        arguments = [word for pid in pids for word in ("-p", str(pid))]
-        self.process = self.counting.start_strace(cpu, arguments)
+        self.strace = _Strace(cpu, [word for pid in pids for word in ("-p", str(pid))])
         deadline = time.monotonic() + ATTACH_LIMIT_S
         while not all(map(_is_traced, pids)):
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                self.process.kill()
-                errors = self.process.communicate()[1].decode(errors="replace").strip()
-                raise UserError(
-                    f"strace cannot trace the server: {errors or 'it printed no error'}"
-                )
+            if self.strace.process.poll() is not None or time.monotonic() > deadline:
+                self.strace.process.kill()
+                raise UserError(f"strace cannot trace the server: {self.strace.wait()}")
             time.sleep(0.01)
 
     def end(self) -> CallCounts:
         """Stop counting. The processes continue."""
-        self.process.send_signal(signal.SIGINT)
-        self.process.communicate()
-        self.counting.join()
-        return self.counting.counts
+        self.strace.process.send_signal(signal.SIGINT)
+        self.strace.wait()
+        return self.strace.counts
 
 
 def _is_traced(pid: int) -> bool:
@@ -264,29 +239,22 @@ def _count_calls(recipe: Recipe, folder: Path) -> CellCalls:
 UPDATE = "{svn} update -q {working_copy}"
 # SQLite locks by fcntl. An exclusive lock is taken and released once, in a few calls; a shared lock by each
 # transaction.
-LOCK = "fcntl"
 MAX_EXCLUSIVE_LOCKS = 30
 
 
-def probe_locks(cell: PreparedCell) -> Context:
-    """Return `locks`, the calls by which an update without changes locks files; None without strace.
+def count_locks(cell: PreparedCell) -> int | None:
+    """Return the calls by which an update without changes locks files; None without strace.
 
     Raise UserError if they do not fit the way of locking in the recipe.
     """
-    try:
-        strace_path()
-    except UserError:
-        return {"locks": None}
+    if not shutil.which("strace"):
+        return None
     argv, limit_s = cell.fill_template(UPDATE), cell.recipe["time_limit_s"]
-    locks = trace_command(argv, cell.environment, "", limit_s).others[LOCK]
+    locks = trace_command(argv, cell.environment, "", limit_s).others["fcntl"]
     is_exclusive = cell.recipe["locking"] == "exclusive"
     if is_exclusive != (locks <= MAX_EXCLUSIVE_LOCKS):
         raise UserError(
             f"the client does not lock the working copy's database as {cell.recipe['locking']}: an update "
-            f"without changes makes {locks} calls of {LOCK}"
+            f"without changes makes {locks} calls of fcntl"
         )
-    return {"locks": locks}
-
-
-# Checks that run once per cell, after its first round, by the key `probe` of the recipe.
-PROBES = {"locks": probe_locks}
+    return locks

@@ -54,7 +54,7 @@ def describe_cell(project: Project, study: str, path: str, number: int) -> str:
             ("command", shlex.join(cell.argv) + (f" < {cell.stdin}" if cell.stdin else "")),
         ]
         if cell.server:
-            lines.append(("server", shlex.join(cell.server.program.command(cell.server))))
+            lines.append(("server", shlex.join(cell.server.command())))
     if recipe["servers"]:
         files = server_files(Path(recipe["servers"]), recipe["access"]["files"])
         lines.append(("files", ", ".join(map(str, files.values()))))

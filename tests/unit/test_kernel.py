@@ -1,0 +1,193 @@
+"""Limits of control groups, in real groups of version 1 and files in place of version 2; the machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from vcsbench import kernel, machine
+
+MIB = 1 << 20
+V1 = Path("/sys/fs/cgroup")
+
+
+def real_group(controller: str, limit: tuple[str, str], *inner: tuple[str, str]) -> Iterator[Path]:
+    """Create a control group of version 1 with a limit, and one inside it."""
+    top = V1 / controller / f"vcsbench-test-{os.getpid()}"
+    try:
+        (top / "inner").mkdir(parents=True)
+        (top / limit[0]).write_text(limit[1])
+        for name, value in inner:
+            (top / "inner" / name).write_text(value)
+    except OSError as error:
+        pytest.skip(f"no control group of version 1 can be made here: {error}")
+    try:
+        yield top / "inner"
+    finally:
+        for folder in (top / "inner", top):
+            for _ in range(100):
+                try:
+                    folder.rmdir()
+                    break
+                except OSError:
+                    time.sleep(0.05)
+
+
+@pytest.fixture
+def memory_group() -> Iterator[Path]:
+    name = "memory.limit_in_bytes"
+    yield from real_group("memory", (name, str(300 * MIB)), (name, str(900 * MIB)))
+
+
+@pytest.fixture
+def cpu_group() -> Iterator[Path]:
+    yield from real_group("cpu", ("cpu.cfs_quota_us", "20000"))
+
+
+def run_in(group: Path, code: str) -> list[str]:
+    """Run Python in a control group and return the printed words."""
+    enter = f"open({str(group / 'cgroup.procs')!r}, 'w').write('0')"
+    imports = "import os, time\nfrom pathlib import Path\nfrom vcsbench import kernel"
+    argv = [sys.executable, "-c", f"{enter}\n{imports}\n{code}"]
+    env = {**os.environ, "PYTHONPATH": str(Path(kernel.__file__).parents[1])}
+    return subprocess.check_output(argv, text=True, env=env).split()
+
+
+def test_memory_in_a_nested_group_has_the_limit_of_the_ancestor(memory_group: Path) -> None:
+    code = "from vcsbench.storages.filesystems import free_bytes\n"
+    code += "print(*kernel.memory(), free_bytes(Path('/dev/shm')))"
+    total, available, limit, free = map(int, run_in(memory_group, code))
+    assert total == limit == 300 * MIB
+    assert 250 * MIB < available < 300 * MIB
+    assert 0 <= free < 50 * MIB, "room is left in RAM"
+
+
+def test_memory_counts_file_pages_as_available_and_tmpfs_pages_as_used(
+    memory_group: Path, tmp_path: Path
+) -> None:
+    code = f"""
+before = kernel.memory().available
+Path({str(tmp_path / "file")!r}).write_bytes(bytes(64 << 20))
+os.sync()
+print(before - kernel.memory().available)
+shared = Path(f"/dev/shm/vcsbench-test-{{os.getpid()}}")
+try:
+    shared.write_bytes(bytes(64 << 20))
+    print(before - kernel.memory().available)
+finally:
+    shared.unlink()
+"""
+    cached, shared = map(int, run_in(memory_group, code))
+    assert cached < 16 * MIB
+    assert shared > 48 * MIB
+
+
+def test_quota_of_an_ancestor_in_version_1_is_read_and_counted(cpu_group: Path) -> None:
+    code = """
+before = kernel.throttled_us()
+end = time.process_time() + 0.1
+while time.process_time() < end:
+    pass
+print(kernel.quota_cores(), kernel.throttled_us() - before)
+"""
+    cores, throttled = run_in(cpu_group, code)
+    assert float(cores) == 0.2
+    assert int(throttled) > 50_000
+
+
+real_groups = kernel.groups
+
+
+@pytest.fixture
+def version_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Files in place of /proc/self and of a hierarchy of version 2, whose folder has a space."""
+    proc, point = tmp_path / "self", tmp_path / "group s"
+    proc.mkdir()
+    point.mkdir()
+    monkeypatch.setattr(kernel, "groups", lambda name: real_groups(name, proc))
+    put_process(point, "/a/b")
+    return point
+
+
+def put_process(point: Path, path: str, root: str = "/") -> None:
+    """Put this process into a group, in a container whose mount shows the tree from `root` on."""
+    proc, escaped = point.parent / "self", str(point).replace(" ", "\\040")
+    (proc / "cgroup").write_text(f"0::{path}\n")
+    line = f"25 20 0:22 {root} {escaped} rw shared:4 - cgroup2 cgroup2 rw\n"
+    (proc / "mountinfo").write_text(line)
+    real_groups.cache_clear()
+
+
+def put_files(point: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (point / name).parent.mkdir(parents=True, exist_ok=True)
+        (point / name).write_text(content)
+
+
+def test_memory_of_version_2_takes_the_tightest_of_max_and_high(version_2: Path) -> None:
+    stat = f"anon 5\ninactive_file {20 * MIB}\nactive_file 0\nslab_reclaimable 0\n"
+    put_files(version_2, {"a/memory.max": str(800 * MIB), "a/memory.high": str(500 * MIB)})
+    put_files(version_2, {"a/memory.current": str(120 * MIB), "a/memory.stat": stat})
+    put_files(version_2, {"a/b/memory.max": "max", "a/b/memory.high": "max"})
+    put_files(version_2, {"a/b/memory.current": str(100 * MIB)})
+    assert kernel.memory() == (500 * MIB, 400 * MIB, 500 * MIB)
+
+
+def test_quota_of_version_2_is_the_least_of_the_ancestors(version_2: Path) -> None:
+    put_files(version_2, {"a/cpu.max": "50000 100000", "a/b/cpu.max": "max 100000"})
+    put_files(version_2, {"a/cpu.stat": "usage_usec 9\nthrottled_usec 70\n"})
+    put_files(version_2, {"a/b/cpu.stat": "usage_usec 9\nthrottled_usec 5\n"})
+    assert kernel.quota_cores() == 0.5
+    assert kernel.throttled_us() == 75
+
+
+def test_groups_of_a_container_begin_at_its_mount(version_2: Path) -> None:
+    for path, expected in (("/docker/one/sub", ["sub", ""]), ("/../other", [""])):
+        put_process(version_2, path, root="/docker/one")
+        folders = [group.folder for group in kernel.groups("memory")]
+        assert folders == [version_2 / name for name in expected]
+
+
+@pytest.fixture
+def blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files of a machine with 4 blocks of 128 MiB."""
+    for number in range(4):
+        (tmp_path / f"memory{number}").mkdir()
+    (tmp_path / "block_size_bytes").write_text("8000000\n")
+    (tmp_path / "machine-id").write_text("0123456789abcdef\n")
+    monkeypatch.setattr(machine, "MEMORY_BLOCKS", tmp_path)
+    monkeypatch.setattr(machine, "MACHINE_IDS", (tmp_path / "machine-id",))
+    return tmp_path
+
+
+def test_machine_identity_changes_with_each_part(
+    blocks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = machine.host()
+    assert facts["id"] == machine.machine_identity(facts["name"], facts["cpu"])
+
+    def identity(name: str = "localhost", cpu: str = "A processor") -> str:
+        return machine.machine_identity(name, cpu)
+
+    assert identity() == identity()
+    identities = {identity(), identity(cpu="Another"), identity(name="otherhost")}
+    (blocks / "machine-id").write_text("fedcba9876543210\n")
+    identities.add(identity())
+    (blocks / "memory3").rmdir()
+    identities.add(identity())
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 4711)
+    assert len({*identities, identity()}) == 6
+
+
+def test_installed_memory_includes_memory_of_the_kernel(blocks: Path) -> None:
+    assert machine.installed_memory_bytes() == 4 * 128 << 20
+    (blocks / "block_size_bytes").unlink()
+    usable = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
+    assert usable <= machine.installed_memory_bytes() < usable + (1 << 30)
+    assert machine.installed_memory_bytes() % (1 << 30) == 0
