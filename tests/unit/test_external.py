@@ -8,8 +8,15 @@ import subprocess
 import pytest
 
 from vcsbench.errors import UserError
-from vcsbench.external import one_line, parse_number, printable, read_bytes
-from vcsbench.urls import file_url, pegged, without_password
+from vcsbench.external import (
+    file_url,
+    one_line,
+    parse_number,
+    pegged,
+    printable,
+    read_bytes,
+    without_password,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,19 +32,6 @@ def test_read_bytes_unsuitable_file_raises(tmp_path, make, error):
     make(tmp_path / "file")
     with pytest.raises(UserError, match=error):
         read_bytes(tmp_path / "file", 5)
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("a\nb\x1b", "a\\nb\\x1b"),
-        (b"a\xff", "a\\xff"),
-        ("x" * 401, "x" * 400 + "..."),
-        ("x" * 400, "x" * 400),
-    ],
-)
-def test_one_line_escapes_and_cuts(text, shown):
-    assert one_line(text) == shown
 
 
 def test_read_bytes_follows_links_only_if_allowed(tmp_path):
@@ -68,10 +62,15 @@ def test_parse_number_accepts_only_decimals_up_to_limit(text, number):
         ("a\u202eb", "a\\u202eb"),
         (os.fsdecode(b"name\xff"), "name\\xff"),
         ("a\ud800b", "a\\ud800b"),
+        ("x" * 400, "x" * 400),
+        ("x" * 401, "x" * 401),
     ],
 )
-def test_printable_escapes_control_characters(text, shown):
+def test_printable_and_one_line_escape_control_characters(text, shown):
     assert printable(text) == shown
+    assert one_line(text) == (shown if len(shown) <= 400 else shown[:400] + "...").replace(
+        "\n", "\\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -26,27 +26,22 @@ needs_svnadmin = needs("svnadmin")
 
 
 @pytest.mark.parametrize(
-    ("value", "fields", "is_upgraded"),
+    ("value", "fields", "loaded_as"),
     [
-        ("f7", ("f7", "f7", False), False),
-        ("f6-to-f8", ("f6", "f8", False), True),
-        ("f6-today", ("f6", "f6", True), False),
-        ("as-is", ("as-is", "as-is", False), False),
-        ("as-is-to-f8", ("as-is", "f8", False), True),
+        ("f7", ("f7", "f7", False), "f7"),
+        ("f6-to-f8", ("f6", "f8", False), "f6"),
+        ("f6-today", ("f6", "f6", True), "f6-today"),
+        ("as-is", ("as-is", "as-is", False), "as-is"),
+        ("as-is-to-f8", ("as-is", "f8", False), "as-is"),
     ],
 )
-def test_parse_format_valid_round_trips(
-    value: str, fields: tuple[str, str, bool], is_upgraded: bool
+def test_parse_format_valid_has_parts(
+    value: str, fields: tuple[str, str, bool], loaded_as: str
 ) -> None:
     parsed = parse_format(value)
-    assert parsed == fields and parsed.value == value
-    assert parsed.is_upgraded is is_upgraded
-    assert parsed.loaded_as == (fields[0] if value != "f6-today" else value)
-    assert parsed.is_as_is is value.startswith("as-is")
-
-
-def test_upgrade_value_of_newest_format_stays() -> None:
-    assert upgrade_value("f8", "f8") == "f8"
+    assert (parsed, parsed.loaded_as) == (fields, loaded_as)
+    assert upgrade_value(parsed.loaded_as, parsed.format if "-to-" in value else loaded_as) == value
+    assert (parsed.is_upgraded, parsed.is_as_is) == ("-to-" in value, value.startswith("as-is"))
 
 
 @pytest.mark.parametrize(
@@ -72,32 +67,28 @@ def test_upgrade_keeps_layout_and_addressing(fmt: str, tmp_path: Path) -> None:
     assert fsfs.mismatch(path, fmt, "nopack") == ""
     fsfs.upgrade(path, release._replace(format="f8"))
     assert read_format(path)[1:] == (shard, release.is_logical)
+    info = subprocess.check_output(["svnadmin", "info", path], text=True)
+    assert ("Logical Addressing: yes" in info) is release.is_logical
     if fmt not in ("f7", "f8"):
         assert "it is of format f8, not of" in fsfs.mismatch(path, fmt, "nopack")
         assert "addressed physically" in fsfs.mismatch(path, "f8", "nopack")
         assert fsfs.mismatch(path, f"{fmt}-to-f8", "nopack") == ""
 
 
-@needs_svnadmin
-def test_create_upgraded_format_is_physical(tmp_path: Path) -> None:
-    fsfs.create(tmp_path / "fresh", "f4-to-f8")
-    assert read_format(tmp_path / "fresh") == FormatFile(8, 1000, False)
-    info = subprocess.check_output(["svnadmin", "info", tmp_path / "fresh"], text=True)
-    assert "Logical Addressing: no" in info
-
-
-# From db/fsfs.conf of the releases 1.6, 1.8, 1.9 and 1.10.
+# Some options of db/fsfs.conf of the releases 1.6, 1.8, 1.9 and 1.10.
 PLAIN = {"enable-dir-deltification": "false"}
-PACK = {"compression": "zlib-5", "revprop-pack-size": "64"}
-DELTAS = {"enable-dir-deltification": "true", "enable-props-deltification": "true"}
 SETTINGS = {
-    "f4": PLAIN | {"max-linear-deltification": "1"},
-    "f6": PLAIN | PACK | {"enable-props-deltification": "false", "max-deltification-walk": "1023"},
-    "f7": DELTAS | PACK | {"revprop-pack-size": "4", "block-size": "64"},
+    "f4": {**PLAIN, "max-linear-deltification": "1"},
+    "f6": {
+        **PLAIN,
+        "compression": "zlib-5",
+        "revprop-pack-size": "64",
+        "max-deltification-walk": "1023",
+    },
+    "f7": {"enable-dir-deltification": "true", "revprop-pack-size": "4", "block-size": "64"},
     "f8": {"compression": "lz4", "revprop-pack-size": "16", "l2p-page-size": "8192"},
     "f6-to-f8": {"compression": "lz4", "enable-dir-deltification": "true"},
 }
-SETTINGS["f6"]["max-linear-deltification"] = "16"
 
 
 @needs_svnadmin

@@ -103,9 +103,6 @@ def test_generated_identity_and_history_change_with_each_key() -> None:
         ({"profile": "ruby", "scale": 0}, "scale: must be above 0 and at most 1, not 0"),
         ({"profile": "ruby", "scale": 1.01}, "scale: must be above 0 and at most 1, not 1.01"),
         ({"profile": "ruby", "scale": float("nan")}, "scale: must be above 0"),
-        ({"profile": "ruby", "scale": "0.1"}, "scale: must be a number, not '0.1'"),
-        ({"profile": "ruby", "scale": True}, "scale: must be a number, not True"),
-        ({"profile": "ruby", "seed": 1.5}, "seed: must be a whole number, not 1.5"),
         ({"profile": "ruby", "size": 1}, "size: is no key of this source"),
     ],
 )

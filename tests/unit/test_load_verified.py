@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,23 +96,16 @@ def test_load_damaged_revision_is_refused(
 
 @pytest.mark.parametrize("fmt", ["f6", "f7", "f6-to-f8"])
 @pytest.mark.parametrize("place", [0.05, 0.5, 0.95])
-@pytest.mark.parametrize("packing", ["nopack", "pack"])
+@pytest.mark.parametrize("file", ["nopack/db/revs/1/12", "pack/db/revs/1.pack/pack", "behind"])
 def test_verify_all_one_flipped_bit_is_damage(
-    fmt: str, place: float, packing: str, into: Path
+    fmt: str, place: float, file: str, into: Path
 ) -> None:
-    revs = into / f"{fmt}.{packing}" / "db" / "revs"
-    flip_bits(revs / ("1/12" if packing == "nopack" else "1.pack/pack"), place)
-    with pytest.raises(verify.DamagedError, match=rf"{fmt}\.{packing}") as raised:
+    if file == "behind":  # the packed shards
+        file = f"nopack/db/revs/2/{fsfs.youngest(into / f'{fmt}.nopack')}"
+    flip_bits(into / f"{fmt}.{file}", place)
+    with pytest.raises(verify.DamagedError, match=rf"{fmt}\.(no)?pack") as raised:
         verify.verify_all(into)
     assert raised.value.staging == into and not (into / verify.MARK).exists()
-
-
-def test_verify_all_compares_revisions_behind_packed_shards(into: Path) -> None:
-    last = fsfs.youngest(into / "f6.nopack")
-    assert last // 10 == 2
-    flip_bits(into / "f6.nopack" / "db" / "revs" / "2" / str(last), 0.5)
-    with pytest.raises(verify.DamagedError, match="has other bytes than"):
-        verify.verify_all(into)
 
 
 @pytest.mark.parametrize("fmt", ["f6", "f7"])
@@ -126,18 +119,16 @@ def test_verify_all_compares_revision_properties(fmt: str, into: Path) -> None:
         verify.verify_all(into)
 
 
-def test_load_removes_unrequested_variants(tmp_path: Path) -> None:
-    load(tmp_path, ("f7", "pack"), ("f6-to-f8", "pack"), ("f6-to-f8", "nopack"))
-    names = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
-    assert names == ["f6-to-f8.nopack", "f6-to-f8.pack", "f7.pack"]
-
-
-def test_verify_all_verifies_each_variant_once(tmp_path: Path, verified: list[Any]) -> None:
-    load(tmp_path, ("f7", "nopack"), ("f7", "pack"), ("f6", "nopack"), ("f8", "pack"))
+def test_load_makes_requested_variants_and_verifies_each_once(
+    tmp_path: Path, verified: list[Any]
+) -> None:
+    load(tmp_path, ("f7", "nopack"), ("f7", "pack"), ("f6", "nopack"), ("f6-to-f8", "pack"))
     verify.verify_all(tmp_path)
-    assert sorted((call[-1].name, "--metadata-only" in call) for call in verified) == [
-        *(("f6.nopack", False), ("f7.nopack", True), ("f7.pack", False), ("f8.pack", False))
-    ]
+    calls = sorted((call[-1].name, "--metadata-only" in call) for call in verified)
+    packed = ("f6-to-f8.pack", False)
+    assert calls == [packed, ("f6.nopack", False), ("f7.nopack", True), ("f7.pack", False)]
+    names = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
+    assert names == [name for name, _ in calls]
 
 
 @pytest.mark.parametrize("shard", [0, 1, 2])
@@ -199,43 +190,36 @@ def test_split_has_whole_shards(
     assert verify._split(tmp_path) == parts
 
 
-class Copies:
-    """Copies to make of the loaded repositories."""
-
-    def __init__(self, into: Path, facts: Any) -> None:
-        self.loaded = {"ruby": {"identity": "i", "path": str(into), **facts}}
-        self.variants = [Variant("ruby", *pair, "i") for pair in BOTH]
-        self.place = WorkDir(into.parent, into)
-
-    def make(self) -> None:
-        copies.make_copies(self.place, self.variants, 2, self.loaded, 0, 1)
-
-    def names(self) -> list[str]:
-        return [path.name for path in (self.place.path / REPOSITORIES).iterdir()]
-
-
 @pytest.fixture
-def unmade(into: Path, _loaded: tuple[Path, Any]) -> Copies:
-    return Copies(into, _loaded[1])
+def make(into: Path, _loaded: tuple[Path, Any]) -> Callable[[], None]:
+    """Return a function that makes two copies of each loaded repository."""
+    loaded = {"ruby": {"identity": "i", "path": str(into), **_loaded[1]}}
+    variants = [Variant("ruby", *pair, "i") for pair in BOTH]
+    workdir = WorkDir(into.parent, into)
+    return lambda: copies.make_copies(workdir, variants, 2, loaded, 0, 1)
 
 
-def test_make_copies_of_damaged_repository_makes_none(unmade: Copies, into: Path) -> None:
+def copied(into: Path) -> list[str]:
+    """Return the metadata files of complete copies."""
+    return [path.name for path in into.parents[1].rglob(f"{REPOSITORIES}/*.json")]
+
+
+def test_make_copies_makes_all_of_sound_and_none_of_damaged_repositories(
+    make: Callable[[], None], into: Path
+) -> None:
     flip_bits(into / "f6.nopack" / "db" / "revs" / "1" / "12", 0.5)
     with pytest.raises(verify.DamagedError, match=r"f6\.nopack") as raised:
-        unmade.make()
-    assert raised.value.staging == into and unmade.names() == []
+        make()
+    assert raised.value.staging == into and copied(into) == []
     assert not (into / verify.MARK).exists()
-
-
-def test_make_copies_of_sound_repositories_makes_all(unmade: Copies, into: Path) -> None:
-    unmade.make()
-    labels = [name for name in unmade.names() if name.endswith(".json")]
-    assert len(labels) == 2 * len(BOTH) + 1, "and the empty repository"
+    flip_bits(into / "f6.nopack" / "db" / "revs" / "1" / "12", 0.5)
+    make()
+    assert len(copied(into)) == 2 * len(BOTH) + 1, "and the empty repository"
     assert (into / verify.MARK).exists()
 
 
 def test_make_copies_without_space_stops_verifying(
-    unmade: Copies, monkeypatch: pytest.MonkeyPatch
+    make: Callable[[], None], into: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped = threading.Event()
     real = fsfs.run_svnadmin
@@ -252,10 +236,10 @@ def test_make_copies_without_space_stops_verifying(
             raise
 
     def fail(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", str(unmade.place.path))
+        raise OSError(errno.ENOSPC, "No space left on device", str(into))
 
     monkeypatch.setattr(fsfs, "run_svnadmin", run)
     monkeypatch.setattr(copies, "copy_and_compare", fail)
     with pytest.raises(UserError, match="full"):
-        unmade.make()
-    assert stopped.is_set() and unmade.names() == []
+        make()
+    assert stopped.is_set() and copied(into) == []

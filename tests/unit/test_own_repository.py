@@ -31,6 +31,7 @@ STUDY = "own-repository"
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0001, "seed": 1}
 SETTINGS = {"cache-256", "cache-1024", "revprops", "block-read", "no-compression"}
 Make = Callable[..., Path]
+LAYOUT = ", with the layout of an older one that it was upgraded from in place"
 
 
 @pytest.fixture
@@ -65,22 +66,21 @@ def findings(here: Environment) -> str:
     return " ".join(axis_of("format").findings(here) + axis_of("packing").findings(here))
 
 
-@pytest.mark.parametrize("fmt", ["f2", "f4", "f6", "f8"])
-def test_format_of_own_repository_is_detected_and_first(make: Make, fmt: str) -> None:
-    here = here_of(make(fmt))
+@pytest.mark.parametrize(
+    ("fmt", "upgrade"),
+    [*((fmt, False) for fmt in ("f2", "f4", "f6", "f8")), ("f2", True), ("f7", True)],
+)
+def test_format_of_own_repository_is_detected_and_first(
+    make: Make, fmt: str, upgrade: bool
+) -> None:
+    here = here_of(make(fmt, upgrade=upgrade))
+    number = "8" if upgrade else fmt[1]
     assert current_format(here) == "as-is"
-    values = axis_of("format").words(here)["formats"]
-    up = [] if fmt == "f8" else ["as-is-to-f8"]
-    assert values == ["as-is", *up, "f6", "f7", "f8", "f6-today"]
-    assert f"mine is of format {fmt[1]}: a copy of it" in findings(here)
-
-
-@pytest.mark.parametrize("fmt", ["f2", "f4", "f7"])
-def test_format_upgraded_in_place_is_detected_by_layout(make: Make, fmt: str) -> None:
-    here = here_of(make(fmt, upgrade=True))
-    assert current_format(here) == "as-is"
-    assert ("upgraded from in place" in findings(here)) == (fmt != "f7")
-    assert axis_of("format").select(["upgraded"], [], here) == []
+    up = [] if number == "8" else ["as-is-to-f8"]
+    assert axis_of("format").words(here)["formats"] == ["as-is", *up, "f6", "f7", "f8", "f6-today"]
+    assert axis_of("format").select(["upgraded"], [], here) == up
+    is_physical = upgrade and fmt != "f7"
+    assert f"mine is of format {number}{LAYOUT * is_physical}: a copy of it" in findings(here)
 
 
 @pytest.mark.parametrize(("pack", "own"), [(False, "nopack"), (True, "pack")])
@@ -159,18 +159,21 @@ def test_packing_partly_stays_and_can_be_packed(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fmt", "shard", "reason"),
+    ("made", "shard", "fmt", "reason"),
     [
-        ("f2", 0, "has no shards"),
-        ("f3", 2, "packs no repository of f3"),
-        ("f6", 0, "no full shard of 1000"),
+        ("f2", 0, "as-is", "has no shards"),
+        ("f3", 2, "as-is", "packs no repository of f3"),
+        ("f6", 0, "as-is", "no full shard of 1000"),
+        ("f6", 0, "f2", "has no shards"),
+        ("f6", 0, "f2-to-f8", "has no shards"),
+        ("f6", 0, "f3", "packs no repository of f3"),
     ],
 )
-def test_packing_as_is_depends_on_shards_of_repository(
-    make: Make, fmt: str, shard: int, reason: str
+def test_packing_impossible_has_reason(
+    make: Make, made: str, shard: int, fmt: str, reason: str
 ) -> None:
-    parts = {"repository": {"name": "mine", "format": "as-is"}}
-    assert reason in axis_of("packing").why_not("pack", parts, here_of(make(fmt, shard=shard)))
+    parts = {"repository": {"name": "mine", "format": fmt}}
+    assert reason in axis_of("packing").why_not("pack", parts, here_of(make(made, shard=shard)))
 
 
 def test_identity_changes_with_packing_upgrade_and_settings(make: Make) -> None:
@@ -245,15 +248,6 @@ def vars_of(here: Environment) -> dict[str, Any]:
     return {name: getattr(here, name) for name in Environment.__dataclass_fields__}
 
 
-@pytest.mark.parametrize(
-    ("fmt", "reason"),
-    [("f2", "has no shards"), ("f2-to-f8", "has no shards"), ("f3", "packs no repository of f3")],
-)
-def test_packing_impossible_has_reason(make: Make, fmt: str, reason: str) -> None:
-    parts = {"repository": {"name": "mine", "format": fmt}}
-    assert reason in axis_of("packing").why_not("pack", parts, here_of(make("f6")))
-
-
 def test_config_own_repository_selects_its_study(make: Make) -> None:
     path = str(make("f6"))
 
@@ -270,14 +264,11 @@ def lines_of(name: str, file: str) -> set[str]:
     return {line.partition("#")[0].strip() for line in text.splitlines()} - {""}
 
 
-@pytest.mark.parametrize("name", sorted(SETTINGS))
 @pytest.mark.parametrize("file", ["svnserve.args", "httpd.conf"])
-def test_server_configuration_differs_in_one_setting(name: str, file: str) -> None:
-    assert lines_of("default", file) < lines_of(name, file)
-    assert len(lines_of(name, file) - lines_of("default", file)) == 1
-
-
-@pytest.mark.parametrize("file", ["svnserve.args", "httpd.conf"])
-def test_server_configuration_tuned_has_all_settings(file: str) -> None:
-    each = [lines_of(name, file) for name in SETTINGS - {"cache-1024"}]
-    assert lines_of("tuned", file) == set().union(*each)
+def test_server_configuration_differs_in_one_setting_and_tuned_has_all(file: str) -> None:
+    default, tuned = lines_of("default", file), lines_of("default", file)
+    for name in sorted(SETTINGS):
+        lines = lines_of(name, file)
+        assert default < lines and len(lines - default) == 1
+        tuned |= lines if name != "cache-1024" else set()
+    assert lines_of("tuned", file) == tuned

@@ -1,31 +1,119 @@
-"""Histories of users: the report lists what a conversion lost, and a damaged dump is refused."""
+"""Users' histories through the real workflow: own formats, losses, passwords, odd dates, names and damage."""
 
 from __future__ import annotations
 
+import json
+import os
+import socket
 import subprocess
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from dump_streams import DATE, HEAD, copied, deleted, file, folder, revision
 from git_histories import FILE, SUBMODULE, Commit, make_git
 from project import Project, measurements_of, needs
+from vcsbench.config.validation import read_yaml
+from vcsbench.formats import FormatFile, read_format
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
 
 STUDY = "fsfs-san-2014"
-PART = {
-    "command": "log",
-    "ra": "file",
-    "format": "f7",
-    "packing": "nopack",
-    "config": "slow",
-    "cache": "hot-os",
-}
+PART = {"command": "log", "ra": "file", "format": "f7", "packing": "nopack"}
+PART |= {"config": "slow", "cache": "hot-os"}
+PASSWORD = "s3cr3t-w0rd"
+OLD = (
+    HEAD
+    + revision(1, {b"svn:date": b"first monday"})
+    + folder(b"trunk")
+    + file(b"trunk/f")
+    + file(b"trunk/" + b"x" * 256)
+    + revision(2, {b"svn:log": b"a\r\nb", b"svn:date": DATE})
+    + folder(b"p")
+    + copied(b"p/trunk", b"trunk", 1)
+)
 
 
-def measure(project: Project, path: Path, *targets: str) -> str:
-    """Measure one cell of a repository. Return the output of a failed run, or ""."""
-    project.configure(repository=str(path), rounds=1, copies=1, grid={STUDY: {"include": [PART]}})
+def create(path: Path) -> Path:
+    subprocess.run(["svnadmin", "create", path], check=True)
+    argv = ["svnadmin", "load", "-q", "--bypass-prop-validation", path]
+    subprocess.run(argv, input=OLD + deleted(b"trunk"), check=True)
+    return path
+
+
+def measure(project: Project, *targets: str, grid: object = (PART,), **keys: object) -> str:
+    """Measure cells, by default one. Return the output of a failed run, or ""."""
+    grids = {STUDY: {"include": list(grid)}}  # type: ignore[call-overload]
+    project.configure(rounds=1, copies=1, grid=grids, **keys)
     done = project.snakemake(*targets)
+    assert PASSWORD not in done.stdout
     return "" if done.returncode == 0 else done.stdout
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """Serve a repository to a user with a password. Yield its address."""
+    path = create(tmp_path / "repository")
+    (path / "conf/svnserve.conf").write_text(
+        "[general]\nanon-access = none\npassword-db = passwd\n"
+    )
+    (path / "conf/passwd").write_text(f"[users]\nbob = {PASSWORD}\n")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    argv = ["svnserve", "-d", "--foreground", "-T", "-r", tmp_path]
+    argv += ["--listen-host", "127.0.0.1", "--listen-port", str(port)]
+    with subprocess.Popen(argv) as server:
+        time.sleep(0.5)
+        yield f"127.0.0.1:{port}/repository"
+        server.terminate()
+
+
+def files_with(secret: str, folder: Path) -> list[str]:
+    options = ("-rlaF", "--exclude-dir=.venv", "--exclude-dir=.tools")
+    found = subprocess.run(["grep", *options, secret, folder], capture_output=True, text=True)
+    return sorted(found.stdout.splitlines())
+
+
+@pytest.mark.slow
+@needs("svnserve", "svnrdump")
+def test_password_of_a_url_is_in_no_file_of_a_run(project: Project, address: str) -> None:
+    source = {"source": "svn", "url": f"svn://bob:{PASSWORD}@{address}", "tree": "p/trunk"}
+    grid = ({**PART, "repo": "far"},)
+    keys = {"repositories": {"far": source}, "grid": grid}
+    project.configure(repositories={"far": source}, rounds=1, copies=1)
+    before = files_with(PASSWORD, project.path)
+    assert measure(project, **keys) == ""
+    assert files_with(PASSWORD, project.path) == before
+    page = project.page(STUDY)
+    assert address in page
+    # svnrdump repairs line ends itself.
+    assert "svn:date" in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["repository", "dump"])
+def test_old_repository_with_a_bogus_date_and_a_long_name_is_measured(
+    project: Project, kind: str
+) -> None:
+    path = project.path / "mine"
+    if kind == "dump":
+        path.write_bytes(OLD)
+    else:
+        create(path)
+    # The names in a repository are known after it was loaded.
+    commands = {"dump": ("log", "export"), "repository": ("log",)}[kind]
+    grid = [{**PART, "command": command} for command in commands]
+    assert measure(project, grid=grid, repository=str(path)) == ""
+    page = project.page(STUDY)
+    assert "svnadmin load needs --bypass-prop-validation" in page
+    assert "first revision 1:" in page
+    assert "1 files and folders have a name of more than 255 bytes" in page
+    skips = {row["command"]: row["skip"] for row in project.rows(f"grid/{STUDY}.csv")}
+    expected = "mine has 1 names of more than 255 bytes, so no file system can hold its tree"
+    assert [skips[command] for command in commands] == ["", expected][: len(commands)]
 
 
 def test_report_lists_losses_of_a_git_conversion(project: Project) -> None:
@@ -35,7 +123,7 @@ def test_report_lists_losses_of_a_git_conversion(project: Project) -> None:
         Commit({b"a": (FILE, b"3\n")}, seconds=999_999_000),
     ]
     path = make_git(project.path / "git", commits)
-    assert measure(project, path) == ""
+    assert measure(project, repository=str(path)) == ""
     page = project.page(STUDY)
     for note in (
         "Submodules left out: 1",
@@ -55,12 +143,56 @@ def test_dump_with_damaged_delta_is_refused_with_its_position(project: Project) 
         text.write_text("".join(f"line {line} of {number}\n" for line in range(200)))
         subprocess.run(["svn", "add", "-q", "--force", text], check=True)
         subprocess.run(["svn", "commit", "-q", "-m", f"{number}", work], check=True)
-    argv = ["svnadmin", "dump", "-q", "--deltas", repository]
-    dump = subprocess.check_output(argv)
+    dump = subprocess.check_output(["svnadmin", "dump", "-q", "--deltas", repository])
     third = dump.index(b"\nRevision-number: 3\n") + 1
     at = dump.index(b"line 9", third)
     file.write_bytes(dump[:at] + b"l" + b"\xc4" + dump[at + 2 :])
-    output = measure(project, file, measurements_of(STUDY))
+    output = measure(project, measurements_of(STUDY), repository=str(file))
     assert f"(revision 3 of {file}, at byte {third:,} of the stream)" in output, output
     assert "hecksum mismatch" in output
     assert project.exports() == {}
+
+
+def times(path: Path) -> dict[str, int]:
+    return {str(file): os.stat(file).st_ctime_ns for file in path.rglob("*")}
+
+
+def test_own_repository_is_the_baseline_and_is_upgraded_in_a_copy(project: Project) -> None:
+    study, own = "own-repository", project.path / "mine"
+    subprocess.run(["svnadmin", "create", "--compatible-version", "1.8", own], check=True)
+    for name in ("trunk", "trunk/a"):
+        url = f"{own.as_uri()}/{name}"
+        subprocess.run(["svn", "mkdir", "-q", "-m", name, url], check=True)
+    before = times(own)
+    studies = read_yaml(project.path / "config" / "config.yaml")["studies"]
+    part = {"command": "log", "ra": "file", "config": "default", "cache": "hot-os"}
+    part |= {"format": ["current", "upgraded", "f6"], "packing": "current"}
+    keys = {"rounds": 1, "copies": 1, "grid": {study: {"include": [part]}}, "studies": studies}
+    project.configure(repository=str(own), **keys)
+    done = project.snakemake()
+    assert done.returncode == 0, done.stdout
+    assert len([path for path in project.exports() if "/mine/" in path]) == 3
+    page = project.page(study)
+    for text in (
+        "mine is of format 6: a copy of it by `svnadmin hotcopy` (as-is) is the baseline.",
+        "as-is: directory deltification on",
+        "f6: directory deltification off",
+        "It has 0 full shards, 0 packed: nopack is the baseline.",
+    ):
+        assert text in page, text
+    table = project.rows(f"tables/{study}/own-vs-format.csv")
+    pairs = {(row["baseline"], row["candidate"]) for row in table}
+    # On a busy machine a run of some milliseconds may leave the table.
+    assert pairs and pairs <= {("as-is", "as-is-to-f8"), ("as-is", "f6")}
+    (copies,) = (project.path / "storage").glob("*/repositories")
+    for fmt, number in (("as-is", 6), ("as-is-to-f8", 8)):
+        copy = copies / f"mine.{fmt}.nopack.1"
+        assert read_format(copy) == FormatFile(number, 1000, False)
+        for original in (own / "db" / "revs" / "0").iterdir():
+            copied_file = copy / "db" / "revs" / "0" / original.name
+            assert copied_file.read_bytes() == original.read_bytes()
+    contexts = (project.path / "results" / "cells" / study).rglob("round1.context.json")
+    (context,) = (path for path in contexts if "/mine/f6/" in str(path))
+    settings = json.loads(context.read_text())["repository"]["fsfs_settings"]
+    assert settings["enable-dir-deltification"] == "false"
+    assert times(own) == before

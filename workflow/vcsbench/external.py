@@ -1,4 +1,4 @@
-"""Read input from outside with a type, a limit and a plain error.
+"""Read input from outside with a type, a limit and a plain error; write and clean URLs.
 
 Every reader of a user's repository, dump, archive, bundle or configuration uses these functions.
 """
@@ -6,7 +6,9 @@ Every reader of a user's repository, dump, archive, bundle or configuration uses
 from __future__ import annotations
 
 import os
+import re
 import stat
+import urllib.parse
 from pathlib import Path
 
 from vcsbench.errors import UserError, printable
@@ -15,6 +17,9 @@ from vcsbench.errors import UserError, printable
 SMALL_FILE = 1 << 16
 # The part of a name that an error shows, so that its remedy is not cut.
 LONGEST_SHOWN = 400
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# A user and a password before the host. A password may contain an unquoted @: the last @ ends it.
+_USERINFO = re.compile(r"(?<=://)[^/\s\"'<>]*@")
 
 
 def open_regular(path: str | Path, *, follow_links: bool = True, flags: int = os.O_RDONLY) -> int:
@@ -71,3 +76,42 @@ def one_line(text: str | bytes | Path) -> str:
     text = os.fspath(text) if isinstance(text, Path) else text
     line = printable(text[: LONGEST_SHOWN + 1]).replace("\n", "\\n")
     return line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}..."
+
+
+def file_url(path: str | Path, below: str = "") -> str:
+    """Return the file:// URL of a path; `below` is a quoted path inside the repository."""
+    url = f"file://{urllib.parse.quote(os.fsencode(os.path.abspath(path)))}"
+    return f"{url}/{below}".rstrip("/")
+
+
+def pegged(url: str) -> str:
+    """Return a URL as an argument of svn, with an @ at the end if its path has one.
+
+    Otherwise svn reads the text behind the last @ as a revision. svnrdump and svnmucc accept no @ at the end.
+    Text that is no URL does not change.
+    """
+    if not _URL.match(url):
+        return url
+    _, _, path = url.partition("://")[2].partition("/")
+    return f"{url}@" if "@" in urllib.parse.unquote(path) else url
+
+
+def split_credentials(url: str) -> tuple[str, str, str]:
+    """Return a URL without its user and password, the user or "", and the password or "".
+
+    The user of svn+ssh:// stays in the URL: ssh reads the name there.
+    """
+    scheme, mark, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    userinfo, at, host = authority.rpartition("@")
+    if not mark or not at:
+        return url, "", ""
+    user, _, password = map(urllib.parse.unquote, userinfo.partition(":"))
+    if scheme == "svn+ssh":
+        return f"{scheme}://{urllib.parse.quote(user)}@{host}{slash}{path}", "", ""
+    return f"{scheme}://{host}{slash}{path}", user, password
+
+
+def without_password(text: str) -> str:
+    """Return text with the user and the password of every URL replaced by three dots."""
+    return _USERINFO.sub("...@", text)

@@ -8,13 +8,18 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe
+
 # Administrative folders of version control systems are not part of a tree. Subversion cannot check out .svn.
 ADMINISTRATIVE = {".svn", ".git", ".hg", ".bzr", ".jj", "_darcs", "CVS", "_FOSSIL_", ".fslckout"}
+# Linux's limit for a name.
+NAME_BYTES = 255
 # shutil.rmtree and os.walk of Python 3.11 recurse once per folder.
 MAX_DEPTH = 256
 # The server configuration whose files are used where another one has none.
@@ -128,3 +133,20 @@ def _digest(files: Sequence[tuple[str, Path]]) -> str:
     for name, path in files:
         total.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
     return total.hexdigest()[:16]
+
+
+def writes_tree(recipe: Recipe) -> bool:
+    """Return True if a cell writes the tree of its repository to a disk."""
+    if recipe["output"] in ("target", "targets"):
+        return "{tree}" in recipe["argv"]
+    return recipe["output"] in ("working_copy", "built_tree")
+
+
+def why_not_on_disk(recipe: Recipe, long_names: int) -> str:
+    """Return why a cell cannot write a tree with so many names over NAME_BYTES, as a clause; "" if it can."""
+    if not long_names or not writes_tree(recipe):
+        return ""
+    return (
+        f"{recipe['repository']['name']} has {long_names} names of more than {NAME_BYTES} bytes, so no file "
+        f"system can hold its tree"
+    )

@@ -41,9 +41,7 @@ SECTIONS = {
     "compression-level": "deltification",
     "revprop-pack-size": "packed-revprops",
     "compress-packed-revprops": "packed-revprops",
-    "block-size": "io",
-    "l2p-page-size": "io",
-    "p2l-page-size": "io",
+    **dict.fromkeys(("block-size", "l2p-page-size", "p2l-page-size"), "io"),
 }
 _F4 = {
     "enable-rep-sharing": "true",
@@ -73,15 +71,8 @@ _F7 = {
 _F8 = {**_F7, "compression": "lz4", "revprop-pack-size": "16"}
 # The defaults of the release that introduced each format, from subversion/libsvn_fs_fs/fs_fs.c: read_config()
 # (1.8.0, 1.9.0, 1.10.0, the same in 1.14) and choose_delta_base() (1.6.0). f1 to f3 have no settings.
-RELEASE_SETTINGS: dict[str, dict[str, str]] = {
-    "f1": {},
-    "f2": {},
-    "f3": {},
-    "f4": _F4,
-    "f6": _F6,
-    "f7": _F7,
-    "f8": _F8,
-}
+RELEASE_SETTINGS: dict[str, dict[str, str]] = {"f1": {}, "f2": {}, "f3": {}}
+RELEASE_SETTINGS |= {"f4": _F4, "f6": _F6, "f7": _F7, "f8": _F8}
 
 
 class FormatValue(NamedTuple):
@@ -120,11 +111,6 @@ class FormatValue(NamedTuple):
         """Return the axis value of the repository that it is made from."""
         return f"{self.created}-today" if self.is_today else self.created
 
-    @property
-    def value(self) -> str:
-        """Return the axis value."""
-        return upgrade_value(self.loaded_as, self.format) if self.is_upgraded else self.loaded_as
-
 
 class FormatFile(NamedTuple):
     """The content of db/format. `shard` is the number of revisions per shard, 0 for a linear layout."""
@@ -136,16 +122,17 @@ class FormatFile(NamedTuple):
 
 def parse_format(value: str) -> FormatValue:
     """Parse a value of the axis. Raise ValueError if the format is unknown."""
-    found = _VALUE.fullmatch(value)
-    if not found or {found[1], found[3] or found[1]} - {*RELEASES, AS_IS}:
+    match = _VALUE.fullmatch(value)
+    if not match:
         raise ValueError(f"{value} is no format")
-    if found[2] and (found[3] or found[1] == AS_IS):
+    created, today, upgraded = match.groups()
+    if {created, upgraded or created} - {*RELEASES, AS_IS} or (
+        today and (upgraded or created == AS_IS)
+    ):
         raise ValueError(f"{value} is no format")
-    parsed = FormatValue(found[1], found[3] or found[1], bool(found[2]))
-    is_numbered = found[3] and not parsed.is_as_is
-    if is_numbered and format_number(parsed.format) <= format_number(parsed.created):
+    if upgraded and created != AS_IS and format_number(upgraded) <= format_number(created):
         raise ValueError(f"{value} is no upgrade")
-    return parsed
+    return FormatValue(created, upgraded or created, bool(today))
 
 
 def upgrade_value(created: str, to: str) -> str:

@@ -433,14 +433,16 @@ class LoadRecord(TypedDict, total=False):
     load_options: list[str]
     tree: str
     folder: str
+    long_names: int
     seconds: float
     dump: DumpRecord
 
 
 class CopyMetadata(RepositoryFacts, total=False):
-    """The metadata of a copy: the facts in results, and the state and digest of its files."""
+    """The metadata of a copy: the facts in results, long names, and state and digest of files."""
 
     copy: int
+    long_names: int
     state: dict[str, str]
     digest: str
     seal: str

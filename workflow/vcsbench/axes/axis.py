@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from vcsbench.config.builds import Build
 from vcsbench.config.configuration import EMPTY, Config
 from vcsbench.config.study import Study
+from vcsbench.external import without_password
+from vcsbench.files import read_json
 from vcsbench.machine import Machine
-from vcsbench.urls import without_password
 
 if TYPE_CHECKING:
     from vcsbench.records import Head, Recipe
@@ -41,6 +42,18 @@ class Environment:
         """Return a repository's definition that results may contain: without user and password in its URL."""
         definition = self.repositories[repo]
         return {k: without_password(v) if k == "url" else v for k, v in definition.items()}
+
+    @cache  # noqa: B019 - there is one of it
+    def long_names(self, repo: str) -> int:
+        """Return the number of names in a repository's exported tree that no file system can hold.
+
+        Taken from its last load, or from what its source shows without one.
+        """
+        source = self.sources[repo]
+        record = read_json(self.root / "results" / "loaded" / f"{repo}.json")
+        if record.get("identity") == source.identity():
+            return int(record.get("long_names", 0))
+        return source.long_names()
 
     @cache  # noqa: B019 - there is one of it
     def head(self, repo: str) -> Head:

@@ -11,6 +11,7 @@ from vcsbench import words
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.configuration import Config
 from vcsbench.errors import UserError
+from vcsbench.files import why_not_on_disk, writes_tree
 from vcsbench.formats import (
     AS_IS,
     PACKABLE,
@@ -73,6 +74,12 @@ def _repository_part(value: str, env: Environment) -> Recipe:
             "head": env.head(value),
         }
     }
+
+
+def _why_not_repository(value: str, parts: Recipe, env: Environment) -> str:
+    if not value or not writes_tree(parts):
+        return ""
+    return why_not_on_disk(parts, env.long_names(value))
 
 
 def current_format(env: Environment) -> str:
@@ -353,6 +360,7 @@ AXES = (
             named if env.config.settings.repository is None else values
         ),
         part=_repository_part,
+        why_not=_why_not_repository,
     ),
     Axis(
         "format",

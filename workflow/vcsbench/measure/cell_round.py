@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.external import printable
+from vcsbench.external import printable, without_password
 from vcsbench.files import read_json
 from vcsbench.kernel import read
 from vcsbench.machine import host
@@ -29,7 +29,6 @@ from vcsbench.programs import Programs, joined_digest
 from vcsbench.storages.filesystems import describe_storage, is_full
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import Subject
-from vcsbench.urls import without_password
 
 if TYPE_CHECKING:
     from vcsbench.records import (

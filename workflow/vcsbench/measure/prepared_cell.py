@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from vcsbench import __version__
 from vcsbench.errors import UserError
-from vcsbench.external import printable
+from vcsbench.external import pegged, printable
 from vcsbench.files import files_digest, server_files
 from vcsbench.isolation import isolate_network
 from vcsbench.measure import launcher
@@ -28,7 +28,6 @@ from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.processes import how_it_ended
 from vcsbench.programs import BUILT, CLIENT_ENVIRONMENT, SUBVERSION, Programs, check_unchanged
 from vcsbench.subjects import CLIENT, Subject, subject_class
-from vcsbench.urls import pegged
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe

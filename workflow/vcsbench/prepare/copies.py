@@ -402,6 +402,7 @@ def _make_batch(batch: _Batch) -> None:
                     "bytes": sum(file.size for file in job.files),
                     "tree": record.get("tree", ""),
                     "folder": record.get("folder", ""),
+                    "long_names": record.get("long_names", 0),
                     "notes": record.get("notes", []),
                     "load_options": record.get("load_options", []),
                     "digest": content.digest,

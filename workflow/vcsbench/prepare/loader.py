@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from vcsbench import progress, words
 from vcsbench.errors import UserError
+from vcsbench.external import file_url, pegged
 from vcsbench.files import read_json
 from vcsbench.formats import AS_IS, has_memcached, parse_format
 from vcsbench.prepare.copies import CopyJob, interleave
@@ -30,7 +31,6 @@ from vcsbench.storages.filesystems import free_bytes, raise_write_error
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import file_state
-from vcsbench.urls import file_url, pegged
 
 if TYPE_CHECKING:
     from vcsbench.records import DumpRecord, LoadRecord
@@ -147,8 +147,8 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
     """Load `source` into `staging`/<format>.<packing> for each pair. Nothing is verified (verify).
 
     The user's own repository is copied first, and the others are loaded from that copy: all have the same
-    revisions, although commits arrive. Return revisions, notes, load_options, tree, folder (largest_folder)
-    and seconds.
+    revisions, although commits arrive. Return revisions, notes, load_options, tree, folder and long_names
+    (summarize_tree), and seconds.
     """
     begun = time.monotonic()
     created = {parse_format(fmt).loaded_as for fmt, _ in pairs}
@@ -177,12 +177,14 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
             raise UserError(f"{path} was loaded, but {mismatch}: check svnadmin")
     first = staging / ".".join(pairs[0])
     tree = source.tree(first)
+    folder, long_names = summarize_tree(first, tree)
     return {
         "revisions": facts.revisions,
         "notes": list(facts.notes),
         "load_options": list(facts.load_options),
         "tree": tree,
-        "folder": largest_folder(first, tree),
+        "folder": folder,
+        "long_names": long_names,
         "seconds": round(time.monotonic() - begun, 1),
     }
 
@@ -412,22 +414,29 @@ def _pack(path: Path) -> None:
         fsfs.run_svnadmin("pack", path, on_line=on_line)
 
 
-def largest_folder(repository: Path, tree: str) -> str:
-    """Return the folder right below `tree` with the most entries, the first one by name; `tree` without any.
+def summarize_tree(repository: Path, tree: str) -> tuple[str, int]:
+    """Return the folder for `log`, and the number of names below `tree` that no file system can hold.
 
-    The study runs `log` on this folder.
+    The folder is the one right below `tree` with the most entries, the first one by name; `tree` without any.
     """
     above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
 
-    def read(output: IO[bytes]) -> Counter[bytes]:
-        paths = (line.rstrip(b"\n").lstrip(b"/").removeprefix(above) for line in output)
-        return Counter(path.partition(b"/")[0] for path in paths if b"/" in path.rstrip(b"/"))
+    def read(output: IO[bytes]) -> tuple[Counter[bytes], int]:
+        entries: Counter[bytes] = Counter()
+        long_names = 0
+        for line in output:
+            path = line.rstrip(b"\n").lstrip(b"/").removeprefix(above).rstrip(b"/")
+            top, slash, _ = path.partition(b"/")
+            entries[top] += bool(slash)
+            long_names += dump_format.has_long_name(path)
+        return +entries, long_names
 
-    counts = fsfs.read_output(read, "tree", "--full-paths", repository, tree, program="svnlook")
+    argv = ("tree", "--full-paths", repository, tree)
+    counts, long_names = fsfs.read_output(read, *argv, program="svnlook")
     if not counts:
-        return tree
+        return tree, long_names
     largest = min(counts, key=lambda name: (-counts[name], name))
-    return (above + largest).decode(errors="surrogateescape")
+    return (above + largest).decode(errors="surrogateescape"), long_names
 
 
 def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> DumpRecord:

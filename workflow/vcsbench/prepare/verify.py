@@ -24,9 +24,9 @@ from typing import IO
 
 from vcsbench import progress
 from vcsbench.errors import UserError
+from vcsbench.external import file_url, pegged
 from vcsbench.formats import AS_IS
 from vcsbench.subjects import fsfs
-from vcsbench.urls import file_url, pegged
 
 # A file in a staging folder whose repositories are all verified.
 MARK = "verified"

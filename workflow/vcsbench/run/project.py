@@ -20,6 +20,7 @@ from vcsbench.config.models import BuildPlace
 from vcsbench.config.study import Steps, Study
 from vcsbench.errors import UserError
 from vcsbench.evidence import judgement
+from vcsbench.external import split_credentials
 from vcsbench.machine import Machine
 from vcsbench.measure.prepared_cell import STEPS
 from vcsbench.measure.work import KINDS as WORK_KINDS
@@ -34,7 +35,6 @@ from vcsbench.run.workflow import FAILED, OPTIONS, print_message, remove_leftove
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
 from vcsbench.subjects.tree_stores import STORES
-from vcsbench.urls import split_credentials
 
 # Environment variables: on a node of a cluster, the blocks that are measured there, each after its study;
 # and the folder of the user's own repository that is exported.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from vcsbench import __version__
-from vcsbench.urls import without_password
+from vcsbench.external import without_password
 
 # The command of the present or last run.
 COMMAND = ".vcsbench/command"

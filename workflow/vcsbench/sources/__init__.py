@@ -26,17 +26,11 @@ from vcsbench.sources.git_source import GitSource
 from vcsbench.sources.svn_source import SvnSource, SvnUrlSource
 from vcsbench.sources.tree_source import ArchiveSource, DirectorySource
 
-
-def _svn(name: str, definition: Definition, where: str) -> Source:
-    kind = SvnUrlSource if "url" in definition else SvnSource
-    return kind(name, definition, where)
-
-
 # To add a kind of source, write a module with a class like these, and add it here.
 KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
     "generated": GeneratedSource,
     "git": GitSource,
-    "svn": _svn,
+    "svn": SvnSource,
     "dump": DumpSource,
     "directory": DirectorySource,
     "archive": ArchiveSource,
@@ -63,7 +57,8 @@ def open_source(name: str, definition: Definition, where: str = "config/config.y
         raise UserError(
             f"{where}: repositories.{name}.source: must be one of {', '.join(KINDS)}, not {kind!r}"
         )
-    return KINDS[kind](name, definition, where)
+    is_url = kind == "svn" and "url" in definition
+    return (SvnUrlSource if is_url else KINDS[kind])(name, definition, where)
 
 
 def detect(path: str) -> dict[str, str]:
@@ -93,14 +88,14 @@ def detect(path: str) -> dict[str, str]:
         reason = _why_unknown(place)
     except UNREACHABLE as error:
         raise UserError(unreachable(path, error)) from error
-    neither = "is neither a Subversion repository, nor a git repository, nor a dump file"
-    raise UserError(f"{shown}: {reason or neither}")
+    raise UserError(f"{shown}: {reason}")
 
 
 def _why_unknown(place: Path) -> str:
-    """Return the reason and the remedy, as a clause; "" if that is not known."""
+    """Return the reason and the remedy, as a clause."""
+    neither = "is neither a Subversion repository, nor a git repository, nor a dump file"
     if place.is_file():
-        return dump_source.why_no_dump(place)
+        return dump_source.why_no_dump(place) or neither
     if not place.is_dir():
         return "is neither a file nor a folder"
     if (place / ".svn").is_dir():
@@ -113,7 +108,7 @@ def _why_unknown(place: Path) -> str:
             return f"lies in the Subversion repository {folder}; give that"
     if top := work_tree_above(place):
         return f"lies in the git work tree {printable(str(top))}; give that"
-    return ""
+    return neither
 
 
 def own_repository(

@@ -1,19 +1,28 @@
-"""Define the interface of sources, and the helpers that all sources use."""
+"""Define the interface of sources, and what all sources use: definitions, programs and compressed files."""
 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
+import lzma
 import os
 import stat
+import subprocess
+import tempfile
 import urllib.parse
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import IO, Any, BinaryIO, Protocol, cast
 
 from vcsbench.errors import UserError
+from vcsbench.external import printable, without_password
+from vcsbench.processes import how_it_ended
 from vcsbench.records import Head
 
 # Files whose permissions decide who can read a Subversion repository, a git repository, or a git work tree.
@@ -23,6 +32,14 @@ FILE_SCHEME = "file://"
 Definition = Mapping[str, Any]
 # Errors of local_path().
 UNREACHABLE = (OSError, ValueError, RuntimeError)
+CHUNK = 1 << 20
+# The part of a program's error message that is shown.
+ERROR_BYTES = 1 << 16
+ERROR_LINES = 3
+ERROR_LINE = 500
+MAGICS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+# Errors of reading a damaged compressed file.
+DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -93,6 +110,10 @@ class Source(Protocol):
     @cached_property
     def _estimate(self) -> SizeEstimate: ...
 
+    def long_names(self) -> int:
+        """Return the number of names in the exported tree that no file system can hold; 0 if unknown."""
+        return 0
+
     def coming(self) -> int:
         """Return the number of revisions that write() writes, as far as that is known yet."""
         return self.estimate().revisions
@@ -100,11 +121,10 @@ class Source(Protocol):
     def write(self, out: BinaryIO) -> Facts:
         """Write the dump stream. Raise UserError if the source turns out to be broken."""
 
-    def tree(self, loaded: Path | None = None) -> str:
+    def tree(self, loaded: Path) -> str:
         """Return the path in the repository that export exports; "" is the root.
 
-        `loaded` is a Subversion repository with this history, if there is one. Raise UserError if the path is
-        not in it.
+        `loaded` is a Subversion repository with this history. Raise UserError if the path is not in it.
         """
 
     def head(self) -> Head:
@@ -171,10 +191,10 @@ def is_private(definition: Definition) -> bool:
 
     A source behind a server counts as private: the server may have asked for a password.
     """
-    if url := definition.get("url"):
-        return not str(url).startswith(FILE_SCHEME) or _is_closed(str(url))
-    path = definition.get("path")
-    return _is_closed(str(path)) if path else False
+    place = str(definition.get("url") or definition.get("path") or "")
+    if definition.get("url") and not place.startswith(FILE_SCHEME):
+        return True
+    return bool(place) and _is_closed(place)
 
 
 @cache
@@ -198,7 +218,7 @@ def _needed_modes(path: Path) -> Iterator[tuple[Path, int]]:
 
 
 class Options:
-    """The keys of one source's definition. Errors are UserError and name the key."""
+    """The keys of one source's definition, whose types the configuration checks. UserError names the key."""
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         self.where = f"{where}: repositories.{name}"
@@ -216,18 +236,11 @@ class Options:
 
     def text(self, key: str, default: str | None = None) -> str:
         """Return a string that can be an argument of a program. Without a default, the key must exist."""
-        return self._word(key, self._text(key, default))
-
-    def _text(self, key: str, default: str | None = None) -> str:
         value = self._definition.get(key, default)
         if value is None:
             raise self.error(key, "is missing")
-        if not isinstance(value, str) or not value:
-            raise self.error(key, f"must be a text that is not empty, not {value!r}")
-        return value
-
-    def _word(self, key: str, value: str) -> str:
-        """Check that a text can be an argument of a program, and return it."""
+        if not isinstance(value, str):
+            raise self.error(key, f"must be a text, not {value!r}")
         try:
             os.fsencode(value)
         except UnicodeEncodeError:
@@ -238,7 +251,7 @@ class Options:
 
     def path(self, key: str) -> Path:
         """Return a path; see local_path()."""
-        text = self._text(key)
+        text = str(self._definition.get(key) or self.text(key))
         try:
             return local_path(text)
         except UNREACHABLE as error:
@@ -247,8 +260,7 @@ class Options:
     def check_file(self, key: str, path: Path) -> None:
         """Check that a file exists and can be read."""
         if not path.is_file():
-            what = "is no file" if path.exists() else "does not exist"
-            raise self.error(key, f"{path} {what}")
+            raise self.error(key, f"{path} {'is no file' if path.exists() else 'does not exist'}")
         try:
             path.open("rb").close()
         except OSError as error:
@@ -256,10 +268,8 @@ class Options:
 
     def tree(self) -> str | None:
         """Return the path inside the repository at `tree`, or None."""
-        value = self._definition.get("tree")
-        if value is not None and not isinstance(value, str):
-            raise self.error("tree", f"must be a path inside the repository, not {value!r}")
-        return None if value is None else self._word("tree", value).strip("/")
+        is_given = self._definition.get("tree") is not None
+        return self.text("tree").strip("/") if is_given else None
 
     def no_tree(self, path: Path, tree: str) -> UserError:
         """Return the error about a folder `tree` that the youngest revision lacks."""
@@ -276,16 +286,115 @@ class Options:
             raise self.error(key, f"must be one of {', '.join(choices)}, not {value!r}")
         return value
 
-    def number(self, key: str, default: float) -> float:
-        """Return a number."""
-        value = self._definition.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.error(key, f"must be a number, not {value!r}")
-        return value
 
-    def whole(self, key: str, default: int) -> int:
-        """Return a whole number."""
-        value = self.number(key, default)
-        if value != int(value):
-            raise self.error(key, f"must be a whole number, not {value!r}")
-        return int(value)
+class Program:
+    """A running program with its output as a pipe. Leaving the `with` block ends it."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        failure: str,
+        env: Mapping[str, str] | None = None,
+        stdin: int | IO[Any] = subprocess.DEVNULL,
+        secret: str = "",
+    ) -> None:
+        """`failure` begins the error, for example "/srv/x: svnadmin dump failed". `secret` is a line that the
+        program reads from its standard input. Without `env`, it prints paths unchanged and English messages.
+        """
+        self._failure = failure
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        try:
+            self.process = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE if secret else stdin,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=env or {**os.environ, "LC_ALL": "C.UTF-8"},
+            )
+        # ValueError: an argument has a NUL, or half of a character.
+        except (OSError, ValueError) as error:
+            self._errors.close()
+            reason = getattr(error, "strerror", None) or error
+            raise UserError(f"{failure}: {argv[0]} cannot be run: {reason}") from error
+        self.stdout = cast(BufferedReader, self.process.stdout)
+        if secret and self.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.write(secret.encode(errors="surrogateescape") + b"\n")
+                self.process.stdin.close()
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is not None:
+            self.process.kill()
+        if self.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):  # the exit code shows how it ended
+                self.process.stdin.close()
+        self.stdout.close()
+        self.process.wait()
+        self._errors.close()
+
+    def finish(self) -> None:
+        """Wait for its end. Raise UserError with the end of its message if it failed."""
+        if self.process.wait() != 0:
+            raise self.failed()
+
+    def read_all(self) -> bytes:
+        """Return its whole output. Raise UserError if it failed."""
+        text = self.stdout.read()
+        self.finish()
+        return text
+
+    def failed(self) -> UserError:
+        """Return the error with the end of the program's message."""
+        code = self.process.wait()
+        end = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, end - ERROR_BYTES))
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        shown = [
+            line if len(line) <= ERROR_LINE else f"{line[:ERROR_LINE]}..."
+            for line in lines[-ERROR_LINES:]
+        ]
+        message = " ".join(shown) or f"it {how_it_ended(code)}"
+        return UserError(without_password(printable(f"{self._failure}: {message}")))
+
+
+def output(argv: Sequence[str], failure: str, secret: str = "") -> bytes:
+    """Return the whole output of a program; see Program."""
+    with Program(argv, failure, secret=secret) as program:
+        return program.read_all()
+
+
+def compression(path: Path) -> str:
+    """Return the compression of a file, a value of MAGICS; "" for none."""
+    with path.open("rb") as file:
+        start = file.read(8)
+    return next((name for magic, name in MAGICS.items() if start.startswith(magic)), "")
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Yield the decompressed content of a file.
+
+    Reading a damaged file raises one of DAMAGED, or UserError from the program zstd.
+    """
+    kind = compression(path)
+    if kind != "zstd":
+        open_file: Any = {"gzip": gzip.open, "xz": lzma.open}.get(kind, open)
+        with open_file(path, "rb") as file:
+            yield file
+        return
+    try:
+        zstd = Program(["zstd", "-dcq", os.path.abspath(path)], f"{path}: zstd failed")
+    except UserError as error:
+        raise UserError(
+            f"{path}: the program zstd is needed to read it: install the package zstd, or "
+            "decompress the file"
+        ) from error
+    with zstd as program:
+        yield program.stdout
+        if program.stdout.read(1):
+            program.process.kill()  # the caller does not read the rest
+        else:
+            program.finish()

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from itertools import accumulate
 
 from vcsbench.external import parse_number
-from vcsbench.files import ADMINISTRATIVE
+from vcsbench.files import ADMINISTRATIVE, NAME_BYTES
 
 Properties = Mapping[bytes, bytes]
 
@@ -27,30 +27,17 @@ CONTENT = b"Content-length"
 RECORDS = (FORMAT, UUID, REVISION, NODE)
 PATHS = (NODE, COPY_PATH)
 # The largest value of each header that is a number. svnadmin reads 64 bits with a sign.
-_LENGTH, _REVISION = 2**62, 2**40
-NUMBERS = {
-    FORMAT: 1000,
-    REVISION: _REVISION,
-    COPY_REVISION: _REVISION,
-    PROPERTIES: _LENGTH,
-    TEXT: _LENGTH,
-    CONTENT: _LENGTH,
+NUMBERS = {FORMAT: 1000, **dict.fromkeys((REVISION, COPY_REVISION), 2**40)}
+NUMBERS |= dict.fromkeys((PROPERTIES, TEXT, CONTENT), 2**62)
+_TEXTS = {
+    UUID: rb"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
+    KIND: rb"file|dir",
+    ACTION: rb"change|add|delete|replace",
+    b"Prop-delta": rb"true|false",
+    b"Text-delta": rb"true|false",
 }
-_MD5, _SHA1 = re.compile(rb"[0-9a-fA-F]{32}"), re.compile(rb"[0-9a-fA-F]{40}")
-_BOOLEAN = re.compile(rb"true|false")
-_TEXTS: Mapping[bytes, re.Pattern[bytes]] = {
-    UUID: re.compile(rb"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
-    KIND: re.compile(rb"file|dir"),
-    ACTION: re.compile(rb"change|add|delete|replace"),
-    b"Prop-delta": _BOOLEAN,
-    b"Text-delta": _BOOLEAN,
-    b"Text-content-md5": _MD5,
-    b"Text-content-sha1": _SHA1,
-    b"Text-copy-source-md5": _MD5,
-    b"Text-copy-source-sha1": _SHA1,
-    b"Text-delta-base-md5": _MD5,
-    b"Text-delta-base-sha1": _SHA1,
-}
+for _text in (b"Text-content", b"Text-copy-source", b"Text-delta-base"):
+    _TEXTS |= {_text + b"-md5": rb"[0-9a-fA-F]{32}", _text + b"-sha1": rb"[0-9a-fA-F]{40}"}
 KNOWN = frozenset([*NUMBERS, *_TEXTS, *PATHS])
 # An unknown header that is so similar to a known one is a damaged one.
 SIMILAR = 0.85
@@ -60,13 +47,11 @@ DATE, MERGEINFO = b"svn:date", b"svn:mergeinfo"
 _DATE = re.compile(rb"([1-9]\d{3,})-(0?[1-9]|1[0-2])-\d+T\d+:\d+:\d+\.\d+Z\n?")
 # Subversion's form before 0.14: Tue 3 Oct 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)
 _OLD_DATE = re.compile(rb"[A-Z][a-z]{2} \d+ [A-Z][a-z]{2} \d{4} .*\)")
-_EPOCH = 1970
 # Subversion reserves these: svnadmin load refuses them as properties of files and folders.
 _RESERVED_PROPERTIES = (b"svn:wc:", b"svn:entry:")
 _RANGES = re.compile(rb"[1-9]\d*(-[1-9]\d*)?\*?(,[1-9]\d*(-[1-9]\d*)?\*?)*")
 
-# Linux's limits for a name, and for the target of a symbolic link.
-NAME_BYTES = 255
+# Linux's limit for the target of a symbolic link.
 LONGEST_TARGET = 4095
 # The reasons for another name, as notes of a report.
 ESCAPED = (
@@ -88,8 +73,9 @@ IMPOSSIBLE = "Symbolic links made plain files, because no link can have such a t
 # Subversion's own messages show a byte that they refuse as `?\010` (decimal). A `?` that begins such an
 # escape is escaped itself. So two names never become one.
 _REFUSED = re.compile(r"[\x00-\x1f\x7f\udc80-\udcff\ufffe\uffff]|\?(?=\\(?:[0-9]{3}|#))")
-_NAMES = b"|".join(re.escape(name.encode()) for name in sorted(ADMINISTRATIVE) if name != ".git")
-_RESERVED = rb"(?:(?i:\.git)|\.\.?|" + _NAMES + rb")?"
+_RESERVED = rb"(?:(?i:\.git)|\.\.?|%s)?" % b"|".join(
+    re.escape(name.encode()) for name in sorted(ADMINISTRATIVE) if name != ".git"
+)
 _RESERVED_NAME = re.compile(_RESERVED)
 # A UTF-8 path without a match stays as it is.
 _ODD = re.compile(
@@ -125,8 +111,8 @@ def property_block(properties: Properties) -> bytes:
 def revision(number: int, properties: Properties) -> bytes:
     """Return the record that begins a revision."""
     block = property_block(properties)
-    lengths = b"Prop-content-length: %d\nContent-length: %d\n" % (len(block), len(block))
-    return b"Revision-number: %d\n%s\n%s\n" % (number, lengths, block)
+    head = b"Revision-number: %d\nProp-content-length: %d\nContent-length: %d\n\n%s\n"
+    return head % (number, len(block), len(block), block)
 
 
 def copyfrom(path: bytes, number: int) -> bytes:
@@ -199,9 +185,13 @@ def header_fault(key: bytes, value: bytes) -> str:
     if key in NUMBERS:
         fits = parse_number(value, NUMBERS[key]) is not None
     elif key in _TEXTS:
-        fits = bool(_TEXTS[key].fullmatch(value))
+        fits = bool(re.fullmatch(_TEXTS[key], value))
     elif key in PATHS:
-        return _path_fault(value)
+        if not is_utf8(value):
+            return f"the path {quoted(value)} is not UTF-8"
+        if {b".", b".."} & set(value.split(b"/")):
+            return f"the path {quoted(value)} has a part that is . or .."
+        return ""
     else:
         names = [name.decode("ascii") for name in KNOWN]
         meant = get_close_matches(key.decode("latin-1"), names, 1, SIMILAR)
@@ -209,14 +199,23 @@ def header_fault(key: bytes, value: bytes) -> str:
     return "" if fits else f"{key.decode()} is {quoted(value)}"
 
 
-def _path_fault(path: bytes) -> str:
+def is_utf8(text: bytes) -> bool:
+    """Return True if a text is UTF-8."""
     try:
-        path.decode("utf-8")
+        text.decode()
     except UnicodeDecodeError:
-        return f"the path {quoted(path)} is not UTF-8"
-    if {b".", b".."} & set(path.split(b"/")):
-        return f"the path {quoted(path)} has a part that is . or .."
-    return ""
+        return False
+    return True
+
+
+def number_of(headers: Mapping[bytes, bytes], key: bytes) -> int:
+    """Return a number among headers, 0 without a valid one."""
+    return parse_number(headers.get(key, b"0"), NUMBERS[key]) or 0
+
+
+def has_long_name(path: bytes) -> bool:
+    """Return True if the last name of a path is one that no file system can hold."""
+    return len(path.rstrip(b"/").rpartition(b"/")[2]) > NAME_BYTES
 
 
 def quoted(text: bytes) -> str:
@@ -227,7 +226,7 @@ def quoted(text: bytes) -> str:
 def is_date(text: bytes) -> bool:
     """Return True if Subversion reads a text as a date. It accepts a 32nd day, and nothing before 1970."""
     if match := _DATE.fullmatch(text):
-        return len(match[1]) > 4 or int(match[1]) >= _EPOCH
+        return len(match[1]) > 4 or int(match[1]) >= 1970
     return bool(_OLD_DATE.fullmatch(text))
 
 
@@ -237,9 +236,7 @@ def needs_bypass(name: bytes, value: bytes) -> bool:
         return True
     if not name.startswith(b"svn:"):
         return False
-    try:
-        value.decode("utf-8")
-    except UnicodeDecodeError:
+    if not is_utf8(value):
         return True
     if name == DATE:
         return not is_date(value)
@@ -255,7 +252,7 @@ def _is_mergeinfo(line: bytes) -> bool:
         return True
     if not path or (ranges and not _RANGES.fullmatch(ranges)):
         return False
-    for revisions in filter(None, ranges.replace(b"*", b"").split(b",")):
+    for revisions in ranges.replace(b"*", b"").split(b","):
         first, _, last = revisions.partition(b"-")
         if len(revisions) > 40 or (last and int(first) >= int(last)):
             return False
@@ -267,13 +264,12 @@ def _is_mergeinfo(line: bytes) -> bool:
 
 def escape(text: bytes) -> bytes:
     """Return text with each byte escaped that a path in Subversion cannot have."""
+
+    def escaped(match: re.Match[str]) -> str:
+        return "".join(f"?\\{byte:03d}" for byte in match[0].encode("utf-8", "surrogateescape"))
+
     # A byte that is not UTF-8 becomes U+DC80 to U+DCFF, whose low byte is that byte.
-    decoded = text.decode("utf-8", "surrogateescape")
-    return _REFUSED.sub(lambda match: _escape_bytes(match[0]), decoded).encode("utf-8")
-
-
-def _escape_bytes(text: str) -> str:
-    return "".join(f"?\\{byte:03d}" for byte in text.encode("utf-8", "surrogateescape"))
+    return _REFUSED.sub(escaped, text.decode("utf-8", "surrogateescape")).encode("utf-8")
 
 
 def link_target(target: bytes) -> bytes | None:
@@ -289,12 +285,7 @@ def subversion_path(path: bytes) -> bytes:
 
 def rename(path: bytes) -> tuple[bytes, set[str]]:
     """Return the path that Subversion and a working copy of it can have, and the REASONS for a change."""
-    try:
-        path.decode()
-        is_odd = bool(_ODD.search(path))
-    except UnicodeDecodeError:
-        is_odd = True
-    if not is_odd:
+    if is_utf8(path) and not _ODD.search(path):
         return path, set()
     renamed = [_rename(name) for name in path.split(b"/")]
     return b"/".join(name for name, _ in renamed), {

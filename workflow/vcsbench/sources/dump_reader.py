@@ -11,19 +11,22 @@ from typing import BinaryIO
 
 from vcsbench.errors import UserError
 from vcsbench.external import parse_number
+from vcsbench.files import NAME_BYTES
 from vcsbench.sources import dump_format
-from vcsbench.sources.base import Facts
+from vcsbench.sources.base import DAMAGED, Facts
 from vcsbench.sources.dump_format import (
     ACTION,
     CONTENT,
     COPY_PATH,
     COPY_REVISION,
+    DATE,
     FORMAT,
     KIND,
     NODE,
     PROPERTIES,
     REVISION,
     TEXT,
+    number_of,
     quoted,
 )
 
@@ -41,41 +44,22 @@ LONGEST_HELD = 64 << 20
 LARGEST_GAP = 4_000_000
 BYPASS = "--bypass-prop-validation"
 # svnadmin ignores lines between records that begin with one of these.
-_BLANK = b" \t\r"
+_BLANK = b" \t\r\n"
 _NAME = re.compile(rb"([KD]) ([0-9]{1,18})\n")
 _VALUE = re.compile(rb"V ([0-9]{1,18})\n")
-
-
-class FolderTracker:
-    """Follows one folder through the records.
-
-    `exists` is True if the history ends with a folder at the path, False if not, and None if that depends on
-    the content of a copied folder. Then the loaded repository decides.
-    """
-
-    def __init__(self, path: bytes) -> None:
-        self.path = path
-        self.exists: bool | None = not path
-
-    def add(self, headers: Mapping[bytes, bytes]) -> None:
-        """Take the next node into account."""
-        path = b"/".join(filter(None, headers[NODE].split(b"/")))
-        action = headers.get(ACTION)
-        if not path or action == b"change":
-            return
-        if path == self.path:
-            kind = headers.get(KIND)
-            self.exists = action != b"delete" and (kind == b"dir" if kind else None)
-        elif self.path.startswith(path + b"/"):
-            is_copy = action != b"delete" and COPY_PATH in headers
-            self.exists = None if is_copy else False
+_TRUNCATED = "it ends in the middle of a record"
+_WRONG_LENGTH = "a record's properties are not as long as they say"
 
 
 class DumpReader:
     """Reads and checks a stream once.
 
-    `numbers` and `offsets` have the number of each revision, without revision 0, and the byte at which its
-    record begins. `offset` is the byte that was reached. `is_at_end` is True after the last byte.
+    - `numbers`, `offsets`: the number of each revision, without revision 0, and the byte at which its record
+      begins.
+    - `offset`: the byte that was reached. `is_at_end`: True after the last byte.
+    - `has_tree`: True if the history ends with a folder at `tree`, False if not, and None if that depends on
+      the content of a copied folder. Then the loaded repository decides.
+    - `bogus_dates`: the number of revisions whose date Subversion cannot read.
     """
 
     def __init__(
@@ -92,56 +76,72 @@ class DumpReader:
         self._name = name
         self._stream = stream
         self._out = out
-        self._remedy = remedy
+        self._tree = tree.encode(errors="surrogateescape")
         self._checks_texts = checks_texts
-        self.folder = FolderTracker(tree.encode(errors="surrogateescape"))
+        self._remedy = remedy
+        self.numbers, self.offsets = array("Q"), array("Q")
         self.offset = 0
+        self.is_at_end = False
+        self.has_tree: bool | None = not self._tree
         self._record_at = 0
         self._format = 0
         self._revision: int | None = None
         self._gaps = 0
         self._has_restarted = False
+        # Bytes that were read and not yet passed on.
         self._raw: list[bytes] = []
-        self.numbers = array("Q")
-        self.offsets = array("Q")
-        self.is_at_end = False
-        self._bypassed: Counter[str] = Counter()
-        self._first_bypassed = ""
-        self.bogus_dates = 0
-        self.wrong_lengths = 0
-        self._first_bogus = ""
+        # For notes: the number and the first one of each oddity.
+        self._counts: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
 
     @property
     def revisions(self) -> int:
         """Return the number of revisions so far, without revision 0."""
         return len(self.numbers)
 
+    @property
+    def bogus_dates(self) -> int:
+        """Return the number of revisions so far whose date Subversion cannot read."""
+        return self._counts["dates"]
+
     def run(self) -> None:
         """Read to the end of the stream. Raise UserError with the place of the first fault."""
-        self._format = self._begin_stream()
-        while (headers := self._headers()) is not None:
-            self._record(headers)
+        try:
+            self._begin_stream()
+            while headers := self._headers():
+                self._record(headers)
+        except BrokenPipeError:
+            raise
+        except (OSError, *DAMAGED) as error:
+            raise self.wrong(f"it cannot be read on: {error}") from error
         if not self.numbers:
             raise self.wrong("it has no revision 1")
 
     def facts(self) -> Facts:
         """Return the number of revisions, notes, and the options that svnadmin load needs."""
-        notes = []
-        if count := sum(self._bypassed.values()):
-            of = " and ".join(f"{n} of {what}" for what, n in sorted(self._bypassed.items()))
+        counts, first, notes = self._counts, self._first, []
+        kinds = [kind for kind in ("files and folders", "revisions") if counts[kind]]
+        if kinds:
             notes.append(
-                f"svnadmin load needs {BYPASS} for {count} properties ({of}), first for "
-                f"{self._first_bypassed}."
+                f"svnadmin load needs {BYPASS} for {sum(counts[kind] for kind in kinds)} properties "
+                f"({' and '.join(f'{counts[kind]} of {kind}' for kind in kinds)}), first for "
+                f"{first['bypass']}."
             )
-        if self.bogus_dates:
+        if counts["dates"]:
             notes.append(
-                f"{self.bogus_dates} revisions have a svn:date that Subversion cannot read, first "
-                f"{self._first_bogus}. The copies have no date there."
+                f"{counts['dates']} revisions have a svn:date that Subversion cannot read, first "
+                f"{first['dates']}. The copies have no date there."
             )
         options = [BYPASS] if notes else []
-        if self.wrong_lengths:
+        if counts["lengths"]:
             notes.append(
-                f"{self.wrong_lengths} blocks of properties do not have the length that their header states."
+                f"{counts['lengths']} blocks of properties do not have the length that their header states."
+            )
+        if counts["names"]:
+            notes.append(
+                f"{counts['names']} files and folders have a name of more than {NAME_BYTES} bytes, first "
+                f"{first['names']}. No file system can hold such a name, so a tree with it is not exported, "
+                f"checked out or updated."
             )
         return Facts(self.revisions, notes, options)
 
@@ -157,10 +157,20 @@ class DumpReader:
     def _line(self, limit: int = LONGEST_LINE) -> bytes:
         line = self._stream.readline(limit)
         self.is_at_end = len(line) < limit and not line.endswith(b"\n")
-        self.offset += len(line)
         return self._keep(line)
 
+    def _content(self, length: int) -> Iterator[bytes]:
+        """Yield the next bytes in chunks."""
+        while length > 0:
+            chunk = self._stream.read(min(length, CHUNK))
+            if not chunk:
+                self.is_at_end = True
+                raise self.wrong(_TRUNCATED)
+            length -= len(chunk)
+            yield self._keep(chunk)
+
     def _keep(self, data: bytes) -> bytes:
+        self.offset += len(data)
         if self._out is not None:
             self._raw.append(data)
         return data
@@ -171,51 +181,34 @@ class DumpReader:
             self._out.write(b"".join(self._raw) if record is None else record)
             self._raw.clear()
 
-    def _content(self, length: int) -> Iterator[bytes]:
-        """Yield the next bytes in chunks."""
-        while length > 0:
-            chunk = self._stream.read(min(length, CHUNK))
-            if not chunk:
-                self.is_at_end = True
-                raise self.wrong("it ends in the middle of a record")
-            self.offset += len(chunk)
-            length -= len(chunk)
-            yield self._keep(chunk)
-
     # Headers
 
-    def _begin_stream(self) -> int:
+    def _begin_stream(self) -> None:
         line = self._line()
         self._pass_on()
         key, colon, value = line.removesuffix(b"\n").partition(b":")
         if not colon or key != FORMAT or not line.endswith(b"\n"):
             raise self.wrong("it does not begin with its format's version")
-        return self._known_format(value)
+        self._set_format(value)
 
-    def _known_format(self, value: bytes) -> int:
+    def _set_format(self, value: bytes) -> None:
         version = parse_number(value, dump_format.NUMBERS[FORMAT])
         if version not in KNOWN_FORMATS:
-            raise self.wrong(
-                f"it has the unknown format version {value.strip()[:60].decode('latin-1')}"
-            )
-        return version
+            shown = value.strip()[:60].decode("latin-1")
+            raise self.wrong(f"it has the unknown format version {shown}")
+        self._format = version
 
-    def _headers(self) -> dict[bytes, bytes] | None:
-        """Return the next record's headers, or None at the end of the stream."""
+    def _headers(self) -> dict[bytes, bytes]:
+        """Return the next record's headers, or {} at the end of the stream."""
         headers: dict[bytes, bytes] = {}
         size = 0
-        while True:
-            line = self._line()
-            if not line:
-                if headers and not _is_whole(headers):
-                    raise self.wrong("it ends in the middle of a record's header")
-                return headers or None
-            if not headers and (line == b"\n" or line[:1] in _BLANK):
+        while line := self._line():
+            if not headers and line[:1] in _BLANK:
                 self._skip_line(line)
                 continue
             if not line.endswith(b"\n"):
-                what = "it ends in the middle of a record's header"
-                raise self.wrong("a header is too long" if len(line) == LONGEST_LINE else what)
+                is_long = len(line) == LONGEST_LINE
+                raise self.wrong("a header is too long" if is_long else f"{_TRUNCATED}'s header")
             if line == b"\n":
                 return headers
             key, colon, value = line[:-1].partition(b": ")
@@ -231,21 +224,23 @@ class DumpReader:
             if size > LONGEST_HEADERS:
                 raise self.wrong(f"a record has more than {LONGEST_HEADERS} bytes of headers")
             headers[key] = value
+        # svnadmin load needs no blank line at the end.
+        if headers:
+            has_content = any(number_of(headers, key) for key in (PROPERTIES, TEXT, CONTENT))
+            if has_content or not headers.keys() & {REVISION, ACTION}:
+                raise self.wrong(f"{_TRUNCATED}'s header")
+        return headers
 
     def _skip_line(self, line: bytes) -> None:
         """Skip a blank line or a comment, as old tools write them between records."""
         if line.strip().partition(b": ")[0] in dump_format.KNOWN:
             raise self.wrong(f"the header {quoted(line)} begins with a space")
-        while line and not line.endswith(b"\n"):
+        while not line.endswith(b"\n"):
             self._pass_on()
             line = self._line()
             if not line:
                 raise self.wrong("it ends in the middle of a line")
         self._pass_on()
-
-    @staticmethod
-    def _number(headers: dict[bytes, bytes], key: bytes) -> int:
-        return parse_number(headers.get(key, b"0"), dump_format.NUMBERS[key]) or 0
 
     # Records
 
@@ -255,20 +250,19 @@ class DumpReader:
         if REVISION in headers:
             if NODE in headers:
                 raise self.wrong("a record is both a revision and a node")
-            self._begin(self._number(headers, REVISION))
+            self._begin_revision(number_of(headers, REVISION))
         elif NODE in headers:
-            self._node(headers)
+            self._check_node(headers)
         elif FORMAT in headers:
-            self._format = self._known_format(headers[FORMAT])
+            self._set_format(headers[FORMAT])
             self._has_restarted = True
-        properties, text = self._number(headers, PROPERTIES), self._number(headers, TEXT)
+        properties, text = number_of(headers, PROPERTIES), number_of(headers, TEXT)
         # Without it, svnadmin reads as many bytes as the parts have.
-        whole = self._number(headers, CONTENT) or properties + text
-        is_old = self._format == 1 and not {PROPERTIES, TEXT} & set(headers)
+        whole = number_of(headers, CONTENT) or properties + text
         if properties + text > whole:
             raise self.wrong("the parts of a record are longer than the record")
-        if is_old and whole:
-            properties = self._properties(headers, whole, is_old)
+        if whole and self._format == 1 and not headers.keys() & {PROPERTIES, TEXT}:
+            properties = self._properties(headers, whole, has_text_behind=True)
         elif properties:
             self._properties(headers, properties)
         self._pass_on()
@@ -279,8 +273,7 @@ class DumpReader:
             if self._format > 1 and chunk.strip():
                 raise self.wrong("a record is longer than its parts")
 
-    def _begin(self, number: int) -> None:
-        """Begin a revision."""
+    def _begin_revision(self, number: int) -> None:
         if self._revision is not None:
             if number <= self._revision and not self._has_restarted:
                 raise self.wrong(f"revision {number} comes after revision {self._revision}")
@@ -297,7 +290,7 @@ class DumpReader:
             self.numbers.append(number)
             self.offsets.append(self._record_at)
 
-    def _node(self, headers: dict[bytes, bytes]) -> None:
+    def _check_node(self, headers: Mapping[bytes, bytes]) -> None:
         path = quoted(headers[NODE])
         if self._revision is None:
             raise self.wrong("a node comes before the first revision")
@@ -307,14 +300,20 @@ class DumpReader:
             raise self.wrong(f"{path} has no {ACTION.decode()}")
         if (COPY_REVISION in headers) != (COPY_PATH in headers):
             raise self.wrong(f"{path} is copied from half a place")
-        if self._number(headers, COPY_REVISION) >= max(1, self._revision):
+        if number_of(headers, COPY_REVISION) >= max(1, self._revision):
             raise self.wrong(f"{path} is copied from a revision that is not older")
-        self.folder.add(headers)
+        if headers[ACTION] in (b"add", b"replace") and dump_format.has_long_name(headers[NODE]):
+            self._count("names", f"{path} in revision {self._revision}")
+        self.has_tree = exists_after(self.has_tree, self._tree, headers)
+
+    def _count(self, what: str, first: str) -> None:
+        self._counts[what] += 1
+        self._first.setdefault(what, first)
 
     # Properties
 
     def _properties(
-        self, headers: dict[bytes, bytes], length: int, has_text_behind: bool = False
+        self, headers: Mapping[bytes, bytes], length: int, has_text_behind: bool = False
     ) -> int:
         """Read a block of properties up to its end, as svnadmin does, and return its length."""
         of_revision = REVISION in headers
@@ -323,42 +322,37 @@ class DumpReader:
         while (line := self._property_line()) != dump_format.END:
             name, value = self._property(line, of_revision)
             if value is not None:
-                self._check(headers, name, value)
-                if of_revision:
-                    block[name] = value
-                    held += len(name) + len(value)
-                    if held > LONGEST_HELD:
-                        raise self.wrong(
-                            f"a revision has more than {LONGEST_HELD} bytes of properties"
-                        )
+                self._check_property(headers, name, value)
+            if of_revision and value is not None:
+                block[name] = value
+                held += len(name) + len(value)
+                if held > LONGEST_HELD:
+                    raise self.wrong(f"a revision has more than {LONGEST_HELD} bytes of properties")
             if not of_revision:
                 self._pass_on()
         read = self.offset - begin
         if has_text_behind and read > length:
-            raise self._wrong_length()
-        self.wrong_lengths += read != length and not has_text_behind
-        if of_revision and not dump_format.is_date(
-            block.get(dump_format.DATE, b"1970-01-01T0:0:0.0Z")
-        ):
-            self._leave_date_out(block)
+            raise self.wrong(_WRONG_LENGTH)
+        if read != length and not has_text_behind:
+            self._counts["lengths"] += 1
+        if DATE in block and not dump_format.is_date(block[DATE]):
+            # The record is written without its date, which svnadmin verify refuses.
+            del block[DATE]
+            assert self._revision is not None
+            self._pass_on(dump_format.revision(self._revision, block))
         return read
-
-    def _wrong_length(self) -> UserError:
-        return self.wrong("a record's properties are not as long as they say")
 
     def _property_line(self) -> bytes:
         line = self._line(32)
-        if self.is_at_end:
-            raise self.wrong("it ends in the middle of a record")
         if not line.endswith(b"\n"):
-            raise self._wrong_length()
+            raise self.wrong(_TRUNCATED if self.is_at_end else _WRONG_LENGTH)
         return line
 
     def _property(self, line: bytes, of_revision: bool) -> tuple[bytes, bytes | None]:
         """Return a property's name, and its value if it must be checked."""
         match = _NAME.fullmatch(line)
         if not match or (of_revision and match[1] == b"D"):
-            raise self._wrong_length()
+            raise self.wrong(_WRONG_LENGTH)
         length = int(match[2])
         if length > LONGEST_LINE:
             raise self.wrong(f"the name of a property has {length} bytes")
@@ -369,70 +363,74 @@ class DumpReader:
             return name, None
         match = _VALUE.fullmatch(self._property_line())
         if not match:
-            raise self._wrong_length()
+            raise self.wrong(_WRONG_LENGTH)
         length = int(match[1])
-        if length > LONGEST_VALUE:
+        is_held = of_revision or name.startswith(b"svn:")
+        if length > (LONGEST_HELD if is_held else LONGEST_VALUE):
             raise self.wrong(f"the property {quoted(name)} has {length:,} bytes")
-        if of_revision or name.startswith(b"svn:"):
-            if length > LONGEST_HELD:
-                raise self.wrong(f"the property {quoted(name)} has {length:,} bytes")
+        if is_held:
             return name, self._held(length)
         end_of_chunk = b""
         for chunk in self._content(length + 1):
             end_of_chunk = chunk[-1:]
             self._pass_on()
         if end_of_chunk != b"\n":
-            raise self._wrong_length()
+            raise self.wrong(_WRONG_LENGTH)
         return name, None
 
     def _held(self, length: int) -> bytes:
         data = b"".join(self._content(length + 1))
         if not data.endswith(b"\n"):
-            raise self._wrong_length()
+            raise self.wrong(_WRONG_LENGTH)
         return data[:-1]
 
-    def _check(self, headers: dict[bytes, bytes], name: bytes, value: bytes) -> None:
+    def _check_property(self, headers: Mapping[bytes, bytes], name: bytes, value: bytes) -> None:
         is_revision = REVISION in headers
-        if is_revision and name == dump_format.DATE:
+        if is_revision and name == DATE:
             if not dump_format.is_date(value):
-                self.bogus_dates += 1
-                self._first_bogus = (
-                    self._first_bogus or f"revision {self._revision}: {quoted(value)}"
-                )
+                self._count("dates", f"revision {self._revision}: {quoted(value)}")
         elif dump_format.needs_bypass(name, value):
-            self._bypassed["revisions" if is_revision else "files and folders"] += 1
+            self._counts["revisions" if is_revision else "files and folders"] += 1
             place = "" if is_revision else f" of {quoted(headers[NODE])}"
-            self._first_bypassed = self._first_bypassed or (
-                f"{name.decode('latin-1')}{place} in revision {self._revision}"
+            self._first.setdefault(
+                "bypass", f"{name.decode('latin-1')}{place} in revision {self._revision}"
             )
 
-    def _leave_date_out(self, block: dict[bytes, bytes]) -> None:
-        """Replace the revision's record by one without its date: svnadmin verify refuses the date."""
-        del block[dump_format.DATE]
-        assert self._revision is not None
-        self._pass_on(dump_format.revision(self._revision, block))
-
-    def _text(self, length: int, headers: dict[bytes, bytes]) -> None:
+    def _text(self, length: int, headers: Mapping[bytes, bytes]) -> None:
         # The checksums of a delta belong to the resulting text: svnadmin load checks them.
-        delta = headers.get(b"Text-delta") == b"true"
-        names = [] if delta or not self._checks_texts else list(CHECKSUMS)
-        names = [name for name in names if f"Text-content-{name}".encode() in headers]
-        digests = [hashlib.new(name, usedforsecurity=False) for name in names]
+        is_delta = headers.get(b"Text-delta") == b"true"
+        digests = {}
+        for name in CHECKSUMS:
+            stated = headers.get(f"Text-content-{name}".encode(), b"")
+            # Zeros stand for no checksum.
+            if self._checks_texts and not is_delta and stated.strip(b"0"):
+                digests[name] = (
+                    stated.decode("ascii").lower(),
+                    hashlib.new(name, usedforsecurity=False),
+                )
         for number, chunk in enumerate(self._content(length)):
-            if delta and number == 0 and not chunk.startswith(b"SVN"):
+            if is_delta and number == 0 and not chunk.startswith(b"SVN"):
                 raise self.wrong("a delta does not begin as one")
-            for digest in digests:
+            for _, digest in digests.values():
                 digest.update(chunk)
             self._pass_on()
-        for name, digest in zip(names, digests, strict=True):
-            stated = headers[f"Text-content-{name}".encode()]
-            # Zeros stand for no checksum.
-            if stated.strip(b"0") and stated.decode("ascii").lower() != digest.hexdigest():
+        for name, (stated_digest, digest) in digests.items():
+            if stated_digest != digest.hexdigest():
                 path = quoted(headers.get(NODE, b""))
                 raise self.wrong(f"the text of {path} does not have its checksum ({name})")
 
 
-def _is_whole(headers: dict[bytes, bytes]) -> bool:
-    """Return True for headers that end with the stream, without the blank line that svnadmin writes."""
-    has_content = any(headers.get(key, b"0").strip(b"0 ") for key in (PROPERTIES, TEXT, CONTENT))
-    return not has_content and (REVISION in headers or ACTION in headers)
+def exists_after(
+    existed: bool | None, folder: bytes, headers: Mapping[bytes, bytes]
+) -> bool | None:
+    """Return if a folder exists after a node, or None if that depends on the content of a copied folder."""
+    path = b"/".join(filter(None, headers[NODE].split(b"/")))
+    action = headers.get(ACTION)
+    if not path or action == b"change":
+        return existed
+    if path == folder:
+        kind = headers.get(KIND)
+        return action != b"delete" and (kind == b"dir" if kind else None)
+    if folder.startswith(path + b"/"):
+        return None if action != b"delete" and COPY_PATH in headers else False
+    return existed

@@ -4,47 +4,63 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from vcsbench import progress
 from vcsbench.errors import UserError
-from vcsbench.external import parse_number, printable
+from vcsbench.external import printable
 from vcsbench.sources.base import (
+    CHUNK,
+    DAMAGED,
     Definition,
     Facts,
     Options,
     SizeEstimate,
     Source,
+    compression,
     digest_of,
     digest_of_file,
+    opened,
 )
-from vcsbench.sources.dump_format import CONTENT, FORMAT, NUMBERS, PROPERTIES, REVISION, TEXT
-from vcsbench.sources.dump_reader import DumpReader
-from vcsbench.sources.streams import CHUNK, DAMAGED, compression, opened
-from vcsbench.sources.svn_source import default_tree, has_folder
+from vcsbench.sources.dump_format import (
+    ACTION,
+    CONTENT,
+    FORMAT,
+    NODE,
+    PROPERTIES,
+    REVISION,
+    TEXT,
+    has_long_name,
+    number_of,
+)
+from vcsbench.sources.dump_reader import LONGEST_LINE, DumpReader, exists_after
+from vcsbench.sources.svn_source import TRUNK, exported_tree
 
 # Rough ratios for the estimate: compressed text, and full texts relative to a repository's deltas.
 COMPRESSED_FACTOR = 6
 REPOSITORY_FACTOR = 1 / 4
-# The part of a compressed file that the estimate reads.
+# The part of a compressed dump file that the estimate reads.
 SAMPLE_BYTES = 64 << 20
 # Enough records for an exact count of most dumps, within a second.
 SAMPLE_RECORDS = 50_000
-LONGEST_LINE = 1 << 16
+SAMPLE_LONG_NAMES = 100
 # The first bytes of files that hold a dump stream in another form, with the remedy.
+_UNPACK = "unpack it, and give the dump file in it"
+_NO_POWERSHELL = "make the dump again without a redirection of PowerShell"
 OTHER_FORMS = {
     b"BZh": ("is compressed with bzip2", "decompress it with bunzip2"),
     b"\x1f\x9d": ("is compressed with compress (.Z)", "decompress it with gzip -d"),
     b"\x04\x22\x4d\x18": ("is compressed with lz4", "decompress it with unlz4"),
     b"LZIP": ("is compressed with lzip", "decompress it with lzip -d"),
     b"\x5d\x00\x00": ("is compressed with lzma", "decompress it with unlzma"),
-    b"PK\x03\x04": ("is a .zip archive", "unpack it, and give the dump file in it"),
-    b"7z\xbc\xaf\x27\x1c": ("is a .7z archive", "unpack it, and give the dump file in it"),
-    b"Rar!": ("is a .rar archive", "unpack it, and give the dump file in it"),
-    b"\xff\xfe": ("is UTF-16", "make the dump again without a redirection of PowerShell"),
-    b"\xfe\xff": ("is UTF-16", "make the dump again without a redirection of PowerShell"),
+    b"PK\x03\x04": ("is a .zip archive", _UNPACK),
+    b"7z\xbc\xaf\x27\x1c": ("is a .7z archive", _UNPACK),
+    b"Rar!": ("is a .rar archive", _UNPACK),
+    b"\xff\xfe": ("is UTF-16", _NO_POWERSHELL),
+    b"\xfe\xff": ("is UTF-16", _NO_POWERSHELL),
     b"\xef\xbb\xbf": ("begins with a byte order mark", "remove its first three bytes"),
     b"\n": ("begins with a blank line", "remove it"),
     b"\r\n": ("begins with a blank line", "remove it"),
@@ -72,7 +88,7 @@ def why_no_dump(path: Path) -> str:
         if begin.startswith(magic):
             return f"{what}: {remedy}"
     if begin[_TAR_AT:].startswith(_TAR):
-        return "is a .tar archive: unpack it, and give the dump file in it"
+        return f"is a .tar archive: {_UNPACK}"
     return "" if begin else "is empty"
 
 
@@ -81,31 +97,49 @@ def _begin(path: Path, length: int) -> bytes:
         return file.read(length)
 
 
-class DumpSample(NamedTuple):
-    """The beginning of a stream: its revisions without revision 0, its bytes, and whether it is all of it."""
+@dataclass
+class DumpSample:
+    """The beginning of a stream, or all of it: revisions without revision 0, and length in bytes.
 
-    revisions: int
-    bytes: int
-    is_all: bool
+    `has_trunk`: see exists_after(). `long_names`: paths with a name that no file system can hold, but none in
+    copied folders.
+    """
+
+    revisions: int = 0
+    length: int = 0
+    is_all: bool = False
+    has_trunk: bool | None = False
+    long_names: set[bytes] = field(default_factory=set)
+
+    def add_node(self, headers: dict[bytes, bytes]) -> None:
+        """Take a node into account."""
+        self.has_trunk = exists_after(self.has_trunk, TRUNK.encode(), headers)
+        path, action = headers[NODE].strip(b"/"), headers.get(ACTION)
+        if action in (b"delete", b"replace"):
+            below = path + b"/"
+            self.long_names = {n for n in self.long_names if n != path and not n.startswith(below)}
+        if action in (b"add", b"replace") and has_long_name(path):
+            self.long_names |= {path} if len(self.long_names) < SAMPLE_LONG_NAMES else set()
 
 
 def read_sample(stream: BinaryIO, can_seek: bool, size: int) -> DumpSample:
-    """Count revisions in at most `size` bytes. Contents are skipped by their stated lengths."""
-    revisions = at = 0
+    """Read at most `size` bytes. Contents are skipped by their stated lengths."""
+    sample = DumpSample()
     for _ in range(SAMPLE_RECORDS):
         headers, length = _headers(stream)
-        at += length
+        sample.length += length
         if not headers:
-            return DumpSample(revisions, at, length == 0)
-        number = {
-            key: parse_number(headers.get(key, b""), limit) or 0 for key, limit in NUMBERS.items()
-        }
-        revisions += bool(number[REVISION])
-        content = max(number[CONTENT], number[PROPERTIES] + number[TEXT])
-        if at + content > size or not _skip(stream, content, can_seek):
+            sample.is_all = not length
             break
-        at += content
-    return DumpSample(revisions, at, False)
+        sample.revisions += bool(number_of(headers, REVISION))
+        if NODE in headers:
+            sample.add_node(headers)
+        content = number_of(headers, PROPERTIES) + number_of(headers, TEXT)
+        content = max(content, number_of(headers, CONTENT))
+        if sample.length + content > size or not _skip(stream, content, can_seek):
+            break
+        sample.length += content
+    return sample
 
 
 def _headers(stream: BinaryIO) -> tuple[dict[bytes, bytes], int]:
@@ -117,7 +151,7 @@ def _headers(stream: BinaryIO) -> tuple[dict[bytes, bytes], int]:
         if line == b"\n" and headers:
             break
         if headers or line[:1] not in b"\n \t\r":
-            key, colon, value = line.rstrip(b"\n").partition(b":")
+            key, colon, value = line.rstrip(b"\n").partition(b": ")
             if not colon or length > CHUNK:
                 return {}, length
             headers[key] = value
@@ -165,23 +199,38 @@ class DumpSource(Source):
         """Return one line for reports."""
         return f"Subversion dump file {printable(os.fspath(self._path))}"
 
+    def _size(self) -> int:
+        """Return the bytes of the stream; 0 for a compressed one."""
+        return 0 if compression(self._path) else self._path.stat().st_size
+
+    @cached_property
+    def _sample(self) -> DumpSample:
+        try:
+            size = self._size()
+            with opened(self._path) as file:
+                return read_sample(file, bool(size), size or SAMPLE_BYTES)
+        except (OSError, UserError, *DAMAGED):  # write() reports it
+            return DumpSample()
+
     @cached_property
     def _estimate(self) -> SizeEstimate:
         """Estimate from the beginning of the file, which is all of a small file."""
-        size, can_seek = self._path.stat().st_size, not compression(self._path)
-        if not can_seek:
-            size *= COMPRESSED_FACTOR
-        try:
-            with opened(self._path) as file:
-                sample = read_sample(file, can_seek, size if can_seek else SAMPLE_BYTES)
-        except (OSError, UserError, *DAMAGED):  # write() reports it
-            return SizeEstimate(1, int(size * REPOSITORY_FACTOR))
-        revisions = sample.revisions
+        sample, revisions = self._sample, self._sample.revisions
+        exact = self._size()
+        size = exact or COMPRESSED_FACTOR * self._path.stat().st_size
         if sample.is_all:
-            size = size if can_seek else sample.bytes
-        elif sample.bytes:
-            revisions = revisions * max(size, sample.bytes) // sample.bytes
+            size = exact or sample.length
+        elif sample.length:
+            revisions = revisions * max(size, sample.length) // sample.length
         return SizeEstimate(max(1, revisions), int(size * REPOSITORY_FACTOR))
+
+    def long_names(self) -> int:
+        """Return the number of long names if the sample is all of the file, otherwise 0."""
+        sample, tree = self._sample, self._tree
+        if tree is None:
+            tree = TRUNK if sample.has_trunk else ""
+        above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
+        return sum(p.startswith(above) for p in sample.long_names) if sample.is_all else 0
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the file's content. Raise UserError with the place where it is truncated or corrupt.
@@ -189,18 +238,17 @@ class DumpSource(Source):
         The file is read twice: all of it is checked before anything is written. That is fast compared to
         loading it.
         """
-        # The size of a compressed file is not known.
-        size = 0 if compression(self._path) else self._path.stat().st_size
+        size = self._size()
         with opened(self._path) as file:
-            reader = DumpReader(str(self._path), file, tree=self._tree or "trunk")
+            reader = DumpReader(str(self._path), file, tree=self._tree or TRUNK)
             with progress.stage("checking", unit="bytes", look=lambda: (reader.offset, size)):
-                _run(reader)
+                reader.run()
         self._checked = reader
-        if self._tree and reader.folder.exists is False:
+        if self._tree and reader.has_tree is False:
             raise self._options.no_tree(self._path, self._tree)
         with opened(self._path) as file:
             if reader.bogus_dates:
-                _run(DumpReader(str(self._path), file, out=out, checks_texts=False))
+                DumpReader(str(self._path), file, out=out, checks_texts=False).run()
             else:
                 shutil.copyfileobj(file, out, CHUNK)
         out.flush()
@@ -218,21 +266,6 @@ class DumpSource(Source):
         number, offset = reader.numbers[revision - 1], reader.offsets[revision - 1]
         return f"revision {number} of {self._path}, at byte {offset:,} of the stream"
 
-    def tree(self, loaded: Path | None = None) -> str:
+    def tree(self, loaded: Path) -> str:
         """Return the definition's `tree`, or trunk if the youngest revision has one, or the root."""
-        if self._tree is not None:
-            if loaded and self._tree and not has_folder(loaded, self._tree):
-                raise self._options.no_tree(self._path, self._tree)
-            return self._tree
-        if loaded:
-            return default_tree(loaded)
-        return "trunk" if self._checked and self._checked.folder.exists else ""
-
-
-def _run(reader: DumpReader) -> None:
-    try:
-        reader.run()
-    except (OSError, *DAMAGED) as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise reader.wrong(f"it cannot be read on: {error}") from error
+        return exported_tree(self._options, self._path, self._tree, loaded)

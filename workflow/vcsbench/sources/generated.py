@@ -109,8 +109,8 @@ class GeneratedSource(Source):
         options = Options(name, definition, where)
         options.allow("profile", "scale", "seed")
         profile = PROFILES[options.choice("profile", tuple(PROFILES))]
-        scale = self._scale = options.number("scale", 1.0)
-        self._seed = options.whole("seed", 1)
+        scale = self._scale = definition.get("scale", 1.0)
+        self._seed = definition.get("seed", 1)
         if not 0 < scale <= 1:
             raise options.error("scale", f"must be above 0 and at most 1, not {scale}")
         self._youngest = max(2, round(profile.revisions * scale))

@@ -18,9 +18,9 @@ from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import MAX_DEPTH
 from vcsbench.sources import dump_format
+from vcsbench.sources.base import CHUNK, Program
 from vcsbench.sources.dump_format import IMPOSSIBLE, LONGEST_TARGET, TARGETS, link_target
 from vcsbench.sources.git_repository import Git
-from vcsbench.sources.streams import CHUNK, Program
 
 # Modes of git. ABSENT stands for no entry.
 EXECUTABLE, SYMLINK, SUBMODULE = b"100755", b"120000", b"160000"

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable, read_bytes
-from vcsbench.sources.streams import Program
+from vcsbench.sources.base import Program
 
 # Limits for HEAD, a ref, `.git` and `commondir`; for the configuration; for `packed-refs` and `shallow`.
 REF_BYTES = 1 << 14

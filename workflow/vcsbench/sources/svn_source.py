@@ -9,27 +9,37 @@ import os
 import re
 import stat
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
 from vcsbench.errors import UserError
-from vcsbench.external import SMALL_FILE, parse_number, printable, read_bytes, read_number
+from vcsbench.external import (
+    SMALL_FILE,
+    file_url,
+    parse_number,
+    pegged,
+    printable,
+    read_bytes,
+    read_number,
+    split_credentials,
+)
 from vcsbench.formats import CONFIGURATION_LIMIT, count_packed, effective_settings, read_format
+from vcsbench.records import Head
 from vcsbench.sources.base import (
     Definition,
     Facts,
-    Head,
     Options,
+    Program,
     SizeEstimate,
     Source,
     Stored,
     digest_of,
+    output,
 )
+from vcsbench.sources.dump_format import is_utf8
 from vcsbench.sources.dump_reader import DumpReader
-from vcsbench.sources.streams import Program, output
-from vcsbench.urls import file_url, pegged, split_credentials
 
 TRUNK = "trunk"
 SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
@@ -60,29 +70,23 @@ def revision_bytes(folder: Path) -> int:
     return sum(file.stat().st_size for file in files) * len(shards) // max(1, len(sample))
 
 
-def _check_files(repository: Path) -> None:
-    """Raise UserError if a file of a repository is a pipe or a device, which would block svnlook."""
-    for folder in (repository, repository / "db"):
+def _check_files(*folders: str | Path) -> None:
+    """Raise UserError if an entry is a pipe or a device, which would block programs of Subversion.
+
+    100,000 revisions take about 0.1 s.
+    """
+    for folder in folders:
         for entry in os.scandir(folder):
-            mode = entry.stat().st_mode if entry.name != "locks" else stat.S_IFDIR
-            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            if entry.name != "locks" and not entry.is_file() and not entry.is_dir():
                 raise UserError(f"{printable(entry.path)}: this is not a regular file.")
 
 
 def _check_revisions(repository: Path) -> None:
-    """Raise UserError for a pipe or a device among the files of revisions, for which svnadmin would wait.
-
-    100,000 revisions take about 0.1 s.
-    """
+    """Raise UserError for a pipe or a device among the files of revisions."""
     for name in ("revs", "revprops"):
         top = os.path.join(repository, "db", name)
-        if not os.path.isdir(top):  # FSX has no revprops.
-            continue
-        shards = [entry.path for entry in os.scandir(top) if entry.is_dir()]
-        for folder in (top, *shards):
-            for entry in os.scandir(folder):
-                if not entry.is_file() and not entry.is_dir():
-                    raise UserError(f"{printable(entry.path)}: this is not a regular file.")
+        if os.path.isdir(top):  # FSX has no revprops.
+            _check_files(top, *(entry.path for entry in os.scandir(top) if entry.is_dir()))
 
 
 def content_digest(repository: Path) -> str:
@@ -121,21 +125,24 @@ def _state(name: str, state: os.stat_result) -> bytes:
     return os.fsencode(name) + f"\0{facts}\n".encode()
 
 
-def default_tree(repository: Path) -> str:
-    """Return "trunk" if the youngest revision has that folder, otherwise "", the root."""
-    failure = f"{repository}: svnlook tree failed"
+def exported_tree(options: Options, path: Path, tree: str | None, repository: Path) -> str:
+    """Return the definition's `tree`, or trunk if the youngest revision has one, or the root.
+
+    `path` is the source in the error about a folder that the repository lacks.
+    """
     argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
-    return TRUNK if b"trunk/" in output(argv, failure).split(b"\n") else ""
-
-
-def has_folder(repository: Path, tree: str) -> bool:
-    """Return True if the youngest revision has a folder `tree`."""
-    argv = ["svnlook", "tree", "-N", "--", os.path.abspath(repository), tree]
-    try:
+    if tree is None:
+        listed = output(argv, f"{repository}: svnlook tree failed").split(b"\n")
+        return TRUNK if b"trunk/" in listed else ""
+    if tree:
+        try:
+            listed = output([*argv, tree], "").split(b"\n")
+        except UserError:
+            listed = [b""]
         # A slash at the end of a name marks a folder.
-        return output(argv, "").split(b"\n")[0].endswith(b"/")
-    except UserError:
-        return False
+        if not listed[0].endswith(b"/"):
+            raise options.no_tree(path, tree)
+    return tree
 
 
 class SvnSource(Source):
@@ -149,13 +156,22 @@ class SvnSource(Source):
         self._path = Path(os.path.abspath(self._options.path("path")))
         self._tree = self._options.tree()
 
-    def _youngest(self) -> int:
+    @contextlib.contextmanager
+    def _naming_key(self, clause: str = "") -> Iterator[None]:
+        """Make errors about files name the key `path`, and add a clause."""
         try:
+            yield
+        except OSError as error:
+            why = f"{error.filename}: {error.strerror}.{clause}"
+            raise self._options.error("path", why) from error
+        except UserError as error:
+            if str(error).startswith(self._options.where):
+                raise
+            raise self._options.error("path", f"{error}{clause}") from error
+
+    def _youngest(self) -> int:
+        with self._naming_key(" It has no youngest revision."):
             return read_number(self._path / "db" / "current", LARGEST_REVISION)
-        except (OSError, UserError) as error:
-            raise self._options.error(
-                "path", f"{_clause(error)} It has no youngest revision."
-            ) from error
 
     def identity(self) -> str:
         """Return a digest of the repository's UUID, youngest revision, settings and content_digest."""
@@ -164,35 +180,29 @@ class SvnSource(Source):
 
     @cached_property
     def _identity(self) -> str:
-        try:
-            db = self._path / "db"
+        limits = {"uuid": SMALL_FILE, "format": SMALL_FILE, "fsfs.conf": CONFIGURATION_LIMIT}
+        db = self._path / "db"
+        if not (db / "fsfs.conf").exists():  # formats 1 to 3
+            del limits["fsfs.conf"]
+        with self._naming_key():
             words = [
-                read_bytes(db / name, limit).decode(errors="replace")
-                for name, limit in (
-                    *(("uuid", SMALL_FILE), ("format", SMALL_FILE)),
-                    ("fsfs.conf", CONFIGURATION_LIMIT),
-                )
-                # Formats 1 to 3 have no fsfs.conf.
-                if name != "fsfs.conf" or (db / name).exists()
+                read_bytes(db / n, limit).decode(errors="replace") for n, limit in limits.items()
             ]
             content = content_digest(self._path)
-        except (OSError, UserError) as error:
-            raise self._options.error("path", _clause(error)) from error
         tree = [] if self._tree is None else [self._tree]
         return digest_of("svn", *words, self._youngest(), content, *tree)
 
     def _check_place(self) -> None:
-        try:
+        with self._naming_key():
             if not self._path.exists():
                 raise self._options.error("path", f"{self._path} does not exist")
             if not is_repository(self._path):
                 raise self._options.error("path", f"{self._path} is not a Subversion repository")
+            if not is_utf8(os.fsencode(self._path)):
+                why = "Subversion opens only repositories whose path is UTF-8; rename the folder"
+                raise self._options.error("path", f"{self._path} is not UTF-8: {why}")
             kind = self._kind()
-            _check_files(self._path)
-        except (OSError, UserError) as error:
-            if isinstance(error, UserError) and str(error).startswith(self._options.where):
-                raise
-            raise self._options.error("path", _clause(error)) from error
+            _check_files(self._path, self._path / "db")
         if kind == "bdb":
             raise self._options.error(
                 "path",
@@ -205,9 +215,8 @@ class SvnSource(Source):
         try:
             return read_bytes(file, SMALL_FILE).decode("ascii").strip()
         except (UnicodeDecodeError, UserError) as error:
-            raise self._options.error(
-                "path", f"{file} does not name a file system: {error}"
-            ) from error
+            why = f"{file} does not name a file system: {error}"
+            raise self._options.error("path", why) from error
 
     def stored(self) -> Stored | str:
         """Return the layout that its files state."""
@@ -242,10 +251,8 @@ class SvnSource(Source):
         self._check_place()
         if self._youngest() == 0:
             raise self._options.error("path", f"{self._path} is empty: it has no revision 1")
-        try:
+        with self._naming_key():
             _check_revisions(self._path)
-        except (OSError, UserError) as error:
-            raise self._options.error("path", _clause(error)) from error
         self.tree()
 
     def describe(self) -> str:
@@ -263,27 +270,20 @@ class SvnSource(Source):
         youngest = self._youngest()
         # A larger cache than svnadmin's default halves the time that full texts take.
         argv = ["svnadmin", "dump", "-q", "-M", "256", "-r", f"0:{youngest}", str(self._path)]
-        return pass_on(argv, out, str(self._path), f"{self._path}: svnadmin dump failed")
+        return _pass_on(argv, out, str(self._path), f"{self._path}: svnadmin dump failed")
 
     def tree(self, loaded: Path | None = None) -> str:
         """Return the definition's `tree`, or trunk if there is one, or the root."""
-        if self._tree is None:
-            return default_tree(self._path)
-        if self._tree and not has_folder(self._path, self._tree):
-            raise self._options.no_tree(self._path, self._tree)
-        return self._tree
+        return exported_tree(self._options, self._path, self._tree, self._path)
 
 
-def pass_on(argv: Sequence[str], out: BinaryIO, name: str, failure: str, secret: str = "") -> Facts:
+def _pass_on(
+    argv: Sequence[str], out: BinaryIO, name: str, failure: str, secret: str = ""
+) -> Facts:
     """Check the dump stream that a program prints, and write it to `out`."""
+    remedy = "check it with svnadmin verify"
     with Program(argv, failure, secret=secret) as program:
-        reader = DumpReader(
-            name,
-            program.stdout,
-            out=out,
-            checks_texts=False,
-            remedy="check it with svnadmin verify",
-        )
+        reader = DumpReader(name, program.stdout, out=out, checks_texts=False, remedy=remedy)
         try:
             reader.run()
         except UserError:
@@ -295,55 +295,36 @@ def pass_on(argv: Sequence[str], out: BinaryIO, name: str, failure: str, secret:
     return reader.facts()
 
 
-def _clause(error: OSError | UserError) -> str:
-    if isinstance(error, OSError):
-        return f"{error.filename}: {error.strerror}."
-    return str(error)
-
-
 class SvnUrlSource(Source):
-    """A repository behind a server. Only write() needs the server: check() does not connect to it.
-
-    It is loaded once: later revisions come with a higher `revision` in the definition.
-    """
+    """A repository behind a server, which is loaded once. Only write() needs the server: check() does not
+    connect to it."""
 
     kind = "svn"
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         self._options = Options(name, definition, where)
-        self._options.allow("url", "tree", "revision")
-        self._url, self._user, self._password = split_credentials(
-            self._options.text("url").rstrip("/")
-        )
+        self._options.allow("url", "tree")
+        url = self._options.text("url").rstrip("/")
+        self._url, self._user, self._password = split_credentials(url)
         if not _URL.fullmatch(self._url):
-            raise self._options.error(
-                "url", f"must begin with {':// or '.join(SCHEMES)}://, not {self._url!r}"
-            )
+            why = f"must begin with {':// or '.join(SCHEMES)}://, not {self._url!r}"
+            raise self._options.error("url", why)
         self._tree = self._options.tree()
-        self._revision = self._options.whole("revision", 0)
-        if self._revision < 1 and "revision" in definition:
-            raise self._options.error("revision", f"must be 1 or more, not {self._revision}")
 
     def identity(self) -> str:
-        """Return a digest of the URL, revision and tree of the definition."""
-        tree = self._tree if self._tree not in (None, TRUNK) else None
-        return digest_of("svn", self._url, self._revision, *([] if tree is None else [tree]))
+        """Return a digest of the URL and tree of the definition."""
+        tree = [] if self._tree in (None, TRUNK) else [self._tree]
+        return digest_of("svn", self._url, 0, *tree)
 
     def head(self) -> Head:
-        """Return the definition's revision (0: youngest); {} with a password, which no result may hold."""
+        """Return the youngest revision (0); {} with a password, which no result may hold."""
         if self._password:
             return {}
-        return {
-            "kind": self.kind,
-            "url": self._url,
-            "revision": self._revision,
-            "tree": self._tree,
-        }
+        return {"kind": self.kind, "url": self._url, "revision": 0, "tree": self._tree}
 
     def describe(self) -> str:
         """Return one line for reports."""
-        until = f", up to revision {self._revision:,}" if self._revision else ""
-        return f"Subversion repository {self._url}{until}"
+        return f"Subversion repository {self._url}"
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
@@ -354,8 +335,6 @@ class SvnUrlSource(Source):
         return SizeEstimate(revisions, revisions * REVISION_BYTES)
 
     def _youngest(self) -> int:
-        if self._revision:
-            return self._revision
         failure = f"{self._options.where}.url: {self._url} cannot be read"
         printed = self._info(failure, "revision", pegged(self._url))
         number = parse_number(printed, LARGEST_REVISION)
@@ -382,8 +361,7 @@ class SvnUrlSource(Source):
         self._tree = self._tree_at(youngest)
         # svnrdump takes no @ behind its URL.
         argv = ["svnrdump", "dump", "-q", *self._login(), "-r", f"0:{youngest}", self._url]
-        failure = f"{self._url}: svnrdump dump failed"
-        return pass_on(argv, out, self._url, failure, secret=self._password)
+        return _pass_on(argv, out, self._url, f"{self._url}: svnrdump dump failed", self._password)
 
     def _tree_at(self, revision: int) -> str:
         """Return the definition's `tree`, or trunk if the server has one, or the root."""

@@ -25,6 +25,7 @@ from vcsbench.files import entries
 from vcsbench.sources import archives, dump_format
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, Parts, shown, split_name
 from vcsbench.sources.base import (
+    DAMAGED,
     Definition,
     Facts,
     Head,
@@ -33,8 +34,8 @@ from vcsbench.sources.base import (
     Source,
     digest_of,
     digest_of_file,
+    opened,
 )
-from vcsbench.sources.streams import DAMAGED, opened
 
 TRUNK = "trunk"
 REVISIONS = 1

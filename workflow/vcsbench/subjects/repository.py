@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench.errors import ChangedError, UserError
-from vcsbench.files import read_json, write_json
+from vcsbench.files import read_json, why_not_on_disk, write_json
 from vcsbench.subjects import Subject, Words, fsfs
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ REPOSITORIES = "repositories"
 # The repository for idle runs.
 EMPTY = "empty"
 # Metadata of a copy that results do not contain.
-_INTERNAL = ("variant", "copy", "path", "state", "digest", "seal")
+_INTERNAL = ("variant", "copy", "path", "long_names", "state", "digest", "seal")
 # Shards of a copy that are checked before it is measured: 2,000 files if they are not packed.
 SAMPLED_SHARDS = 2
 
@@ -185,12 +185,17 @@ class Repository(Subject):
         return True
 
     def check(self) -> None:
-        """Check the copy. In a guest, files have other times: there the host's check counts."""
+        """Check the copy, and that its tree can be written if the cell writes it.
+
+        In a guest, files have other times: there the host's check counts.
+        """
         self.metadata = (
             read_metadata(self.path)
             if self.recipe.get("looked_at")
             else check_copy(self.workdir, self.variant, self.copy)
         )
+        if reason := why_not_on_disk(self.recipe, self.metadata.get("long_names", 0)):
+            raise UserError(f"{reason}.")
         self.size = self.metadata["bytes"]
 
     def check_unchanged(self, closely: bool = False) -> None:

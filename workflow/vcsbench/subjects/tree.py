@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, cast
 
 from vcsbench import modules
 from vcsbench.errors import UserError
+from vcsbench.external import file_url, pegged
 from vcsbench.files import entries, read_json, write_json
 from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import next_directory
@@ -29,7 +30,6 @@ from vcsbench.subjects import FilesystemSubject, Subject, Words, tree_stores
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository
 from vcsbench.subjects.tree_stores import STORES, TreeStore, copy_tree
-from vcsbench.urls import file_url, pegged
 
 if TYPE_CHECKING:
     from vcsbench.records import Head, Recipe, SubjectFacts, TreeRecord

@@ -18,9 +18,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from vcsbench.errors import UserError
+from vcsbench.external import file_url, pegged
 from vcsbench.files import entries
 from vcsbench.programs import CLIENT_ENVIRONMENT
-from vcsbench.urls import file_url, pegged
 
 AUTHOR, MESSAGE = "vcsbench <vcsbench@localhost>", "the tree"
 CONTROL_CHARACTERS = {*range(32), 127}

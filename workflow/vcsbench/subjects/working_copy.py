@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcsbench.errors import UserError
+from vcsbench.external import file_url, pegged
 from vcsbench.files import read_json, write_json
 from vcsbench.programs import Programs
 from vcsbench.storages.extents import ExtentsUnsupportedError, disk_usage
@@ -22,7 +23,6 @@ from vcsbench.storages.workdir import OVERHEAD_BYTES, WorkDir, remove_path
 from vcsbench.subjects import FilesystemSubject, Words
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository, scaled_revisions
-from vcsbench.urls import file_url, pegged
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe, SubjectFacts
