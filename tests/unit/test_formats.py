@@ -18,7 +18,6 @@ from vcsbench.formats import (
     parse_format,
     read_format,
     read_settings,
-    upgrade_value,
 )
 from vcsbench.subjects import fsfs
 
@@ -40,7 +39,6 @@ def test_parse_format_valid_has_parts(
 ) -> None:
     parsed = parse_format(value)
     assert (parsed, parsed.loaded_as) == (fields, loaded_as)
-    assert upgrade_value(parsed.loaded_as, parsed.format if "-to-" in value else loaded_as) == value
     assert (parsed.is_upgraded, parsed.is_as_is) == ("-to-" in value, value.startswith("as-is"))
 
 

@@ -172,12 +172,10 @@ def test_hotcopy_of_a_private_repository_with_a_lock_is_readable_by_all(
     assert (tmp_path / "exported" / "text").read_text() == "f6"
 
 
-@pytest.mark.parametrize("name", ["a link", "name @3 %2F é"])
-def test_hotcopy_takes_links_and_odd_names(make: Make, tmp_path: Path, name: str) -> None:
-    original = make(name="mine" if name == "a link" else name)
-    if name == "a link":
-        (tmp_path / name).symlink_to(original)
-    source = svn_source(tmp_path / name).repository()
+def test_hotcopy_takes_links_and_odd_names(make: Make, tmp_path: Path) -> None:
+    original = make(name="name @3 %2F é")
+    (tmp_path / "a link").symlink_to(original)
+    source = svn_source(tmp_path / "a link").repository()
     assert source == original
     copy, _ = hotcopy(source, tmp_path)
     assert content(copy) == content(original)

@@ -13,7 +13,7 @@ import pytest
 
 from project import needs
 from shards import small_shards
-from vcsbench import progress, sources
+from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.prepare import copies, loader, verify
 from vcsbench.storages.workdir import WorkDir
@@ -146,48 +146,6 @@ def test_verify_all_in_parts_covers_all_revisions(
     flip_bits(tmp_path / "f7.nopack" / "db" / "revs" / str(shard) / str(shard * 10 + 2), 0.5)
     with pytest.raises(verify.DamagedError):
         verify.verify_all(tmp_path)
-
-
-def test_verify_progress_counts_no_metadata_lines_as_revisions(
-    into: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stages: list[list[tuple[int, int]]] = []
-
-    def run(*arguments: Any, on_line: Any) -> None:
-        on_line("* Verifying metadata at revision 20 ...")
-        if verify.METADATA_ONLY not in arguments:
-            on_line(f"* Verified revision {arguments[-2].partition(':')[0]}.")
-            on_line(f"* Verified revision {int(arguments[-2].partition(':')[0]) + 1}.")
-        updates = [running.update() for running in progress.running]
-        stages.append([(stage.done, stage.total) for stage in updates])
-
-    monkeypatch.setattr(fsfs, "run_svnadmin", run)
-    monkeypatch.setattr(verify, "SHARDS_PER_PART", 1)
-    monkeypatch.setattr(verify, "THREADS", 1)
-    for path in into.iterdir():
-        if not path.name.startswith("f7"):
-            shutil.rmtree(path)
-    last = fsfs.youngest(into / "f7.pack")
-    verify.verify_all(into)
-    assert stages == [[(1, last)], [(3, last)], [(5, last)], [(5, last), (20, last)]]
-
-
-@pytest.mark.parametrize(
-    ("last", "size", "parts"),
-    [
-        (0, 0, [range(1)]),  # f1 and f2 have no shards
-        (7, 0, [range(4), range(4, 8)]),
-        (9, 10, [range(10)]),
-        (70, 10, [range(40), range(40, 71)]),
-        (69, 10, [range(70)]),
-    ],
-)
-def test_split_has_whole_shards(
-    last: int, size: int, parts: list[range], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fsfs, "youngest", lambda _: last)
-    monkeypatch.setattr(fsfs, "shard_size", lambda _: size)
-    assert verify._split(tmp_path) == parts
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from project import needs
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import fill_template
-from vcsbench.prepare.loader import largest_folder, load_source
+from vcsbench.prepare.loader import load_source, summarize_tree
 
 pytestmark = needs("svn", "svnadmin", "svnlook")
 
@@ -99,7 +99,7 @@ def test_load_killed_by_the_kernel_names_signal_and_place(
     assert caught.match(r"revision 1 of .*, at byte \d+")
 
 
-def test_largest_folder_of_tree_has_most_entries(
+def test_summarize_tree_names_the_folder_with_most_entries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "repository"
@@ -110,5 +110,5 @@ def test_largest_folder_of_tree_has_most_entries(
     environment = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
     subprocess.run(argv, check=True, env=environment)
     monkeypatch.setenv("LC_ALL", "C")
-    largest = {tree: largest_folder(path, tree) for tree in ("trunk", "", "odd")}
-    assert largest == {"trunk": "trunk/größer", "": "trunk", "odd": "odd"}
+    summaries = {tree: summarize_tree(path, tree) for tree in ("trunk", "", "odd")}
+    assert summaries == {"trunk": ("trunk/größer", 0), "": ("trunk", 0), "odd": ("odd", 0)}

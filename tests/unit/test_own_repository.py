@@ -67,43 +67,58 @@ def findings(here: Environment) -> str:
 
 
 @pytest.mark.parametrize(
-    ("fmt", "upgrade"),
-    [*((fmt, False) for fmt in ("f2", "f4", "f6", "f8")), ("f2", True), ("f7", True)],
+    ("made", "number", "packing", "full", "why_no_pack"),
+    [
+        ({"fmt": "f2"}, 2, "nopack", 0, "has no shards"),
+        ({"fmt": "f3", "shard": 2}, 3, "nopack", 3, "packs no repository of f3"),
+        ({"fmt": "f6"}, 6, "nopack", 0, "no full shard of 1000"),
+        ({"fmt": "f6", "shard": 2}, 6, "nopack", 3, ""),
+        ({"fmt": "f6", "shard": 2, "pack": True}, 6, "pack", 3, ""),
+        ({"fmt": "f8"}, 8, "nopack", 0, "no full shard of 1000"),
+        ({"fmt": "f2", "upgrade": True}, 8, "nopack", 0, "has no shards"),
+        ({"fmt": "f7", "upgrade": True}, 8, "nopack", 0, "no full shard of 1000"),
+    ],
 )
-def test_format_of_own_repository_is_detected_and_first(
-    make: Make, fmt: str, upgrade: bool
+def test_own_repository_as_it_is_is_detected_and_first(
+    make: Make, made: dict[str, Any], number: int, packing: str, full: int, why_no_pack: str
 ) -> None:
-    here = here_of(make(fmt, upgrade=upgrade))
-    number = "8" if upgrade else fmt[1]
-    assert current_format(here) == "as-is"
-    up = [] if number == "8" else ["as-is-to-f8"]
+    here = here_of(make(**made))
+    stored, packed = here.stored, full if packing == "pack" else 0
+    assert isinstance(stored, Stored)
+    assert (stored.number, stored.full, stored.packed) == (number, full, packed)
+    assert (current_format(here), current_packing(here)) == ("as-is", packing)
+    up = [] if number == 8 else ["as-is-to-f8"]
     assert axis_of("format").words(here)["formats"] == ["as-is", *up, "f6", "f7", "f8", "f6-today"]
     assert axis_of("format").select(["upgraded"], [], here) == up
-    is_physical = upgrade and fmt != "f7"
+    is_physical = made["fmt"] == "f2" and number == 8
     assert f"mine is of format {number}{LAYOUT * is_physical}: a copy of it" in findings(here)
+    shards = f"It has {full} full shards, {packed} packed: {packing} is the baseline."
+    assert shards in findings(here)
+    parts = {"repository": {"name": "mine", "format": "as-is"}}
+    why = axis_of("packing").why_not("pack", parts, here)
+    assert why_no_pack in why and bool(why) is bool(why_no_pack)
 
 
-@pytest.mark.parametrize(("pack", "own"), [(False, "nopack"), (True, "pack")])
-def test_packing_of_own_repository_is_detected(make: Make, pack: bool, own: str) -> None:
-    here = here_of(make("f6", shard=2, pack=pack))
-    assert isinstance(here.stored, Stored)
-    assert here.stored.settings["enable-dir-deltification"] == "false"
-    assert here.stored == Stored(6, 2, False, 3, 3 if pack else 0, here.stored.settings)
-    assert current_packing(here) == own
-    assert f"It has 3 full shards, {3 if pack else 0} packed: {own} is the baseline." in findings(
-        here
-    )
-
-
-def test_format_of_a_dump_is_that_of_svnadmin(make: Make, tmp_path: Path) -> None:
-    file = tmp_path / "mine.svndump"
-    with file.open("wb") as out:
-        subprocess.run(["svnadmin", "dump", "-q", make("f6")], stdout=out, check=True)
-    here = here_of(file)
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("dump", "a source of kind dump has no format of Subversion's"),
+        ("fsx", "its file system is fsx, not FSFS"),
+    ],
+)
+def test_format_of_a_dump_and_of_fsx_is_that_of_svnadmin(
+    make: Make, tmp_path: Path, kind: str, why: str
+) -> None:
+    path = tmp_path / kind
+    if kind == "dump":
+        path.write_bytes(subprocess.check_output(["svnadmin", "dump", "-q", make("f6")]))
+    else:
+        subprocess.run(["svnadmin", "create", "--fs-type", "fsx", path], check=True)
+        subprocess.run(["svn", "mkdir", "-q", "-m", "", f"{path.as_uri()}/trunk"], check=True)
+    here = here_of(path)
     newest = here.machine.newest_format
-    assert current_format(here) == newest
-    why = axis_of("format").why_not("as-is", {}, here)
-    assert why.endswith("a source of kind dump has no format of Subversion's")
+    assert (current_format(here), current_packing(here)) == (newest, "nopack")
+    assert axis_of("format").why_not("as-is", {}, here).endswith(why)
     assert findings(here).startswith(f"The baseline is {newest}, ")
     assert axis_of("format").select(["upgraded"], [], here) == []
 
@@ -115,22 +130,20 @@ def test_source_in_berkeley_db_is_refused(make: Make) -> None:
         here_of(path).sources["mine"].check()
 
 
-def test_format_of_fsx_is_that_of_svnadmin(tmp_path: Path) -> None:
-    path = tmp_path / "mine"
-    subprocess.run(["svnadmin", "create", "--fs-type", "fsx", path], check=True)
-    subprocess.run(["svn", "mkdir", "-q", "-m", "", f"{path.as_uri()}/trunk"], check=True)
-    assert "its file system is fsx, not FSFS" in findings(here_of(path))
-    why = axis_of("format").why_not("as-is", {}, here_of(path))
-    assert why.endswith("its file system is fsx, not FSFS")
-    assert current_packing(here_of(path)) == "nopack"
-
-
-def test_format_as_is_needs_own_repository(make: Make) -> None:
-    here, axis = here_of(make("f6")), axis_of("format")
-    assert axis.why_not("as-is", {"repository": {"name": "mine"}}, here) == ""
-    for value in ("as-is", "as-is-to-f8"):
-        why = axis.why_not(value, {"repository": {"name": "empty"}}, here)
-        assert why == "empty is no repository of yours to copy as it is"
+def test_format_and_packing_that_cannot_be_made_have_reasons(make: Make) -> None:
+    here = here_of(make("f6"))
+    for axis, value, name, fmt, reason in (
+        ("format", "as-is", "mine", "", ""),
+        ("format", "as-is", "empty", "", "empty is no repository of yours to copy as it is"),
+        ("format", "as-is-to-f8", "empty", "", "empty is no repository of yours to copy as it is"),
+        ("packing", "pack", "mine", "f2", "has no shards"),
+        ("packing", "pack", "mine", "f2-to-f8", "has no shards"),
+        ("packing", "pack", "mine", "f3", "packs no repository of f3"),
+        ("packing", "partly", "mine", "f8", "can be partly packed"),
+    ):
+        parts = {"repository": {"name": name, **({"format": fmt} if fmt else {})}}
+        why = axis_of(axis).why_not(value, parts, here)
+        assert reason in why and bool(why) is bool(reason)
 
 
 def test_format_newer_than_svnadmin_has_no_copy_as_is(make: Make) -> None:
@@ -154,59 +167,21 @@ def test_packing_partly_stays_and_can_be_packed(make: Make) -> None:
     parts = {"repository": {"name": "mine", "format": "as-is"}}
     assert axis.why_not("partly", parts, here) == axis.why_not("pack", parts, here) == ""
     assert axis.why_not("nopack", parts, here).endswith("svnadmin cannot unpack")
-    loaded = {"repository": {"name": "mine", "format": "f8"}}
-    assert "partly packed" in axis.why_not("partly", loaded, here)
 
 
 @pytest.mark.parametrize(
-    ("made", "shard", "fmt", "reason"),
-    [
-        ("f2", 0, "as-is", "has no shards"),
-        ("f3", 2, "as-is", "packs no repository of f3"),
-        ("f6", 0, "as-is", "no full shard of 1000"),
-        ("f6", 0, "f2", "has no shards"),
-        ("f6", 0, "f2-to-f8", "has no shards"),
-        ("f6", 0, "f3", "packs no repository of f3"),
-    ],
+    ("made", "packings"),
+    [({"shard": 2, "pack": True}, ["pack", "pack", "pack"]), ({}, ["nopack", "nopack", "nopack"])],
 )
-def test_packing_impossible_has_reason(
-    make: Make, made: str, shard: int, fmt: str, reason: str
+def test_grid_current_and_packable_values_are_those_of_repository(
+    make: Make, made: dict[str, Any], packings: list[str]
 ) -> None:
-    parts = {"repository": {"name": "mine", "format": fmt}}
-    assert reason in axis_of("packing").why_not("pack", parts, here_of(make(made, shard=shard)))
-
-
-def test_identity_changes_with_packing_upgrade_and_settings(make: Make) -> None:
-    path = make("f6", shard=2)
-
-    def identity() -> str:
-        return sources.open_source("mine", {"source": "svn", "path": str(path)}, "my").identity()
-
-    seen = [identity()]
-    for action in ("pack", "upgrade"):
-        fsfs.run_svnadmin(action, path)
-        seen.append(identity())
-    with (path / "db" / "fsfs.conf").open("a") as file:
-        file.write("[deltification]\ncompression = none\n")
-    seen.append(identity())
-    assert len(set(seen)) == 4 and identity() == seen[-1]
-
-
-def test_grid_current_values_are_those_of_repository(make: Make) -> None:
     cold = {"command": "log", "ra": "svn", "config": "default", "cache": "cold"}
     own = {**cold, "format": "current", "packing": "current"}
     others = {**cold, "format": ["upgraded", "f8"], "packing": "if_packable"}
-    path = make("f6", shard=2, pack=True)
-    _, cells = grid_of(path, own, others)
+    _, cells = grid_of(make("f6", **made), own, others)
     of = [(c.axes["format"], c.axes["packing"]) for c in cells if not is_fixed_cost(c.axes)]
-    assert of == [("as-is", "pack"), ("as-is-to-f8", "pack"), ("f8", "pack")]
-
-
-def test_grid_without_full_shard_packs_nothing(make: Make) -> None:
-    part = {"command": "log", "ra": "svn", "config": "default", "cache": "cold"}
-    path = make("f6")
-    _, cells = grid_of(path, {**part, "format": ["current", "f8"], "packing": "if_packable"})
-    assert {cell.axes["packing"] for cell in cells} == {"nopack"}
+    assert of == list(zip(["as-is", "as-is-to-f8", "f8"], packings, strict=True))
 
 
 def test_default_grid_cells_differ_in_one_axis(make: Make) -> None:

@@ -10,7 +10,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,8 +36,6 @@ from vcsbench.sources import Source
 from vcsbench.sources.svn_source import revision_bytes
 
 pytestmark = needs("svnadmin", "svn", "svnserve", "svnrdump")
-
-FORMATS = ("1.1", "1.8", "1.10")
 
 
 def create(path: Path, stream: bytes = BASE, version: str = "1.10") -> Path:
@@ -92,50 +90,49 @@ def dumped(path: Path) -> bytes:
 
 # Identities
 
-WITH_HUGE = (
-    BASE + folder(b"huge") + revision(2) + file(b"huge/big", os.urandom(30_000)) + revision(3)
-)
+
+def set_property(path: Path, name: str, value: bytes) -> None:
+    (path.parent / "value").write_bytes(value)
+    run("svnadmin", "setrevprop", path, "-r", "1", name, path.parent / "value")
 
 
-@pytest.mark.parametrize("version", FORMATS)
-def test_svn_identity_filtered_repository_of_same_uuid_and_youngest_changes(
-    tmp_path: Path, version: str
+def filter_out(path: Path) -> None:
+    """Replace a repository by one without a folder, of the same UUID and youngest revision."""
+    stream = run("svndumpfilter", "exclude", "huge", stdin=run("svnadmin", "dump", "-q", path))
+    info = run("svnadmin", "info", path)
+    version = re.findall(rb"Compatible With Version: (\d+\.\d+)", info)[0].decode()
+    shutil.rmtree(path)
+    create(path, stream, version)
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "commit": lambda path: svnmucc(path, "mkdir", "trunk/a"),
+    "log": lambda path: set_property(path, "svn:log", b"y"),
+    "date": lambda path: set_property(path, "svn:date", b"2006" + DATE[4:]),
+    "filter": filter_out,
+    "upgrade": lambda path: run("svnadmin", "upgrade", path),
+    "settings": lambda path: (path / "db/fsfs.conf").write_text("[io]\nblock-size = 8\n"),
+}
+HUGE = BASE + folder(b"huge") + revision(2) + file(b"huge/big", os.urandom(30_000)) + revision(3)
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.8"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_svn_identity_changes_with_history_and_settings_only(
+    tmp_path: Path, version: str, change: str
 ) -> None:
-    old = create(tmp_path / "old", WITH_HUGE + file(b"trunk/f"), version)
-    stream = run("svndumpfilter", "exclude", "huge", stdin=run("svnadmin", "dump", "-q", old))
-    new = create(tmp_path / "new", stream, version)
-    for name in ("uuid", "youngest"):
-        assert run("svnlook", name, old) == run("svnlook", name, new)
-    before = identity(old)
-    shutil.rmtree(old)
-    new.rename(old)
-    assert identity(old) != before
-
-
-@pytest.mark.parametrize("version", FORMATS)
-@pytest.mark.parametrize(("name", "value"), [("svn:log", b"y"), ("svn:date", b"2006" + DATE[4:])])
-def test_svn_identity_edited_revision_property_changes(
-    tmp_path: Path, version: str, name: str, value: bytes
-) -> None:
-    path = create(tmp_path / "it", version=version)
+    path = create(tmp_path / "it", HUGE + file(b"trunk/f"), version)
     before = identity(path)
-    (tmp_path / "value").write_bytes(value)
-    run("svnadmin", "setrevprop", path, "-r", "1", name, tmp_path / "value")
-    assert identity(path) != before
-
-
-def test_svn_identity_read_or_copied_repository_stays(tmp_path: Path) -> None:
-    path = create(tmp_path / "it", WITH_HUGE)
-    before = identity(path)
-    url = f"file://{path}"
-    run("svn", "log", "-v", url)
-    run("svn", "checkout", "-q", url, tmp_path / "work")
+    assert identity(path, tree="trunk") != before
+    run("svn", "log", "-v", f"file://{path}")
+    run("svn", "checkout", "-q", f"file://{path}", tmp_path / "work")
     for words in (["verify", "-q"], ["dump", "-q"], ["lslocks"]):
         run("svnadmin", *words, path)
-    assert identity(path) == before
-    copy = tmp_path / "copy"
-    run("rsync", "-a", f"{path}/", copy) if shutil.which("rsync") else run("cp", "-a", path, copy)
-    assert identity(copy) == before
+    copy = ("rsync", "-a", f"{path}/") if shutil.which("rsync") else ("cp", "-a", path)
+    run(*copy, tmp_path / "copy")
+    assert identity(path) == identity(tmp_path / "copy") == before
+    CHANGES[change](path)
+    assert identity(path) != before
 
 
 def test_svn_identity_edited_property_of_an_old_shard_changes(tmp_path: Path) -> None:
@@ -146,21 +143,8 @@ def test_svn_identity_edited_property_of_an_old_shard_changes(tmp_path: Path) ->
             os.utime(path / "db" / name / str(shard), (1e9, 1e9))
         os.utime(path / "db" / name / "0", (1e9, 1e9))
     before = identity(path)
-    assert identity(path) == before
-    (tmp_path / "value").write_bytes(b"y")
-    run("svnadmin", "setrevprop", path, "-r", "1", "svn:log", tmp_path / "value")
+    set_property(path, "svn:log", b"y")
     assert identity(path) != before
-
-
-def test_svn_identity_commit_tree_or_other_repository_changes(
-    tmp_path: Path, template: Path
-) -> None:
-    path = shutil.copytree(template, tmp_path / "first")
-    seen = [identity(path), identity(path, tree="trunk"), identity(create(tmp_path / "second"))]
-    assert identity(path) == seen[0]
-    svnmucc(path, "mkdir", "trunk/a")
-    assert len({*seen, identity(path)}) == 4
-    assert svn_source(path).write(io.BytesIO()).revisions == 2
 
 
 # Local repositories
@@ -217,7 +201,7 @@ def test_svn_path_that_is_not_utf8_is_refused_with_the_remedy(
 
 
 def test_svn_source_damaged_repository_is_refused(tmp_path: Path) -> None:
-    path = create(tmp_path / "damaged", WITH_HUGE)
+    path = create(tmp_path / "damaged", HUGE)
     (path / "db/current").write_text("not a number\n")
     assert "db/current: 'not' is no number from 0" in refusal(path)
     (path / "db/current").write_text("3\n")

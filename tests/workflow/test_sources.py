@@ -110,9 +110,9 @@ def test_old_repository_with_a_bogus_date_and_a_long_name_is_measured(
     page = project.page(STUDY)
     assert "svnadmin load needs --bypass-prop-validation" in page
     assert "first revision 1:" in page
-    assert "1 files and folders have a name of more than 255 bytes" in page
+    assert "Names of more than 255 bytes: 1, first" in page
     skips = {row["command"]: row["skip"] for row in project.rows(f"grid/{STUDY}.csv")}
-    expected = "mine has 1 names of more than 255 bytes, so no file system can hold its tree"
+    expected = "mine has 1 name of more than 255 bytes, so no file system can hold its tree"
     assert [skips[command] for command in commands] == ["", expected][: len(commands)]
 
 

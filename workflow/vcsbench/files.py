@@ -146,7 +146,8 @@ def why_not_on_disk(recipe: Recipe, long_names: int) -> str:
     """Return why a cell cannot write a tree with so many names over NAME_BYTES, as a clause; "" if it can."""
     if not long_names or not writes_tree(recipe):
         return ""
+    names = "1 name" if long_names == 1 else f"{long_names:,} names"
     return (
-        f"{recipe['repository']['name']} has {long_names} names of more than {NAME_BYTES} bytes, so no file "
-        f"system can hold its tree"
+        f"{recipe['repository']['name']} has {names} of more than {NAME_BYTES} bytes, so no file system can "
+        f"hold its tree"
     )

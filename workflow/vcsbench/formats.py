@@ -27,7 +27,8 @@ LARGEST = 2**40
 SHARDED, PACKABLE, LOGICAL = 3, 4, 7
 # The user's own repository, copied by `svnadmin hotcopy`.
 AS_IS = "as-is"
-_VALUE = re.compile(r"(f\d|as-is)(-today)?(?:-to-(f\d))?")
+_RELEASE = "|".join(RELEASES)
+_VALUE = re.compile(rf"({_RELEASE})-today|({_RELEASE}|{AS_IS})(?:-to-({_RELEASE}))?")
 CONFIGURATION_LIMIT = 1 << 20
 
 # db/fsfs.conf: the section of each option that decides how revisions are written or read.
@@ -125,19 +126,12 @@ def parse_format(value: str) -> FormatValue:
     match = _VALUE.fullmatch(value)
     if not match:
         raise ValueError(f"{value} is no format")
-    created, today, upgraded = match.groups()
-    if {created, upgraded or created} - {*RELEASES, AS_IS} or (
-        today and (upgraded or created == AS_IS)
-    ):
-        raise ValueError(f"{value} is no format")
+    today, created, upgraded = match.groups()
+    if today:
+        return FormatValue(today, today, is_today=True)
     if upgraded and created != AS_IS and format_number(upgraded) <= format_number(created):
         raise ValueError(f"{value} is no upgrade")
-    return FormatValue(created, upgraded or created, bool(today))
-
-
-def upgrade_value(created: str, to: str) -> str:
-    """Return the axis value of a repository that is made in one format and upgraded in place to another."""
-    return created if created == to else f"{created}-to-{to}"
+    return FormatValue(created, upgraded or created)
 
 
 def format_number(fmt: str) -> int:

@@ -19,7 +19,6 @@ from vcsbench.formats import (
     FormatValue,
     format_number,
     parse_format,
-    upgrade_value,
     written_settings,
 )
 from vcsbench.storages import guest
@@ -91,7 +90,7 @@ def _upgraded_formats(env: Environment) -> list[str]:
     stored, newest = env.stored, env.machine.newest_format
     if isinstance(stored, str) or stored.number >= format_number(newest):
         return []
-    return [upgrade_value(AS_IS, newest)]
+    return [f"{AS_IS}-to-{newest}"]
 
 
 def _format_words(env: Environment) -> dict[str, list[str]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from vcsbench.errors import UserError
 from vcsbench.external import parse_number
@@ -42,6 +44,8 @@ LONGEST_VALUE = 256 << 20
 LONGEST_HELD = 64 << 20
 # svnadmin load needs about 75 bytes for each skipped revision number.
 LARGEST_GAP = 4_000_000
+# So many names that no file system can hold are followed, in memory.
+LONG_NAMES = 1000
 BYPASS = "--bypass-prop-validation"
 # svnadmin ignores lines between records that begin with one of these.
 _BLANK = b" \t\r\n"
@@ -56,10 +60,11 @@ class DumpReader:
 
     - `numbers`, `offsets`: the number of each revision, without revision 0, and the byte at which its record
       begins.
-    - `offset`: the byte that was reached. `is_at_end`: True after the last byte.
+    - `offset`: the byte that was reached. `is_at_end`: True after the last byte. `is_whole`: True after the
+      last record.
     - `has_tree`: True if the history ends with a folder at `tree`, False if not, and None if that depends on
       the content of a copied folder. Then the loaded repository decides.
-    - `bogus_dates`: the number of revisions whose date Subversion cannot read.
+    - `long_names`: paths at its end with a name that no file system can hold, but none in copied folders.
     """
 
     def __init__(
@@ -69,20 +74,27 @@ class DumpReader:
         *,
         out: BinaryIO | None = None,
         tree: str = "trunk",
-        checks_texts: bool = True,
+        texts: Literal["check", "read", "skip"] = "check",
         remedy: str = "make the dump again",
     ) -> None:
-        """`name` is the source in errors. Records go to `out`, without dates that Subversion cannot read."""
+        """`name` is the source in errors. Records go to `out`, without dates that Subversion cannot read.
+
+        `texts`: compare them with their checksums, read them only, or skip them where the stream can seek.
+        """
         self._name = name
         self._stream = stream
         self._out = out
         self._tree = tree.encode(errors="surrogateescape")
-        self._checks_texts = checks_texts
+        self._checks_texts = texts == "check"
+        self._skips_texts = texts == "skip" and stream.seekable()
         self._remedy = remedy
         self.numbers, self.offsets = array("Q"), array("Q")
         self.offset = 0
         self.is_at_end = False
+        self.is_whole = False
+        self.long_names: set[bytes] = set()
         self.has_tree: bool | None = not self._tree
+        self._size = sys.maxsize
         self._record_at = 0
         self._format = 0
         self._revision: int | None = None
@@ -104,17 +116,21 @@ class DumpReader:
         """Return the number of revisions so far whose date Subversion cannot read."""
         return self._counts["dates"]
 
-    def run(self) -> None:
-        """Read to the end of the stream. Raise UserError with the place of the first fault."""
+    def run(self, records: int = sys.maxsize, size: int = sys.maxsize) -> None:
+        """Read at most so many records and bytes. Raise UserError with the place of the first fault."""
+        self._size = size
         try:
             self._begin_stream()
-            while headers := self._headers():
+            for _ in range(records):
+                if not (headers := self._headers()):
+                    self.is_whole = True
+                    break
                 self._record(headers)
         except BrokenPipeError:
             raise
         except (OSError, *DAMAGED) as error:
             raise self.wrong(f"it cannot be read on: {error}") from error
-        if not self.numbers:
+        if self.is_whole and not self.numbers:
             raise self.wrong("it has no revision 1")
 
     def facts(self) -> Facts:
@@ -139,9 +155,8 @@ class DumpReader:
             )
         if counts["names"]:
             notes.append(
-                f"{counts['names']} files and folders have a name of more than {NAME_BYTES} bytes, first "
-                f"{first['names']}. No file system can hold such a name, so a tree with it is not exported, "
-                f"checked out or updated."
+                f"Names of more than {NAME_BYTES} bytes: {counts['names']}, first {first['names']}. No file "
+                f"system can hold them, so a tree with them is not exported, checked out or updated."
             )
         return Facts(self.revisions, notes, options)
 
@@ -302,9 +317,26 @@ class DumpReader:
             raise self.wrong(f"{path} is copied from half a place")
         if number_of(headers, COPY_REVISION) >= max(1, self._revision):
             raise self.wrong(f"{path} is copied from a revision that is not older")
-        if headers[ACTION] in (b"add", b"replace") and dump_format.has_long_name(headers[NODE]):
-            self._count("names", f"{path} in revision {self._revision}")
-        self.has_tree = exists_after(self.has_tree, self._tree, headers)
+        self._follow(b"/".join(filter(None, headers[NODE].split(b"/"))), headers)
+
+    def _follow(self, path: bytes, headers: Mapping[bytes, bytes]) -> None:
+        """Follow the folder `tree`, and names that no file system can hold."""
+        action, below = headers[ACTION], path + b"/"
+        if not path or action == b"change":
+            return
+        if action != b"add" and self.long_names:
+            self.long_names = {
+                name for name in self.long_names if not (name + b"/").startswith(below)
+            }
+        if action != b"delete" and dump_format.has_long_name(path):
+            self._count("names", f"{quoted(path)} in revision {self._revision}")
+            if len(self.long_names) < LONG_NAMES:
+                self.long_names.add(path)
+        if path == self._tree:
+            kind = headers.get(KIND)
+            self.has_tree = action != b"delete" and (kind == b"dir" if kind else None)
+        elif self._tree.startswith(below):
+            self.has_tree = None if action != b"delete" and COPY_PATH in headers else False
 
     def _count(self, what: str, first: str) -> None:
         self._counts[what] += 1
@@ -397,6 +429,12 @@ class DumpReader:
             )
 
     def _text(self, length: int, headers: Mapping[bytes, bytes]) -> None:
+        if self.offset + length > self._size:
+            raise self.wrong(_TRUNCATED)
+        if self._skips_texts:
+            self._stream.seek(length, os.SEEK_CUR)
+            self.offset += length
+            return
         # The checksums of a delta belong to the resulting text: svnadmin load checks them.
         is_delta = headers.get(b"Text-delta") == b"true"
         digests = {}
@@ -418,19 +456,3 @@ class DumpReader:
             if stated_digest != digest.hexdigest():
                 path = quoted(headers.get(NODE, b""))
                 raise self.wrong(f"the text of {path} does not have its checksum ({name})")
-
-
-def exists_after(
-    existed: bool | None, folder: bytes, headers: Mapping[bytes, bytes]
-) -> bool | None:
-    """Return if a folder exists after a node, or None if that depends on the content of a copied folder."""
-    path = b"/".join(filter(None, headers[NODE].split(b"/")))
-    action = headers.get(ACTION)
-    if not path or action == b"change":
-        return existed
-    if path == folder:
-        kind = headers.get(KIND)
-        return action != b"delete" and (kind == b"dir" if kind else None)
-    if folder.startswith(path + b"/"):
-        return None if action != b"delete" and COPY_PATH in headers else False
-    return existed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, field
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
@@ -25,18 +25,8 @@ from vcsbench.sources.base import (
     digest_of_file,
     opened,
 )
-from vcsbench.sources.dump_format import (
-    ACTION,
-    CONTENT,
-    FORMAT,
-    NODE,
-    PROPERTIES,
-    REVISION,
-    TEXT,
-    has_long_name,
-    number_of,
-)
-from vcsbench.sources.dump_reader import LONGEST_LINE, DumpReader, exists_after
+from vcsbench.sources.dump_format import FORMAT
+from vcsbench.sources.dump_reader import DumpReader
 from vcsbench.sources.svn_source import TRUNK, exported_tree
 
 # Rough ratios for the estimate: compressed text, and full texts relative to a repository's deltas.
@@ -44,9 +34,8 @@ COMPRESSED_FACTOR = 6
 REPOSITORY_FACTOR = 1 / 4
 # The part of a compressed dump file that the estimate reads.
 SAMPLE_BYTES = 64 << 20
-# Enough records for an exact count of most dumps, within a second.
+# Enough records for an exact count of most dumps, within two seconds.
 SAMPLE_RECORDS = 50_000
-SAMPLE_LONG_NAMES = 100
 # The first bytes of files that hold a dump stream in another form, with the remedy.
 _UNPACK = "unpack it, and give the dump file in it"
 _NO_POWERSHELL = "make the dump again without a redirection of PowerShell"
@@ -97,79 +86,6 @@ def _begin(path: Path, length: int) -> bytes:
         return file.read(length)
 
 
-@dataclass
-class DumpSample:
-    """The beginning of a stream, or all of it: revisions without revision 0, and length in bytes.
-
-    `has_trunk`: see exists_after(). `long_names`: paths with a name that no file system can hold, but none in
-    copied folders.
-    """
-
-    revisions: int = 0
-    length: int = 0
-    is_all: bool = False
-    has_trunk: bool | None = False
-    long_names: set[bytes] = field(default_factory=set)
-
-    def add_node(self, headers: dict[bytes, bytes]) -> None:
-        """Take a node into account."""
-        self.has_trunk = exists_after(self.has_trunk, TRUNK.encode(), headers)
-        path, action = headers[NODE].strip(b"/"), headers.get(ACTION)
-        if action in (b"delete", b"replace"):
-            below = path + b"/"
-            self.long_names = {n for n in self.long_names if n != path and not n.startswith(below)}
-        if action in (b"add", b"replace") and has_long_name(path):
-            self.long_names |= {path} if len(self.long_names) < SAMPLE_LONG_NAMES else set()
-
-
-def read_sample(stream: BinaryIO, can_seek: bool, size: int) -> DumpSample:
-    """Read at most `size` bytes. Contents are skipped by their stated lengths."""
-    sample = DumpSample()
-    for _ in range(SAMPLE_RECORDS):
-        headers, length = _headers(stream)
-        sample.length += length
-        if not headers:
-            sample.is_all = not length
-            break
-        sample.revisions += bool(number_of(headers, REVISION))
-        if NODE in headers:
-            sample.add_node(headers)
-        content = number_of(headers, PROPERTIES) + number_of(headers, TEXT)
-        content = max(content, number_of(headers, CONTENT))
-        if sample.length + content > size or not _skip(stream, content, can_seek):
-            break
-        sample.length += content
-    return sample
-
-
-def _headers(stream: BinaryIO) -> tuple[dict[bytes, bytes], int]:
-    """Return the next headers, {} at the end or without headers, and the number of bytes read."""
-    headers: dict[bytes, bytes] = {}
-    length = 0
-    while line := stream.readline(LONGEST_LINE):
-        length += len(line)
-        if line == b"\n" and headers:
-            break
-        if headers or line[:1] not in b"\n \t\r":
-            key, colon, value = line.rstrip(b"\n").partition(b": ")
-            if not colon or length > CHUNK:
-                return {}, length
-            headers[key] = value
-    return headers, length if headers else 0
-
-
-def _skip(stream: BinaryIO, length: int, can_seek: bool) -> bool:
-    if can_seek:
-        stream.seek(length, 1)
-        return True
-    while length > 0:
-        read = len(stream.read(min(length, CHUNK)))
-        if not read:
-            return False
-        length -= read
-    return True
-
-
 class DumpSource(Source):
     """A dump file, plain or compressed, of format 1 to 3, with or without deltas."""
 
@@ -204,33 +120,37 @@ class DumpSource(Source):
         return 0 if compression(self._path) else self._path.stat().st_size
 
     @cached_property
-    def _sample(self) -> DumpSample:
-        try:
-            size = self._size()
-            with opened(self._path) as file:
-                return read_sample(file, bool(size), size or SAMPLE_BYTES)
-        except (OSError, UserError, *DAMAGED):  # write() reports it
-            return DumpSample()
+    def _sample(self) -> DumpReader:
+        """The reader of the file's first records, which are all of a small file."""
+        with opened(self._path) as file:
+            reader = DumpReader(str(self._path), file, tree=self._tree or TRUNK, texts="skip")
+            with suppress(UserError):  # write() reports it
+                reader.run(SAMPLE_RECORDS, self._size() or SAMPLE_BYTES)
+        return reader
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        """Estimate from the beginning of the file, which is all of a small file."""
-        sample, revisions = self._sample, self._sample.revisions
+        """Estimate from the first records."""
         exact = self._size()
         size = exact or COMPRESSED_FACTOR * self._path.stat().st_size
-        if sample.is_all:
-            size = exact or sample.length
-        elif sample.length:
-            revisions = revisions * max(size, sample.length) // sample.length
+        try:
+            sample = self._sample
+        except (OSError, UserError, *DAMAGED):  # write() reports it
+            return SizeEstimate(1, int(size * REPOSITORY_FACTOR))
+        revisions = sample.revisions
+        if sample.is_whole:
+            size = exact or sample.offset
+        elif sample.offset:
+            revisions = revisions * max(size, sample.offset) // sample.offset
         return SizeEstimate(max(1, revisions), int(size * REPOSITORY_FACTOR))
 
     def long_names(self) -> int:
-        """Return the number of long names if the sample is all of the file, otherwise 0."""
+        """Return the number of long names if the first records are all of the file, otherwise 0."""
         sample, tree = self._sample, self._tree
         if tree is None:
-            tree = TRUNK if sample.has_trunk else ""
+            tree = TRUNK if sample.has_tree else ""
         above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
-        return sum(p.startswith(above) for p in sample.long_names) if sample.is_all else 0
+        return sum(p.startswith(above) for p in sample.long_names) if sample.is_whole else 0
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the file's content. Raise UserError with the place where it is truncated or corrupt.
@@ -248,7 +168,7 @@ class DumpSource(Source):
             raise self._options.no_tree(self._path, self._tree)
         with opened(self._path) as file:
             if reader.bogus_dates:
-                DumpReader(str(self._path), file, out=out, checks_texts=False).run()
+                DumpReader(str(self._path), file, out=out, texts="read").run()
             else:
                 shutil.copyfileobj(file, out, CHUNK)
         out.flush()

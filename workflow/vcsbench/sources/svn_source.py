@@ -283,7 +283,7 @@ def _pass_on(
     """Check the dump stream that a program prints, and write it to `out`."""
     remedy = "check it with svnadmin verify"
     with Program(argv, failure, secret=secret) as program:
-        reader = DumpReader(name, program.stdout, out=out, checks_texts=False, remedy=remedy)
+        reader = DumpReader(name, program.stdout, out=out, texts="read", remedy=remedy)
         try:
             reader.run()
         except UserError:
