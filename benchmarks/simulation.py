@@ -25,7 +25,7 @@ from stopping import by_minutes, by_width, judged
 
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN
-from vcsbench.statistics.intervals import Estimate, ratio_interval
+from vcsbench.statistics.estimates import Estimate, ratio_interval
 from vcsbench.statistics.multiple_testing import ALPHA, TABLE_ALPHA, calls_of, p_values
 from vcsbench.statistics.noise import LogTable, Noise
 

@@ -14,7 +14,7 @@ from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import budget
 from vcsbench.statistics.budget import ComparisonSettings, comparisons_of
 from vcsbench.statistics.contract import DEFAULT_LIMITS
-from vcsbench.statistics.intervals import Estimate, ratio_interval
+from vcsbench.statistics.estimates import Estimate, ratio_interval
 from vcsbench.statistics.multiple_testing import add_calls
 from vcsbench.statistics.noise import LogTable, Noise, estimate_noise
 
@@ -52,7 +52,7 @@ def by_minutes(measured: LogTable, pairs: Pairs) -> LogTable:
         spent = TimeBreakdown(
             blocks={name: BlockTime(n, ROUND_S * n, 0.0) for name, n in rounds.items()}
         )
-        more = budget.allocate_rounds(comparisons_of([table], TERMS), spent, left).rounds
+        more = budget.allocate_rounds(comparisons_of([table], TERMS), spent, left)[0]
         left -= ROUND_S * more.total()
         most = measured.logs.shape[1]
         if not more or max(rounds[name] + more[name] for name in rounds) > most:

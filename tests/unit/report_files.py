@@ -23,9 +23,9 @@ from vcsbench.evidence.measurements import (
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results, read_records, read_results
 from vcsbench.statistics import findings
+from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import DEFAULT_LIMITS
 from vcsbench.statistics.noise import noise_of, noise_table
-from vcsbench.statistics.published import read_published
 from vcsbench.statistics.tables import make_table
 
 CONFIG = Path(__file__).parents[2] / "config"

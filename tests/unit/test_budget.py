@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from unit.test_findings import AXES, finding, level, measured
 from vcsbench.evidence.measurements import BlockTime, TimeBreakdown
 from vcsbench.statistics.budget import (
-    Allocation,
     Comparison,
     ComparisonSettings,
     allocate,
@@ -32,7 +30,7 @@ from vcsbench.statistics.contract import (
     UNREACHABLE,
     Limits,
 )
-from vcsbench.statistics.intervals import Estimate, t_quantile
+from vcsbench.statistics.estimates import t_quantile
 from vcsbench.statistics.multiple_testing import ALPHA, EQUIVALENCE_ALPHA
 
 LIMITS = Limits(min_effect_pct=10)
@@ -42,35 +40,29 @@ BOTH = t_quantile(DEGREES, 1 - ALPHA) + t_quantile(DEGREES, 1 - 2 * EQUIVALENCE_
 
 
 def needed(ratio: float, error: float, n: int = 5, twin_sd: float = 0.0) -> float:
-    estimate = Estimate(ratio, math.nan, math.nan, n, error, DEGREES)
-    return comparison_rounds(estimate, twin_sd, ALPHA, LIMITS)
+    row = {"ratio": ratio, "error": error, "n": n, "degrees": DEGREES, "twin_sd": twin_sd}
+    return comparison_rounds(row, ALPHA, LIMITS)
 
 
-def test_comparison_rounds_inverse_ratio_is_equal() -> None:
-    for size in (1.0, 1.02, 1.1, 1.3, 3.0):
-        assert needed(size, 0.05) == needed(1 / size, 0.05)
+NARROW = math.log1p(0.1) / BOTH
+HALF = t_quantile(DEGREES, 1 - ALPHA)
 
 
-def test_comparison_rounds_change_at_width_of_both_tests() -> None:
-    narrow = math.log1p(0.1) / BOTH
-    assert needed(1.0, 0.999 * narrow) == 5
-    assert needed(1.0, 1.001 * narrow) == 6
-
-
-def test_comparison_rounds_large_ratio_needs_fewer() -> None:
-    half = t_quantile(DEGREES, 1 - ALPHA)
-    assert needed(math.exp(2.01 * half * 0.1), 0.1) == 5
-    assert needed(1.05, 0.1) > 50
-
-
-def test_comparison_rounds_double_error_needs_four_times() -> None:
-    assert needed(1.0, 0.04, n=10) == pytest.approx(4 * needed(1.0, 0.02, n=10), abs=4)
-
-
-def test_comparison_rounds_without_duplicates_is_infinite() -> None:
-    assert needed(3.0, 0.001, n=2) == LIMITS.min_rounds
-    assert needed(3.0, math.nan, n=1) == LIMITS.min_rounds
-    assert needed(3.0, 0.001, twin_sd=math.nan) == math.inf
+@pytest.mark.parametrize(
+    ("rounds", "expected"),
+    [
+        (needed(1.0, 0.999 * NARROW), 5),
+        (needed(1.0, 1.001 * NARROW), 6),
+        (needed(math.exp(2.01 * HALF * 0.1), 0.1), 5),  # a large ratio needs few
+        (needed(1.3, 0.05), needed(1 / 1.3, 0.05)),
+        (needed(1.0, 0.04, n=10), pytest.approx(4 * needed(1.0, 0.02, n=10), abs=4)),
+        (needed(3.0, 0.001, n=2), LIMITS.min_rounds),
+        (needed(3.0, math.nan, n=1), LIMITS.min_rounds),
+        (needed(3.0, 0.001, twin_sd=math.nan), math.inf),  # without duplicates nothing is called
+    ],
+)
+def test_comparison_rounds_follow_widths_and_sizes(rounds: float, expected: float) -> None:
+    assert rounds == expected
 
 
 ROUNDS = 5
@@ -87,36 +79,29 @@ def spent(**seconds: float) -> TimeBreakdown:
     return TimeBreakdown(blocks=blocks)
 
 
-def test_allocate_fewest_needed_rounds_come_first() -> None:
-    comparisons = [comparison("near", 20), comparison("far", 300)]
-    assert allocate(comparisons, {"near": 10, "far": 10}, 100) == {"near": 10}
-
-
-def test_allocate_nearly_decided_block_waits() -> None:
-    comparisons, costs = [comparison("near", 2), comparison("far", 30)], {"near": 10, "far": 10}
-    assert allocate(comparisons, costs, 50) == {"far": 5}
-    assert allocate(comparisons, costs, 1000) == {"near": 2, "far": 30}
-
-
-def test_allocate_prefers_more_decisions_per_second() -> None:
-    comparisons = [*[comparison("many", 10)] * 12, comparison("few", 8)]
-    assert allocate(comparisons, {"many": 10, "few": 10}, 30) == {"many": 3}
-    assert allocate(comparisons, {"many": 200, "few": 10}, 30) == {"few": 3}
-
-
-def test_allocate_round_longer_than_time_gets_none() -> None:
-    comparisons = [comparison("long", 1), comparison("short", 20)]
-    assert allocate(comparisons, {"long": 100, "short": 10}, 35) == {"short": 3}
-
-
-def test_allocate_precise_and_unreachable_get_none() -> None:
-    comparisons = [comparison("done", 0), comparison("never", math.inf)]
-    assert allocate(comparisons, {"done": 1, "never": 1}, 1000) == {}
-
-
-def test_allocate_compared_blocks_get_rounds_together() -> None:
-    comparisons = [comparison("a+b", 3), comparison("b", 1)]
-    assert allocate(comparisons, {"a": 10, "b": 5}, 100) == {"a": 3, "b": 3}
+@pytest.mark.parametrize(
+    ("comparisons", "round_s", "seconds", "rounds"),
+    [
+        # The fewest needed rounds come first, but a block that needs two waits.
+        (["near 20", "far 300"], {"near": 10, "far": 10}, 100, {"near": 10}),
+        (["near 2", "far 30"], {"near": 10, "far": 10}, 50, {"far": 5}),
+        (["near 2", "far 30"], {"near": 10, "far": 10}, 1000, {"near": 2, "far": 30}),
+        # More decisions per second come first.
+        (["many 10"] * 12 + ["few 8"], {"many": 10, "few": 10}, 30, {"many": 3}),
+        (["many 10"] * 12 + ["few 8"], {"many": 200, "few": 10}, 30, {"few": 3}),
+        # A round must fit into the time.
+        (["long 1", "short 20"], {"long": 100, "short": 10}, 35, {"short": 3}),
+        # Precise and unreachable comparisons get none, compared blocks get them together.
+        (["done 0", "never inf"], {"done": 1, "never": 1}, 1000, {}),
+        (["a+b 3", "b 1"], {"a": 10, "b": 5}, 100, {"a": 3, "b": 3}),
+    ],
+)
+def test_allocate_gives_rounds_where_they_decide_most(
+    comparisons: list[str], round_s: dict[str, float], seconds: float, rounds: dict[str, int]
+) -> None:
+    pairs = [text.split() for text in comparisons]
+    made = [comparison(block, float(more)) for block, more in pairs]
+    assert allocate(made, round_s, seconds) == rounds
 
 
 def test_undecided_over_time_counts_by_table() -> None:
@@ -137,16 +122,19 @@ def test_allocate_rounds_without_rounds_has_reason(
     more: list[float], left_s: float, why: str
 ) -> None:
     comparisons = [comparison("a", rounds) for rounds in more]
-    assert allocate_rounds(comparisons, spent(a=50), left_s) == Allocation(why=why)
+    assert allocate_rounds(comparisons, spent(a=50), left_s) == ({}, why)
 
 
-def test_allocate_rounds_batch_takes_half_of_time() -> None:
-    def rounds(spent_s: float, left_s: float) -> Counter[str]:
-        return allocate_rounds([comparison("a", 100)], spent(a=spent_s), left_s).rounds
-
-    assert rounds(50, 600) == {"a": 30}
-    assert rounds(50, 70) == {"a": 6}  # a batch takes a minute at least
-    assert rounds(2000, 600) == {"a": 1}  # a single round takes more than half
+@pytest.mark.parametrize(
+    ("spent_s", "left_s", "rounds"),
+    # A batch takes half of the time, but a minute or one round at least.
+    [(50, 600, 30), (50, 70, 6), (2000, 600, 1)],
+)
+def test_allocate_rounds_batch_takes_half_of_time(
+    spent_s: float, left_s: float, rounds: int
+) -> None:
+    batch = allocate_rounds([comparison("a", 100)], spent(a=spent_s), left_s)
+    assert batch == ({"a": rounds}, "")
 
 
 def table_comparisons(error: float, *commands: str, limits: Limits = LIMITS) -> list[Comparison]:
@@ -168,18 +156,18 @@ def test_allocate_rounds_noisy_machine_needs_fewer(scatter: float, wide: float, 
     narrow = math.log1p(pct / 100) / BOTH
     more = math.ceil(5 * (0.06 / narrow) ** 2) - 5
     comparisons = table_comparisons(0.06, "log", limits=limits)
-    assert allocate_rounds(comparisons, spent(log=5), 1000.0) == Allocation(Counter(log=more))
+    assert allocate_rounds(comparisons, spent(log=5), 1000.0) == ({"log": more}, "")
 
 
 def test_allocate_rounds_findings_direct_but_do_not_extend() -> None:
     undecided = table_comparisons(0.026, "log", "export")
     time, extra = spent(log=50, export=50), [comparison("export", 9, "")] * 4
-    assert allocate_rounds(undecided, time, 70, extra).rounds["export"] >= 5
+    assert allocate_rounds(undecided, time, 70, extra)[0]["export"] >= 5
     precise = table_comparisons(0.001, "log", "export")
-    assert allocate_rounds(precise, time, 70, extra) == Allocation(why=ALL_DECIDED)
+    assert allocate_rounds(precise, time, 70, extra) == ({}, ALL_DECIDED)
     # A finding that needs thousands of rounds does not extend a table that needs few.
-    few = allocate_rounds(undecided, time, 3600).rounds
-    more = allocate_rounds(undecided, time, 3600, [comparison("export", 4000, "")]).rounds
+    few, _ = allocate_rounds(undecided, time, 3600)
+    more, _ = allocate_rounds(undecided, time, 3600, [comparison("export", 4000, "")])
     assert 0 < more["export"] <= 2 * few.total() and more["log"] >= few["log"]
 
 
@@ -204,10 +192,8 @@ def test_rounds_needed_by_findings_half_distance_needs_four_times() -> None:
     assert near.blocks == {"log"} and near.rounds == len(RATIOS)
     assert not near.is_precise_enough and near.needed / far.needed == pytest.approx(4, rel=0.05)
     assert clear.is_precise_enough and clear.needed == 5
-
-
-def test_rounds_needed_by_findings_nearly_decided_is_open() -> None:
-    """A comparison that lacks few rounds is decided in less than half of the cases, but not rarely."""
+    assert median_bound(0)[0].needed > 10**6
+    # A finding that lacks few rounds is decided in less than half of the cases, but not rarely.
     needs = (median_bound(distance / 1000)[0] for distance in range(10, 100))
     nearly = [need for need in needs if not need.is_precise_enough][-1]
     assert 0.3 < probability_decided(np.array([nearly.rounds / nearly.needed]))[0] < 0.5
@@ -223,5 +209,3 @@ def test_rounds_needed_by_findings_has_one_per_pair() -> None:
 def test_rounds_needed_by_findings_unmeasured_has_none() -> None:
     assert needs_of(finding(where={"command": "export"})) == []
     assert needs_of(finding(compare={"to": "before"})) == []
-    (need,) = median_bound(0)
-    assert need.needed > 10**6

@@ -74,74 +74,82 @@ def test_evaluate_expectations_without_repo_uses_all() -> None:
     assert rows_of(expectation(), frame)["measured"][0] == pytest.approx(3.0), "the slowest"
     mine = expectation(where={"command": "log", "repo": "mine"})
     assert rows_of(mine, frame)["measured"][0] == pytest.approx(1.0)
+    elsewhere = unmeasured_expectations("b", [expectation()])
+    assert elsewhere[["passes", "why"]].values.tolist() == [["no", "the key `studies` lacks b"]]
 
 
-def write_check(path: Path, *rows: pd.DataFrame) -> Path:
-    frame = pd.concat([r.assign(study="a") for r in rows])[["study", *OF_EXPECTATIONS]]
-    frame.to_csv(path, index=False)
-    return path
+ROW = {"study": "a", "statement": "Fast | small.", "low": "1.0", "high": "1.5", "unit": "s"}
+ROW |= {"measured": "1.2", "expected": "at most 2.0", "why": "", "passes": "yes"}
+GOOD = {**ROW, "id": "good", "verdict": "holds"}
+ALLOWED = {**ROW, "id": "allowed", "verdict": "inconclusive", "why": "low n: 4 rounds"}
+BAD = {**ROW, "id": "bad", "verdict": "differs", "measured": "3", "passes": "no"}
+UNDECIDED = {**ALLOWED, "id": "undecided", "passes": "no"}
+NONE = {
+    **ROW,
+    "id": "none",
+    "study": "b",
+    "verdict": "not measured",
+    "measured": "",
+    "passes": "no",
+}
 
 
-def test_check_prints_lines_and_exit_codes(
+def run_check(folder: Path, *rows: dict[str, str]) -> int:
+    with (folder / "check.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["study", *OF_EXPECTATIONS])
+        writer.writeheader()
+        writer.writerows(rows)
+    return check.main([str(folder / "check.csv")])
+
+
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        ([GOOD, ALLOWED], 0),
+        ([GOOD, BAD, UNDECIDED], check.FAILED),
+        ([GOOD, UNDECIDED], check.UNDECIDED),
+        ([GOOD, NONE], check.UNDECIDED),
+        ([], 1),
+    ],
+)
+def test_check_exit_code_follows_verdicts(
+    tmp_path: Path, rows: list[dict[str, str]], code: int
+) -> None:
+    assert (check.FAILED, check.UNDECIDED) == (3, 4)
+    assert run_check(tmp_path, *rows) == code
+
+
+def test_check_prints_line_per_expectation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def rows(name: str, times: list[float], **changes: Any) -> pd.DataFrame:
-        return rows_of(expectation(name, **changes), measured(times))
-
-    fast, slow = rows("fast", FAST), rows("slow", [3.0] * 6)
-    unsure = rows("unsure", [1.0] * 4)
-    allowed = rows("allowed", [1.0] * 4, allow_inconclusive=True)
-    elsewhere = unmeasured_expectations("b", [expectation("elsewhere")])
-    path = tmp_path / "check.csv"
-
-    assert check.main([str(write_check(path, fast, allowed))]) == 0
+    run_check(tmp_path, GOOD, ALLOWED, NONE)
+    value = "1.20 (1.00 to 1.50) s, expected at most 2.0"
     assert capsys.readouterr().out.splitlines() == [
-        "holds: a fast: 1.04 (0.972 to 1.11) s, expected at most 2.0",
-        "inconclusive, allowed: a allowed: 1.00 (1.00 to 1.00) s, expected at most 2.0 [low n: 4 rounds]",
+        f"holds: a good: {value}",
+        f"inconclusive, allowed: a allowed: {value} [low n: 4 rounds]",
+        "not measured: b none: no value, expected at most 2.0",
         f"as files: {tmp_path}/check.junit.xml and {tmp_path}/check.md",
-        "2 of 2 expectations pass",
+        "2 of 3 expectations pass",
     ]
-    assert check.main([str(write_check(path, fast, slow, unsure))]) == check.FAILED == 3
-    assert "differs: a slow: 3.00 (3.00 to 3.00) s, expected at most 2.0" in capsys.readouterr().out
-    assert check.main([str(write_check(path, fast, unsure))]) == check.UNDECIDED == 4
-    capsys.readouterr()
-    assert check.main([str(write_check(path, fast, elsewhere))]) == check.UNDECIDED
-    assert "no value, expected at most 2.0 [the key `studies` lacks b]" in capsys.readouterr().out
+    assert run_check(tmp_path) == check.main([str(tmp_path / "gone.csv")]) == 1
+    error = capsys.readouterr().err
+    assert "There is nothing to check" in error and "gone.csv: cannot be read" in error
 
 
 def test_check_writes_junit_and_markdown(tmp_path: Path) -> None:
-    row = {"study": "a", "statement": "Fast | small.", "low": "1.0", "high": "1.5", "unit": "s"}
-    row |= {"measured": "1.2", "expected": "at most 2.0", "why": "", "passes": "yes"}
-    rows = [
-        {**row, "id": "good", "verdict": "holds"},
-        {**row, "id": "bad", "verdict": "differs", "measured": "3", "passes": "no"},
-        {**row, "id": "unsure", "verdict": "inconclusive", "why": "low n", "passes": "no"},
-        {**row, "id": "none", "verdict": "not measured", "measured": "", "passes": "no"},
-    ]
-    rows[-1]["study"] = "b"
-    junit, markdown = (path.read_text() for path in check.write(rows, tmp_path))
-    suites = ElementTree.fromstring(junit)
+    run_check(tmp_path, GOOD, BAD, UNDECIDED, NONE)
+    suites = ElementTree.fromstring((tmp_path / check.JUNIT).read_text())
     counts = [[s.get(key) for key in ("name", "tests", "failures", "errors")] for s in suites]
     assert counts == [["a", "3", "1", "1"], ["b", "1", "0", "1"]]
-    good, bad, unsure = suites[0]
+    good, bad, undecided = suites[0]
     assert [part.tag for part in good] == ["system-out"]
-    assert bad[0].tag == "failure" and unsure[0].tag == "error" and unsure[0].text == "low n"
+    assert (bad[0].tag, undecided[0].tag, undecided[0].text) == ("failure", "error", ALLOWED["why"])
     assert bad[0].get("message") == "differs: 3.00 (1.00 to 1.50) s, expected at most 2.0"
-    lines = markdown.splitlines()
+    lines = (tmp_path / check.MARKDOWN).read_text().splitlines()
     assert lines[0] == "**1 of 4 expectations pass**"
     cells = ("✓ holds", "Fast \\| small. (`a` `good`)", "at most 2.0", "1.20 (1.00 to 1.50) s")
     assert lines[4] == f"| {' | '.join(cells)} |"
     assert lines[7].endswith("| no value |")
-
-
-def test_check_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "check.csv"
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerow(["study", *OF_EXPECTATIONS])
-    assert check.main([str(path)]) == 1
-    assert "There is nothing to check" in capsys.readouterr().err
-    assert check.main([str(tmp_path / "gone.csv")]) == 1
-    assert "gone.csv: cannot be read" in capsys.readouterr().err
 
 
 BOUND = "expect: {over: max, at_most: 2}"

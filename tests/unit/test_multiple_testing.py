@@ -9,8 +9,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from vcsbench.statistics.contract import DEFAULT_LIMITS, Limits, is_difference
-from vcsbench.statistics.intervals import Estimate, ratio_interval
+from vcsbench.statistics.contract import (
+    DEFAULT_LIMITS,
+    NOT_SHOWN,
+    TOO_NOISY,
+    Limits,
+    is_difference,
+)
+from vcsbench.statistics.estimates import NO_ESTIMATE, ratio_interval
 from vcsbench.statistics.multiple_testing import (
     ALPHA,
     EQUIVALENCE_ALPHA,
@@ -28,8 +34,8 @@ def estimate(mean, spread=0.01, n=5):
     return ratio_interval(mean + spread * z)
 
 
-def call(mean, spread=0.01, n=5, notable=10.0, twins_known=True):
-    return calls_of([estimate(mean, spread, n)], twins_known, WORDS, Limits(notable))[0]
+def call(mean, spread=0.01, n=5, has_duplicates=True, **limits):
+    return calls_of([estimate(mean, spread, n)], has_duplicates, WORDS, Limits(**limits))[0]
 
 
 def table_of(found):
@@ -37,23 +43,45 @@ def table_of(found):
     return add_calls(pd.DataFrame([row]).rename(columns={"value": "ratio"}), WORDS, DEFAULT_LIMITS)
 
 
-def test_add_calls_known_intervals_have_calls():
-    assert call(0.2) == "faster"
-    assert call(-0.2) == "slower"
-    assert call(0.0) == "no difference shown"
-    assert call(0.0, spread=0.1) == "too noisy to say"
-    assert call(0.2, n=4) == "too noisy to say"
-    assert call(0.2, n=1) == "too noisy to say"
-    assert call(0.2, twins_known=False) == "too noisy to say"
-    assert calls_of([ratio_interval([])], True, WORDS, DEFAULT_LIMITS) == [""]
+# A single comparison with this mean has a p-value of ALPHA.
+EDGE = stats.t.ppf(1 - ALPHA / 2, 4) * 0.01 / math.sqrt(5)
+
+
+@pytest.mark.parametrize(
+    ("mean", "options", "expected"),
+    [
+        (0.2, {}, "faster"),
+        (-0.2, {}, "slower"),
+        (0.0, {}, NOT_SHOWN),
+        (0.0, {"spread": 0.1}, TOO_NOISY),
+        (0.2, {"n": 4}, TOO_NOISY),
+        (0.2, {"n": 1}, TOO_NOISY),
+        (0.2, {"has_duplicates": False}, TOO_NOISY),
+        (0.03, {"spread": 0.001}, "faster"),
+        (1.01 * EDGE, {}, "faster"),
+        (0.99 * EDGE, {}, NOT_SHOWN),
+        (0.5, {"spread": 0.0}, "faster"),
+        (0.0, {"spread": 0.0}, NOT_SHOWN),
+        (0.2, {"n": 3, "min_rounds": 3}, "faster"),
+        (0.2, {"n": 5, "min_rounds": 6}, TOO_NOISY),
+    ],
+)
+def test_calls_of_known_interval_has_call(mean, options, expected):
+    assert call(mean, **options) == expected
+    assert is_difference(expected) == (expected in WORDS)
+
+
+def test_calls_of_missing_estimate_is_empty_and_words_are_of_metric():
+    assert calls_of([NO_ESTIMATE], True, WORDS, DEFAULT_LIMITS) == [""]
+    higher = calls_of([estimate(0.2), estimate(-0.2)], True, ("lower", "higher"), DEFAULT_LIMITS)
+    assert higher == ["lower", "higher"]
 
 
 @pytest.mark.parametrize("side", [1, -1])
-def test_add_calls_equivalence_by_two_one_sided_tests(side):
+def test_calls_of_equivalence_equals_two_one_sided_tests(side):
     """Compare with scipy: the nearer bound gives the p-value."""
-    n, spread = 8, 0.05
+    n, spread, bound = 8, 0.05, math.log(1.1)
     z = stats.zscore(np.arange(n, dtype=float), ddof=1)
-    bound = math.log(1.1)
 
     def chance(mean):
         return max(
@@ -64,31 +92,18 @@ def test_add_calls_equivalence_by_two_one_sided_tests(side):
     means = np.linspace(0, 0.1, 200)
     most = max(mean for mean in means if chance(mean) <= EQUIVALENCE_ALPHA)
     assert 0.01 < most < 0.09
-    none = {call(side * mean, spread, n) for mean in means[means <= most]}
-    assert none == {"no difference shown"}
-    assert call(side * (most + 0.001), spread, n) != "no difference shown"
+    assert {call(side * mean, spread, n) for mean in means[means <= most]} == {NOT_SHOWN}
+    assert call(side * (most + 0.001), spread, n) != NOT_SHOWN
 
 
-def test_add_calls_within_is_limit_of_equivalence():
-    found = estimate(0.02, 0.05, 9)
-    within = table_of(found)["within"][0]
-    for factor, word in ((1.001, "no difference shown"), (0.999, "too noisy to say")):
-        limits = Limits(min_effect_pct=100 * (1 + (within - 1) * factor - 1))
-        assert calls_of([found], True, WORDS, limits) == [word]
+@pytest.mark.parametrize(("factor", "word"), [(1.001, NOT_SHOWN), (0.999, TOO_NOISY)])
+def test_add_calls_within_is_limit_of_equivalence(factor, word):
+    within = table_of(estimate(0.02, 0.05, 9))["within"][0]
+    assert call(0.02, 0.05, 9, min_effect_pct=100 * (within - 1) * factor) == word
 
 
-def test_add_calls_small_significant_difference_is_called():
-    assert call(0.03, spread=0.001) == "faster"
-
-
-def test_add_calls_single_comparison_uses_alpha():
-    t = stats.t.ppf(1 - ALPHA / 2, 4) * 0.01 / math.sqrt(5)
-    assert call(1.01 * t) == "faster"
-    assert call(0.99 * t) == "no difference shown"
-
-
-def test_add_calls_holm_equals_textbook():
-    # 40 comparisons, ten with a difference, and Holm's rule with p-values of scipy.
+def test_calls_of_holm_equals_textbook():
+    """Compare 40 comparisons, ten of them with a difference, with Holm's rule on scipy's p-values."""
     means = [*np.linspace(0.05, 0.14, 10), *[0.001] * 30]
     found = [estimate(mean, 0.02, 6) for mean in means]
     p = [2 * stats.t.sf(m / (0.02 / math.sqrt(6)), 5) for m in means]
@@ -104,38 +119,13 @@ def test_add_calls_holm_equals_textbook():
     assert all(calls_of([one], True, WORDS, DEFAULT_LIMITS) == ["faster"] for one in found[1:10])
 
 
-def test_add_calls_untested_rows_are_not_corrected_for():
-    one = estimate(0.04, 0.01)
-    others = [estimate(0.0, 0.01, n=3)] * 50 + [Estimate(math.nan, math.nan, math.nan, 0)] * 50
-    assert (
-        calls_of([one, *others], True, WORDS, DEFAULT_LIMITS)[0]
-        == calls_of([one], True, WORDS, DEFAULT_LIMITS)[0]
-        == "faster"
-    )
+def test_calls_of_untested_rows_are_not_corrected_for():
+    one, others = estimate(0.04), [estimate(0.0, n=3)] * 50 + [NO_ESTIMATE] * 50
+    assert call(0.04) == calls_of([one, *others], True, WORDS, DEFAULT_LIMITS)[0] == "faster"
 
 
-def test_detectable_effect_is_called_in_nine_of_ten():
-    error, n = 0.01 / math.sqrt(8), 8
-    smallest = table_of(estimate(0.0, 0.01, n))["detectable"][0]
-    assert math.log(smallest) == pytest.approx(
-        (stats.t.ppf(1 - ALPHA / 2, n - 1) + stats.t.ppf(0.9, n - 1)) * error
-    )
-
-
-def test_add_calls_without_scatter_is_exact():
-    assert call(0.5, spread=0.0) == "faster"
-    assert call(0.0, spread=0.0) == "no difference shown"
-
-
-def test_add_calls_min_rounds_is_a_limit():
-    three = [estimate(0.2, n=3)]
-    assert calls_of(three, True, WORDS, DEFAULT_LIMITS) == ["too noisy to say"]
-    assert calls_of(three, True, WORDS, Limits(min_rounds=3)) == ["faster"]
-    assert calls_of([estimate(0.2, n=5)], True, WORDS, Limits(min_rounds=6)) != ["faster"]
-
-
-def test_add_calls_words_are_of_metric():
-    higher = calls_of([estimate(0.2), estimate(-0.2)], True, ("lower", "higher"), DEFAULT_LIMITS)
-    assert higher == ["lower", "higher"]
-    assert all(map(is_difference, higher))
-    assert not any(map(is_difference, ["", call(0.0), call(0.2, n=4)]))
+def test_add_calls_detectable_effect_is_called_in_nine_of_ten():
+    smallest = table_of(estimate(0.0, 0.01, 8))["detectable"][0]
+    error = 0.01 / math.sqrt(8)
+    effect = (stats.t.ppf(1 - ALPHA / 2, 7) + stats.t.ppf(0.9, 7)) * error
+    assert math.log(smallest) == pytest.approx(effect)

@@ -10,16 +10,8 @@ import pandas as pd
 import pytest
 
 from vcsbench.statistics.contract import Limits
-from vcsbench.statistics.intervals import Estimate, ratio_interval
-from vcsbench.statistics.noise import (
-    NO_NOISE,
-    Noise,
-    limits_on_machine,
-    noise_of,
-    noise_table,
-    run_scatter,
-)
-from vcsbench.statistics.variance import Variance
+from vcsbench.statistics.estimates import Estimate, Variance, ratio_interval
+from vcsbench.statistics.noise import NO_NOISE, Noise, noise_of, noise_table, run_scatter
 
 AXES = ["command", "ra", "format", "cache"]
 BLOCK = ["command", "cache"]
@@ -140,11 +132,8 @@ def test_with_error_shared_drift_does_not_average_out():
     assert judged.error > 1.15 * independent
 
 
-def test_noise_of_equal_duplicates_has_a_small_part():
+def test_noise_duplicates_have_their_variance():
     assert noise_of(made_up(seed=3), AXES, BLOCK).duplicates.variance < 0.006**2
-
-
-def test_noise_different_duplicates_have_their_variance():
     found = [noise_of(made_up(twin_sd=0.1, seed=seed), AXES, BLOCK).duplicates for seed in range(6)]
     assert np.mean([part.variance for part in found]) == pytest.approx(0.01, rel=0.2)
     assert all(10 < part.degrees < 64 for part in found)
@@ -169,6 +158,9 @@ def test_noise_without_duplicates_is_unknown():
     once = noise_of(frame[frame["round"] == 1], AXES, BLOCK)
     assert not once.has_duplicates
     assert once.with_error(OWN, [(key(), key(number=1))]).error == pytest.approx(OWN.error)
+    apart = frame_of(ONE)
+    apart["host"] = np.where(apart["cell"].str.endswith("~2"), "here", "there")
+    assert not noise_of(apart, AXES, BLOCK).has_duplicates, "hosts are not paired"
 
 
 def test_level_with_error_has_half_of_duplicate_variance():
@@ -176,12 +168,6 @@ def test_level_with_error_has_half_of_duplicate_variance():
     judged = Noise(duplicates=Variance(0.02, 30)).level_with_error(own)
     assert judged.error == pytest.approx(math.sqrt(0.25 + 2500 * 0.01))
     assert NO_NOISE.level_with_error(own) is own
-
-
-def test_noise_hosts_are_not_paired():
-    frame = frame_of(ONE)
-    frame["host"] = np.where(frame["cell"].str.endswith("~2"), "here", "there")
-    assert not noise_of(frame, AXES, BLOCK).has_duplicates
 
 
 def test_noise_table_has_difference_of_duplicates_by_group():
@@ -200,31 +186,21 @@ def test_noise_table_has_difference_of_duplicates_by_group():
     assert row["cells"] == "log/svn/f1/cold~2 log/svn/f2/cold~2"
 
 
-def test_noise_table_has_scatter_within_cell_round():
+def test_noise_table_has_groups_of_study_and_scatter_within_cell_round():
     random = np.random.default_rng(1)
     frame = frame_of((list(np.exp(random.normal(0, 0.3, 30))), [1.0] * 30))
     runs = pd.concat([frame.assign(run=run) for run in (1, 2, 3, 4)])
     runs["elapsed_s"] *= np.exp(random.normal(0, 0.1, len(runs)))
-    row = noise_table(runs, AXES, NOISE_CLASS, NO_NOISE).iloc[0]
-    assert row["runs"] == 4
-    assert math.log(row["within"]) == pytest.approx(0.1, rel=0.15)
-    assert math.log(row["spread"]) == pytest.approx(0.3, rel=0.2)
-
-
-def test_noise_table_has_groups_of_study():
-    frame = pd.concat([frame_of(ONE), frame_of(ONE[::-1], command="export")])
-    frame = frame[~((frame["command"] == "export") & frame["cell"].str.endswith("~2"))]
-    table = noise_table(frame, AXES, NOISE_CLASS, NO_NOISE)
-    assert table[["command", "cache", "ra"]].to_numpy().tolist() == [
-        ["log", "cold", "svn"],
-        ["export", "cold", "svn"],
-    ]
-    assert table["twins"].tolist() == [1, 0]
+    export = frame_of(ONE, command="export").query("cell == 'export/svn/f1/cold'")
+    both = pd.concat([runs, export])
+    table = noise_table(both, AXES, NOISE_CLASS, NO_NOISE)
+    assert table["command"].tolist() == ["log", "export"]
+    assert (table["twins"].tolist(), table["runs"].tolist()) == ([1, 0], [4, 1])
     assert math.isnan(table["differed"][1])
-    alone = noise_table(
-        frame.drop(columns=["command", "ra", "cache"]), ["format"], NOISE_CLASS, NO_NOISE
-    )
-    assert alone["twins"].tolist() == [1]
+    assert math.log(table["within"][0]) == pytest.approx(0.1, rel=0.15)
+    assert math.log(table["spread"][0]) == pytest.approx(0.3, rel=0.2)
+    plain = both.drop(columns=["command", "ra", "cache"])
+    assert noise_table(plain, ["format"], NOISE_CLASS, NO_NOISE)["twins"].tolist() == [1]
 
 
 def test_noise_excludes_invalid_runs():
@@ -232,10 +208,8 @@ def test_noise_excludes_invalid_runs():
     wrong = frame.assign(elapsed_s=9.0, round=frame["round"] + 5, flags="cache-not-cold")
     both = noise_table(pd.concat([frame, wrong]), AXES, NOISE_CLASS, NO_NOISE)
     pd.testing.assert_frame_equal(both, noise_table(frame, AXES, NOISE_CLASS, NO_NOISE))
-    assert (
-        noise_of(pd.concat([frame, wrong]), AXES, BLOCK).duplicates
-        == noise_of(frame, AXES, BLOCK).duplicates
-    )
+    duplicates = [noise_of(f, AXES, BLOCK).duplicates for f in (pd.concat([frame, wrong]), frame)]
+    assert duplicates[0] == duplicates[1]
 
 
 def frame(
@@ -265,19 +239,15 @@ def test_run_scatter_equals_known_scatter_without_drift(
     assert found == pytest.approx(math.hypot(within, between), rel=0.05)
 
 
-def test_run_scatter_excludes_invalid_runs() -> None:
+def test_run_scatter_excludes_invalid_runs_and_one_round_is_unknown() -> None:
     some = frame(0.05, 0.0, 0.0, 2, 20)
     wild = some.assign(elapsed_s=some["elapsed_s"] * 100 ** (some["round"] % 3), flags="restarted")
     assert run_scatter(pd.concat([some, wild]), ["command"]) == run_scatter(some, ["command"])
-
-
-def test_run_scatter_one_round_is_unknown() -> None:
     assert math.isnan(run_scatter(frame(0.05, 0.05, 0.0, 1, 1), ["command"]))
 
 
-@pytest.mark.parametrize(("within", "notable"), [(0.08, 15), (0.05, 10)])
-def test_limits_on_machine_noisy_machine_raises_effect(within: float, notable: float) -> None:
-    here = limits_on_machine(Limits(), frame(within, 0.0, 0.1, 4), ["command"])
-    assert (here.min_effect_pct, here.min_rounds) == (notable, Limits().min_rounds)
-    coarse = limits_on_machine(Limits(min_effect_pct=30), frame(within, 0.0, 0.1, 4), ["command"])
-    assert coarse.min_effect_pct == 30
+@pytest.mark.parametrize(("scatter", "effect"), [(0.08, 15), (0.05, 10), (math.nan, 10)])
+def test_limits_noisy_machine_raises_effect(scatter: float, effect: float) -> None:
+    here = Limits().on_machine(scatter)
+    assert (here.min_effect_pct, here.min_rounds) == (effect, Limits().min_rounds)
+    assert Limits(min_effect_pct=30).on_machine(scatter).min_effect_pct == 30

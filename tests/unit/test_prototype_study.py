@@ -22,10 +22,10 @@ from vcsbench.plan.grid import CellSpec, make_grid
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run import inputs
 from vcsbench.run.project import open_environment
+from vcsbench.statistics.aggregation import read_published
+from vcsbench.statistics.contract import is_expected
 from vcsbench.statistics.findings import evaluate_findings
-from vcsbench.statistics.published import read_published
 from vcsbench.statistics.tables import make_table
-from vcsbench.statistics.verdicts import is_expected
 
 ROOT = Path(__file__).parent.parent.parent
 STUDY = "server-prototype-2010"

@@ -9,9 +9,9 @@ import pytest
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import write_frame
+from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import CALL, STATISTICS
 from vcsbench.statistics.findings import evaluate_findings
-from vcsbench.statistics.published import read_published
 from vcsbench.statistics.tables import make_table
 
 CONFIG = Path(__file__).parents[2] / "config"

@@ -27,8 +27,8 @@ from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
 from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.run import inputs
 from vcsbench.sources import open_source
+from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.findings import evaluate_findings
-from vcsbench.statistics.published import read_published
 from vcsbench.statistics.tables import make_table
 from vcsbench.storages.filesystems import next_directory
 from vcsbench.subjects.tree import TreeTemplates, checkout_head, lost_features

@@ -20,8 +20,8 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.run_columns import space_columns
 from vcsbench.measure.work import UrlNormaliser, inspect_tree
 from vcsbench.plan.recipe import parts_of, why_not
+from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.findings import evaluate_findings
-from vcsbench.statistics.published import read_published
 from vcsbench.statistics.tables import make_table
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import scaled_revisions

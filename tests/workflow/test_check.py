@@ -206,7 +206,7 @@ def test_baseline_saved_is_compared_with_later_runs(
     done = project.snakemake("-n")
     assert done.returncode != 0
     assert "test.yaml: `baselines`: no baseline 'gone'" in done.stdout
-    assert "there are: 1.14-old. `make baseline NAME=gone` saves one" in done.stdout
+    assert "Use one of: 1.14-old, or save it by `make baseline NAME=gone`" in done.stdout
 
 
 def test_check_invalid_expectations_are_refused(shared_project: Project, repository: Path) -> None:

@@ -6,9 +6,8 @@ from typing import Any
 from vcsbench.evidence.measurements import read_frame, read_measurements, time_breakdown
 from vcsbench.files import read_json, write_json
 from vcsbench.run.job import job_log
-from vcsbench.statistics import budget
-from vcsbench.statistics.budget import ComparisonSettings, comparisons_of
-from vcsbench.statistics.contract import NUMBERS
+from vcsbench.statistics.budget import ComparisonSettings, budget_report, comparisons_of
+from vcsbench.statistics.contract import NUMBERS, Limits
 from vcsbench.statistics.noise import run_scatter
 
 snakemake: Any
@@ -18,14 +17,15 @@ def main() -> None:
     """Read, count, write."""
     params = snakemake.params
     frame = read_measurements(snakemake.input.measurements)
-    settings = ComparisonSettings.of(params.comparison)
+    limits, block = Limits(**params.comparison["limits"]), params.comparison["block"]
     folder = Path(snakemake.input.tables)
     tables = [read_frame(folder / f"{name}.csv", NUMBERS) for name in params.tables]
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
-    costs = time_breakdown(frame, settings.block, params.prepared)
-    scatter = run_scatter(frame, settings.block)
-    comparisons = comparisons_of(tables, settings.on_machine(scatter))
-    report = budget.budget_report(comparisons, costs, cell_rounds, settings.limits, scatter)
+    costs = time_breakdown(frame, block, params.prepared)
+    scatter = run_scatter(frame, block)
+    settings = ComparisonSettings.on_machine(params.comparison, scatter)
+    comparisons = comparisons_of(tables, settings)
+    report = budget_report(comparisons, costs, cell_rounds, limits, scatter)
     decisions = [read_json(path) for path in params.decisions]
     why = next((d["why"] for d in reversed(decisions) if "why" in d), "")
     report |= {"minutes": params.minutes, "studies": params.studies, "why": why}

@@ -9,14 +9,14 @@ from vcsbench.evidence.measurements import read_frame, read_measurements
 from vcsbench.files import write_text
 from vcsbench.run.job import job_log
 from vcsbench.statistics.contract import NUMBERS, Limits
-from vcsbench.statistics.noise import limits_on_machine
+from vcsbench.statistics.noise import run_scatter
 
 snakemake: Any
 
 with job_log(snakemake.log[0]):
     inputs, params = snakemake.input, snakemake.params
     frame = read_measurements(inputs.measurements)
-    limits = limits_on_machine(Limits(**params.limits), frame, params.block)
+    limits = Limits(**params.limits).on_machine(run_scatter(frame, params.block))
     for axis, values in params.reference_commands.items():
         frame = frame[~frame[axis].isin(values)]
     questions = questions_of(params.questions, params.apply_commands)

@@ -21,6 +21,7 @@ from vcsbench.statistics.budget import (
     rounds_needed_by_findings,
 )
 from vcsbench.statistics.noise import run_scatter
+from vcsbench.statistics.tables import make_tables
 
 snakemake: Any
 
@@ -32,17 +33,18 @@ def main() -> None:
     collected = collect(axes, grid, params.rounds, given.exports, params.logs, params.thresholds)
     text = io.StringIO(measurements(collected).to_csv(index=False))
     frame = read_measurements(text)
-    settings = ComparisonSettings.of(params.comparison)
-    settings = settings.on_machine(run_scatter(frame, settings.block))
+    scatter = run_scatter(frame, params.comparison["block"])
+    settings = ComparisonSettings.on_machine(params.comparison, scatter)
     costs = time_breakdown(frame, settings.block, given.prepared)
     left = remaining_s(60 * params.minutes, costs, len(given.exports), set_up_s())
-    comparisons = comparisons_of(settings.make_tables(frame), settings)
+    tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
+    comparisons = comparisons_of(tables.values(), settings)
     extra = rounds_needed_by_findings(params.findings, frame, settings, params.by)
-    more = allocate_rounds(comparisons, costs, left, extra)
+    more, why = allocate_rounds(comparisons, costs, left, extra)
     decision = {
-        "gives": bool(more.rounds),
-        "why": more.why,
-        "rounds": {block: rounds + more.rounds[block] for block, rounds in params.blocks.items()},
+        "gives": bool(more),
+        "why": why,
+        "rounds": {block: rounds + more[block] for block, rounds in params.blocks.items()},
         "of": params.of,
         "minutes": params.minutes,
         "spent_s": round(costs.total_s, 1),

@@ -4,9 +4,9 @@ from typing import Any
 
 from vcsbench.evidence.measurements import read_grid, read_measurements, write_frame
 from vcsbench.run.job import job_log
+from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import Limits
 from vcsbench.statistics.findings import Conditions, context_of, evaluate_findings
-from vcsbench.statistics.published import read_published
 
 snakemake: Any
 

@@ -9,9 +9,9 @@ from vcsbench.evidence.measurements import read_measurements, write_frame
 from vcsbench.files import write_json
 from vcsbench.run.job import job_log
 from vcsbench.statistics import baseline_comparison, baselines
+from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import Limits
-from vcsbench.statistics.noise import limits_on_machine, run_scatter
-from vcsbench.statistics.published import read_published
+from vcsbench.statistics.noise import run_scatter
 from vcsbench.statistics.tables import make_tables
 
 snakemake: Any
@@ -41,7 +41,7 @@ def compare(folder: Path, baseline: str, limits: Limits) -> None:
     now = baseline_comparison.load_current(study, Path("results"))
     before = baseline_comparison.load_baseline(baseline, study)
     pairs = baseline_comparison.pair_cells(before, now, list(params.order))
-    own_limits = limits_on_machine(limits, now.frame, params.block)
+    own_limits = limits.on_machine(run_scatter(now.frame, params.block))
     table = baseline_comparison.baseline_table(baseline, pairs, params.order, own_limits)
     name = baselines.table_name(baseline)
     write_json(folder / f"{name}.json", baseline_comparison.baseline_notes(before, now, pairs))

@@ -17,6 +17,7 @@ from vcsbench.advice.cards import (
     card_of,
     factor,
     factors,
+    outcomes_text,
 )
 from vcsbench.advice.decision import (
     BETTER,
@@ -36,18 +37,22 @@ from vcsbench.advice.decision import (
 )
 from vcsbench.config.study import TableDefinition
 from vcsbench.evidence import same_work
-from vcsbench.evidence.measurements import DECIDING_SHARE
+from vcsbench.evidence.measurements import DECIDING_SHARE, grouped
 from vcsbench.metrics import DEFAULT, metric_in, metric_of
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, by_round, pair_rows
-from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN, Limits, is_difference
-from vcsbench.statistics.intervals import Estimate, ratio, ratio_interval
+from vcsbench.statistics.contract import DEFAULT_LIMITS, TOO_NOISY, Limits
+from vcsbench.statistics.estimates import (
+    NO_ESTIMATE,
+    Estimate,
+    Variance,
+    ratio,
+    ratio_interval,
+    sum_variances,
+)
 from vcsbench.statistics.multiple_testing import calls_of
 from vcsbench.statistics.noise import Noise, noise_of
 from vcsbench.statistics.tables import make_table
-from vcsbench.statistics.variance import Variance, sum_variances
 from vcsbench.words import is_number
-
-NOT_ESTIMATED = Estimate(math.nan, math.nan, math.nan, 0)
 
 # Of every server configuration.
 NOTE = (
@@ -61,7 +66,7 @@ class AdviceSettings:
     """A study as advice needs it: axes with their values in order, the axes that a reader cannot choose,
     the axes of a block, the questions, and the workload (weight, name and where of each part)."""
 
-    order: Mapping[str, Sequence[str]]
+    order: Mapping[str, list[str]]
     scenario_axes: Sequence[str]
     block: Sequence[str]
     questions: Sequence[CardQuestion] = ()
@@ -73,15 +78,15 @@ def questions_of(questions: Mapping[str, Row], commands: Mapping[str, Row]) -> l
     """Return the questions of a study by axis; `commands` has a command for values without an action."""
     made = []
     for axis, question in questions.items():
-        actions = {"": question.get("how_to_measure", {}), **question.get("actions", {})}
         typed = {v: {"command": text, "note": NOTE} for v, text in commands.get(axis, {}).items()}
+        actions = {"": question.get("how_to_measure", {}), **question.get("actions", {})}
         texts = {
             value: {key: action.get(key) or "" for key in ("command", "note")}
             for value, action in {**typed, **actions}.items()
         }
-        restrict_to, yes = list(question.get("values", ())), question.get("yes_value", "")
+        values, yes = list(question.get("values", ())), question.get("yes_value", "")
         aggregate = bool(question.get("aggregate"))
-        made.append(CardQuestion(axis, question["question"], restrict_to, yes, texts, aggregate))
+        made.append(CardQuestion(axis, question["question"], values, yes, texts, aggregate))
     return made
 
 
@@ -93,7 +98,7 @@ def advise(
     failures: Sequence[Row] = (),
 ) -> Advice:
     """Return the advice on measurements; `tables` compare, `grid` and `failures` are rows of their files."""
-    axes, limits = list(settings.order), settings.limits
+    axes, effect = list(settings.order), settings.limits.min_effect_pct
     rounds = by_round(frame, axes, MEAN)
     noise = noise_of(frame, axes, settings.block, metric_of(DEFAULT), rounds)
     times = geometric_means(rounds, axes)
@@ -101,38 +106,27 @@ def advise(
     for question in settings.questions:
         axis = question.axis
         compared = [table for table in tables if compares_times(table[0], axis)]
-        compared = compared or _made_table(axis, settings, frame)
+        measured = [value for value in settings.order[axis] if value in {*frame[axis]}]
+        if not compared and len(measured) > 1:
+            first, *others = measured
+            definition: TableDefinition = {
+                "compare": {"axis": axis, "baseline": first, "candidates": others}
+            }
+            made = make_table(
+                frame, axis, definition, settings.order, settings.block, settings.limits
+            )
+            compared = [(definition, made.to_dict("records"))]
         reference = str(compared[0][0]["compare"]["baseline"]) if compared else ""
         cases = cases_of(axis, compared, axes, question.values, times)
         missing = missing_values(axis, cases, grid, failures)
-        effect = limits.min_effect_pct
         card = card_of(question, reference, axes, cases, effect, settings.workload, missing)
-        if question.aggregate:
-            card = _with_aggregate(card, rounds, settings, noise)
-        cards.append(card)
+        cards.append(_with_aggregate(card, rounds, settings, noise) if question.aggregate else card)
     scenario_axes = [axis for axis in settings.scenario_axes if axis in axes]
-    parts = rounds.groupby(scenario_axes, sort=False) if scenario_axes else [((), rounds)]
-    situations = [
-        _situation(dict(zip(scenario_axes, map(str, keys), strict=True)), rows, axes, noise, limits)
-        for keys, rows in parts
-    ]
-    return Advice(
-        cards, situations, less_work(tables, limits.min_effect_pct), limits.min_effect_pct
-    )
-
-
-def _made_table(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -> list[Table]:
-    """Compare the first value of an axis with the others: no table of the study compares its cells."""
-    present = {*frame[axis]}
-    first, *others = [value for value in settings.order[axis] if value in present] or [""]
-    if not others:
-        return []
-    definition: TableDefinition = {
-        "compare": {"axis": axis, "baseline": first, "candidates": others}
-    }
-    order = {name: list(values) for name, values in settings.order.items()}
-    made = make_table(frame, axis, definition, order, settings.block, settings.limits)
-    return [(definition, made.to_dict("records"))]
+    situations = []
+    for _, rows in grouped(rounds, scenario_axes):
+        where = {axis: str(rows[axis].iloc[0]) for axis in scenario_axes}
+        situations.append(_situation(where, rows, axes, noise, settings.limits))
+    return Advice(cards, situations, less_work(tables, effect), effect)
 
 
 def geometric_means(rounds: pd.DataFrame, axes: Sequence[str]) -> dict[Cell, float]:
@@ -154,39 +148,27 @@ def _with_aggregate(
             pairs.setdefault(pair.candidate, []).append((case.where, pair))
     lines, answers = [], []
     for candidate, members in pairs.items():
-        outcomes = [pair.outcome for _, pair in members]
         sides = members[0][1].baseline, candidate
         wheres = [where for where, _ in members]
         mean = geometric_mean(wheres, sides, rounds, settings, noise, card.question.axis)
-        counts = {kind: outcomes.count(kind) for kind in (BETTER, WORSE, EQUAL)}
-        better, worse, equal = counts.values()
+        outcomes = [pair.outcome for _, pair in members]
+        better, worse, equal = (outcomes.count(kind) for kind in (BETTER, WORSE, EQUAL))
         undecided = len(outcomes) - better - worse - equal
-        effect = f"{_mean_text(mean)}faster in {better}, slower in {worse}, equal in {equal}"
-        effect += f" of {len(outcomes)} cases" + (f", {undecided} undecided" if undecided else "")
+        effect = outcomes_text(better, worse, equal, undecided, len(outcomes))
+        if math.isfinite(mean.value):
+            direction = "faster" if mean.value >= 1 else "slower"
+            size = f"{factor(max(mean.value, 1 / mean.value))} {direction} on average"
+            effect = f"{size} (factor {mean.low:.2f} to {mean.high:.2f}), {effect}"
         lines.append(f"{candidate} against {sides[0]}: {effect}.")
-        kind, short = _kind_of(better, worse, equal)
+        kind, short = (EQUAL, "no difference") if equal else (UNDECIDED, "undecided")
+        if better or worse:
+            kind, short = (DEPENDS, "slower") if worse else (VALUE, "faster")
+            short = "depends" if better and worse else short
         value = candidate if kind == VALUE else ""
         answers.append(Answer(kind, value, short, f"{candidate} {effect}.", effect))
     for lost in card.missing:
         lines.append(f"{lost.value}: not measured in {lost.cells} cells. {lost.reason}.")
     return replace(card, lines=lines, answer=answers[0] if len(answers) == 1 else card.answer)
-
-
-def _kind_of(better: int, worse: int, equal: int) -> tuple[str, str]:
-    if better and worse:
-        return DEPENDS, "depends"
-    if better or worse:
-        return (VALUE, "faster") if better else (DEPENDS, "slower")
-    return (EQUAL, "no difference") if equal else (UNDECIDED, "undecided")
-
-
-def _mean_text(mean: Estimate) -> str:
-    """Return the mean factor with its 95 % interval: `5 % faster on average (factor 1.02 to 1.09), `."""
-    if not math.isfinite(mean.value):
-        return ""
-    direction, size = "faster" if mean.value >= 1 else "slower", max(mean.value, 1 / mean.value)
-    interval = f"(factor {mean.low:.2f} to {mean.high:.2f})"
-    return f"{factor(size)} {direction} on average {interval}, "
 
 
 def geometric_mean(
@@ -202,7 +184,7 @@ def geometric_mean(
     Within a block, whose cells share their rounds, each round is averaged first. Errors of blocks add up.
     """
     if not wheres or rounds["host"].nunique() != 1:
-        return NOT_ESTIMATED
+        return NO_ESTIMATE
     others = [name for name in settings.order if name != axis]
     included = {tuple(where.get(name, "") for name in others) for where in wheres}
     blocks: dict[Cell, dict[Cell, dict[int, float]]] = {}
@@ -219,7 +201,7 @@ def geometric_mean(
         both = [tuple((*k[:place], s, *k[place:]) for s in reversed(sides)) for k in cells]
         estimates.append(noise.with_error(ratio_interval(means, len(cells)), both))  # type: ignore[arg-type]
     if not estimates or any(e.n < 2 for e in estimates):
-        return NOT_ESTIMATED
+        return NO_ESTIMATE
     whole = math.fsum(e.pairs for e in estimates)
     log = math.fsum(e.pairs * math.log(e.value) for e in estimates) / whole
     variances = [Variance(e.error**2, e.degrees).scaled((e.pairs / whole) ** 2) for e in estimates]
@@ -234,50 +216,46 @@ def _situation(
     """Return the best choice of a situation. Comparisons with it are corrected as one family."""
     choosing = [axis for axis in axes if axis not in where and rows[axis].nunique() > 1]
     logs: dict[Cell, dict[int, float]] = {}
-    cells: dict[Cell, Cell] = {}
-    works: dict[Cell, str] = {}
-    shares: dict[Cell, float] = {}
+    facts: dict[Cell, Row] = {}
     for row in rows.to_dict("records"):
         if not same_work.is_apart(row["work"]):
             choice = tuple(str(row[axis]) for axis in choosing)
             logs.setdefault(choice, {})[row["round"]] = math.log(row[DEFAULT])
-            cells[choice] = tuple(str(row[axis]) for axis in axes)
-            works[choice] = row["work"]
-            shares[choice] = row.get(FIXED_SHARE) or 0.0
+            facts[choice] = row
+    works = {choice: row["work"] for choice, row in facts.items()}
 
     def named(choice: Cell) -> dict[str, str]:
         return {axis: value for axis, value in zip(choosing, choice, strict=True) if value}
 
+    def cell(choice: Cell) -> Cell:
+        return tuple(str(facts[choice][axis]) for axis in axes)
+
     same = same_work.majority(works)
-    other = [
-        (named(choice), _difference(choice, works, same)) for choice in logs if choice not in same
-    ]
+    other = [(named(c), _difference(c, works, same)) for c in logs if c not in same]
     most = max((len(of) for of in logs.values()), default=0)
     whole = {choice: of for choice, of in logs.items() if choice in same and len(of) == most}
-    hosts = sorted({*rows["host"]})
-    if len(hosts) > 1:
-        return Situation(
-            where, why_not=f"measured on several machines ({', '.join(hosts)})", other_work=other
-        )
-    if most < limits.min_rounds:
-        why_not = f"only {most} of at least {limits.min_rounds} rounds measured"
-        return Situation(where, why_not=why_not, other_work=other)
-    if len(whole) < 2:
-        return Situation(where, why_not="one choice only", other_work=other)
     means = {choice: math.fsum(of.values()) / len(of) for choice, of in whole.items()}
-    best, *others = sorted(means, key=lambda choice: (means[choice], choice))
-    if shares[best] > DECIDING_SHARE:
-        return Situation(where, why_not="mostly start-up, decides nothing", other_work=other)
+    best, *others = sorted(means, key=lambda choice: (means[choice], choice)) or [()]
+    why_not = ""
+    if len(hosts := sorted({*rows["host"]})) > 1:
+        why_not = f"measured on several machines ({', '.join(hosts)})"
+    elif most < limits.min_rounds:
+        why_not = f"only {most} of at least {limits.min_rounds} rounds measured"
+    elif not others:
+        why_not = "one choice only"
+    elif (facts[best].get(FIXED_SHARE) or 0.0) > DECIDING_SHARE:
+        why_not = "mostly start-up, decides nothing"
+    if why_not:
+        return Situation(where, why_not=why_not, other_work=other)
     ratios = []
     for choice in others:
         shared = [whole[choice][n] - log for n, log in whole[best].items() if n in whole[choice]]
-        ratios.append(noise.with_error(ratio_interval(shared), [(cells[best], cells[choice])]))
+        ratios.append(noise.with_error(ratio_interval(shared), [(cell(best), cell(choice))]))
     words = metric_of(DEFAULT).words
     calls = calls_of(ratios, noise.has_duplicates, words[:2], limits)
     equal = [named(o) for o, call in zip(others, calls, strict=True) if call != words.better]
     gain = ratios[-1].value if calls[-1] == words.better else None
-    time = math.exp(means[best])
-    return Situation(where, named(best), time, gain, equal, "", other)
+    return Situation(where, named(best), math.exp(means[best]), gain, equal, "", other)
 
 
 def _difference(choice: Cell, works: Mapping[Cell, str], same: set[Cell]) -> str:
@@ -293,19 +271,16 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
     sentences, least = [], 1 + min_effect_pct / 100
     for definition, rows in tables:
         metric, baseline = metric_in(definition), definition["compare"]["baseline"]
-        candidates = dict.fromkeys(str(row["candidate"]) for row in rows if metric.exact)
-        for candidate in candidates:
-            known = [r["ratio"] for r in rows if str(r["candidate"]) == candidate and _is_known(r)]
+        ratios: dict[str, list[float]] = {str(row["candidate"]): [] for row in rows}
+        for row in rows if metric.exact else ():
+            call, share = row.get("call") or "", row.get("fixed_share")
+            has_work = not (is_number(share) and share > DECIDING_SHARE)
+            if has_work and is_number(row.get("ratio")) and call not in ("", TOO_NOISY):
+                ratios[str(row["candidate"])].append(row["ratio"])
+        for candidate, known in ratios.items():
             less, more = [r for r in known if r >= least], [1 / r for r in known if 1 / r >= least]
-            for who, other, ratios in ((candidate, baseline, less), (baseline, candidate, more)):
-                if ratios:
-                    size = f"{metric.fewer.format(factors(ratios))} than {other}"
-                    sentences.append(f"{who} {size} in {len(ratios)} of {len(known)} cases.")
+            for who, other, sizes in ((candidate, baseline, less), (baseline, candidate, more)):
+                if sizes:
+                    size = f"{metric.fewer.format(factors(sizes))} than {other}"
+                    sentences.append(f"{who} {size} in {len(sizes)} of {len(known)} cases.")
     return sentences
-
-
-def _is_known(row: Row) -> bool:
-    call, share = row.get("call") or "", row.get("fixed_share")
-    if is_number(share) and share > DECIDING_SHARE:
-        return False
-    return is_number(row.get("ratio")) and (call == NOT_SHOWN or is_difference(call))

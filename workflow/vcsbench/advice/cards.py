@@ -313,20 +313,18 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
     if not sentence:
         sentence = f"{'For your workload choose' if card.weights else 'Choose'} {label}: {text}"
         if len(cases) > 1:
-            sentence += f" ({_outcomes(decision, effect)} of {len(cases)} cases)"
+            undecided = decision.cases - decision.decided
+            counts = len(effect.gains), effect.slower, effect.equal, undecided
+            sentence += f" ({outcomes_text(*counts, len(cases))})"
         sentence += "."
     return Answer(kind, decision.value, short, sentence, text)
 
 
-def _outcomes(decision: Decision, effect: Effect) -> str:
-    """Return `faster in 17, equal in 4, undecided in 3`. Decided cases without the value are in no count."""
-    counts = {
-        "faster": len(effect.gains),
-        "slower": effect.slower,
-        "equal": effect.equal,
-        "undecided": decision.cases - decision.decided,
-    }
-    return ", ".join(f"{name} in {n}" for name, n in counts.items() if n > 0 or name == "faster")
+def outcomes_text(faster: int, slower: int, equal: int, undecided: int, cases: int) -> str:
+    """Return `faster in 17, equal in 4, undecided in 3 of 24 cases`; some cases may be in no count."""
+    counts = {"faster": faster, "slower": slower, "equal": equal, "undecided": undecided}
+    shown = [f"{name} in {n}" for name, n in counts.items() if n or name == "faster"]
+    return f"{', '.join(shown)} of {cases} cases"
 
 
 def _for_reader(axis: str, value: str, cases: Sequence[Case], current: str) -> str:
@@ -445,17 +443,16 @@ def _groupings(cases: Sequence[Case]) -> list[Grouping]:
         *by_axis,
         group_label,
         lambda where: f"{_WARM.get(where.get('cache', ''), '')} {where.get('command', '')}".strip(),
-        *(partial(_label_and_group, group) for group in by_axis),
+        *(
+            lambda where, group=group: f"{group_label(where)} {group(where)}".strip()
+            for group in by_axis
+        ),
     ]
 
 
 def _axis_group(axis: str, where: Where) -> str:
     value = where.get(axis, "")
     return f"over {value}" if axis == "ra" and value else value_label(axis, value)
-
-
-def _label_and_group(group: Grouping, where: Where) -> str:
-    return f"{group_label(where)} {group(where)}".strip()
 
 
 def _without_temperature(rule: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

@@ -36,9 +36,9 @@ from vcsbench.statistics.contract import (
     NOT_MEASURED,
     REPRODUCED,
     TOO_SMALL,
+    read_reasons,
     values_of,
 )
-from vcsbench.statistics.verdicts import read_reasons
 
 # Axes of the study that are no part of "My case": a reader does not have them, but does them.
 NOT_PICKED = ("cache", "clients", "build")

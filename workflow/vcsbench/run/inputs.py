@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from typing import Protocol, TypedDict
 
 from vcsbench import axes as axis_table
 from vcsbench.axes.axis import Environment
@@ -26,9 +26,6 @@ from vcsbench.plan.result_state import NOTHING, UNFAILED, decision_of
 from vcsbench.statistics import baselines
 from vcsbench.statistics.contract import STATISTIC
 
-if TYPE_CHECKING:
-    from vcsbench.statistics.budget import ComparisonParams, LimitParams
-
 FINDINGS = "config/published/findings.yaml"
 # The function `get` of the checkpoint. It raises until the decision is made.
 Decide = Callable[..., object]
@@ -44,7 +41,7 @@ class Wildcards(Protocol):
 
 
 class PublishedMetadata(TypedDict):
-    """Options of statistics.published.read_published: axis values of files, and axes that commands lack."""
+    """Options of statistics.aggregation.read_published: axis values of files, and axes that commands lack."""
 
     fixed: dict[str, dict[str, str]]
     inapplicable: dict[str, list[str]]
@@ -75,9 +72,9 @@ def comparing_tables(wildcards: Wildcards, environment: Environment, exact: bool
 
 
 def comparison_settings(
-    wildcards: Wildcards, environment: Environment, limits: LimitParams
-) -> ComparisonParams:
-    """Return the params of statistics.budget.ComparisonSettings."""
+    wildcards: Wildcards, environment: Environment, limits: dict[str, float]
+) -> dict[str, object]:
+    """Return the params of statistics.budget.ComparisonSettings; `limits` are the fields of Limits."""
     return {
         "tables": comparing_tables(wildcards, environment, exact=False),
         "order": axis_order(wildcards, environment),

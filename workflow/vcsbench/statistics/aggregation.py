@@ -1,4 +1,4 @@
-"""Aggregate runs to rounds and rounds to cells.
+"""Read published numbers; aggregate runs to rounds and rounds to cells.
 
 Cells have medians, as published, or the best or worst run if a table asks for it. Comparisons use the
 geometric mean of the runs of a round, because it scatters by a tenth to a sixth less than the median of a
@@ -7,16 +7,19 @@ few runs.
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
 
+from vcsbench.errors import UserError
 from vcsbench.evidence import flags, run_columns, same_work
-from vcsbench.evidence.measurements import grouped
-from vcsbench.metrics import COUNT, LOW, Metric, metric_of, names
+from vcsbench.evidence.measurements import grouped, read_frame
+from vcsbench.metrics import COUNT, LOW, metric_of, names
 from vcsbench.plan import grid as grids
 from vcsbench.statistics.contract import STATISTIC, values_of
 
@@ -27,8 +30,6 @@ if TYPE_CHECKING:
 
 MEDIAN, BEST, WORST = "median", "best", "worst"
 MEAN = "mean"  # Counts have the median here, too.
-_CENTRES = (MEDIAN, MEAN)
-_LOG = "log {}"
 
 FIXED_SHARE = "fixed_share"
 
@@ -41,6 +42,62 @@ NO_ROUNDS: dict[str, str | float] = {
     "not_counted": "",
     FIXED_SHARE: np.nan,
 }
+
+
+def read_published(
+    paths: Sequence[str | Path],
+    axes: Sequence[str],
+    by: Sequence[str] = (),
+    fixed: Mapping[str, Mapping[str, str]] | None = None,
+    inapplicable: Mapping[str, Sequence[str]] | None = None,
+) -> pd.DataFrame:
+    """Return published numbers of one or several files as a frame.
+
+    Columns: the axes, `by` (other keys of rows; text, "" if missing), and one per metric (NaN if nothing
+    was published). Rows of one cell in two files are merged. `fixed` has the axis values of a whole file, by
+    path; `inapplicable` has by command the axes that they do not apply to. Raise UserError if no file has an
+    axis, a metric is no number, or a file has a cell twice.
+    """
+    keys, fixed, inapplicable = [*axes, *by], fixed or {}, inapplicable or {}
+    frames = {str(path): _read(Path(path), keys) for path in paths}
+    for axis in axes:
+        if not any(axis in names for names in (*frames.values(), *fixed.values())):
+            raise UserError(
+                f"{', '.join(frames)}: the column `{axis}`, an axis of the study, is missing. Add it."
+            )
+    whole = []
+    for path, frame in frames.items():
+        frame = frame.assign(**{key: "" for key in keys if key not in frame})
+        commands = frame["command"] if "command" in frame else [""] * len(frame)
+        for axis, value in fixed.get(path, {}).items():
+            applies = np.array([axis not in inapplicable.get(name, ()) for name in commands], bool)
+            frame[axis] = frame[axis].mask((frame[axis] == "") & applies, value)
+        twice = frame[frame.duplicated(keys)]
+        if not twice.empty:
+            cell = "/".join(value or "-" for value in twice.iloc[0][keys])
+            raise UserError(f"{path}: {cell} is there twice. Keep one row for each cell.")
+        whole.append(frame)
+    frame = pd.concat(whole)
+    metrics = [name for name in frame if name not in keys]
+    if frame.duplicated(keys).any():
+        frame = frame.groupby(keys, sort=False, as_index=False)[metrics].first()
+    return frame[[*keys, *metrics]].reset_index(drop=True)
+
+
+def _read(path: Path, keys: Sequence[str]) -> pd.DataFrame:
+    """Return a file with a column per metric; it may have a row per `metric` and `value`."""
+    with path.open(newline="", encoding="utf-8") as file:
+        columns = next(csv.reader(file), [])
+    if not columns:
+        raise UserError(
+            f"{path}: the column `{keys[0]}`, an axis of the study, is missing. Add it."
+        )
+    if not {"metric", "value"} <= {*columns}:
+        return read_frame(path, [name for name in columns if name not in keys])
+    frame = read_frame(path, ["value"])
+    metrics = dict.fromkeys(frame["metric"])
+    values = {name: frame["value"].where(frame["metric"] == name) for name in metrics}
+    return frame.drop(columns=["metric", "value"]).assign(**values)
 
 
 def is_measured(frame: pd.DataFrame) -> bool:
@@ -70,16 +127,14 @@ def add_key_columns(
     These columns identify rows as axes do. A missing one is "". Numbers are ordered by size.
     """
     frame = frame.assign(**{name: "" for name in by if name not in frame})
-    frame = frame.assign(**{name: frame[name].map(_text) for name in by})
+    for name in by:
+        texts = frame[name].map(lambda v: f"{v:.0f}" if isinstance(v, float) else str(v))
+        frame = frame.assign(**{name: texts})
     order = {name: list(dict.fromkeys(frame[name])) for name in by}
     for values in order.values():
         if all(value.isdigit() for value in values):
             values.sort(key=int)
     return frame, order
-
-
-def _text(value: object) -> str:
-    return f"{value:.0f}" if isinstance(value, float) else str(value)
 
 
 def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
@@ -89,20 +144,13 @@ def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
     """
     runs = add_metrics(frame)
     why = runs["not_counted"] if "not_counted" in runs else pd.Series("", index=runs.index)
-    parts = [
-        runs.assign(
-            **{COUNT: name},
-            counts=runs.get(name, np.nan),
-            not_counted=why.map(lambda text, name=name: _reason_as_json(text, name)),
-        )
-        for name in each
-    ]
+    parts = []
+    for name in each:
+        reasons = [run_columns.why_not_counted(text, [name]) for text in why]
+        as_json = [json.dumps({"counts": reason}) if reason else "" for reason in reasons]
+        part = runs.assign(counts=runs.get(name, np.nan), not_counted=as_json)
+        parts.append(part.assign(**{COUNT: name}))
     return pd.concat(parts, ignore_index=True)
-
-
-def _reason_as_json(not_counted: object, name: str) -> str:
-    reason = run_columns.why_not_counted(not_counted, [name])
-    return json.dumps({"counts": reason}) if reason else ""
 
 
 def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
@@ -136,16 +184,17 @@ def valid_runs(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
+    missing = {"work": "", "not_counted": "", FIXED_SHARE: np.nan}
     runs = valid_runs(frame)
-    runs = runs.assign(**{name: runs.get(name, "") for name in ("work", "not_counted")})
-    runs = runs.assign(**{FIXED_SHARE: runs.get(FIXED_SHARE, np.nan)})
+    runs = runs.assign(**{name: runs.get(name, empty) for name, empty in missing.items()})
     runs = _with_logs(runs) if reduce == MEAN else runs
     groups = grouped(runs, keys)
-    rounds = _aggregate_metrics(runs, groups, reduce)
-    rounds["flags"] = groups["flags"].agg(" ".join)
-    rounds["not_counted"] = groups["not_counted"].first()
-    rounds[FIXED_SHARE] = groups[FIXED_SHARE].max()
-    rounds["work"] = groups["work"].agg(same_work.several)
+    rounds = _aggregate_metrics(runs, groups, reduce).assign(
+        flags=groups["flags"].agg(" ".join),
+        not_counted=groups["not_counted"].first(),
+        fixed_share=groups[FIXED_SHARE].max(),
+        work=groups["work"].agg(same_work.several),
+    )
     rounds = rounds.reset_index()
     of_cells = grouped(rounds, [key for key in keys if key not in ("host", "round")])["work"]
     return rounds.assign(work=of_cells.transform(same_work.several))
@@ -177,10 +226,9 @@ def pair_rows(
     Each other column is there twice: <column>_baseline and <column>_candidate.
     """
     baseline, candidate = (frame[frame[axis] == name] for name in names)
+    how: Literal["inner", "cross"] = "inner" if on else "cross"
     suffixes = ("_baseline", "_candidate")
-    if not on:
-        return baseline.merge(candidate, how="cross", suffixes=suffixes)
-    return baseline.merge(candidate, on=list(on), suffixes=suffixes)
+    return baseline.merge(candidate, how=how, on=list(on) or None, suffixes=suffixes)
 
 
 def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
@@ -191,46 +239,38 @@ def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
         if set(metric.needs) <= set(frame.columns) and not is_published:
             columns = {name: frame[name] for name in metric.needs}
             parts = {part: compute(columns) for part, compute in metric.parts.items()}
-            added |= {_column(metric, part): column for part, column in parts.items()}
+            added |= {f"{metric.name}/{part}": column for part, column in parts.items()}
             added[metric.name] = metric.value(parts)
     return frame.assign(**added)
-
-
-def _column(metric: Metric, part: str) -> str:
-    return f"{metric.name}/{part}"
 
 
 def _aggregate_metrics(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd.DataFrame:
     values: dict[str, Column] = {}
     for metric in (metric_of(name) for name in names() if name in frame):
-        columns = {part: _column(metric, part) for part in metric.parts}
-        if reduce in _CENTRES and all(column in frame for column in columns.values()):
+        columns = {part: f"{metric.name}/{part}" for part in metric.parts}
+        if reduce not in (MEDIAN, MEAN):
+            smallest = (metric.better == LOW) == (reduce == BEST)
+            values[metric.name] = groups[metric.name].agg("min" if smallest else "max")
+        elif all(column in frame for column in columns.values()):
             parts = {part: _centre(frame, groups, name, reduce) for part, name in columns.items()}
             values |= {columns[part]: column for part, column in parts.items()}
             values[metric.name] = metric.value(parts)
         else:
-            values[metric.name] = groups[metric.name].agg(_function(metric, reduce))
+            values[metric.name] = groups[metric.name].agg("median")
     return pd.DataFrame(values, index=groups.size().index)
 
 
 def _centre(frame: pd.DataFrame, groups: DataFrameGroupBy, column: str, reduce: str) -> pd.Series:
     """Return the median, or the geometric mean of columns with logarithms."""
-    log = _LOG.format(column)
-    if reduce == MEAN and log in frame:
-        return pd.Series(np.exp(groups[log].mean()))
+    if reduce == MEAN and f"log {column}" in frame:
+        return pd.Series(np.exp(groups[f"log {column}"].mean()))
     return pd.Series(groups[column].median())
 
 
 def _with_logs(runs: pd.DataFrame) -> pd.DataFrame:
     """Add logarithms of the parts of noisy metrics; a rounded time of 0 gives a mean of 0."""
     noisy = [metric for metric in map(metric_of, names()) if not metric.exact]
-    columns = [_column(metric, part) for metric in noisy for part in metric.parts]
+    columns = [f"{metric.name}/{part}" for metric in noisy for part in metric.parts]
     with np.errstate(divide="ignore"):
-        logs = {_LOG.format(c): np.log(runs[c].astype(float)) for c in columns if c in runs}
+        logs = {f"log {c}": np.log(runs[c].astype(float)) for c in columns if c in runs}
     return pd.concat([runs, pd.DataFrame(logs, index=runs.index)], axis=1)
-
-
-def _function(metric: Metric, reduce: str) -> str:
-    if reduce in _CENTRES:
-        return "median"
-    return "min" if (metric.better == LOW) == (reduce == BEST) else "max"

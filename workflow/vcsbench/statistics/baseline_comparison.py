@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -24,10 +24,15 @@ from vcsbench.statistics.contract import (
     Limits,
     is_difference,
 )
-from vcsbench.statistics.intervals import NO_ESTIMATE, Estimate, ratio_interval, unpaired_ratio
+from vcsbench.statistics.estimates import (
+    NO_ESTIMATE,
+    Estimate,
+    moderated,
+    ratio_interval,
+    unpaired_ratio,
+)
 from vcsbench.statistics.multiple_testing import call_table
-from vcsbench.statistics.noise import Noise, limits_on_machine, noise_of
-from vcsbench.statistics.variance import moderated
+from vcsbench.statistics.noise import Noise, noise_of, run_scatter
 
 if TYPE_CHECKING:
     from vcsbench.config.study import TableDefinition
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
 SINCE = "(when)"
 # Flags of cells that are not compared.
 NOT_SAVED, SAME_RUNS, HOSTS = "not-saved", "same-runs", "hosts-differ"
+# Settings that two compared cells must share, by the flag of a difference.
+SETTINGS = {"other-command": "command", "other-repository": "repository", "other-method": "method"}
 Key = tuple[str, ...]  # a cell's axis values
 
 
@@ -57,15 +64,6 @@ class CellResult(NamedTuple):
     hosts: str
     flags: str
     work: str
-
-
-class Call(NamedTuple):
-    """The call of a cell against the time before, with the ratio and its interval."""
-
-    call: str
-    ratio: float
-    low: float
-    high: float
 
 
 class SavedTime(TypedDict):
@@ -126,8 +124,7 @@ def load_baseline(name: str, study: str) -> MeasurementSet:
 def load_current(study: str, results: Path) -> MeasurementSet:
     """Return the current measurements of a study."""
     frame = read_measurements(results / "measurements" / f"{study}.csv")
-    columns = frame["cell"], frame["round"].astype(int), frame["started_at"]
-    rounds = map(baselines.MeasuredRound, *columns)
+    rounds = zip(frame["cell"], frame["round"].astype(int), frame["started_at"], strict=True)
     return MeasurementSet(baselines.NOW, frame, baselines.describe(study, rounds, results))
 
 
@@ -138,7 +135,9 @@ def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str])
     """
     frames = before.frame, runs_since(before.frame, now.frame), now.frame
     saved, since, current = (_cells(frame, axes) for frame in frames)
-    noise = _larger_noise(before, now, axes)
+    # The duplicates of the noisier day count.
+    days = [noise_of(side.frame, axes, []).duplicates for side in (before, now)]
+    noise = Noise(duplicates=max(days, key=lambda day: np.nan_to_num(day.variance, nan=-1.0)))
     pairs = []
     for key, cell in current.items():
         where = dict(zip(axes, key, strict=True))
@@ -160,11 +159,7 @@ def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str])
                 noise=noise,
             )
         )
-    return _with_ratios(pairs, noise)
-
-
-def _with_ratios(pairs: Sequence[CellPair], noise: Noise) -> list[CellPair]:
-    """Add the ratios, with errors that are moderated over all of them."""
+    # Errors are moderated over all ratios.
     ratios = [unpaired_ratio(*pair.logs) for pair in pairs]
     columns = np.array([(ratio.error**2 * ratio.n, ratio.degrees) for ratio in ratios], float)
     variances = zip(*moderated(*columns.reshape(-1, 2).T), strict=True)
@@ -174,12 +169,6 @@ def _with_ratios(pairs: Sequence[CellPair], noise: Noise) -> list[CellPair]:
         ratio = noise.with_error(replace(ratio, error=error, degrees=degrees), [])
         compared.append(replace(pair, ratio=ratio))
     return compared
-
-
-def _larger_noise(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str]) -> Noise:
-    """Return the larger variance of duplicates of both days."""
-    days = [noise_of(side.frame, axes, []).duplicates for side in (before, now)]
-    return Noise(duplicates=max(days, key=lambda day: np.nan_to_num(day.variance, nan=-1.0)))
 
 
 def runs_since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
@@ -202,14 +191,16 @@ def _hosts(*sides: CellResult) -> tuple[str, ...]:
 
 
 def _withheld(
-    settings: Sequence[CellSettings | None], sides: tuple[CellResult, CellResult], command: str
+    settings: Sequence[CellSettings | None], sides: Sequence[CellResult], command: str
 ) -> dict[str, str]:
     """Return the flags that exclude a pair of cells, with reasons."""
     withheld = {}
     if len(hosts := _hosts(*sides)) > 1:
         withheld[HOSTS] = f"{flags.message(HOSTS)} ({', '.join(hosts)})"
-    differences = baselines.differences(settings[0] or {}, settings[1] or {})
-    withheld |= {flag: flags.message(flag) for flag in differences}
+    before, now = (side or {} for side in settings)
+    for flag, key in SETTINGS.items():
+        if before.get(key) != now.get(key):
+            withheld[flag] = flags.message(flag)
     works = {"saved": sides[0].work, baselines.NOW: sides[1].work}
     if refused := same_work.refusal(command, works):
         withheld[refused.flag] = refused.reason
@@ -241,7 +232,7 @@ def _row(pair: CellPair, limits: Limits) -> dict[str, object]:
         return row | {"n": 0, "flags": flags.joined(words)}
     words += tables.low_n(pair.ratio.n, limits)
     value = 100 * (pair.medians[0] / pair.medians[1] - 1)
-    return row | {"value": value, "flags": flags.joined(words)} | pair.ratio.statistics()
+    return row | {"value": value, "flags": flags.joined(words)} | tables.ratio_columns(pair.ratio)
 
 
 def baseline_notes(
@@ -249,8 +240,9 @@ def baseline_notes(
 ) -> list[str]:
     """Return sentences for readers of a baseline's table."""
     then = before.description
+    first, last = (then[key][:16].replace("T", " ") for key in ("first", "last"))
     notes = [
-        f"{before.name} was measured from {_day(then['first'])} to {_day(then['last'])} "
+        f"{before.name} was measured from {first} to {last} "
         f"on {', '.join(then['hosts'])} with vcsbench {then['vcsbench']}.",
         "Its rounds are not paired with the current ones: the intervals are Welch's, which are wider, and "
         "contain what changed between two days (load, storage). The duplicates of the noisier day count.",
@@ -262,10 +254,6 @@ def baseline_notes(
     if withheld := sum(bool(pair.withheld) for pair in pairs):
         notes.append(f"{withheld} of {len(pairs)} cells are not compared, for the reasons below.")
     return notes
-
-
-def _day(stamp: str) -> str:
-    return stamp[:16].replace("T", " ")
 
 
 def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
@@ -289,58 +277,46 @@ def history(
     limits: Limits,
 ) -> StudyHistory:
     """Return the history of a study. A call compares with the time before on the same host."""
-    snapshots, unread = _read(names, study, results)
-    axes = list(order)
-    times: list[SavedTime] = []
-    points: list[dict[str, object]] = []
-    lines: dict[Key, int] = {}
-    for number, snapshot in enumerate(snapshots):
-        before = _before(snapshot, snapshots[:number])
-        pairs = pair_cells(before, snapshot, axes) if before else []
-        calls: dict[Key, Call] = {}
-        if before:
-            here = limits_on_machine(limits, snapshot.frame, block)
-            table = baseline_table(before.name, pairs, order, here)
-            table = table[table["call"] != ""]
-            called = map(Call, *(table[name] for name in Call._fields))
-            calls = dict(zip(map(tuple, table[axes].to_numpy()), called, strict=True))
-        for pair in pairs:
-            # A cell on another host, or with other settings or work, starts a new line.
-            if pair.withheld.keys() - {SAME_RUNS}:
-                key = tuple(pair.axes[axis] for axis in axes)
-                lines[key] = lines.get(key, 0) + 1
-        points += _points(snapshot, axes, calls, lines)
-        times.append(_time(snapshot, before, [row.call for row in calls.values()]))
-    return {"times": times, "points": points if len(times) > 1 else [], "unread": unread}
-
-
-def _read(
-    names: Sequence[str], study: str, results: Path
-) -> tuple[list[MeasurementSet], list[str]]:
-    """Return the baselines by date, then the current results if they are newer; and errors."""
-    snapshots, unread = [], []
+    snapshots: list[MeasurementSet] = []
+    unread = []
     for name in names:
         try:
             snapshots.append(load_baseline(name, study))
         except UserError as error:
             unread.append(str(error))
     snapshots.sort(key=lambda snapshot: (snapshot.description["first"], snapshot.name))
-    now = load_current(study, results)
-    if not snapshots or not runs_since(snapshots[-1].frame, now.frame).empty:
-        snapshots.append(now)
-    return snapshots, unread
-
-
-def _before(snapshot: MeasurementSet, earlier: Sequence[MeasurementSet]) -> MeasurementSet | None:
-    """Return the latest earlier snapshot of the same host."""
-    hosts = snapshot.description["hosts"].keys()
-    return next((s for s in reversed(earlier) if hosts & s.description["hosts"].keys()), None)
+    current = load_current(study, results)
+    if not snapshots or not runs_since(snapshots[-1].frame, current.frame).empty:
+        snapshots.append(current)
+    axes = list(order)
+    times: list[SavedTime] = []
+    points: list[dict[str, object]] = []
+    lines: dict[Key, int] = {}
+    for number, snapshot in enumerate(snapshots):
+        hosts = snapshot.description["hosts"].keys()
+        earlier = reversed(snapshots[:number])
+        before = next((s for s in earlier if hosts & s.description["hosts"].keys()), None)
+        pairs = pair_cells(before, snapshot, axes) if before else []
+        calls: dict[Key, dict[str, Any]] = {}
+        if before:
+            here = limits.on_machine(run_scatter(snapshot.frame, block))
+            table = baseline_table(before.name, pairs, order, here)
+            called = table[table["call"] != ""].to_dict("records")
+            calls = {tuple(row[axis] for axis in axes): row for row in called}
+        for pair in pairs:
+            # A cell on another host, or with other settings or work, starts a new line.
+            if pair.withheld.keys() - {SAME_RUNS}:
+                key = tuple(pair.axes[axis] for axis in axes)
+                lines[key] = lines.get(key, 0) + 1
+        points += _points(snapshot, axes, calls, lines)
+        times.append(_time(snapshot, before, [row["call"] for row in calls.values()]))
+    return {"times": times, "points": points if len(times) > 1 else [], "unread": unread}
 
 
 def _points(
     snapshot: MeasurementSet,
     axes: Sequence[str],
-    calls: Mapping[Key, Call],
+    calls: Mapping[Key, Mapping[str, Any]],
     lines: Mapping[Key, int],
 ) -> list[dict[str, object]]:
     """Return a record per cell and host: geometric means over rounds."""
@@ -348,8 +324,7 @@ def _points(
     rounds = rounds.assign(log=np.log(rounds[DEFAULT]))
     points = []
     for (*key, host), logs in grouped(rounds, [*axes, "host"])["log"]:
-        mean, call = ratio_interval(logs), calls.get(tuple(key))
-        bounds = {} if call is None else {"ratio": call.ratio, "low": call.low, "high": call.high}
+        mean, call = ratio_interval(logs), calls.get(tuple(key), {})
         points.append(
             {
                 "time": snapshot.name,
@@ -357,9 +332,10 @@ def _points(
                 "line": lines.get(tuple(key), 0),
                 **dict(zip(axes, key, strict=True)),
                 "value": mean.value,
-                **{bound: _number(getattr(mean, bound)) for bound in ("low", "high")},
-                "call": call.call if call else "",
-                "ratio": {name: _number(value) for name, value in bounds.items()},
+                "low": _number(mean.low),
+                "high": _number(mean.high),
+                "call": call.get("call", ""),
+                "ratio": {k: _number(call[k]) for k in ("ratio", "low", "high") if k in call},
             }
         )
     return points

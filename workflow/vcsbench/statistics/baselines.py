@@ -11,9 +11,9 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from vcsbench import __version__
 from vcsbench.errors import UserError
@@ -29,16 +29,6 @@ FOLDER = Path("baselines")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # Name of the current measurements next to a baseline.
 NOW = "now"
-# Settings that two compared cells must share, by the flag of a difference.
-FLAGS = {"other-command": "command", "other-repository": "repository", "other-method": "method"}
-
-
-class MeasuredRound(NamedTuple):
-    """A cell-round among measurements, and the time of its start."""
-
-    cell: str
-    round: int
-    started_at: str
 
 
 class CellSettings(TypedDict):
@@ -128,15 +118,11 @@ def _measured(path: Path, study: str, results: Path) -> tuple[bytes, Description
     try:
         content = path.read_bytes()
     except OSError:
-        raise UserError(
-            f"{path}: the study has not been measured. Run `make report` first."
-        ) from None
+        content = b""
     rows = list(csv.DictReader(content.decode().splitlines()))
     if not rows:
-        raise UserError(f"{path}: nothing of the study has been measured. Run `make report` first.")
-    rounds = [
-        MeasuredRound(row["cell"], int(float(row["round"])), row["started_at"]) for row in rows
-    ]
+        raise UserError(f"{path}: the study has not been measured. Run `make report` first.")
+    rounds = [(row["cell"], int(float(row["round"])), row["started_at"]) for row in rows]
     return content, describe(study, rounds, results)
 
 
@@ -152,45 +138,51 @@ def _write(name: str, study: str, content: bytes, description: Description) -> s
     )
 
 
-def describe(study: str, rounds: Iterable[MeasuredRound], results: Path) -> Description:
+def describe(study: str, rounds: Iterable[tuple[str, int, str]], results: Path) -> Description:
     """Return the description of a study's measurements, from the contexts of its cells.
 
-    `rounds` come from the measurements' file. Raise UserError if a context is missing or of another run.
+    `rounds` have the cell, the number and the start of each run. Raise UserError if a context is missing or
+    of another run.
     """
     contexts: dict[tuple[str, int], Context] = {}
-    for measured in rounds:
-        key = (measured.cell, measured.round)
-        if key not in contexts:
-            contexts[key] = _context(study, measured, results)
+    for cell, number, started_at in rounds:
+        if (cell, number) not in contexts:
+            path = results / "cells" / study / cell / f"round{number}.context.json"
+            contexts[cell, number] = _context(path, started_at)
     every = list(contexts.values())
-    times = sorted(str(context["started_at"]) for context in every)
-    versions, server_files = _versions(every)
+    times = sorted(str(context["started_at"]) for context in every) or [""]
     hosts = [context["host"] for context in every]
     storages = [context.get("storage") or {} for context in every]
+    keys = ("path", "filesystem", "device")
+    versions: dict[str, list[str]] = {}
+    files: dict[str, list[str]] = {}
+    for context in every:
+        for program, version in (context.get("versions") or {}).items():
+            versions[program] = _distinct([*versions.get(program, []), version])
+        config = (context.get("axes") or {}).get("config", "")
+        for name, text in (context.get("server_files") or {}).items():
+            digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+            key = f"{config}/{name}"
+            files[key] = _distinct([*files.get(key, []), digest])
     return {
         "study": study,
         "vcsbench": __version__,
-        "first": times[0] if times else "",
-        "last": times[-1] if times else "",
+        "first": times[0],
+        "last": times[-1],
         "rounds": len({number for _, number in contexts}),
         "seeds": _distinct(context["seed"] for context in every if "seed" in context),
         "hosts": {host_label(host): host for host in hosts},
         "kernel": _distinct(host.get("kernel") for host in hosts),
         "system": _distinct(host.get("os") for host in hosts),
         "governor": _distinct(host.get("governor") for host in hosts),
-        "storage": _distinct(
-            " ".join(str(s.get(key) or "") for key in ("path", "filesystem", "device"))
-            for s in storages
-        ),
+        "storage": _distinct(" ".join(str(s.get(k) or "") for k in keys) for s in storages),
         "versions": versions,
-        "server_files": server_files,
+        "server_files": files,
         "cells": {cell: cell_settings(context) for (cell, _), context in contexts.items()},
     }
 
 
-def _context(study: str, measured: MeasuredRound, results: Path) -> Context:
-    cell, number, started_at = measured
-    path = results / "cells" / study / cell / f"round{number}.context.json"
+def _context(path: Path, started_at: str) -> Context:
     try:
         context = read_context(path)
     except (OSError, ValueError):
@@ -219,57 +211,35 @@ def cell_settings(context: Context) -> CellSettings:
     }
 
 
-def differences(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """Return the flags of the settings that differ between two cells of one name."""
-    return [flag for flag, key in FLAGS.items() if before.get(key) != now.get(key)]
-
-
-def _versions(
-    contexts: Sequence[Context],
-) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Return the versions by program, and the digests of server files by configuration and path."""
-    versions: dict[str, list[str]] = {}
-    files: dict[str, list[str]] = {}
-    for context in contexts:
-        for program, version in (context.get("versions") or {}).items():
-            versions[program] = _distinct([*versions.get(program, []), version])
-        config = (context.get("axes") or {}).get("config", "")
-        for name, text in (context.get("server_files") or {}).items():
-            digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-            key = f"{config}/{name}"
-            files[key] = _distinct([*files.get(key, []), digest])
-    return versions, files
-
-
 def _distinct(values: Iterable[Item | None]) -> list[Item]:
     return list(dict.fromkeys(value for value in values if value is not None and value != ""))
 
 
 def changes(before: Description, now: Description) -> list[str]:
     """Return the changed conditions between two descriptions, a few words each."""
-    changed = []
-    for name, old, new in (
-        ("kernel", before.get("kernel"), now.get("kernel")),
-        ("system", before.get("system"), now.get("system")),
-        ("CPU governor", before.get("governor"), now.get("governor")),
-        ("storage", before.get("storage"), now.get("storage")),
-    ):
-        changed += _change(name, old or [], new or [])
+    sides = [
+        {
+            "kernel": side.get("kernel") or [],
+            "system": side.get("system") or [],
+            "CPU governor": side.get("governor") or [],
+            "storage": side.get("storage") or [],
+        }
+        for side in (before, now)
+    ]
     for program, versions in before.get("versions", {}).items():
         since = now.get("versions", {}).get(program)
         if versions and since:  # A program that one side did not use has not changed.
-            changed += _change(program, versions, since)
+            sides[0][program], sides[1][program] = versions, since
+    changed = [
+        f"{name} {', '.join(old) or 'unknown'} to {', '.join(sides[1][name]) or 'unknown'}"
+        for name, old in sides[0].items()
+        if old != sides[1][name]
+    ]
+    saved = before.get("server_files", {})
     for path, digests in now.get("server_files", {}).items():
-        if before.get("server_files", {}).get(path, digests) != digests:
+        if saved.get(path, digests) != digests:
             changed.append(f"server configuration {path}")
     return changed
-
-
-def _change(name: str, before: Sequence[str], now: Sequence[str]) -> list[str]:
-    if before == now:
-        return []
-    sides = [", ".join(side) or "unknown" for side in (before, now)]
-    return [f"{name} {sides[0]} to {sides[1]}"]
 
 
 def read_description(name: str, study: str) -> Description:
@@ -277,13 +247,10 @@ def read_description(name: str, study: str) -> Description:
     path = description_path(name, study)
     try:
         description: Description = json.loads(path.read_text(encoding="utf-8"))
-    except OSError:
+    except (OSError, ValueError) as error:
+        state = "damaged" if isinstance(error, ValueError) else "missing"
         raise UserError(
-            f"{path}: the file is missing. Save the baseline again under another name."
-        ) from None
-    except ValueError:
-        raise UserError(
-            f"{path}: the file is damaged. Save the baseline again under another name."
+            f"{path}: the file is {state}. Save the baseline again under another name."
         ) from None
     return description
 

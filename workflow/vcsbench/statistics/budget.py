@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -29,26 +29,19 @@ from vcsbench.metrics import metric_of
 from vcsbench.plan.result_state import block_name
 from vcsbench.statistics.contract import (
     ALL_DECIDED,
-    NOT_SHOWN,
     TIME_IS_UP,
     TOO_NOISY,
     UNREACHABLE,
     Limits,
     is_difference,
+    rounds_needed,
     scatter_pct,
 )
-from vcsbench.statistics.findings import (
-    EvaluationContext,
-    evaluate,
-    involved,
-    rounds_of,
-    without_statistic,
-)
-from vcsbench.statistics.intervals import Estimate, t_quantile
+from vcsbench.statistics.estimates import t_quantile
+from vcsbench.statistics.findings import EvaluationContext, FindingCheck, rounds_of
 from vcsbench.statistics.multiple_testing import EQUIVALENCE_ALPHA, holm_level
 from vcsbench.statistics.noise import noise_of
-from vcsbench.statistics.tables import SIDES, make_tables
-from vcsbench.statistics.verdicts import rounds_needed
+from vcsbench.statistics.tables import SIDES
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
@@ -70,17 +63,13 @@ FINDING_ROUNDS_FACTOR = 4
 
 @dataclass(frozen=True)
 class Comparison:
-    """A row of a table: its blocks, call, rounds, and the rounds that it needs (infinite if unreachable).
-
-    `within` is the largest possible ratio (infinite if nothing is concluded).
-    """
+    """A row of a table: its blocks, call, rounds, and the rounds that it needs (infinite if unreachable)."""
 
     table: str
     blocks: frozenset[str]
     call: str
     rounds: int
     needed: float
-    within: float = math.inf
 
     @property
     def is_precise_enough(self) -> bool:
@@ -93,23 +82,6 @@ class Comparison:
         return self.call != TOO_NOISY
 
 
-class LimitParams(TypedDict):
-    """Limits as plain data."""
-
-    min_effect_pct: float
-    min_effect_pct_if_noisy: float
-    min_rounds: int
-
-
-class ComparisonParams(TypedDict):
-    """ComparisonSettings as plain data, the params of a rule."""
-
-    tables: Mapping[str, TableDefinition]
-    order: Mapping[str, list[str]]
-    block: Sequence[str]
-    limits: LimitParams
-
-
 @dataclass(frozen=True)
 class ComparisonSettings:
     """Definitions of a study's noisy comparison tables, its axes with values in order, and its limits."""
@@ -120,18 +92,9 @@ class ComparisonSettings:
     limits: Limits
 
     @classmethod
-    def of(cls, params: ComparisonParams) -> ComparisonSettings:
-        """Return the settings from the params of a rule."""
-        limits = Limits(**params["limits"])
-        return cls(params["tables"], params["order"], params["block"], limits)
-
-    def on_machine(self, scatter: float) -> ComparisonSettings:
-        """Return the settings on a machine whose runs scatter by this much."""
-        return replace(self, limits=self.limits.on_machine(scatter))
-
-    def make_tables(self, frame: pd.DataFrame) -> list[pd.DataFrame]:
-        """Return the tables of measurements."""
-        return [*make_tables(frame, self.tables, self.order, self.block, self.limits).values()]
+    def on_machine(cls, params: Mapping[str, Any], scatter: float) -> ComparisonSettings:
+        """Return the settings from the params of a rule, on a machine whose runs scatter by this much."""
+        return cls(**{**params, "limits": Limits(**params["limits"]).on_machine(scatter)})
 
 
 def comparisons_of(
@@ -146,30 +109,25 @@ def comparisons_of(
         for row in rows:
             where = {key: row.get(key) for key in settings.block}
             blocks = frozenset(block_name(settings.block, {**where, axis: row[s]}) for s in SIDES)
-            ratio = Estimate(
-                row["ratio"], math.nan, math.nan, row["n"], row["error"], row["degrees"]
-            )
-            needed = comparison_rounds(ratio, row["twin_sd"], level, settings.limits)
-            is_concluded = needed < math.inf and row["n"] >= settings.limits.min_rounds
-            within = row["within"] if is_concluded else math.inf
-            comparisons.append(Comparison(name, blocks, row["call"], int(row["n"]), needed, within))
+            needed = comparison_rounds(row, level, settings.limits)
+            comparisons.append(Comparison(name, blocks, row["call"], int(row["n"]), needed))
     return comparisons
 
 
-def comparison_rounds(ratio: Estimate, duplicate_sd: float, level: float, limits: Limits) -> float:
-    """Return the rounds after which a comparison is precise enough, with today's mean and scatter.
+def comparison_rounds(row: Mapping[str, Any], level: float, limits: Limits) -> float:
+    """Return the rounds after which a table's row is precise enough, with today's mean and scatter.
 
     All of its error is taken to shrink, because after few rounds the part of duplicates is mostly chance.
     """
-    if math.isnan(duplicate_sd):  # Without duplicates nothing is called.
+    if math.isnan(row["twin_sd"]):  # Without duplicates nothing is called.
         return math.inf
-    if math.isnan(ratio.error):
+    if math.isnan(row["error"]):
         return limits.min_rounds
-    difference = t_quantile(ratio.degrees, 1 - level)
-    equivalence = t_quantile(ratio.degrees, 1 - 2 * EQUIVALENCE_ALPHA)
-    smallest = math.log1p(limits.min_effect_pct / 100)
-    narrow = max(smallest / (difference + equivalence), abs(math.log(ratio.value)) / 2 / difference)
-    return max(limits.min_rounds, math.ceil(ratio.n * (ratio.error / narrow) ** 2))
+    difference = t_quantile(row["degrees"], 1 - level)
+    equivalence = t_quantile(row["degrees"], 1 - 2 * EQUIVALENCE_ALPHA)
+    smallest = math.log1p(limits.min_effect_pct / 100) / (difference + equivalence)
+    narrow = max(smallest, abs(math.log(row["ratio"])) / 2 / difference)
+    return max(limits.min_rounds, math.ceil(row["n"] * (row["error"] / narrow) ** 2))
 
 
 def rounds_needed_by_findings(
@@ -186,33 +144,24 @@ def rounds_needed_by_findings(
     axes, keys = [*settings.order], [*settings.order, *by]
     noise = cache(lambda metric: noise_of(frame, axes, settings.block, metric_of(metric)))
     context = EvaluationContext(noise, limits=settings.limits)
-    rounds = cache(partial(rounds_of, frame, keys, by))
+    rounds_by = cache(partial(rounds_of, frame, keys, by))
     comparisons: list[Comparison] = []
     for finding in findings:
-        statistic, plain = without_statistic(finding)
-        comparisons += _of_finding(plain, rounds(statistic), keys, context, settings.block)
+        check = FindingCheck(finding, keys)
+        rounds = rounds_by(check.statistic)
+        value = check.evaluate(rounds, context).estimate
+        if not value.n > 1 or math.isnan(value.error) or "to" in check.compare:
+            continue
+        needed = rounds_needed(finding, value)
+        if needed > value.n:
+            needed *= FINDING_ROUNDS_FACTOR
+        needed = max(settings.limits.min_rounds, needed)
+        cells = check.involved(rounds)[keys].drop_duplicates().to_dict("records")
+        names = Counter(block_name(settings.block, cell) for cell in cells)
+        for name, count in names.items():
+            comparison = Comparison("", frozenset([name]), "", value.n, needed)
+            comparisons += [comparison] * (count // 2 if check.compare else count)
     return comparisons
-
-
-def _of_finding(
-    finding: FindingDefinition,
-    rounds: pd.DataFrame,
-    keys: Sequence[str],
-    context: EvaluationContext,
-    block: Sequence[str],
-) -> Iterator[Comparison]:
-    value = evaluate(finding, rounds, keys, context).estimate
-    if not value.n > 1 or math.isnan(value.error) or "to" in finding.get("compare", {}):
-        return
-    needed = rounds_needed(finding, value)
-    if needed > value.n:
-        needed *= FINDING_ROUNDS_FACTOR
-    needed = max(context.limits.min_rounds, needed)
-    cells = involved(finding, rounds, keys)[[*keys]].drop_duplicates()
-    names = [block_name(block, dict(zip(keys, row, strict=True))) for row in cells.to_numpy()]
-    for name, count in Counter(names).items():
-        comparison = Comparison("", frozenset([name]), "", value.n, needed)
-        yield from [comparison] * (count // 2 if "compare" in finding else count)
 
 
 def probability_decided(share: np.ndarray) -> np.ndarray:
@@ -310,27 +259,21 @@ def remaining_s(
     return seconds - setup_s - spent.total_s - AROUND_S - AROUND_PER_CELL_ROUND_S * cell_rounds
 
 
-@dataclass(frozen=True)
-class Allocation:
-    """The next rounds of each block, or the reason why there are none."""
-
-    rounds: Counter[str] = field(default_factory=Counter)
-    why: str = ""
-
-
 def allocate_rounds(
     comparisons: Sequence[Comparison],
     spent: TimeBreakdown,
     seconds: float,
     extra: Sequence[Comparison] = (),
-) -> Allocation:
-    """Return the rounds of the next batch; `extra` (of findings) direct rounds while tables need some."""
-    reason = stop_reason(comparisons)
-    everything = comparisons if reason else [*comparisons, *extra]
+) -> tuple[Counter[str], str]:
+    """Return the rounds of each block in the next batch, or none and the reason.
+
+    `extra` (of findings) direct rounds while tables need some.
+    """
+    everything = comparisons if stop_reason(comparisons) else [*comparisons, *extra]
     for part in (min(seconds, max(seconds / 2, MIN_BATCH_S)), seconds):
         if rounds := allocate(everything, spent.round_s, part):
-            return Allocation(rounds)
-    return Allocation(why=stop_reason(everything) or TIME_IS_UP)
+            return rounds, ""
+    return Counter(), stop_reason(everything) or TIME_IS_UP
 
 
 def stop_reason(comparisons: Sequence[Comparison]) -> str:
@@ -352,6 +295,7 @@ def budget_report(
 
     `limits` come from the configuration, `scatter` from runs on this machine.
     """
+    here = limits.on_machine(scatter)
     return {
         "spent_s": {
             "preparation": round(spent.preparation_s, 1),
@@ -360,15 +304,10 @@ def budget_report(
         },
         "timed_s": round(spent.timed_s, 1),
         "around_s": AROUND_S + AROUND_PER_CELL_ROUND_S * cell_rounds,
-        "min_effect_pct": limits.on_machine(scatter).min_effect_pct,
-        "noisy": _noisy(comparisons, limits, scatter),
+        "min_effect_pct": here.min_effect_pct,
+        "noisy": None if here == limits else {"scatter_pct": scatter_pct(scatter)},
         "blocks": [
-            {
-                "block": name,
-                "rounds": block.rounds,
-                "seconds": round(block.seconds, 1),
-                **_counts([c for c in comparisons if name in c.blocks]),
-            }
+            {"block": name, "rounds": block.rounds, "seconds": round(block.seconds, 1)}
             for name, block in spent.blocks.items()
         ],
         "tables": {
@@ -382,24 +321,9 @@ def budget_report(
     }
 
 
-def _noisy(
-    comparisons: Sequence[Comparison], limits: Limits, scatter: float
-) -> dict[str, float] | None:
-    """Return how noise raises the smallest effect, and the comparisons within the usual limit; or None."""
-    if limits.on_machine(scatter) == limits:
-        return None
-    within_usual = 1 + limits.min_effect_pct / 100
-    return {
-        "scatter_pct": scatter_pct(scatter),
-        "elsewhere_pct": limits.min_effect_pct,
-        "alike": sum(c.call == NOT_SHOWN and c.within <= within_usual for c in comparisons),
-    }
-
-
 def _counts(comparisons: Sequence[Comparison]) -> dict[str, int]:
     return {
         "comparisons": len(comparisons),
         "different": sum(c.is_decided and is_difference(c.call) for c in comparisons),
         "alike": sum(c.is_decided and not is_difference(c.call) for c in comparisons),
-        "settled": sum(c.is_precise_enough for c in comparisons),
     }

@@ -38,43 +38,26 @@ def main(arguments: Sequence[str]) -> int:
         )
         return NOTHING
     for row in rows:
-        print(sentence(row))
-    print("as files:", words.enumeration([str(file) for file in write(rows, path.parent)]))
+        verdict = row["verdict"]
+        if row["passes"] == "yes" and verdict in (INCONCLUSIVE, NOT_MEASURED):
+            verdict += ", allowed"
+        why = f" [{row['why']}]" if row["why"] else ""
+        print(
+            f"{verdict}: {row['study']} {row['id']}: {value_of(row)}, expected {row['expected']}{why}"
+        )
+    files = [path.with_name(name) for name in (JUNIT, MARKDOWN)]
+    for file, text in zip(files, (junit(rows), markdown(rows)), strict=True):
+        write_bytes(file, text.encode())
+    print("as files:", words.enumeration([str(file) for file in files]))
     print(summary(rows))
-    return exit_code(rows)
-
-
-def exit_code(rows: Sequence[Row]) -> int:
-    """Return the exit code of expectations."""
     failed = {row["verdict"] for row in rows if row["passes"] != "yes"}
-    if DIFFERS in failed:
-        return FAILED
-    return UNDECIDED if failed else 0
-
-
-def sentence(row: Row) -> str:
-    """Return an expectation as a line: verdict, study, id, value, bound and reasons."""
-    verdict = row["verdict"]
-    if row["passes"] == "yes" and verdict in (INCONCLUSIVE, NOT_MEASURED):
-        verdict += ", allowed"
-    why = f" [{row['why']}]" if row["why"] else ""
-    return (
-        f"{verdict}: {row['study']} {row['id']}: {value_of(row)}, expected {row['expected']}{why}"
-    )
+    return FAILED if DIFFERS in failed else UNDECIDED if failed else 0
 
 
 def summary(rows: Sequence[Row]) -> str:
     """Return the number of expectations that pass."""
     passed = sum(row["passes"] == "yes" for row in rows)
     return f"{passed} of {words.count_of(len(rows), 'expectation')} pass"
-
-
-def write(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Write both files into a folder and return their paths."""
-    texts = {JUNIT: junit(rows), MARKDOWN: markdown(rows)}
-    for name, text in texts.items():
-        write_bytes(folder / name, text.encode())
-    return [folder / name for name in texts]
 
 
 def junit(rows: Sequence[Row]) -> str:
@@ -91,18 +74,15 @@ def junit(rows: Sequence[Row]) -> str:
         attributes = {"name": study} | {name: str(number) for name, number in numbers.items()}
         suite = ET.SubElement(suites, "testsuite", attributes)
         for row in of_study:
-            _add_case(suite, row)
+            case = ET.SubElement(suite, "testcase", classname=study, name=row["id"])
+            if row["passes"] != "yes":
+                kind = "failure" if row["verdict"] == DIFFERS else "error"
+                message = f"{row['verdict']}: {value_of(row)}, expected {row['expected']}"
+                ET.SubElement(case, kind, message=message).text = row["why"] or None
+            output = f"{row['statement']} {value_of(row)}".strip()
+            ET.SubElement(case, "system-out").text = output
     ET.indent(suites)
     return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _add_case(suite: ET.Element, row: Row) -> None:
-    case = ET.SubElement(suite, "testcase", classname=row["study"], name=row["id"])
-    if row["passes"] != "yes":
-        kind = "failure" if row["verdict"] == DIFFERS else "error"
-        message = f"{row['verdict']}: {value_of(row)}, expected {row['expected']}"
-        ET.SubElement(case, kind, message=message).text = row["why"] or None
-    ET.SubElement(case, "system-out").text = f"{row['statement']} {value_of(row)}".strip()
 
 
 def markdown(rows: Sequence[Row]) -> str:

@@ -16,7 +16,8 @@ from vcsbench import words
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import flags, run_columns, same_work
 from vcsbench.evidence.measurements import DECIDING_SHARE, grouped
-from vcsbench.metrics import Metric, metric_of, name_in, names
+from vcsbench.metrics import metric_of, name_in, names
+from vcsbench.statistics import contract
 from vcsbench.statistics.aggregation import (
     FIXED_SHARE,
     MEAN,
@@ -33,16 +34,13 @@ from vcsbench.statistics.contract import (
     DIFFERS,
     INCONCLUSIVE,
     NOT_MEASURED,
-    OF_EXPECTATIONS,
-    OF_FINDINGS,
     REPRODUCED,
     STATISTIC,
-    TOO_SMALL,
     Limits,
+    Reason,
     matches_cell,
-    values_of,
 )
-from vcsbench.statistics.intervals import (
+from vcsbench.statistics.estimates import (
     CONFIDENCE,
     NO_ESTIMATE,
     Estimate,
@@ -50,13 +48,13 @@ from vcsbench.statistics.intervals import (
     ratio,
     ratio_interval,
 )
-from vcsbench.statistics.noise import NO_NOISE, Noise, Pairs, noise_of
-from vcsbench.statistics.verdicts import Reason, bounds_text, verdict_of, write_reasons
+from vcsbench.statistics.noise import NO_NOISE, Key, Noise, noise_of
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
 
 REDUCTIONS = {MEDIAN: "median", "min": "least", "max": "greatest"}
+NO_ROWS = pd.DataFrame(columns=["not_counted"])
 # Verdict of an expectation, because nothing was published that could be reproduced.
 HOLDS = "holds"
 
@@ -103,13 +101,12 @@ def context_of(
     subject = same_work.subject_axis(axes)
     lowest = measured.groupby(subject)["scale"].min().dropna() if subject else pd.Series()
     sides = [column for column in ("client_version", "server_version") if column in measured]
+    has_storages = "storage_kind" in measured
     return EvaluationContext(
         noise=cache(lambda metric: noise_of(measured, axes, block, metric_of(metric))),
         scales={str(value): float(scale) for value, scale in lowest.items()},
         versions=[str(version) for side in sides for version in measured[side].dropna().unique()],
-        storages=[*measured["storage_kind"].dropna().unique()]
-        if "storage_kind" in measured
-        else [],
+        storages=[*measured["storage_kind"].dropna().unique()] if has_storages else [],
         published=published,
         grid=[row for row in grid if row.get("repo") != EMPTY],
         limits=limits,
@@ -147,12 +144,12 @@ def evaluate_findings(
     rounds = None if measured is None else cache(partial(rounds_of, measured, keys, by))
     rows = []
     for finding in findings:
-        statistic, plain = without_statistic(finding)
+        check = FindingCheck(finding, keys)
         theirs, ours = NO_ESTIMATE, Evaluation()
         if known is not None:
-            theirs = estimate(plain, rows_of_statistic(known, statistic), keys)
+            theirs = check.estimate(rows_of_statistic(known, check.statistic))
         if rounds is not None:
-            ours = evaluate(plain, rounds(statistic), keys, context)
+            ours = check.evaluate(rounds(check.statistic), context)
         rows.append(
             {
                 "id": finding["id"],
@@ -161,14 +158,14 @@ def evaluate_findings(
                 "measured": ours.estimate.value,
                 "low": ours.estimate.low,
                 "high": ours.estimate.high,
-                "unit": unit_of(plain),
+                "unit": check.unit,
                 "over": ours.over,
-                "expected": bounds_text(plain),
+                "expected": contract.bounds_text(finding),
                 "verdict": ours.verdict,
-                "why": write_reasons(ours.reasons),
+                "why": contract.write_reasons(ours.reasons),
             }
         )
-    return pd.DataFrame(rows, columns=OF_FINDINGS)
+    return pd.DataFrame(rows, columns=contract.OF_FINDINGS)
 
 
 def evaluate_expectations(
@@ -192,7 +189,8 @@ def _with_passes(expectations: Sequence[FindingDefinition], rows: pd.DataFrame) 
     allowing = {INCONCLUSIVE: "allow_inconclusive", NOT_MEASURED: "allow_not_measured"}
     pairs = zip(expectations, rows["verdict"], strict=True)
     passes = [verdict == HOLDS or e.get(allowing.get(verdict, ""), False) for e, verdict in pairs]
-    return rows.assign(passes=["yes" if passed else "no" for passed in passes])[OF_EXPECTATIONS]
+    columns = contract.OF_EXPECTATIONS
+    return rows.assign(passes=["yes" if passed else "no" for passed in passes])[columns]
 
 
 def rounds_of(
@@ -202,204 +200,205 @@ def rounds_of(
     return by_round(add_key_columns(frame, by)[0], keys, statistic)
 
 
-def without_statistic(finding: FindingDefinition) -> tuple[str, FindingDefinition]:
-    """Return the statistic of runs that a finding is about (default: mean), and the finding without it."""
-    where = finding["where"]
-    rest = {axis: values for axis, values in where.items() if axis != STATISTIC}
-    return str(where.get(STATISTIC, MEAN)), {**finding, "where": rest}
+class FindingCheck:
+    """A finding, and its value and verdict on frames of by_round, whose cells `axes` identify.
 
-
-def evaluate(
-    finding: FindingDefinition,
-    rounds: pd.DataFrame,
-    axes: Sequence[str],
-    context: EvaluationContext,
-) -> Evaluation:
-    """Return the verdict on measured numbers, a frame of by_round."""
-    if "to" in finding.get("compare", {}):
-        return _evaluate_baseline(finding, context)
-    metric = name_in(finding)
-    if metric not in rounds:
-        return Evaluation(reasons=[Reason("no-metric", {"metric": metric})])
-    rows = involved(finding, rounds, axes)
-    if hosts := _different_hosts(finding, rows, axes):
-        return Evaluation(verdict=INCONCLUSIVE, reasons=[_hosts_differ(hosts)])
-    rows, refused = _comparable(finding, rows, axes)
-    small: list[Reason] = []
-    # A limit of a time holds with its fixed cost; a ratio of fixed costs contains no work.
-    if _sides(finding) and not metric_of(metric).exact:
-        large, small = _without_small(finding, rows, axes)
-        if small and large.empty:
-            return Evaluation(estimate(finding, rows, axes), TOO_SMALL, small)
-        rows = large
-    value = estimate(finding, rows, axes)
-    if not value.n:
-        reasons = refused or [
-            _not_counted(rows, metric_of(metric)) or _why_nothing(finding, context.grid)
-        ]
-        return Evaluation(reasons=reasons)
-    noise, pairs = context.noise(metric), _pairs(finding, rows, axes)
-    value = noise.with_error(value, pairs) if pairs else noise.level_with_error(value)
-    over = _over(finding, grouped(rows, _keys(finding, axes)).ngroups)
-    partial_ = _partial(finding, rounds[rounds[metric].notna()], rows, axes, context.grid)
-    if refused:
-        return Evaluation(value, INCONCLUSIVE, [*refused, *partial_, *small], over)
-    verdict, reasons = _verdict(finding, value, noise, context.limits)
-    conditions = _conditions(verdict, rows, axes, context)
-    return Evaluation(value, verdict, [*reasons, *partial_, *small, *conditions], over)
-
-
-def _verdict(
-    finding: FindingDefinition, value: Estimate, noise: Noise, limits: Limits
-) -> tuple[str, list[Reason]]:
-    verdict, reasons = verdict_of(finding, value, limits)
-    if noise.has_duplicates or verdict == INCONCLUSIVE:
-        return verdict, reasons
-    return verdict, [*reasons, Reason("no-duplicates")]
-
-
-def estimate(finding: FindingDefinition, rounds: pd.DataFrame, axes: Sequence[str]) -> Estimate:
-    """Return the finding's value with its own error, from a frame of by_round.
-
-    Only complete rounds count, because all must reduce the same cells.
+    `statistic` is the one of the runs (default: mean), `where` selects the cells, `sides` are the compared
+    values of an axis, the baseline first, and `keys` identify a cell, or a pair of cells.
     """
-    rows = rows_where(rounds, finding["where"])
-    compare, metric, keys = finding.get("compare"), name_in(finding), _keys(finding, axes)
-    if metric not in rows:
-        return NO_ESTIMATE
-    if compare:
-        pairs = pair_rows(rows, compare["axis"], _sides(finding), [*keys, "host", "round"])
-        values = pairs.assign(value=pairs[f"{metric}_baseline"] / pairs[f"{metric}_candidate"])
-    else:
-        values = rows.assign(value=rows[metric])
-    values = values[values["value"].notna()]
-    of_rounds = values.groupby("round")["value"]
-    count, over = grouped(values, keys).ngroups, finding["expect"]["over"]
-    reduced = of_rounds.agg(over)[of_rounds.count() == count]
-    if len(reduced) == 1:  # exp(log(x)) would change the last digit.
-        return Estimate(float(reduced.iloc[0]), math.nan, math.nan, 1)
-    # The median of `count` values has the error of an average of fewer.
-    averaged = max(min(count, 2.0), 2 / math.pi * count) if over == MEDIAN else 1.0
-    if compare:
-        return ratio_interval(np.log(reduced), averaged)
-    return replace(mean_interval(reduced), pairs=averaged)
 
+    def __init__(self, finding: FindingDefinition, axes: Sequence[str]) -> None:
+        """Read the definition."""
+        self.finding, self.axes, self.where = finding, axes, {**finding["where"]}
+        self.statistic = str(self.where.pop(STATISTIC, MEAN))
+        self.compare, self.metric = finding.get("compare", {}), name_in(finding)
+        sides = ("baseline", "candidate")
+        self.sides = [str(self.compare[side]) for side in sides if side in self.compare]
+        self.keys = [axis for axis in axes if axis != self.compare.get("axis")]
 
-def unit_of(finding: FindingDefinition) -> str:
-    """Return the unit of a finding's value; of a ratio, `times, baseline / candidate`."""
-    compare = finding.get("compare")
-    if compare and "to" in compare:
-        return f"times, {compare['to']} / now"
-    if compare:
-        return f"times, {compare['baseline']} / {compare['candidate']}"
-    name = name_in(finding)
-    return metric_of(name).unit if name in names() else ""
+    @property
+    def unit(self) -> str:
+        """Return the unit of the value; of a ratio, `times, baseline / candidate`."""
+        if self.compare:
+            sides = self.sides or [self.compare["to"], "now"]
+            return f"times, {' / '.join(sides)}"
+        return metric_of(self.metric).unit if self.metric in names() else ""
 
+    def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
+        """Return the verdict on measured numbers."""
+        if "to" in self.compare:
+            return self._evaluate_baseline(context)
+        if self.metric not in rounds:
+            return Evaluation(reasons=[Reason("no-metric", {"metric": self.metric})])
+        rows = self.involved(rounds)
+        parts = [part for _, part in grouped(rows, self.keys)] if self.sides else [rows]
+        if hosts := {host for part in parts if part["host"].nunique() > 1 for host in part["host"]}:
+            return _of_several_hosts(hosts)
+        rows, refused = self._comparable(rows)
+        small: list[Reason] = []
+        # A limit of a time holds with its fixed cost; a ratio of fixed costs contains no work.
+        if self.sides and not metric_of(self.metric).exact:
+            large, small = self._without_small(rows)
+            if small and large.empty:
+                return Evaluation(self.estimate(rows), contract.TOO_SMALL, small)
+            rows = large
+        value = self.estimate(rows)
+        if not value.n:
+            return Evaluation(reasons=refused or [self._why_nothing(rows, context.grid)])
+        noise, cells = context.noise(self.metric), self._cells(rows)
+        value = noise.with_error(value, cells) if self.sides else noise.level_with_error(value)
+        over = self._over(grouped(rows, self.keys).ngroups)
+        others = [*self._partial(rounds, rows, context.grid), *small]
+        if refused:
+            return Evaluation(value, INCONCLUSIVE, [*refused, *others], over)
+        verdict, reasons = self._verdict(value, noise, context.limits)
+        conditions = _conditions(verdict, rows, self.axes, context)
+        return Evaluation(value, verdict, [*reasons, *others, *conditions], over)
 
-def _sides(finding: FindingDefinition) -> list[str]:
-    """Return the compared values, the baseline first; none if the finding compares nothing."""
-    compare = finding.get("compare", {})
-    return [str(compare[side]) for side in ("baseline", "candidate") if side in compare]
+    def _verdict(self, value: Estimate, noise: Noise, limits: Limits) -> tuple[str, list[Reason]]:
+        verdict, reasons = contract.verdict_of(self.finding, value, limits)
+        if noise.has_duplicates or verdict == INCONCLUSIVE:
+            return verdict, reasons
+        return verdict, [*reasons, Reason("no-duplicates")]
 
+    def estimate(self, rounds: pd.DataFrame) -> Estimate:
+        """Return the value with its own error.
 
-def _keys(finding: FindingDefinition, axes: Sequence[str]) -> list[str]:
-    """Return the axes that identify a cell, or a pair of cells."""
-    return [axis for axis in axes if axis != finding.get("compare", {}).get("axis")]
-
-
-def involved(finding: FindingDefinition, rounds: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of a finding's cells; of a comparison, only those with a partner."""
-    rows = rows_where(rounds, finding["where"])
-    sides = _sides(finding)
-    if not sides:
-        return rows
-    axis = finding["compare"]["axis"]
-    both = pd.concat([rows[rows[axis] == side] for side in sides])
-    partners = grouped(both, _keys(finding, axes))[axis].transform("nunique")
-    return both[partners == len(sides)]
-
-
-def _comparable(
-    finding: FindingDefinition, rows: pd.DataFrame, axes: Sequence[str]
-) -> tuple[pd.DataFrame, list[Reason]]:
-    """Return the rows of cells that did the same work, and why others are excluded."""
-    compare, keys = finding.get("compare"), _keys(finding, axes)
-    compared = [rows.iloc[:0]]
-    refused: dict[str, Reason] = {}
-    for _, part in grouped(rows, keys):
-        sides = part[compare["axis"]] if compare else [""] * len(part)
-        name = same_work.name_of(dict(part.iloc[0]), keys)
-        refusal = same_work.refusal(name, dict(zip(sides, part["work"], strict=True)))
-        # A single number only needs rounds of equal work.
-        if refusal and (compare or refusal.flag == same_work.OTHER):
-            reason = Reason(refusal.flag, {"reason": refusal.reason})
-            refused.setdefault(reason.text, reason)
+        Only complete rounds count, because all must reduce the same cells.
+        """
+        rows, metric = rows_where(rounds, self.where), self.metric
+        if metric not in rows:
+            return NO_ESTIMATE
+        if self.compare:
+            on = [*self.keys, "host", "round"]
+            pairs = pair_rows(rows, self.compare["axis"], self.sides, on)
+            values = pairs.assign(value=pairs[f"{metric}_baseline"] / pairs[f"{metric}_candidate"])
         else:
-            compared.append(part)
-    return pd.concat(compared), list(refused.values())
+            values = rows.assign(value=rows[metric])
+        values = values[values["value"].notna()]
+        of_rounds = values.groupby("round")["value"]
+        count, over = grouped(values, self.keys).ngroups, self.finding["expect"]["over"]
+        reduced = of_rounds.agg(over)[of_rounds.count() == count]
+        if len(reduced) == 1:  # exp(log(x)) would change the last digit.
+            return Estimate(float(reduced.iloc[0]), math.nan, math.nan, 1)
+        # The median of `count` values has the error of an average of fewer.
+        averaged = max(min(count, 2.0), 2 / math.pi * count) if over == MEDIAN else 1.0
+        if self.compare:
+            return ratio_interval(np.log(reduced), averaged)
+        return replace(mean_interval(reduced), pairs=averaged)
 
+    def involved(self, rounds: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of the finding's cells; of a comparison, only those with a partner."""
+        rows = rows_where(rounds, self.where)
+        if not self.sides:
+            return rows
+        axis = self.compare["axis"]
+        both = pd.concat([rows[rows[axis] == side] for side in self.sides])
+        partners = grouped(both, self.keys)[axis].transform("nunique")
+        return both[partners == len(self.sides)]
 
-def _without_small(
-    finding: FindingDefinition, rows: pd.DataFrame, axes: Sequence[str]
-) -> tuple[pd.DataFrame, list[Reason]]:
-    """Return the rows of pairs without a cell that is mostly fixed cost, and why others are excluded."""
-    keys = _keys(finding, axes)
-    if rows.empty or FIXED_SHARE not in rows:
-        return rows, []
-    small = grouped(rows, keys)[FIXED_SHARE].transform("max") > DECIDING_SHARE
-    if not small.any():
-        return rows, []
-    excluded, total = grouped(rows[small], keys).ngroups, grouped(rows, keys).ngroups
-    values = {"excluded": excluded, "total": words.count_of(total, "pair")}
-    return rows[~small], [Reason("fixed-cost", values)]
+    def _comparable(self, rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
+        """Return the rows of cells that did the same work, and why others are excluded."""
+        compared = [rows.iloc[:0]]
+        refused: dict[str, Reason] = {}
+        for _, part in grouped(rows, self.keys):
+            sides = part[self.compare["axis"]] if self.compare else [""] * len(part)
+            name = same_work.name_of(dict(part.iloc[0]), self.keys)
+            refusal = same_work.refusal(name, dict(zip(sides, part["work"], strict=True)))
+            # A single number only needs rounds of equal work.
+            if refusal and (self.compare or refusal.flag == same_work.OTHER):
+                reason = Reason(refusal.flag, {"reason": refusal.reason})
+                refused.setdefault(reason.text, reason)
+            else:
+                compared.append(part)
+        return pd.concat(compared), list(refused.values())
 
+    def _without_small(self, rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
+        """Return the rows of pairs with enough work, and why pairs of mostly fixed cost are excluded."""
+        if rows.empty or FIXED_SHARE not in rows:
+            return rows, []
+        small = grouped(rows, self.keys)[FIXED_SHARE].transform("max") > DECIDING_SHARE
+        if not small.any():
+            return rows, []
+        excluded, total = (grouped(part, self.keys).ngroups for part in (rows[small], rows))
+        values = {"excluded": excluded, "total": words.count_of(total, "pair")}
+        return rows[~small], [Reason("fixed-cost", values)]
 
-def _not_counted(rows: pd.DataFrame, metric: Metric) -> Reason | None:
-    """Return the reason why measured rows lack a metric; None if unknown."""
-    reasons = (
-        run_columns.why_not_counted(why, metric.needs) for why in rows["not_counted"].unique()
-    )
-    return next((Reason("not-counted", {"reason": why}) for why in reasons if why), None)
+    def _why_nothing(self, rows: pd.DataFrame, grid: Sequence[Mapping[str, str]]) -> Reason:
+        """Return the reason of a missing value: not counted, not in the grid, skipped, or no valid run."""
+        for why in rows["not_counted"].unique():
+            if reason := run_columns.why_not_counted(why, metric_of(self.metric).needs):
+                return Reason("not-counted", {"reason": reason})
+        for side in [{self.compare["axis"]: side} for side in self.sides] or [{}]:
+            where = {**self.where, **side}
+            cells = [cell for cell in grid if matches_cell(cell, where)]
+            if not cells:
+                named = [f"{a} {' or '.join(contract.values_of(v))}" for a, v in where.items()]
+                return Reason("not-in-grid", {"cells": ", ".join(named) or "any"})
+            if all(cell["skip"] for cell in cells):
+                return Reason("skipped", {"reason": cells[0]["skip"]})
+        return Reason("no-result")
 
+    def _partial(
+        self, rounds: pd.DataFrame, used: pd.DataFrame, grid: Sequence[Mapping[str, str]]
+    ) -> list[Reason]:
+        """Return the number of measured cells if the grid has more; the value is of `used`."""
+        axes = [axis for axis in self.axes if grid and axis in grid[0]]
+        if not axes or self.compare.get("axis", axes[0]) not in axes:
+            return []
+        where = {axis: values for axis, values in self.where.items() if axis in axes}
+        of_grid = FindingCheck({**self.finding, "where": where}, axes)
+        cells = of_grid.involved(pd.DataFrame(grid)[axes]).drop_duplicates()
+        known = rows_where(rounds[rounds[self.metric].notna()], self.where)
+        measured = cells.merge(known[axes].drop_duplicates())
+        if len(measured) == len(cells):
+            return []
+        n = grouped(used, self.keys).ngroups
+        reduced = words.count_of(n, "pair" if self.compare else "cell")
+        values = {"measured": len(measured), "total": len(cells), "reduced": reduced}
+        return [Reason("partial", values)]
 
-def _why_nothing(finding: FindingDefinition, grid: Sequence[Mapping[str, str]]) -> Reason:
-    """Return the reason of a missing value: no cells in the grid, skipped cells, or no valid run."""
-    for side in [{finding["compare"]["axis"]: side} for side in _sides(finding)] or [{}]:
-        where = {**finding["where"], **side}
-        cells = [cell for cell in grid if matches_cell(cell, where)]
+    def _cells(self, rows: pd.DataFrame) -> list[tuple[Key, Key]]:
+        """Return the compared pairs of cells; none if the finding compares nothing."""
+        pairs = []
+        for cell in rows[self.keys].drop_duplicates().to_dict("records") if self.sides else ():
+            ends = [cell | {self.compare["axis"]: side} for side in self.sides]
+            first, second = (tuple(end[axis] for axis in self.axes) for end in ends)
+            pairs.append((first, second))
+        return pairs
+
+    def _over(self, count: int) -> str:
+        """Return the reduction of a value: `least of 12 cells`."""
+        things = words.count_of(count, "pair" if self.sides else "cell")
+        return things if count == 1 else f"{REDUCTIONS[self.finding['expect']['over']]} of {things}"
+
+    def _evaluate_baseline(self, context: EvaluationContext) -> Evaluation:
+        """Return the verdict on a comparison with a saved baseline; none holds if a cell is not compared."""
+        name = self.compare["to"]
+        if name not in context.baselines:
+            return Evaluation(reasons=[Reason("no-baseline", {"name": name})])
+        cells = [c for c in context.baselines[name] if matches_cell(c.axes, self.where)]
         if not cells:
-            named = [f"{axis} {' or '.join(values_of(v))}" for axis, v in where.items()]
-            return Reason("not-in-grid", {"cells": ", ".join(named) or "any"})
-        if all(cell["skip"] for cell in cells):
-            return Reason("skipped", {"reason": cells[0]["skip"]})
-    return Reason("no-result")
+            return Evaluation(reasons=[self._why_nothing(NO_ROWS, context.grid)])
+        if hosts := {host for cell in cells if HOSTS in cell.withheld for host in cell.hosts}:
+            return _of_several_hosts(hosts)
+        excluded = []
+        for flag in flags.joined(f for cell in cells for f in cell.withheld).split():
+            n = sum(flag in cell.withheld for cell in cells)
+            values = {"flag": flag, "excluded": n, "total": len(cells)}
+            excluded.append(Reason("not-compared", values))
+        compared = [cell for cell in cells if not cell.withheld]
+        if not compared:
+            return Evaluation(verdict=INCONCLUSIVE, reasons=excluded)
+        value = _reduce_ratios([cell.ratio for cell in compared], self.finding["expect"]["over"])
+        verdict, reasons = self._verdict(value, compared[0].noise, context.limits)
+        verdict = INCONCLUSIVE if excluded and verdict == REPRODUCED else verdict
+        return Evaluation(value, verdict, [*reasons, *excluded], self._over(len(compared)))
 
 
-def _partial(
-    finding: FindingDefinition,
-    rounds: pd.DataFrame,
-    used: pd.DataFrame,
-    axes: Sequence[str],
-    grid: Sequence[Mapping[str, str]],
-) -> list[Reason]:
-    """Return the number of measured cells if the grid has more.
-
-    `rounds` have a value of the metric; `used` are those of the finding's value.
-    """
-    in_grid = [axis for axis in axes if grid and axis in grid[0]]
-    compare = finding.get("compare")
-    if not in_grid or (compare and compare["axis"] not in in_grid):
-        return []
-    where = {axis: values for axis, values in finding["where"].items() if axis in in_grid}
-    plain: FindingDefinition = {**finding, "where": where}
-    cells = involved(plain, pd.DataFrame(grid)[in_grid], in_grid).drop_duplicates()
-    measured = cells.merge(rows_where(rounds, finding["where"])[in_grid].drop_duplicates())
-    if len(measured) == len(cells):
-        return []
-    n = grouped(used, _keys(finding, axes)).ngroups
-    reduced = words.count_of(n, "pair" if compare else "cell")
-    values = {"measured": len(measured), "total": len(cells), "reduced": reduced}
-    return [Reason("partial", values)]
+def _of_several_hosts(hosts: Iterable[str]) -> Evaluation:
+    reason = Reason("hosts-differ", {"hosts": ", ".join(sorted(hosts))})
+    return Evaluation(verdict=INCONCLUSIVE, reasons=[reason])
 
 
 def _conditions(
@@ -434,70 +433,10 @@ def _is_newer(version: str, published: str) -> bool:
     return len(numbers) == 2 and numbers[0] > numbers[1]
 
 
-def _pairs(finding: FindingDefinition, rows: pd.DataFrame, axes: Sequence[str]) -> Pairs:
-    """Return the compared pairs of cells; none if the finding compares nothing."""
-    sides = _sides(finding)
-    if not sides:
-        return []
-    axis = finding["compare"]["axis"]
-    cells = rows[_keys(finding, axes)].drop_duplicates().to_dict("records")
-    sides_cells = (
-        [tuple((cell | {axis: side})[a] for a in axes) for cell in cells] for side in sides
-    )
-    return list(zip(*sides_cells, strict=True))
-
-
-def _over(finding: FindingDefinition, count: int) -> str:
-    """Return the reduction of a value: `least of 12 cells`."""
-    things = words.count_of(count, "pair" if _sides(finding) else "cell")
-    return things if count == 1 else f"{REDUCTIONS[finding['expect']['over']]} of {things}"
-
-
-def _different_hosts(
-    finding: FindingDefinition, rows: pd.DataFrame, axes: Sequence[str]
-) -> list[str]:
-    """Return the hosts if numbers of one pair (or of a level) come from several."""
-    keys = _keys(finding, axes) if _sides(finding) else []
-    parts = [part for _, part in grouped(rows, keys)] if keys else [rows]
-    several = (set(part["host"]) for part in parts if part["host"].nunique() > 1)
-    return sorted(set().union(*several))
-
-
-def _hosts_differ(hosts: Sequence[str]) -> Reason:
-    return Reason("hosts-differ", {"hosts": ", ".join(hosts)})
-
-
-def _evaluate_baseline(finding: FindingDefinition, context: EvaluationContext) -> Evaluation:
-    """Return the verdict on a comparison with a saved baseline; none holds if a cell is not compared."""
-    name = finding["compare"]["to"]
-    if name not in context.baselines:
-        return Evaluation(reasons=[Reason("no-baseline", {"name": name})])
-    cells = [cell for cell in context.baselines[name] if matches_cell(cell.axes, finding["where"])]
-    if not cells:
-        return Evaluation(reasons=[_why_nothing(finding, context.grid)])
-    if hosts := sorted({host for cell in cells if HOSTS in cell.withheld for host in cell.hosts}):
-        return Evaluation(verdict=INCONCLUSIVE, reasons=[_hosts_differ(hosts)])
-    excluded = [
-        Reason(
-            "not-compared",
-            {"flag": flag, "excluded": sum(flag in c.withheld for c in cells), "total": len(cells)},
-        )
-        for flag in flags.joined(f for cell in cells for f in cell.withheld).split()
-    ]
-    compared = [cell for cell in cells if not cell.withheld]
-    if not compared:
-        return Evaluation(verdict=INCONCLUSIVE, reasons=excluded)
-    value = _reduce_ratios([cell.ratio for cell in compared], finding["expect"]["over"])
-    verdict, reasons = _verdict(finding, value, compared[0].noise, context.limits)
-    verdict = INCONCLUSIVE if excluded and verdict == REPRODUCED else verdict
-    over = _over({**finding, "compare": {}}, len(compared))
-    return Evaluation(value, verdict, [*reasons, *excluded], over)
-
-
 def _reduce_ratios(ratios: Sequence[Estimate], over: str) -> Estimate:
     """Reduce unpaired ratios; intervals of the least or greatest hold together (Bonferroni)."""
     level = CONFIDENCE if over == MEDIAN else 1 - (1 - CONFIDENCE) / len(ratios)
-    wide = [ratio(math.log(r.value), r.error, r.degrees, r.n, confidence=level) for r in ratios]
+    wide = [ratio(math.log(r.value), r.error, r.degrees, r.n, level=level) for r in ratios]
     low_high = [[r.low for r in wide], [r.high for r in wide]]
     low, high = (float(pd.Series(side).agg(over, skipna=False)) for side in low_high)
     value = float(pd.Series([r.value for r in wide]).agg(over))

@@ -20,7 +20,7 @@ import pandas as pd
 from vcsbench.evidence import flags
 from vcsbench.metrics import Metric
 from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY, Limits, is_difference
-from vcsbench.statistics.intervals import POWER, Estimate
+from vcsbench.statistics.estimates import POWER, Estimate
 from vcsbench.statistics.noise import Noise
 
 # Below the promised 1 in 200 and 1 in 20, because errors are estimated, and rounds may be added.
@@ -31,20 +31,18 @@ EQUIVALENCE_ALPHA = 0.045
 MIN_COUNT_ROUNDS = 2
 COUNT_TOLERANCE = 0.01
 # Flags that do not concern counts: of noise, and of times.
-NOISE_FLAGS = frozenset(["low-n", "no-duplicates"])
-TIME_FLAGS = frozenset(
-    [
-        *["outlier-10", "outlier-20", "too-short", "mostly-fixed-cost", "saturated", "mean-cpu"],
-        *["cpu-steal", "cpu-busy", "throttled"],
-    ]
-)
+NOISE_FLAGS = {"low-n", "no-duplicates"}
+TIME_FLAGS = {"outlier-10", "outlier-20", "too-short", "mostly-fixed-cost", "saturated"}
+TIME_FLAGS |= {"mean-cpu", "cpu-steal", "cpu-busy", "throttled"}
 
 
 def call_table(table: pd.DataFrame, noise: Noise, metric: Metric, limits: Limits) -> pd.DataFrame:
     """Return a table of ratios with twin_sd and its calls."""
-    sd = np.where(table["ratio"].notna(), math.sqrt(noise.duplicates.variance), np.nan)
-    table = _flag_missing_duplicates(table.assign(twin_sd=sd))
-    return add_calls(table, metric.calls, limits)
+    is_known = table["ratio"].notna()
+    sd = np.where(is_known, math.sqrt(noise.duplicates.variance), np.nan)
+    unknown = zip(table["flags"], is_known & np.isnan(sd), strict=True)
+    words = [flags.also(own, "no-duplicates", missing) for own, missing in unknown]
+    return add_calls(table.assign(twin_sd=sd, flags=words), metric.calls, limits)
 
 
 def add_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> pd.DataFrame:
@@ -81,19 +79,13 @@ def add_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> pd
         )
 
 
-def _flag_missing_duplicates(table: pd.DataFrame) -> pd.DataFrame:
-    unknown = table["twin_sd"].isna() & table["ratio"].notna()
-    pairs = zip(table["flags"], unknown, strict=True)
-    return table.assign(flags=[flags.also(own, "no-duplicates", missing) for own, missing in pairs])
-
-
 def calls_of(
     estimates: Sequence[Estimate], has_duplicates: bool, words: tuple[str, str], limits: Limits
 ) -> list[str]:
     """Return the calls of ratios that are corrected together, by their errors (Noise.with_error)."""
-    columns = ["ratio", "n", "error", "degrees"]
-    rows = [(e.value, e.n, e.error, e.degrees) for e in estimates]
-    table = pd.DataFrame(rows, columns=columns).assign(twin_sd=0.0 if has_duplicates else math.nan)
+    duplicate_sd = 0.0 if has_duplicates else math.nan
+    rows = [(e.value, e.n, e.error, e.degrees, duplicate_sd) for e in estimates]
+    table = pd.DataFrame(rows, columns=["ratio", "n", "error", "degrees", "twin_sd"])
     return [str(call) for call in add_calls(table, words, limits)["call"]]
 
 
@@ -152,7 +144,7 @@ def call_counts(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     calls = table["call"].mask(constant & (ratios > 1), metric.calls[0])
     calls = calls.mask(constant & (ratios < 1), metric.calls[1])
     near = np.abs(np.log(ratios)) <= math.log1p(COUNT_TOLERANCE)
-    without_noise = table["flags"].map(lambda words: _without(words, NOISE_FLAGS))
+    without_noise = [_without(words, NOISE_FLAGS) for words in table["flags"]]
     return table.assign(
         call=calls.mask(near & (constant | calls.map(is_difference)), NOT_SHOWN),
         detectable=table["detectable"].mask(constant, 1.0),
@@ -167,5 +159,5 @@ def without_time_flags(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     return table.assign(flags=[_without(words, TIME_FLAGS) for words in table["flags"]])
 
 
-def _without(words: str, excluded: frozenset[str]) -> str:
+def _without(words: str, excluded: set[str]) -> str:
     return flags.joined(word for word in words.split() if word not in excluded)

@@ -22,14 +22,15 @@ import pandas as pd
 from vcsbench.evidence.measurements import grouped
 from vcsbench.metrics import DEFAULT, Metric, metric_of
 from vcsbench.statistics.aggregation import MEAN, by_round, duplicates_by_round, valid_runs
-from vcsbench.statistics.contract import Limits
-from vcsbench.statistics.intervals import Estimate, mean, ratio
-from vcsbench.statistics.variance import (
+from vcsbench.statistics.estimates import (
     EXACT,
+    Estimate,
     Variance,
     duplicate_variance,
+    mean,
     moderated,
     prior_of,
+    ratio,
     residual_squares,
     sum_variances,
 )
@@ -77,9 +78,8 @@ class Noise:
         of_rounds = self._of_round(estimate, pairs).scaled(1 / estimate.n)
         error = sum_variances([of_rounds, self._of_duplicates(estimate.pairs)])
         degrees = error.degrees if error.variance else estimate.degrees
-        return ratio(
-            math.log(estimate.value), math.sqrt(error.variance), degrees, estimate.n, estimate.pairs
-        )
+        log = math.log(estimate.value)
+        return ratio(log, math.sqrt(error.variance), degrees, estimate.n, estimate.pairs)
 
     def level_with_error(self, estimate: Estimate) -> Estimate:
         """Return a level, an average over `estimate.pairs` cells, with the error of its verdict."""
@@ -87,10 +87,9 @@ class Noise:
         of_duplicates = self._of_duplicates(estimate.pairs).scaled(estimate.value**2 / 2)
         if not (estimate.n > 1 and of_duplicates.variance):
             return estimate
-        error = sum_variances([Variance(estimate.error**2, estimate.degrees), of_duplicates])
-        return mean(
-            estimate.value, math.sqrt(error.variance), error.degrees, estimate.n, estimate.pairs
-        )
+        total = sum_variances([Variance(estimate.error**2, estimate.degrees), of_duplicates])
+        error = math.sqrt(total.variance)
+        return mean(estimate.value, error, total.degrees, estimate.n, estimate.pairs)
 
     def _of_duplicates(self, pairs: float) -> Variance:
         return self.duplicates.scaled(1 / pairs) if self.has_duplicates else Variance(0.0)
@@ -117,15 +116,14 @@ class Noise:
 
         None if a cell has no variance, or a pair is of two blocks, which share no round.
         """
-        if not all(key in self.cells for pair in pairs for key in pair):
+        if not (pairs and all(key in self.cells for pair in pairs for key in pair)):
             return None
         cells = [(self.cells[first], self.cells[second]) for first, second in pairs]
-        if any(first.block != second.block for first, second in cells):
-            return None
         parts = [cell.variance for pair in cells for cell in pair]
-        if not all(part.degrees for part in parts):
+        is_of_two_blocks = any(first.block != second.block for first, second in cells)
+        if is_of_two_blocks or not all(part.degrees for part in parts):
             return None
-        total = sum_variances(parts).scaled(1 / len(pairs) ** 2) if pairs else Variance(0.0)
+        total = sum_variances(parts).scaled(1 / len(pairs) ** 2)
         return total if total.variance else None
 
 
@@ -165,26 +163,19 @@ def noise_of(
     """
     if metric and metric.exact:
         return NO_NOISE
-    names = list(axes)
-    rounds = by_round(frame, names, MEAN) if rounds is None else rounds
-    logs = _logs(frame, rounds, names, (metric or metric_of(DEFAULT)).name)
-    keys = [tuple(map(str, row)) for row in logs.index.to_frame()[names].to_numpy()]
-    places = [names.index(axis) for axis in block if axis in names]
-    hosts, paths = (list(logs.index.get_level_values(name)) for name in ("host", "cell"))
-    return estimate_noise(
-        LogTable(keys, hosts, list(map(bool, paths)), logs.to_numpy(float), places)
-    )
-
-
-def _logs(
-    frame: pd.DataFrame, rounds: pd.DataFrame, axes: Sequence[str], name: str
-) -> pd.DataFrame:
-    """Return the logarithms by cell, host and round; only a duplicate has a path as `cell`."""
+    axes, name = list(axes), (metric or metric_of(DEFAULT)).name
+    rounds = by_round(frame, axes, MEAN) if rounds is None else rounds
+    # Only a duplicate has a path as `cell`.
     both = pd.concat([rounds.assign(cell=""), duplicates_by_round(frame, axes)])
     with np.errstate(divide="ignore", invalid="ignore"):
         both = both.assign(log=np.log(both[name].astype(float)) if name in both else math.nan)
     both = both.assign(log=both["log"].where(np.isfinite(both["log"])))
-    return both.set_index([*axes, "cell", "host", "round"])["log"].unstack("round")
+    logs = both.set_index([*axes, "cell", "host", "round"])["log"].unstack("round")
+    keys = [tuple(map(str, row)) for row in logs.index.to_frame()[axes].to_numpy()]
+    places = [axes.index(axis) for axis in block if axis in axes]
+    hosts, paths = (list(logs.index.get_level_values(level)) for level in ("host", "cell"))
+    is_duplicate = [bool(path) for path in paths]
+    return estimate_noise(LogTable(keys, hosts, is_duplicate, logs.to_numpy(float), places))
 
 
 def estimate_noise(table: LogTable) -> Noise:
@@ -290,17 +281,8 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     return math.sqrt(float(known.median())) if len(known) else math.nan
 
 
-def limits_on_machine(limits: Limits, frame: pd.DataFrame, block: Sequence[str]) -> Limits:
-    """Return the limits for the machine of these measurements: larger if it is noisy."""
-    return limits.on_machine(run_scatter(frame, block))
-
-
 def noise_table(
-    frame: pd.DataFrame,
-    axes: Sequence[str],
-    variance_group: Sequence[str],
-    noise: Noise,
-    metric: Metric | None = None,
+    frame: pd.DataFrame, axes: Sequence[str], variance_group: Sequence[str], noise: Noise
 ) -> pd.DataFrame:
     """Return a row per variance group of measurements, for readers; `noise` is noise_of(frame).
 
@@ -310,40 +292,28 @@ def noise_table(
     `within` (of runs in a cell-round), `twin_sd` (of duplicates, whole study); runs (most in a cell-round);
     cells (paths of duplicates).
     """
-    group, metric = [axis for axis in variance_group if axis in axes], metric or metric_of(DEFAULT)
-    pairs = _duplicate_pairs(by_round(frame, axes, MEAN), frame, axes, metric)
-    table = _run_scatter_by_group(frame, axes, group, metric)
-    duplicates = _duplicates_by_group(pairs, group)
-    table = (
-        table.merge(duplicates, how="left", on=group)
-        if group
-        else table.merge(duplicates, how="cross")
-    )
-    return table.assign(
-        twins=table["twins"].fillna(0).astype(int),
-        rounds=table["rounds"].fillna(0).astype(int),
-        cells=table["cells"].fillna(""),
-        twin_sd=math.exp(math.sqrt(noise.duplicates.variance)),
-    )[[*group, *TABLE_COLUMNS]]
+    group = [axis for axis in variance_group if axis in axes]
+    table = _run_scatter_by_group(frame, axes, group)
+    duplicates = _duplicates_by_group(frame, axes, group)
+    table = table.merge(duplicates, how="left" if group else "cross", on=group or None)
+    table = table.fillna({"twins": 0, "rounds": 0, "cells": ""})
+    table = table.astype({"twins": int, "rounds": int})
+    table["twin_sd"] = math.exp(math.sqrt(noise.duplicates.variance))
+    return table[[*group, *TABLE_COLUMNS]]
 
 
-def _duplicate_pairs(
-    originals: pd.DataFrame, frame: pd.DataFrame, axes: Sequence[str], metric: Metric
+def _duplicates_by_group(
+    frame: pd.DataFrame, axes: Sequence[str], group: Sequence[str]
 ) -> pd.DataFrame:
-    """Return a row per duplicate: axes, cell, n (rounds), mean and sum of squares of d."""
     keys = [*axes, "host", "round"]
+    originals = by_round(frame, axes, MEAN)
     both = duplicates_by_round(frame, axes).merge(originals, on=keys, suffixes=("_twin", ""))
-    both = both.assign(d=np.log(both[metric.name].astype(float) / both[f"{metric.name}_twin"]))
-    both = both[np.isfinite(both["d"])]
-    groups = grouped(both, [*axes, "cell"])["d"]
-    pairs = groups.agg(n="size", mean="mean", square="var").reset_index()
-    return pairs.assign(square=pairs["square"] * (pairs["n"] - 1))
-
-
-def _duplicates_by_group(pairs: pd.DataFrame, group: Sequence[str]) -> pd.DataFrame:
+    both = both.assign(d=np.log(both[DEFAULT].astype(float) / both[f"{DEFAULT}_twin"]))
+    ds = grouped(both[np.isfinite(both["d"])], [*axes, "cell"])["d"]
+    pairs = ds.agg(n="size", mean="mean", variance="var").reset_index()
     rows = []
     for _, part in grouped(pairs[pairs["n"] > 1], group):
-        n, squares = part["n"], part["square"]
+        n, squares = part["n"], part["variance"] * (part["n"] - 1)
         differed = (part["mean"] ** 2).mean()
         chance = (squares / (n - 1) / n).mean()
         spread = squares.sum() / (n - 1).sum()
@@ -355,10 +325,10 @@ def _duplicates_by_group(pairs: pd.DataFrame, group: Sequence[str]) -> pd.DataFr
 
 
 def _run_scatter_by_group(
-    frame: pd.DataFrame, axes: Sequence[str], group: Sequence[str], metric: Metric
+    frame: pd.DataFrame, axes: Sequence[str], group: Sequence[str]
 ) -> pd.DataFrame:
     runs = valid_runs(frame)
-    runs = runs.assign(log=np.log(runs[metric.name].astype(float)))
+    runs = runs.assign(log=np.log(runs[DEFAULT].astype(float)))
     keys = [name for name in ("cell", *axes, "host", "round") if name in runs]
     rounds = grouped(runs, keys)["log"].agg(runs="count", variance="var").reset_index()
     rows = []

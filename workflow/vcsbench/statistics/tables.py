@@ -4,114 +4,68 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from vcsbench.evidence import flags, run_columns, same_work
 from vcsbench.evidence.measurements import grouped, in_order
-from vcsbench.metrics import COUNT, Metric, metric_in
-from vcsbench.statistics.aggregation import (
-    FIXED_SHARE,
-    MEAN,
-    MEDIAN,
-    add_key_columns,
-    by_cell,
-    by_round,
-    is_measured,
-    pair_rows,
-    pivot_metrics,
-    rows_of_statistic,
-    rows_where,
-)
-from vcsbench.statistics.contract import (
-    CALL,
-    DEFAULT_LIMITS,
-    ERROR,
-    STATISTIC,
-    STATISTICS,
-    Limits,
-    columns,
-)
-from vcsbench.statistics.intervals import NO_ESTIMATE, Estimate, ratio_interval
+from vcsbench.metrics import COUNT, Metric, metric_in, metric_of
+from vcsbench.statistics import aggregation as rows
+from vcsbench.statistics import contract
+from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, MEDIAN, pair_rows
+from vcsbench.statistics.contract import DEFAULT_LIMITS, STATISTIC, STATISTICS, Limits
+from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate, ratio_interval
 from vcsbench.statistics.multiple_testing import (
     call_counts,
     call_table,
     constant_ratio,
     without_time_flags,
 )
-from vcsbench.statistics.noise import NO_NOISE, Noise, noise_of
+from vcsbench.statistics.noise import NO_NOISE, noise_of
 
 if TYPE_CHECKING:
     from vcsbench.config.study import ComparisonDefinition, TableDefinition
 
 SIDES = ("baseline", "candidate")
+Side = Mapping[str, Any]
 
 
-class SideCell(NamedTuple):
-    """One cell of a compared pair. `not_counted` has the reasons of missing values."""
-
-    hosts: str
-    flags: str
-    work: str
-    not_counted: str
-    fixed_share: float
-    value: float
-
-
-@dataclass(eq=False)
 class Aggregation:
     """Rows of tables and their aggregates, each computed once.
 
-    `order` maps the keys of cells (axes and others) to their values in order.
+    `order` maps the keys of cells (axes and others) to their values in order. `rounds` and `cells` are
+    functions of a statistic, `noise` is one of the name of a metric.
     """
 
-    frame: pd.DataFrame
-    order: Mapping[str, list[str]]
-    block: Sequence[str]
-    _rounds: dict[str, pd.DataFrame] = field(default_factory=dict)
-    _cells: dict[str, pd.DataFrame] = field(default_factory=dict)
-    _noise: dict[str, Noise] = field(default_factory=dict)
-
-    def rounds(self, reduce: str, metric: Metric) -> pd.DataFrame:
-        """Return a row per cell, host and round, with the metric (empty if unknown)."""
-        if reduce not in self._rounds:
-            self._rounds[reduce] = by_round(self.frame, [*self.order], reduce)
-        rounds = self._rounds[reduce]
-        return rounds if metric.name in rounds else rounds.assign(**{metric.name: np.nan})
-
-    def cells(self, reduce: str, metric: Metric) -> pd.DataFrame:
-        """Return a row per cell, with the metric."""
-        rounds = self.rounds(reduce, metric)
-        if metric.name not in self._rounds[reduce]:
-            return by_cell(rounds, [*self.order], reduce)
-        if reduce not in self._cells:
-            self._cells[reduce] = by_cell(rounds, [*self.order], reduce)
-        return self._cells[reduce]
-
-    def noise(self, metric: Metric) -> Noise:
-        """Return the noise of the rows; none of published numbers."""
-        if not is_measured(self.frame):
-            return NO_NOISE
-        if metric.name not in self._noise:
-            rounds = self.rounds(MEAN, metric)
-            self._noise[metric.name] = noise_of(
-                self.frame, [*self.order], self.block, metric, rounds
+    def __init__(
+        self, frame: pd.DataFrame, order: Mapping[str, list[str]], block: Sequence[str]
+    ) -> None:
+        """Compute nothing yet."""
+        self.frame, self.order, self.block, keys = frame, order, block, list(order)
+        self.is_measured = rows.is_measured(frame)
+        self.rounds = cache(lambda statistic: rows.by_round(frame, keys, statistic))
+        self.cells = cache(lambda statistic: rows.by_cell(self.rounds(statistic), keys, statistic))
+        self.noise = cache(
+            lambda name: (
+                noise_of(frame, keys, block, metric_of(name), self.rounds(MEAN))
+                if self.is_measured
+                else NO_NOISE
             )
-        return self._noise[metric.name]
+        )
 
     def selected(self, definition: TableDefinition) -> Aggregation:
         """Return the aggregation of the rows that a table is about."""
         frame = self.frame
         if STATISTIC not in definition.get("by", ()):
-            frame = rows_of_statistic(frame, definition.get("reduce", MEDIAN))
-        frame = rows_where(frame, definition.get("where", {}))
-        frame, by = add_key_columns(frame, definition.get("by", []))
+            frame = rows.rows_of_statistic(frame, definition.get("reduce", MEDIAN))
+        frame = rows.rows_where(frame, definition.get("where", {}))
+        frame, by = rows.add_key_columns(frame, definition.get("by", []))
         if each := definition.get("each"):
-            frame, by = pivot_metrics(frame, each), {**by, COUNT: list(each)}
+            frame, by = rows.pivot_metrics(frame, each), {**by, COUNT: list(each)}
         return Aggregation(frame, {**self.order, **by}, self.block)
 
 
@@ -145,13 +99,12 @@ def make_tables(
     everything = Aggregation(frame, order, block)
     shared: dict[str, Aggregation] = {}
     tables = {}
+    selecting = ["where", "by", "each", *["reduce"] * (STATISTIC in frame)]
     for name, definition in definitions.items():
-        selecting = ["where", "by", "each", *["reduce"] * (STATISTIC in frame)]
-        key = json.dumps([definition.get(name) for name in selecting])
+        key = json.dumps([definition.get(key) for key in selecting])
         if key not in shared:
             shared[key] = everything.selected(definition)
-        exact = metric_in(definition).exact
-        own_limits = limits if exact else limits.on_machine(scatter)
+        own_limits = limits if metric_in(definition).exact else limits.on_machine(scatter)
         tables[name] = _table(name, definition, shared[key], own_limits)
     return tables
 
@@ -159,52 +112,54 @@ def make_tables(
 def _table(
     name: str, definition: TableDefinition, aggregation: Aggregation, limits: Limits
 ) -> pd.DataFrame:
-    reduce, metric = definition.get("reduce", MEDIAN), metric_in(definition)
-    order, measured = aggregation.order, is_measured(aggregation.frame)
-    keys, cells = list(order), aggregation.cells(reduce, metric)
+    metric, order, keys = metric_in(definition), aggregation.order, list(aggregation.order)
     if compare := definition.get("compare"):
-        axis, noise = compare["axis"], aggregation.noise(metric)
-        rounds = aggregation.rounds(MEAN if reduce == MEDIAN else reduce, metric)
-        table = _comparisons(rounds, cells, compare, noise, keys, metric, limits)
-        keys.remove(axis)
-        if axis == run_columns.BUILD_AXIS:
+        table = _comparisons(aggregation, definition, compare, metric, limits)
+        keys.remove(compare["axis"])
+        if compare["axis"] == run_columns.BUILD_AXIS:
             table = table.assign(flags=run_columns.same_binaries(table, aggregation.frame, keys))
-        if measured and not table.empty:
-            table = call_table(table, noise, metric, limits)
+        if aggregation.is_measured and not table.empty:
+            table = call_table(table, aggregation.noise(metric.name), metric, limits)
             table = call_counts(table, metric) if metric.exact else table
         order = {**order, "candidate": list(compare["candidates"])}
         table = in_order(table, order, [*keys, "candidate"])
     else:
+        cells = _with_metric(aggregation.cells(definition.get("reduce", MEDIAN)), metric)
         table = in_order(_levels(cells, keys, metric, limits), order, keys)
-    empty = [] if measured else [*STATISTICS]
-    empty += CALL if "call" not in table else []
+    empty = [] if aggregation.is_measured else [*STATISTICS]
+    empty += contract.CALL if "call" not in table else []
     table = table.assign(**dict.fromkeys(empty, ""))
     return finish_table(without_time_flags(table, metric), name, keys)
 
 
+def _with_metric(frame: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    """Return the frame with the metric, which is empty if it is unknown."""
+    return frame if metric.name in frame else frame.assign(**{metric.name: np.nan})
+
+
 def finish_table(table: pd.DataFrame, name: str, keys: Sequence[str]) -> pd.DataFrame:
     """Return a table with its name and all columns in order; `keys` identify its rows."""
-    return table.assign(table=name)[columns(keys)].reset_index(drop=True)
+    return table.assign(table=name)[contract.columns(keys)].reset_index(drop=True)
 
 
-def rows_frame(rows: Sequence[Mapping[str, object]], keys: Sequence[str]) -> pd.DataFrame:
+def rows_frame(records: Sequence[Mapping[str, object]], keys: Sequence[str]) -> pd.DataFrame:
     """Return rows of a table as a frame, without calls."""
-    return pd.DataFrame(rows, columns=[*keys, *SIDES, "value", *STATISTICS, *ERROR])
+    columns = [*keys, *SIDES, "value", *STATISTICS, *contract.ERROR]
+    return pd.DataFrame(records, columns=columns)
 
 
 def _levels(
     cells: pd.DataFrame, keys: Sequence[str], metric: Metric, limits: Limits
 ) -> pd.DataFrame:
     """Return the values of single cells."""
-    rows = []
+    records = []
     for cell in cells.to_dict("records"):
-        words, withheld = _hosts_differ(cell["hosts"])
+        words, withheld = _withheld([cell], metric)
         refused = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
         if refused and refused.flag == same_work.OTHER:
             withheld = refused.reason
-        withheld = withheld or _missing([cell[metric.name]], [cell["not_counted"]], metric)
         words += [*cell["flags"].split(), *([] if metric.once else low_n(cell["n"], limits))]
-        rows.append(
+        records.append(
             {
                 **{key: cell[key] for key in keys},
                 **dict.fromkeys(SIDES, ""),
@@ -215,48 +170,34 @@ def _levels(
                 "fixed_share": math.nan if metric.exact else cell[FIXED_SHARE],
             }
         )
-    return _without_empty(rows_frame(rows, keys))
+    return _without_empty(rows_frame(records, keys))
 
 
 def _comparisons(
-    rounds: pd.DataFrame,
-    cells: pd.DataFrame,
+    aggregation: Aggregation,
+    definition: TableDefinition,
     compare: ComparisonDefinition,
-    noise: Noise,
-    keys: Sequence[str],
     metric: Metric,
     limits: Limits,
 ) -> pd.DataFrame:
     """Return a row per candidate and pair of cells; rounds are paired within a host."""
-    rows, axis = [], compare["axis"]
-    shared = [key for key in keys if key != axis]
+    records, keys, axis = [], list(aggregation.order), compare["axis"]
+    shared, reduce = [key for key in keys if key != axis], definition.get("reduce", MEDIAN)
+    cells = _with_metric(aggregation.cells(reduce), metric)
+    rounds = _with_metric(aggregation.rounds(MEAN if reduce == MEDIAN else reduce), metric)
     for candidate in compare["candidates"]:
         names = (compare["baseline"], candidate)
         both = pair_rows(cells, axis, names, shared)
         logs = pair_rows(rounds, axis, names, [*shared, "host", "round"])
         estimates = _estimates(logs, shared, metric)
-        pairs = zip(
-            both[shared].to_numpy(),
-            _quotients(both, metric.name),
-            *(_side_cells(both, side, metric) for side in SIDES),
-            strict=True,
-        )
-        for key, quotient, *sides in pairs:
-            where = dict(zip(shared, key, strict=True))
-            cell, other = (tuple((where | {axis: name})[key] for key in keys) for name in names)
-            estimate = noise.with_error(estimates.get(tuple(key), NO_ESTIMATE), [(cell, other)])
-            refused = same_work.refusal(
-                same_work.name_of(where, shared),
-                {name: side.work for name, side in zip(names, sides, strict=True)},
-            )
-            facts = _facts(sides, quotient, estimate, refused, metric, limits)
-            rows.append(where | dict(zip(SIDES, names, strict=True)) | facts)
-    return _without_empty(rows_frame(rows, shared))
-
-
-def _side_cells(pairs: pd.DataFrame, side: str, metric: Metric) -> Iterator[SideCell]:
-    names = ("hosts", "flags", "work", "not_counted", FIXED_SHARE, metric.name)
-    return map(SideCell, *(pairs[f"{name}_{side}"] for name in names))
+        for pair in both.assign(quotient=_quotients(both, metric.name)).to_dict("records"):
+            where = {key: pair[key] for key in shared}
+            ends = [tuple((where | {axis: name})[key] for key in keys) for name in names]
+            estimate = estimates.get(tuple(where.values()), NO_ESTIMATE)
+            estimate = aggregation.noise(metric.name).with_error(estimate, [(ends[0], ends[1])])
+            facts = _facts(pair, names, same_work.name_of(where, shared), estimate, metric, limits)
+            records.append(where | dict(zip(SIDES, names, strict=True)) | facts)
+    return _without_empty(rows_frame(records, shared))
 
 
 def _estimates(
@@ -278,51 +219,54 @@ def _without_empty(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["value"].notna() | (table["withheld"] != "")]
 
 
-def _missing(values: Sequence[float], not_counted: Sequence[str], metric: Metric) -> str:
-    """Return the reason why one of a row's values is missing; "" if unknown."""
-    pairs = zip(values, not_counted, strict=True)
-    reasons = [
-        run_columns.why_not_counted(why, metric.needs) for value, why in pairs if math.isnan(value)
-    ]
-    return next(filter(None, reasons), "")
-
-
 def _quotients(pairs: pd.DataFrame, name: str) -> pd.Series:
     quotient = pairs[f"{name}_baseline"] / pairs[f"{name}_candidate"]
     return quotient.where(np.isfinite(quotient))  # A time may be rounded to 0.
 
 
 def _facts(
-    sides: Sequence[SideCell],
-    quotient: float,
+    pair: Side,
+    names: Sequence[str],
+    command: str,
     estimate: Estimate,
-    refused: same_work.Refusal | None,
     metric: Metric,
     limits: Limits,
 ) -> dict[str, object]:
     """Return value, statistics and flags of a pair of cells."""
+    columns = ("hosts", "flags", "work", "not_counted", FIXED_SHARE, metric.name)
+    sides = [{column: pair[f"{column}_{side}"] for column in columns} for side in SIDES]
+    works = [side["work"] for side in sides]
     # Medians of different hosts are never divided; rounds of one host still make a ratio.
-    words, withheld = _hosts_differ(" ".join(side.hosts for side in sides))
-    words += [*own_flags(side.flags for side in sides), *low_n(estimate.n, limits)]
-    if refused and not any(same_work.is_apart(side.work) for side in sides):
+    words, withheld = _withheld(sides, metric)
+    words += [*own_flags(side["flags"] for side in sides), *low_n(estimate.n, limits)]
+    refused = same_work.refusal(command, dict(zip(names, works, strict=True)))
+    if refused and not any(map(same_work.is_apart, works)):
         words.append(refused.flag)
         return {"n": estimate.n, "flags": flags.joined(words), "withheld": refused.reason}
-    shares = [side.fixed_share for side in sides]
-    values, reasons = [side.value for side in sides], [side.not_counted for side in sides]
-    withheld = withheld or _missing(values, reasons, metric)
+    shares = [side[FIXED_SHARE] for side in sides]
     return {
-        "value": math.nan if withheld else 100 * (quotient - 1),
+        "value": math.nan if withheld else 100 * (pair["quotient"] - 1),
         "flags": flags.joined(words),
         "withheld": withheld,
-        "fixed_share": math.nan if metric.exact else np.fmax(shares[0], shares[1]),
-        **estimate.statistics(),
+        "fixed_share": math.nan if metric.exact else np.fmax(*shares),
+        **ratio_columns(estimate),
     }
 
 
-def _hosts_differ(hosts: str) -> tuple[list[str], str]:
-    """Return the flag of a number of several hosts, and the reason to withhold it."""
+def ratio_columns(estimate: Estimate) -> dict[str, float]:
+    """Return the columns of a table for a ratio."""
+    names = ("low", "high", "n", "error", "degrees")
+    return {"ratio": estimate.value} | {name: getattr(estimate, name) for name in names}
+
+
+def _withheld(sides: Sequence[Side], metric: Metric) -> tuple[list[str], str]:
+    """Return the flags of a number of these cells, and the reason to withhold it ("" for none)."""
     flag = "hosts-differ"
-    return ([flag], flags.message(flag)) if len(set(hosts.split())) > 1 else ([], "")
+    if len({host for side in sides for host in side["hosts"].split()}) > 1:
+        return [flag], flags.message(flag)
+    missing = [side["not_counted"] for side in sides if math.isnan(side[metric.name])]
+    reasons = (run_columns.why_not_counted(why, metric.needs) for why in missing)
+    return [], next(filter(None, reasons), "")
 
 
 def own_flags(sides: Iterable[str]) -> list[str]:

@@ -1,8 +1,8 @@
-"""Variances with degrees of freedom: sums, residuals, moderation, and the variance of duplicates.
+"""Means, ratios and variances, with their degrees of freedom and 95 % intervals by Student's t.
 
-Moderation is empirical Bayes after Smyth (2004), like squeezeVar of limma. True variances are taken to
-scatter about a prior with d0 degrees of freedom; each moderated variance is the average of its own and the
-prior, weighted by degrees of freedom. Three cautions keep errors right if variances are very unequal:
+Moderation of variances is empirical Bayes after Smyth (2004), like squeezeVar of limma. True variances are
+taken to scatter about a prior with d0 degrees of freedom; each moderated variance is the average of its own
+and the prior, weighted by degrees of freedom. Three cautions keep errors right if variances are very unequal:
 
 - d0 is the least that the scatter of the variances allows (SCATTER_LIMIT), not the likeliest;
 - an outlier (OUTLIER_P) stands alone;
@@ -18,10 +18,17 @@ error rates.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+
+CONFIDENCE = 0.95
+# Share of experiments in which a detectable difference is called.
+POWER = 0.9
+# Largest half width of an interval, as a logarithm: exp() of more overflows soon.
+MAX_HALF_WIDTH = 100.0
 
 SCATTER_LIMIT = 0.1
 OUTLIER_P = 0.01
@@ -38,6 +45,84 @@ PRIOR_SCALE, PRIOR_DEGREES = 0.010, 3.0
 ADDED_DEGREES = 2.0
 MAX_DEGREES = 1e6
 _POINTS = 300
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with the bounds of its interval (NaN without one) over `n` rounds.
+
+    `error` is the standard error (of the logarithm if the mean is a ratio) with `degrees` of freedom. `pairs`
+    is the number of comparisons that are averaged within a round.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    error: float = math.nan
+    degrees: float = math.nan
+    pairs: float = 1.0
+
+
+NO_ESTIMATE = Estimate(math.nan, math.nan, math.nan, 0)
+
+
+def mean_interval(values: Iterable[float]) -> Estimate:
+    """Return the arithmetic mean of finite values, one per round, with its interval."""
+    value, square, n = _mean_and_square(values)
+    return mean(value, math.sqrt(square), n - 1 if n > 1 else math.nan, n)
+
+
+def mean(value: float, error: float, degrees: float, n: int, pairs: float = 1.0) -> Estimate:
+    """Return a mean with the interval of its standard error."""
+    half = t_quantile(degrees) * error
+    return Estimate(value, value - half, value + half, n, error, degrees, pairs)
+
+
+def _mean_and_square(values: Iterable[float]) -> tuple[float, float, int]:
+    """Return the mean of finite values, its squared standard error (NaN below two), and their number."""
+    numbers = [value for value in values if math.isfinite(value)]
+    n = len(numbers)
+    centre = math.fsum(numbers) / n if n else math.nan
+    squares = math.fsum((number - centre) ** 2 for number in numbers)
+    return centre, squares / (n - 1) / n if n > 1 else math.nan, n
+
+
+def ratio_interval(log_ratios: Iterable[float], pairs: float = 1.0) -> Estimate:
+    """Return the geometric mean of paired ratios, given as one ln(baseline / candidate) per round."""
+    log = mean_interval(log_ratios)
+    return ratio(log.value, log.error, log.degrees, log.n, pairs)
+
+
+def ratio(
+    log: float, error: float, degrees: float, n: int, pairs: float = 1.0, level: float = CONFIDENCE
+) -> Estimate:
+    """Return a ratio with its interval at a level from a logarithm and the standard error of it."""
+    half = min(t_quantile(degrees, level) * error, MAX_HALF_WIDTH)
+    low, high = math.exp(log - half), math.exp(log + half)
+    return Estimate(math.exp(log), low, high, n, error, degrees, pairs)
+
+
+def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[float]) -> Estimate:
+    """Return baseline / candidate of geometric means with Welch's interval.
+
+    Use it for rounds that did not run next to each other. `n` is the smaller number of rounds.
+    """
+    baseline, first, m = _mean_and_square(baseline_logs)
+    candidate, second, n = _mean_and_square(candidate_logs)
+    fewer, square = min(m, n), math.fsum([first, second])
+    degrees = fewer - 1 if fewer > 1 else math.nan
+    if square > 0:  # not NaN
+        degrees = square**2 / math.fsum([first**2 / (m - 1), second**2 / (n - 1)])
+    return ratio(baseline - candidate, math.sqrt(square), degrees, fewer)
+
+
+def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
+    """Return Student's t of a two-sided interval; NaN without degrees of freedom."""
+    # Importing scipy.stats takes a second.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, (1 + confidence) / 2))
 
 
 class Variance(NamedTuple):
@@ -105,9 +190,8 @@ def prior_of(variances: np.ndarray, degrees: np.ndarray) -> tuple[Variance | Non
         return None, members
     first = _fit_prior(variances[members], degrees[members])
     with np.errstate(invalid="ignore"):
-        members &= ~(
-            p_value_of_quotient(variances / first.variance, degrees, first.degrees) < OUTLIER_P
-        )
+        p_values = p_value_of_quotient(variances / first.variance, degrees, first.degrees)
+    members &= ~(p_values < OUTLIER_P)
     if members.sum() < MIN_VARIANCES:
         return None, members
     prior = _fit_prior(variances[members], degrees[members])
@@ -120,18 +204,15 @@ def _fit_prior(variances: np.ndarray, degrees: np.ndarray) -> Variance:
     logs = np.log(variances) - digamma(degrees / 2) + np.log(degrees / 2)
     by_chance, others = polygamma(1, degrees / 2).mean(), len(logs) - 1
     scatter = logs.var(ddof=1)
-    likeliest = _prior_degrees(scatter - by_chance)
-    least = _prior_degrees(
-        scatter * others / (2 * gammaincinv(others / 2, SCATTER_LIMIT)) - by_chance
+    largest = scatter * others / (2 * gammaincinv(others / 2, SCATTER_LIMIT))
+    likeliest, least = (
+        2 * trigamma_inverse(excess - by_chance) if excess > by_chance else math.inf
+        for excess in (scatter, largest)
     )
     if math.isinf(likeliest):
         return Variance(float(np.average(variances, weights=degrees)), least)
     centre = logs.mean() + digamma(likeliest / 2) - math.log(likeliest / 2)
     return Variance(math.exp(centre), least)
-
-
-def _prior_degrees(scatter: float) -> float:
-    return 2 * trigamma_inverse(scatter) if scatter > 0 else math.inf
 
 
 def trigamma_inverse(value: float) -> float:
@@ -177,8 +258,9 @@ def duplicate_variance(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.n
         return posterior
     doubt = ((weights * (variance + by_rounds)) ** 2 + 1 / degrees).sum() / weights.sum() ** 2
     moments = Variance(variance, float(variance**2 / doubt) + ADDED_DEGREES)
-    p_value = float(p_value_of_quotient(excess, len(squares), float(degrees.mean())))
-    share = _weight_of_moments(p_value)
+    p = float(p_value_of_quotient(excess, len(squares), float(degrees.mean())))
+    p = min(max(p, P_SIGNIFICANT), P_UNCERTAIN)
+    share = math.log(P_UNCERTAIN / p) / math.log(P_UNCERTAIN / P_SIGNIFICANT)
     if share == 1:
         return moments
     weighted = ((share, moments), (1 - share, posterior))
@@ -186,12 +268,6 @@ def duplicate_variance(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.n
         math.fsum(weight * part.variance for weight, part in weighted),
         math.fsum(weight * part.degrees for weight, part in weighted),
     )
-
-
-def _weight_of_moments(p_value: float) -> float:
-    """Return 1 for a significant excess, 0 for an uncertain one, and a value between for others."""
-    p = min(max(p_value, P_SIGNIFICANT), P_UNCERTAIN)
-    return math.log(P_UNCERTAIN / p) / math.log(P_UNCERTAIN / P_SIGNIFICANT)
 
 
 def _posterior(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.ndarray) -> Variance:
