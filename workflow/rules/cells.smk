@@ -49,8 +49,6 @@ checkpoint decide:
         comparison=lambda wildcards: inputs.comparison_settings(
             wildcards, PROJECT.environment, LIMITS
         ),
-        findings=inputs.findings,
-        by=inputs.group_columns,
         thresholds=PLAN.config.thresholds,
         logs="results/logs/cells/{study}",
     script:

@@ -18,7 +18,6 @@ from vcsbench.statistics.budget import (
     allocate_rounds,
     comparisons_of,
     remaining_s,
-    rounds_needed_by_findings,
 )
 from vcsbench.statistics.noise import run_scatter
 from vcsbench.statistics.tables import make_tables
@@ -39,8 +38,7 @@ def main() -> None:
     left = remaining_s(60 * params.minutes, costs, len(given.exports), set_up_s())
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
     comparisons = comparisons_of(tables.values(), settings)
-    extra = rounds_needed_by_findings(params.findings, frame, settings, params.by)
-    more, why = allocate_rounds(comparisons, costs, left, extra)
+    more, why = allocate_rounds(comparisons, costs, left)
     decision = {
         "gives": bool(more),
         "why": why,

@@ -184,7 +184,7 @@ def valid_runs(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
-    missing = {"work": "", "not_counted": "", FIXED_SHARE: np.nan}
+    missing: dict[str, str | float] = {"work": "", "not_counted": "", FIXED_SHARE: np.nan}
     runs = valid_runs(frame)
     runs = runs.assign(**{name: runs.get(name, empty) for name, empty in missing.items()})
     runs = _with_logs(runs) if reduce == MEAN else runs

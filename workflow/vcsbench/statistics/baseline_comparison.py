@@ -197,7 +197,7 @@ def _withheld(
     withheld = {}
     if len(hosts := _hosts(*sides)) > 1:
         withheld[HOSTS] = f"{flags.message(HOSTS)} ({', '.join(hosts)})"
-    before, now = (side or {} for side in settings)
+    before, now = (dict(side or {}) for side in settings)
     for flag, key in SETTINGS.items():
         if before.get(key) != now.get(key):
             withheld[flag] = flags.message(flag)
@@ -297,7 +297,7 @@ def history(
         earlier = reversed(snapshots[:number])
         before = next((s for s in earlier if hosts & s.description["hosts"].keys()), None)
         pairs = pair_cells(before, snapshot, axes) if before else []
-        calls: dict[Key, dict[str, Any]] = {}
+        calls: dict[Key, Mapping[Any, Any]] = {}
         if before:
             here = limits.on_machine(run_scatter(snapshot.frame, block))
             table = baseline_table(before.name, pairs, order, here)
@@ -316,7 +316,7 @@ def history(
 def _points(
     snapshot: MeasurementSet,
     axes: Sequence[str],
-    calls: Mapping[Key, Mapping[str, Any]],
+    calls: Mapping[Key, Mapping[Any, Any]],
     lines: Mapping[Key, int],
 ) -> list[dict[str, object]]:
     """Return a record per cell and host: geometric means over rounds."""

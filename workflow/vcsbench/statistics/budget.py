@@ -7,9 +7,8 @@ A comparison is precise enough if its interval decides it on either side:
 (half widths at the level of the call). That depends on widths and magnitudes, never on the winner: a run
 that stops by it makes no more false calls (benchmarks/simulation.py, `by minutes`).
 
-Blocks whose cells are compared get rounds together. With a share x of the rounds that it needs, a
-comparison is decided with a probability of about Phi(T (2 sqrt(x) - 1)). Rounds go where this grows most
-per second, over as many rounds ahead as are best.
+Blocks whose cells are compared get rounds together. The next rounds go to the blocks where they make the most
+comparisons per second precise enough.
 """
 
 from __future__ import annotations
@@ -18,14 +17,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from vcsbench.evidence.measurements import TimeBreakdown
-from vcsbench.metrics import metric_of
 from vcsbench.plan.result_state import block_name
 from vcsbench.statistics.contract import (
     ALL_DECIDED,
@@ -34,17 +30,13 @@ from vcsbench.statistics.contract import (
     UNREACHABLE,
     Limits,
     is_difference,
-    rounds_needed,
     scatter_pct,
 )
 from vcsbench.statistics.estimates import t_quantile
-from vcsbench.statistics.findings import EvaluationContext, FindingCheck, rounds_of
 from vcsbench.statistics.multiple_testing import EQUIVALENCE_ALPHA, holm_level
-from vcsbench.statistics.noise import noise_of
 from vcsbench.statistics.tables import SIDES
 
 if TYPE_CHECKING:
-    from vcsbench.config.definitions import FindingDefinition
     from vcsbench.config.study import TableDefinition
 
 # A batch takes half of the remaining time, because the next decision has more data; but no less than this.
@@ -54,11 +46,6 @@ AROUND_S = 25.0
 AROUND_PER_CELL_ROUND_S = 0.01
 # Longest forecast: a year.
 FORECAST_S = 365 * 24 * 3600.0
-# About Student's t at the level of a difference.
-T = 3.0
-ROUNDS_AHEAD = np.unique(np.geomspace(1, 1000, 25).astype(int))
-# A finding with the rounds that it needs has its verdict in half of all cases; a comparison needs a quarter.
-FINDING_ROUNDS_FACTOR = 4
 
 
 @dataclass(frozen=True)
@@ -114,7 +101,7 @@ def comparisons_of(
     return comparisons
 
 
-def comparison_rounds(row: Mapping[str, Any], level: float, limits: Limits) -> float:
+def comparison_rounds(row: Mapping[Any, Any], level: float, limits: Limits) -> float:
     """Return the rounds after which a table's row is precise enough, with today's mean and scatter.
 
     All of its error is taken to shrink, because after few rounds the part of duplicates is mostly chance.
@@ -130,70 +117,27 @@ def comparison_rounds(row: Mapping[str, Any], level: float, limits: Limits) -> f
     return max(limits.min_rounds, math.ceil(row["n"] * (row["error"] / narrow) ** 2))
 
 
-def rounds_needed_by_findings(
-    findings: Iterable[FindingDefinition],
-    frame: pd.DataFrame,
-    settings: ComparisonSettings,
-    by: Sequence[str] = (),
-) -> list[Comparison]:
-    """Return the rounds that findings need for a verdict, as comparisons without a table.
-
-    A finding counts as often as it has pairs of cells, each of one block. It directs rounds, but does not
-    extend a run: a value on its bound never gets a verdict.
-    """
-    axes, keys = [*settings.order], [*settings.order, *by]
-    noise = cache(lambda metric: noise_of(frame, axes, settings.block, metric_of(metric)))
-    context = EvaluationContext(noise, limits=settings.limits)
-    rounds_by = cache(partial(rounds_of, frame, keys, by))
-    comparisons: list[Comparison] = []
-    for finding in findings:
-        check = FindingCheck(finding, keys)
-        rounds = rounds_by(check.statistic)
-        value = check.evaluate(rounds, context).estimate
-        if not value.n > 1 or math.isnan(value.error) or "to" in check.compare:
-            continue
-        needed = rounds_needed(finding, value)
-        if needed > value.n:
-            needed *= FINDING_ROUNDS_FACTOR
-        needed = max(settings.limits.min_rounds, needed)
-        cells = check.involved(rounds)[keys].drop_duplicates().to_dict("records")
-        names = Counter(block_name(settings.block, cell) for cell in cells)
-        for name, count in names.items():
-            comparison = Comparison("", frozenset([name]), "", value.n, needed)
-            comparisons += [comparison] * (count // 2 if check.compare else count)
-    return comparisons
-
-
-def probability_decided(share: np.ndarray) -> np.ndarray:
-    """Return the probability that a comparison with a share of the needed rounds is decided."""
-    from scipy.special import ndtr
-
-    return np.asarray(ndtr(T * (2 * np.sqrt(np.minimum(share, 1)) - 1)))
-
-
 @dataclass
 class BlockGroup:
-    """Blocks that get rounds together, the time of a round, and the comparisons that need rounds."""
+    """Blocks that get rounds together, the time of a round, and the comparisons that need rounds.
+
+    `open` has the comparisons with the rounds that each still needs.
+    """
 
     blocks: frozenset[str]
     round_s: float
-    open: list[Comparison]
-    rounds: int = 0
+    open: list[tuple[int, Comparison]]
 
-    @cached_property
-    def marginal_gain(self) -> float:
-        """Return the decided comparisons per second that the best number of rounds gives."""
-        rounds, needed = np.array([(c.rounds + self.rounds, c.needed) for c in self.open]).T
-        now = probability_decided(rounds / needed)
-        then = probability_decided((rounds + ROUNDS_AHEAD[:, None]) / needed)
-        return float(((then - now).sum(axis=1) / ROUNDS_AHEAD).max()) / self.round_s
+    @property
+    def precise_per_second(self) -> float:
+        """Return the most comparisons per second that further rounds make precise enough."""
+        needed = sorted(rounds for rounds, _ in self.open)
+        return max(n / rounds for n, rounds in enumerate(needed, 1)) / self.round_s
 
-    def assign(self) -> list[Comparison]:
-        """Add one round and return the comparisons that are then precise enough."""
-        self.rounds += 1
-        precise = [c for c in self.open if c.rounds + self.rounds >= c.needed]
-        self.open = [c for c in self.open if c.rounds + self.rounds < c.needed]
-        self.__dict__.pop("marginal_gain", None)
+    def assign(self, rounds: int) -> list[Comparison]:
+        """Add rounds and return the comparisons that are then precise enough."""
+        precise = [c for needed, c in self.open if needed <= rounds]
+        self.open = [(needed - rounds, c) for needed, c in self.open if needed > rounds]
         return precise
 
 
@@ -201,10 +145,10 @@ def allocate(
     comparisons: Sequence[Comparison], round_s: Mapping[str, float], seconds: float
 ) -> Counter[str]:
     """Return the rounds of each block; `round_s` has the time of a round by block."""
-    rounds: Counter[str] = Counter()
-    for group, _, _ in _assignments(comparisons, round_s, seconds):
-        rounds.update(group.blocks)
-    return rounds
+    allocated: Counter[str] = Counter()
+    for blocks, rounds, _, _ in _assignments(comparisons, round_s, seconds):
+        allocated.update(dict.fromkeys(blocks, rounds))
+    return allocated
 
 
 def undecided_over_time(
@@ -216,7 +160,7 @@ def undecided_over_time(
     """
     undecided = Counter(c.table for c in comparisons if not c.is_decided)
     forecast = [(0.0, dict(undecided))]
-    for _, seconds, precise in _assignments(comparisons, round_s, FORECAST_S):
+    for _, _, seconds, precise in _assignments(comparisons, round_s, FORECAST_S):
         decided = Counter(c.table for c in precise if not c.is_decided)
         if decided:
             undecided -= decided
@@ -226,15 +170,18 @@ def undecided_over_time(
 
 def _assignments(
     comparisons: Sequence[Comparison], round_s: Mapping[str, float], seconds: float
-) -> Iterator[tuple[BlockGroup, float, list[Comparison]]]:
-    """Yield each round's blocks, the seconds taken so far, and what becomes precise enough."""
+) -> Iterator[tuple[frozenset[str], int, float, list[Comparison]]]:
+    """Yield blocks with their next rounds, the seconds taken so far, and what becomes precise enough.
+
+    A group that is the best stays the best until its next comparison is precise enough.
+    """
     groups, taken = _groups(comparisons, round_s), 0.0
     while fitting := [g for g in groups if g.open and taken + g.round_s <= seconds]:
-        if not any(c.table for group in groups for c in group.open):
-            return  # Findings alone get no rounds.
-        best = max(fitting, key=lambda group: group.marginal_gain)
-        taken += best.round_s
-        yield best, taken, best.assign()
+        best = max(fitting, key=lambda group: group.precise_per_second)
+        next_needed = min(rounds for rounds, _ in best.open)
+        rounds = min(next_needed, max(1, int((seconds - taken) / best.round_s)))
+        taken += rounds * best.round_s
+        yield best.blocks, rounds, taken, best.assign(rounds)
 
 
 def _groups(comparisons: Iterable[Comparison], round_s: Mapping[str, float]) -> list[BlockGroup]:
@@ -243,9 +190,9 @@ def _groups(comparisons: Iterable[Comparison], round_s: Mapping[str, float]) -> 
     for comparison in comparisons:
         touched = [group for group in groups if group.blocks & comparison.blocks]
         blocks = comparison.blocks.union(*(group.blocks for group in touched))
-        still_open = [c for group in touched for c in group.open]
+        still_open = [needed for group in touched for needed in group.open]
         if not comparison.is_precise_enough and math.isfinite(comparison.needed):
-            still_open.append(comparison)
+            still_open.append((int(comparison.needed) - comparison.rounds, comparison))
         groups = [group for group in groups if group not in touched]
         seconds = sum(round_s.get(block, math.inf) for block in blocks)
         groups.append(BlockGroup(blocks, seconds, still_open))
@@ -260,28 +207,16 @@ def remaining_s(
 
 
 def allocate_rounds(
-    comparisons: Sequence[Comparison],
-    spent: TimeBreakdown,
-    seconds: float,
-    extra: Sequence[Comparison] = (),
+    comparisons: Sequence[Comparison], spent: TimeBreakdown, seconds: float
 ) -> tuple[Counter[str], str]:
-    """Return the rounds of each block in the next batch, or none and the reason.
-
-    `extra` (of findings) direct rounds while tables need some.
-    """
-    everything = comparisons if stop_reason(comparisons) else [*comparisons, *extra]
+    """Return the rounds of each block in the next batch, or none and the reason."""
     for part in (min(seconds, max(seconds / 2, MIN_BATCH_S)), seconds):
-        if rounds := allocate(everything, spent.round_s, part):
+        if rounds := allocate(comparisons, spent.round_s, part):
             return rounds, ""
-    return Counter(), stop_reason(everything) or TIME_IS_UP
-
-
-def stop_reason(comparisons: Sequence[Comparison]) -> str:
-    """Return why no comparison needs rounds, whatever the time; "" if a comparison does."""
-    imprecise = [c for c in comparisons if not c.is_precise_enough]
-    if not imprecise:
-        return ALL_DECIDED
-    return "" if any(c.needed < math.inf for c in imprecise) else UNREACHABLE
+    needed = [c.needed for c in comparisons if not c.is_precise_enough]
+    if any(rounds < math.inf for rounds in needed):
+        return Counter(), TIME_IS_UP
+    return Counter(), UNREACHABLE if needed else ALL_DECIDED
 
 
 def budget_report(

@@ -46,9 +46,9 @@ def main(arguments: Sequence[str]) -> int:
             f"{verdict}: {row['study']} {row['id']}: {value_of(row)}, expected {row['expected']}{why}"
         )
     files = [path.with_name(name) for name in (JUNIT, MARKDOWN)]
-    for file, text in zip(files, (junit(rows), markdown(rows)), strict=True):
-        write_bytes(file, text.encode())
-    print("as files:", words.enumeration([str(file) for file in files]))
+    for output, text in zip(files, (junit(rows), markdown(rows)), strict=True):
+        write_bytes(output, text.encode())
+    print("as files:", words.enumeration(list(map(str, files))))
     print(summary(rows))
     failed = {row["verdict"] for row in rows if row["passes"] != "yes"}
     return FAILED if DIFFERS in failed else UNDECIDED if failed else 0

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -211,7 +211,8 @@ class FindingCheck:
         """Read the definition."""
         self.finding, self.axes, self.where = finding, axes, {**finding["where"]}
         self.statistic = str(self.where.pop(STATISTIC, MEAN))
-        self.compare, self.metric = finding.get("compare", {}), name_in(finding)
+        self.compare: dict[str, Any] = {**finding.get("compare", {})}
+        self.metric = name_in(finding)
         sides = ("baseline", "candidate")
         self.sides = [str(self.compare[side]) for side in sides if side in self.compare]
         self.keys = [axis for axis in axes if axis != self.compare.get("axis")]

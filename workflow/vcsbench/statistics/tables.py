@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from vcsbench.config.study import ComparisonDefinition, TableDefinition
 
 SIDES = ("baseline", "candidate")
-Side = Mapping[str, Any]
+# A row of aggregated cells, or of pairs of them.
+Row = Mapping[Any, Any]
 
 
 class Aggregation:
@@ -225,7 +226,7 @@ def _quotients(pairs: pd.DataFrame, name: str) -> pd.Series:
 
 
 def _facts(
-    pair: Side,
+    pair: Row,
     names: Sequence[str],
     command: str,
     estimate: Estimate,
@@ -259,7 +260,7 @@ def ratio_columns(estimate: Estimate) -> dict[str, float]:
     return {"ratio": estimate.value} | {name: getattr(estimate, name) for name in names}
 
 
-def _withheld(sides: Sequence[Side], metric: Metric) -> tuple[list[str], str]:
+def _withheld(sides: Sequence[Row], metric: Metric) -> tuple[list[str], str]:
     """Return the flags of a number of these cells, and the reason to withhold it ("" for none)."""
     flag = "hosts-differ"
     if len({host for side in sides for host in side["hosts"].split()}) > 1:
