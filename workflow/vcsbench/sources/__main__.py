@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from vcsbench.errors import UserError
-from vcsbench.sources.git_objects import write_tree
 from vcsbench.sources.git_repository import open_repository
+from vcsbench.sources.git_source import write_tree
 from vcsbench.sources.tree_source import extract_tree
 
 if __name__ == "__main__":

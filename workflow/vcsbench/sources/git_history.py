@@ -2,51 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from io import BufferedReader
 from itertools import accumulate
 from typing import BinaryIO, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import parse_number, printable
+from vcsbench.files import MAX_DEPTH
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import Facts
-from vcsbench.sources.dump_format import (
-    IMPOSSIBLE,
-    TARGETS,
-    above,
-    link_target,
-    subversion_path,
-)
-from vcsbench.sources.git_objects import (
-    ABSENT,
-    EXECUTABLE,
-    FOLDER,
-    LAST_SECOND,
-    SUBMODULE,
-    SUBMODULES,
-    SYMLINK,
-    Blob,
-    Change,
-    Message,
-    Objects,
-    check_path,
-    parse_object,
-)
-from vcsbench.sources.git_repository import Ref
+from vcsbench.sources.dump_format import IMPOSSIBLE, TARGETS, above, link_target, subversion_path
+from vcsbench.sources.git_repository import Objects, Ref
 
 TRUNK = b"trunk"
 LAYOUT = (TRUNK, b"branches", b"tags")
-# Properties of Subversion for git's modes.
-PROPERTIES = {SYMLINK: {b"svn:special": b"*"}, EXECUTABLE: {b"svn:executable": b"*"}}
+# Modes of git. ABSENT stands for no entry.
+EXECUTABLE, SYMLINK, SUBMODULE = b"100755", b"120000", b"160000"
+FOLDER, ABSENT = b"040000", b"000000"
 # Modes without a node.
 NO_NODE = (ABSENT, SUBMODULE)
+# Properties of Subversion for git's modes.
+PROPERTIES = {SYMLINK: {b"svn:special": b"*"}, EXECUTABLE: {b"svn:executable": b"*"}}
+# Renames are searched among 400 files at most: the effort grows with the square of their number.
+DIFF_TREE = ("diff-tree", "--stdin", "-r", "-t", "--raw", "-z", "--no-abbrev", "-M", "-l400")
+# More is only possible in a tree that holds itself many times: a few kilobytes become billions of files.
+MAX_ENTRIES = 3_000_000
+# Linux's limit for a path, without the folder of the export.
+LONGEST_PATH = 3500
 # A larger blob is passed on in chunks, without its checksum, which would have to come first.
 LARGE_BLOB = 16 << 20
+# The last date that Subversion can store.
+LAST_SECOND = 253402300799
+# Control characters except tab and line feed, and code points that are no characters.
+_REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 # Notes of a report.
+SUBMODULES = "Submodules left out"
 RENAMED = "Branches and tags renamed, because one would lie in another"
 LATE = (
     "Commits that got the date of the one before them, because they are dated before it and Subversion looks "
@@ -54,34 +50,13 @@ LATE = (
 )
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(NamedTuple):
     """A commit: its name, its tree's name, its date (seconds since 1970), and the indices of its parents."""
 
     name: bytes
     tree: bytes
     seconds: int
     parents: tuple[int, ...]
-
-
-@dataclass
-class Line:
-    """A line of development: a path in the repository, and the indices of its first and last commit."""
-
-    path: bytes
-    first: int
-    last: int
-
-
-class Copy(NamedTuple):
-    """A tag, or a branch without commits: a copy of a commit's tree.
-
-    `target` is the annotated tag or the commit that has the author and the message.
-    """
-
-    commit: int
-    path: bytes
-    target: bytes
 
 
 def read_commits(lines: Iterable[bytes]) -> list[Commit]:
@@ -98,6 +73,125 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
         index[name] = len(commits)
         commits.append(Commit(name, tree, parse_number(seconds, LAST_SECOND) or 0, listed))
     return commits
+
+
+class Change(NamedTuple):
+    """A file or directory that a commit adds, deletes or changes.
+
+    Modes are git's. `source` is the path before a rename or copy, otherwise `path`. `is_moved` is True if the
+    source of a rename is gone.
+    """
+
+    path: bytes
+    source: bytes
+    old_mode: bytes
+    new_mode: bytes
+    old_object: bytes
+    new_object: bytes
+    is_moved: bool
+
+
+def _field(pipe: BufferedReader) -> bytes:
+    """Read up to the next NUL."""
+    field = b""
+    while (end := (seen := pipe.peek()).find(b"\0")) < 0:
+        if not seen:
+            raise EOFError("git diff-tree ended in the middle of a change")
+        field += pipe.read(len(seen))
+    return field + pipe.read(end + 1)[:-1]
+
+
+def read_changes(pipe: BufferedReader) -> Iterator[list[Change]]:
+    """Yield the changes of each pair of trees from the output of DIFF_TREE.
+
+    A pair begins with a line of the two trees. A change is
+    `:<old mode> <new mode> <old object> <new object> <status>`, NUL, path, NUL. A rename (status R and a
+    percentage) has the old and the new path. If one file became several, the others have the status C.
+    """
+    while pipe.readline():
+        changes = []
+        while pipe.peek()[:1] == b":":
+            old_mode, new_mode, old, new, status = _field(pipe)[1:].split(b" ")
+            source = path = _field(pipe)
+            if status[:1] in b"RC":
+                path = _field(pipe)
+            is_moved = status[:1] == b"R"
+            changes.append(Change(path, source, old_mode, new_mode, old, new, is_moved))
+            if len(changes) > MAX_ENTRIES:
+                raise UserError(
+                    f"a commit changes more than {MAX_ENTRIES} files. Choose another branch."
+                )
+        yield changes
+
+
+def check_path(path: bytes, where: str) -> None:
+    """Raise UserError if folders are nested too deep, or the path is too long for an export."""
+    if path.count(b"/") > MAX_DEPTH:
+        what = f"folders are nested deeper than {MAX_DEPTH}"
+    elif len(path) > LONGEST_PATH:
+        what = f"a path is longer than {LONGEST_PATH} bytes"
+    else:
+        return
+    raise UserError(f"{where}: {what}: {printable(path[:60])}... . Choose another branch.")
+
+
+class Message(NamedTuple):
+    """The author, the date (seconds since 1970) and the text of a commit or tag."""
+
+    author: str
+    seconds: int
+    text: str
+
+
+def _parse_object(data: bytes) -> Message:
+    """Return the message of a raw commit or annotated tag, with the committer's date."""
+    head, _, body = data.partition(b"\n\n")
+    fields: dict[bytes, bytes] = {}
+    for line in head.split(b"\n"):
+        key, _, value = line.partition(b" ")
+        if key:  # a line that begins with a space continues a signature
+            fields.setdefault(key, value)
+    encoding = fields.get(b"encoding", b"utf-8").decode("ascii", "replace")
+    tagger = fields.get(b"tagger", b"")
+    author = _decode(fields.get(b"author", tagger).partition(b"<")[0], encoding)
+    date = fields.get(b"committer", tagger).rpartition(b">")[2].split()
+    try:
+        seconds = min(max(int(date[0]), 0), LAST_SECOND)
+    except (IndexError, ValueError):
+        seconds = 0
+    text = _decode(body, encoding).replace("\r\n", "\n").replace("\r", "\n")
+    author = " ".join(_REFUSED.sub(" ", author).split())
+    return Message(author, seconds, _REFUSED.sub("\N{REPLACEMENT CHARACTER}", text))
+
+
+def _decode(data: bytes, encoding: str) -> str:
+    """Decode text. The stated encoding may be unknown or wrong."""
+    try:
+        return data.decode(encoding)
+    except (LookupError, ValueError):
+        return data.decode("utf-8", "replace")
+
+
+# The plan
+
+
+class Line:
+    """A line of development: a path in the repository, and the indices of its first and last commit."""
+
+    def __init__(self, path: bytes, tip: int) -> None:
+        self.path = path
+        self.first = self.last = tip
+
+
+class Copy(NamedTuple):
+    """A tag, or a branch without commits: a copy of a commit's tree.
+
+    `target` is the annotated tag or the commit that has the author and the message.
+    """
+
+    commit: int
+    path: bytes
+    target: bytes
 
 
 class ConversionPlan:
@@ -166,7 +260,7 @@ class ConversionPlan:
         """
         if self._lines[tip] is not None:
             return None
-        line = Line(path, tip, tip)
+        line = Line(path, tip)
         commit: int | None = tip
         while commit is not None and self._lines[commit] is None:
             self._lines[commit] = line
@@ -203,28 +297,27 @@ class ConversionPlan:
         return ends
 
 
-class Node(NamedTuple):
-    """The record of a file without its text, as arguments of dump_format.file()."""
+# The records
+
+
+class Origin(NamedTuple):
+    """A path and a revision to copy from."""
 
     path: bytes
-    action: bytes
-    origin: bytes
-    properties: dict[bytes, bytes] | None
+    revision: int
 
 
 class NodeWriter:
-    """Writes the nodes of commits, and collects omitted and renamed paths."""
+    """Writes the nodes of commits, and collects omitted and renamed paths by note of a report."""
 
     def __init__(self, objects: Objects, out: BinaryIO) -> None:
         self._objects = objects
         self._out = out
-        self.submodules = set[bytes]()
-        self.renamed: dict[str, set[bytes]] = defaultdict(set)  # paths by reason
-        self.targets = set[bytes]()
-        self.impossible = set[bytes]()
+        reasons = (SUBMODULES, *dump_format.REASONS, TARGETS, IMPOSSIBLE)
+        self.noted = {reason: set[bytes]() for reason in reasons}
 
-    def write(self, changes: list[Change], line: bytes, origin: tuple[bytes, int]) -> None:
-        """Write changes of the tree at `line`; `origin` is its path and revision before."""
+    def write(self, changes: list[Change], line: bytes, origin: Origin) -> None:
+        """Write changes of the tree at `line`; `origin` is its place before."""
         changes = [change for change in changes if self._has_node(change)]
         self._refuse_damaged(changes)
         self._delete(changes, line)
@@ -240,7 +333,7 @@ class NodeWriter:
         """Return False for submodules, and for folders that only changed inside."""
         modes = (change.old_mode, change.new_mode)
         if SUBMODULE in modes:
-            self.submodules.add(change.path)
+            self.noted[SUBMODULES].add(change.path)
         if modes == (FOLDER, FOLDER):
             return change.source != change.path
         return any(mode not in NO_NODE for mode in modes)
@@ -262,28 +355,28 @@ class NodeWriter:
     def _path(self, line: bytes, path: bytes) -> bytes:
         name, reasons = dump_format.rename(path)
         for reason in reasons:
-            self.renamed[reason].add(path)
+            self.noted[reason].add(path)
         return line + b"/" + name
+
+    def _copyfrom(self, change: Change, origin: Origin) -> bytes:
+        return dump_format.copyfrom(self._path(origin.path, change.source), origin.revision)
 
     def _delete(self, changes: list[Change], line: bytes) -> None:
         """Delete removed paths. The deletion of a folder covers its content."""
         gone = [
             change.source
             for change in changes
-            if change.old_mode not in NO_NODE and (change.new_mode in NO_NODE or change.moved)
+            if change.old_mode not in NO_NODE and (change.new_mode in NO_NODE or change.is_moved)
         ]
         folders = set(gone)
         for path in dict.fromkeys(gone):
             if not _is_below(path, folders):
                 self._out.write(dump_format.deletion(self._path(line, path)))
 
-    def _add_folders(
-        self, changes: list[Change], line: bytes, origin: tuple[bytes, int]
-    ) -> set[bytes]:
+    def _add_folders(self, changes: list[Change], line: bytes, origin: Origin) -> set[bytes]:
         """Add folders, parents first. Return those that are copied with their content."""
-        added = [change for change in changes if change.new_mode == FOLDER]
         copied = set[bytes]()
-        for change in sorted(added, key=lambda change: change.path):
+        for change in sorted(change for change in changes if change.new_mode == FOLDER):
             if _is_below(change.path, copied):
                 continue
             copyfrom = b""
@@ -293,48 +386,45 @@ class NodeWriter:
             self._out.write(dump_format.directory(self._path(line, change.path), origin=copyfrom))
         return copied
 
-    def _copyfrom(self, change: Change, origin: tuple[bytes, int]) -> bytes:
-        return dump_format.copyfrom(self._path(origin[0], change.source), origin[1])
-
-    def _write_files(self, changes: list[Change], line: bytes, origin: tuple[bytes, int]) -> None:
+    def _write_files(self, changes: list[Change], line: bytes, origin: Origin) -> None:
         with_text = [change for change in changes if _has_new_text(change)]
         blobs = self._objects.read([change.new_object for change in with_text])
         paths = {change.path for change in with_text}
         for change in changes:
             is_renamed = change.source != change.path
-            node = Node(
-                self._path(line, change.path),
-                b"add" if is_renamed or change.old_mode in NO_NODE else b"change",
-                self._copyfrom(change, origin) if is_renamed else b"",
-                _new_properties(change),
-            )
+            path = self._path(line, change.path)
+            action = b"add" if is_renamed or change.old_mode in NO_NODE else b"change"
+            copyfrom = self._copyfrom(change, origin) if is_renamed else b""
+            properties = _new_properties(change)
             if change.path not in paths:
-                self._out.write(dump_format.file(*node))
-            elif change.new_mode == SYMLINK:
-                self._write_link(node, next(blobs).read_all())
+                self._out.write(dump_format.file(path, action, copyfrom, properties))
+                continue
+            blob = next(blobs)
+            if change.new_mode == SYMLINK:
+                properties, text = self._link(blob.read_all(), properties)
+                self._out.write(dump_format.file(path, action, copyfrom, properties, text))
+            elif blob.size <= LARGE_BLOB:
+                text = blob.read_all()
+                self._out.write(dump_format.file(path, action, copyfrom, properties, text))
             else:
-                self._write_text(node, next(blobs))
+                head = dump_format.file_head(path, action, copyfrom, properties, blob.size)
+                self._out.write(head)
+                self._out.writelines(blob.chunks())
+                self._out.write(b"\n\n")
         for _ in blobs:  # read the end of the last answer
             pass
 
-    def _write_text(self, node: Node, blob: Blob) -> None:
-        if blob.size <= LARGE_BLOB:
-            self._out.write(dump_format.file(*node, text=blob.read_all()))
-            return
-        self._out.write(dump_format.file_head(*node, text_length=blob.size))
-        for chunk in blob.chunks():
-            self._out.write(chunk)
-        self._out.write(b"\n\n")
-
-    def _write_link(self, node: Node, target: bytes) -> None:
+    def _link(
+        self, target: bytes, properties: dict[bytes, bytes] | None
+    ) -> tuple[dict[bytes, bytes] | None, bytes]:
+        """Return the properties and the text of a link; those of a plain file if no export can write it."""
         escaped = link_target(target)
-        if escaped is None:  # every export of such a link would fail
-            self.impossible.add(target)
-            self._out.write(dump_format.file(*node._replace(properties={}), text=target))
-            return
+        if escaped is None:
+            self.noted[IMPOSSIBLE].add(target)
+            return {}, target
         if escaped != target:
-            self.targets.add(target)
-        self._out.write(dump_format.file(*node, text=b"link " + escaped))
+            self.noted[TARGETS].add(target)
+        return properties, b"link " + escaped
 
 
 def _new_properties(change: Change) -> dict[bytes, bytes] | None:
@@ -377,7 +467,7 @@ class RevisionWriter:
         copies, ends = (sum(map(len, d.values())) for d in (plan.copies, plan.ends))
         return 1 + len(plan.commits) + copies + ends
 
-    def write(self, changes: Iterator[list[Change]]) -> None:
+    def write(self, changes: Iterator[list[Change]]) -> Facts:
         """Write all revisions; `changes` has the changes of each commit, in order."""
         for i in range(len(self._plan.commits)):
             self._write_commit(i, next(changes))
@@ -385,46 +475,45 @@ class RevisionWriter:
                 self._write_copy(copy)
             for line in self._plan.ends[i]:
                 self._write_deletion(i, line)
+        return self._facts()
 
-    def _begin(self, message: Message, extra: dict[bytes, bytes]) -> None:
+    def _message_of(self, name: bytes) -> Message:
+        return _parse_object(self._objects.read_one(name))
+
+    def _begin(self, message: Message, properties: dict[bytes, bytes]) -> None:
         """Write the record that begins the next revision."""
         self._late += message.seconds < self._seconds
         self._seconds = max(self._seconds, message.seconds)
-        properties = message.properties(self._seconds)
+        date = {b"svn:date": dump_format.date(datetime.fromtimestamp(self._seconds, UTC))}
         if self._number == 0:
-            self._write_layout({b"svn:date": properties[b"svn:date"]})
+            self._out.write(dump_format.revision(0, date))
+            log = {b"svn:log": b"The usual layout."}
+            self._out.write(dump_format.revision(1, date | log))
+            self._out.writelines(map(dump_format.directory, LAYOUT))
+            self._number = 1
         self._number += 1
-        self._out.write(dump_format.revision(self._number, properties | extra))
-
-    def _write_layout(self, properties: dict[bytes, bytes]) -> None:
-        """Write the revisions 0 and 1."""
-        self._out.write(dump_format.revision(0, properties))
-        log = {b"svn:log": b"The usual layout."}
-        self._out.write(dump_format.revision(1, properties | log))
-        for name in LAYOUT:
-            self._out.write(dump_format.directory(name))
-        self._number = 1
+        author = {b"svn:author": message.author.encode()} if message.author else {}
+        log = {b"svn:log": message.text.encode()}
+        self._out.write(dump_format.revision(self._number, log | date | author | properties))
 
     def _write_commit(self, i: int, changes: list[Change]) -> None:
         commit, line = self._plan.commits[i], self._plan.line_of(i)
-        extra = {b"git:commit": commit.name}
+        properties = {b"git:commit": commit.name}
         if len(commit.parents) > 1:
             parents = (self._plan.commits[parent].name for parent in commit.parents)
-            extra[b"git:parents"] = b" ".join(parents)
-        self._begin(parse_object(self._objects.read_one(commit.name)), extra)
-        origin = (line.path, self._number - 1)
+            properties[b"git:parents"] = b" ".join(parents)
+        self._begin(self._message_of(commit.name), properties)
+        origin = Origin(line.path, self._number - 1)
         if i == line.first and line.path != TRUNK:
-            copyfrom = b""
             if commit.parents:
                 origin = self._place(commit.parents[0])
-                copyfrom = dump_format.copyfrom(*origin)
-            self._add_line(line.path, copyfrom)
+            self._add_line(line.path, dump_format.copyfrom(*origin) if commit.parents else b"")
         self._nodes.write(changes, line.path, origin)
         self._revision_of[i] = self._number
 
-    def _place(self, commit: int) -> tuple[bytes, int]:
-        """Return the path and revision of a commit's tree."""
-        return self._plan.line_of(commit).path, self._revision_of[commit]
+    def _place(self, commit: int) -> Origin:
+        """Return the place of a commit's tree."""
+        return Origin(self._plan.line_of(commit).path, self._revision_of[commit])
 
     def _add_line(self, path: bytes, copyfrom: bytes) -> None:
         """Add a branch or tag, and the folders above it."""
@@ -435,28 +524,22 @@ class RevisionWriter:
         self._out.write(dump_format.directory(path, origin=copyfrom))
 
     def _write_copy(self, copy: Copy) -> None:
-        message = parse_object(self._objects.read_one(copy.target))
-        self._begin(message, {b"git:commit": self._plan.commits[copy.commit].name})
+        commit = self._plan.commits[copy.commit].name
+        self._begin(self._message_of(copy.target), {b"git:commit": commit})
         self._add_line(copy.path, dump_format.copyfrom(*self._place(copy.commit)))
 
     def _write_deletion(self, i: int, line: Line) -> None:
-        message = parse_object(self._objects.read_one(self._plan.commits[i].name))
+        message = self._message_of(self._plan.commits[i].name)
         name = line.path.rpartition(b"/")[2].decode("ascii")
-        self._begin(replace(message, text=f"Delete {name}, which is merged."), {})
+        self._begin(message._replace(text=f"Delete {name}, which is merged."), {})
         self._out.write(dump_format.deletion(line.path))
 
-    def facts(self) -> Facts:
-        """Return the number of revisions and the notes, after the last revision."""
-        nodes, renamed = self._nodes, self._plan.renamed
+    def _facts(self) -> Facts:
+        """Return the number of revisions and the notes."""
+        renamed = self._plan.renamed
         examples = ", ".join(
             f"{printable(old)} as {printable(new)}" for old, new in list(renamed.items())[:3]
         )
-        counts = {
-            SUBMODULES: len(nodes.submodules),
-            **{reason: len(nodes.renamed[reason]) for reason in dump_format.REASONS},
-            TARGETS: len(nodes.targets),
-            IMPOSSIBLE: len(nodes.impossible),
-            f"{RENAMED} ({examples})": len(renamed),
-            LATE: self._late,
-        }
+        counts = {reason: len(paths) for reason, paths in self._nodes.noted.items()}
+        counts |= {f"{RENAMED} ({examples})": len(renamed), LATE: self._late}
         return Facts(self._number, [f"{what}: {n}." for what, n in counts.items() if n])

@@ -10,15 +10,14 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable, read_bytes
-from vcsbench.sources.base import Program
+from vcsbench.sources.base import CHUNK, Program
 
 # Limits for HEAD, a ref, `.git` and `commondir`; for the configuration; for `packed-refs` and `shallow`.
 REF_BYTES = 1 << 14
@@ -28,6 +27,8 @@ LIST_BYTES = 1 << 29
 SYMBOLIC_DEPTH = 5
 MAX_ALTERNATES = 100
 MAX_REFS = 5_000_000
+# Requests and the headers of their answers must fit into a pipe, or both sides wait for each other.
+REQUESTS = 256
 
 _OBJECT = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
 # `git check-ref-format` refuses these.
@@ -37,6 +38,8 @@ _LETTERS = dict(zip(b"abfnrtv", b"\a\b\f\n\r\t\v", strict=True))
 HEADS = b"refs/heads/"
 REMOTES = b"refs/remotes/origin/"
 TAGS = b"refs/tags/"
+# Folders of refs: as files, they would hide newer refs than those in `packed-refs`.
+REF_FOLDERS = (b"refs/heads", b"refs/tags", b"refs/remotes")
 # Variables that git itself needs: its program, its libraries, and where temporary files may lie.
 INHERITED = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 EMPTY_TREE = {
@@ -64,20 +67,15 @@ CONFIGURATION = """\
 	graftFileDeprecated = false
 [extensions]
 """
+# Extensions that change how objects are read, or nothing.
+EXTENSIONS = ("objectformat", "noop", "preciousobjects")
 
 
-@dataclass(frozen=True)
-class GitLayout:
-    """The folders of a repository: as given, git's for this work tree, and git's for all work trees."""
+class GitLayout(NamedTuple):
+    """The folders of a repository: git's for this work tree, and git's for all work trees."""
 
-    path: Path
     folder: Path
     common: Path
-
-    @property
-    def shown(self) -> str:
-        """The path as given, safe to print."""
-        return one_line(self.path)
 
 
 def find_layout(path: Path) -> GitLayout | None:
@@ -87,10 +85,14 @@ def find_layout(path: Path) -> GitLayout | None:
     """
     if not path.is_dir():
         return None
+
+    def has(*names: str) -> bool:
+        return all(os.path.lexists(path / name) for name in names)
+
     inner = path / ".git"
-    if os.path.lexists(inner):
-        folder = inner if os.path.isdir(inner) else _linked(inner, path)
-    elif _looks_bare(path):
+    if has(".git"):
+        folder = inner if os.path.isdir(inner) else _linked(inner)
+    elif has("HEAD", "objects") or has("HEAD", "commondir") or has("objects", "refs", "config"):
         folder = path
     else:
         return None
@@ -98,12 +100,15 @@ def find_layout(path: Path) -> GitLayout | None:
     if os.path.lexists(folder / "commondir"):
         common = folder / os.fsdecode(_read(folder / "commondir", REF_BYTES).rstrip(b"\n"))
     for needed in (folder / "HEAD", common / "objects"):
-        if not os.path.lexists(needed):
-            raise UserError(
-                f"{one_line(needed)}: does not exist: the git repository is damaged, or its main "
-                "repository was moved. Clone it again, or run `git worktree repair` in the main repository."
-            )
-    return GitLayout(path, folder, common)
+        with _readable(needed):
+            try:
+                os.lstat(needed)
+            except (FileNotFoundError, NotADirectoryError):
+                raise UserError(
+                    f"{one_line(needed)}: does not exist: the git repository is damaged, or its "
+                    "main repository was moved. Clone it again, or run `git worktree repair` there."
+                ) from None
+    return GitLayout(folder, common)
 
 
 def work_tree_above(path: Path) -> Path | None:
@@ -112,27 +117,14 @@ def work_tree_above(path: Path) -> Path | None:
     return next((folder for folder in above if os.path.lexists(folder / ".git")), None)
 
 
-def _looks_bare(path: Path) -> bool:
-    has = {
-        name
-        for name in ("HEAD", "objects", "refs", "commondir", "config")
-        if os.path.lexists(path / name)
-    }
-    return (
-        {"HEAD", "objects"} <= has
-        or {"HEAD", "commondir"} <= has
-        or {"objects", "refs", "config"} <= has
-    )
-
-
-def _linked(file: Path, path: Path) -> Path:
+def _linked(file: Path) -> Path:
     """Return the folder that a file `.git` names."""
     text = _read(file, REF_BYTES).rstrip(b"\n")
     if not text.startswith(b"gitdir: "):
         raise UserError(
             f"{one_line(file)}: has no line `gitdir: FOLDER`. Clone the repository again."
         )
-    folder = path / os.fsdecode(text.removeprefix(b"gitdir: "))
+    folder = file.parent / os.fsdecode(text.removeprefix(b"gitdir: "))
     if b"\0" in text or not os.path.isdir(folder):
         raise UserError(
             f"{one_line(file)}: names the folder {one_line(folder)}, which does not exist. "
@@ -142,14 +134,15 @@ def _linked(file: Path, path: Path) -> Path:
 
 
 @contextmanager
-def _readable(path: str | Path) -> Iterator[None]:
-    """Turn the system's errors about a path into UserError."""
+def _readable(path: Path) -> Iterator[None]:
+    """Turn the system's errors about a path, or one below it, into UserError."""
     try:
         yield
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
+        name = getattr(error, "filename", None) or path
         raise UserError(
-            f"{one_line(path)}: git's file cannot be read: {why}. Make it readable, or clone the repository."
+            f"{one_line(name)}: git's file cannot be read: {why}. Make it readable, or clone the repository."
         ) from error
 
 
@@ -162,19 +155,32 @@ def _read_optional(path: Path, limit: int) -> bytes:
     return _read(path, limit) if os.path.lexists(path) else b""
 
 
-def read_head(layout: GitLayout) -> bytes:
+# Refs
+
+
+class Ref(NamedTuple):
+    """A branch or tag: its short name, the object that it names, and the commit that this leads to.
+
+    For an annotated tag the two differ, and it has a date (seconds since 1970; otherwise 0).
+    """
+
+    name: bytes
+    target: bytes
+    commit: bytes
+    seconds: int = 0
+
+
+def _read_head(layout: GitLayout) -> bytes:
     """Return HEAD: `ref: refs/heads/NAME` or the name of a commit."""
     path = layout.folder / "HEAD"
     if path.is_symlink() and (target := os.fsencode(os.readlink(path))).startswith(b"refs/"):
-        value = b"ref: " + target  # as git wrote it before 2005
-    else:
-        value = _value(_read(path, REF_BYTES))
-    if not value:
-        raise UserError(
-            f"{one_line(path)}: names neither a branch nor a commit: the git repository is "
-            "damaged. Clone it again."
-        )
-    return value
+        return b"ref: " + target  # as git wrote it before 2005
+    if value := _value(_read(path, REF_BYTES)):
+        return value
+    raise UserError(
+        f"{one_line(path)}: names neither a branch nor a commit: the git repository is "
+        "damaged. Clone it again."
+    )
 
 
 def _value(text: bytes) -> bytes:
@@ -182,19 +188,22 @@ def _value(text: bytes) -> bytes:
     text = text.rstrip()
     if text.startswith(b"ref:"):
         name = text[4:].strip()
-        return b"ref: " + name if is_ref_name(name) else b""
+        return b"ref: " + name if _is_ref_name(name) else b""
     return text if _OBJECT.fullmatch(text) else b""
 
 
-def is_ref_name(name: bytes) -> bool:
-    """Return True if git accepts the name of a ref."""
+def _is_ref_name(name: bytes) -> bool:
     return name.startswith(b"refs/") and not _BAD_REF.search(name)
 
 
-def read_refs(layout: GitLayout) -> dict[bytes, bytes]:
+def _read_refs(common: Path) -> dict[bytes, bytes]:
     """Return the object of each ref; refs that are broken, or replace objects, are left out."""
-    values = dict(_packed_refs(layout.common / "packed-refs"))
-    values |= _loose_refs(layout.common / "refs")
+    values = {}
+    for line in _read_optional(common / "packed-refs", LIST_BYTES).splitlines():
+        value, _, name = line.partition(b" ")
+        if _OBJECT.fullmatch(value) and _is_ref_name(name):
+            values[name] = value
+    values |= _loose_refs(common)
     refs = {}
     for name, value in values.items():
         for _ in range(SYMBOLIC_DEPTH):
@@ -206,41 +215,48 @@ def read_refs(layout: GitLayout) -> dict[bytes, bytes]:
     return refs
 
 
-def _packed_refs(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    for line in _read_optional(path, LIST_BYTES).splitlines():
-        value, _, name = line.partition(b" ")
-        if _OBJECT.fullmatch(value) and is_ref_name(name):
-            yield name, value
-
-
-def _loose_refs(top: Path) -> dict[bytes, bytes]:
-    refs = {}
-    waiting = [(os.fsencode(top), b"refs")]
+def _loose_refs(common: Path) -> dict[bytes, bytes]:
+    refs: dict[bytes, bytes] = {}
+    waiting = [b"refs"] if os.path.lexists(common / "refs") else []
     while waiting:
-        folder, above = waiting.pop()
-        if not os.path.isdir(folder):
-            continue
-        with _readable(os.fsdecode(folder)), os.scandir(folder) as entries:
+        folder = waiting.pop()
+        path = common / os.fsdecode(folder)
+        with _readable(path), os.scandir(path) as entries:
             for entry in entries:
-                name = above + b"/" + entry.name
+                name = folder + b"/" + os.fsencode(entry.name)
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append((entry.path, name))
-                elif is_ref_name(name):
-                    value = _value(_read(Path(os.fsdecode(entry.path)), REF_BYTES))
-                    refs[name] = value
+                    waiting.append(name)
+                elif name in REF_FOLDERS:
+                    raise UserError(
+                        f"{one_line(entry.path)}: is not a folder. Clone the repository again."
+                    )
+                elif _is_ref_name(name):
+                    refs[name] = _value(_read(Path(entry.path), REF_BYTES))
         if len(refs) > MAX_REFS:
             raise UserError(
-                f"{one_line(top)}: has more than {MAX_REFS} refs. Clone the one branch."
+                f"{one_line(path)}: has more than {MAX_REFS} refs. Clone the one branch."
             )
     return refs
 
 
-def object_folders(layout: GitLayout) -> list[Path]:
+def _read_shallow(common: Path) -> bytes:
+    """Return the commits whose parents a shallow clone lacks, one per line."""
+    path = common / "shallow"
+    text = _read_optional(path, LIST_BYTES)
+    if not all(map(_OBJECT.fullmatch, text.splitlines())):
+        raise UserError(f"{one_line(path)}: is damaged. Clone the repository again.")
+    return text
+
+
+# Folders of objects
+
+
+def _object_folders(objects: Path) -> list[Path]:
     """Return the folders of objects: the repository's own and all that it borrows from.
 
     Raise UserError if one is missing, or has files that are not regular.
     """
-    folders = [Path(os.path.realpath(layout.common / "objects"))]
+    folders = [Path(os.path.realpath(objects))]
     for folder in folders:
         _check_files(folder)
         file = folder / "info" / "alternates"
@@ -276,21 +292,6 @@ def _check_files(folder: Path) -> None:
                     )
 
 
-def pack_bytes(layout: GitLayout) -> int:
-    """Return the size of a repository's own objects."""
-    objects = layout.common / "objects"
-    with _readable(objects):
-        folders = [
-            entry.path for entry in os.scandir(objects) if entry.is_dir() and entry.name != "info"
-        ]
-        files = (file for folder in folders for file in os.scandir(folder) if file.is_file())
-        return sum(
-            file.stat().st_size
-            for file in files
-            if not file.name.endswith((".idx", ".rev", ".bitmap"))
-        )
-
-
 def _unquote(line: bytes) -> bytes:
     """Return a line of `alternates` without the quotes of C."""
     if not (line.startswith(b'"') and line.endswith(b'"') and len(line) > 1):
@@ -313,15 +314,7 @@ def quote(path: Path) -> bytes:
     return b'"' + escaped + b'"'
 
 
-@dataclass(frozen=True)
-class Ref:
-    """A branch or tag: its short name, the object that it names, and the commit that this leads
-    to. For an annotated tag the two differ, and it has a date (seconds since 1970; else 0)."""
-
-    name: bytes
-    target: bytes
-    commit: bytes
-    seconds: int = 0
+# git on these files
 
 
 @contextmanager
@@ -334,30 +327,32 @@ def open_repository(path: Path) -> Iterator[Git]:
     if layout is None:
         raise UserError(f"{one_line(path)} is not a git repository")
     with tempfile.TemporaryDirectory(prefix="vcsbench-git-") as folder:
-        yield Git(layout, Path(folder))
+        yield Git(one_line(path), layout, Path(folder))
 
 
 class Git:
-    """A private bare repository with the refs and the borrowed objects of a user's repository."""
+    """A private bare repository with the refs and the borrowed objects of a user's repository.
 
-    def __init__(self, layout: GitLayout, private: Path) -> None:
-        self.layout = layout
+    `where` is the path of the user's repository, safe to print.
+    """
+
+    def __init__(self, where: str, layout: GitLayout, private: Path) -> None:
+        self.where = where
+        self._common = layout.common
         self._private = private
         for name in ("refs", "objects/info", "objects/pack"):
             (private / name).mkdir(parents=True)
         self._write("HEAD", b"ref: refs/heads/none\n")
         self._configure()
-        lenders = map(quote, object_folders(layout))
+        lenders = map(quote, _object_folders(layout.common / "objects"))
         self._write("objects/info/alternates", b"".join(line + b"\n" for line in lenders))
-        # The commits whose parents a shallow clone lacks.
-        self.shallow = _read_optional(layout.common / "shallow", LIST_BYTES)
+        self.shallow = _read_shallow(layout.common)
         if self.shallow:
             self._write("shallow", self.shallow)
-        self.refs = read_refs(layout)
-        self._write(
-            "packed-refs", b"".join(b"%s %s\n" % (self.refs[n], n) for n in sorted(self.refs))
-        )
-        self.head = read_head(layout)
+        self.refs = _read_refs(layout.common)
+        packed = b"".join(b"%s %s\n" % (self.refs[name], name) for name in sorted(self.refs))
+        self._write("packed-refs", packed)
+        self.head = _read_head(layout)
         self._write("HEAD", self.head + b"\n")
 
     def _write(self, name: str, content: bytes) -> None:
@@ -365,45 +360,37 @@ class Git:
 
     def _configure(self) -> None:
         """Write our own configuration with the format of the user's repository, and have git check it."""
-        settings = self._settings()
-        self._refuse_partial(settings)
-        version = settings.get("core.repositoryformatversion", "0")
-        extensions = {
-            key.removeprefix("extensions."): value
-            for key, value in settings.items()
-            if key.startswith("extensions.")
-        }
-        empty = EMPTY_TREE["sha256" if extensions.get("objectformat") == "sha256" else "sha1"]
-        text = CONFIGURATION.format(version=_quoted(version), empty=empty)
-        of_user = "".join(f"\t{key} = {_quoted(value)}\n" for key, value in extensions.items())
-        self._write("config", (text + of_user).encode(errors="surrogateescape"))
-        self._run("rev-parse", "--git-dir")
-        if extensions.get("refstorage", "files") != "files":
-            raise UserError(
-                f"{self.layout.shown}: its refs are stored as "
-                f"{printable(extensions['refstorage'])}, not as files. "
-                "Run `git refs migrate --ref-format=files` in it, or clone it with --ref-format=files."
-            )
-        harmless = ("objectformat", "noop", "preciousobjects")
-        of_user = "".join(f"\t{k} = {_quoted(v)}\n" for k, v in extensions.items() if k in harmless)
-        self._write("config", (text + of_user).encode(errors="surrogateescape"))
-
-    def _settings(self) -> dict[str, str]:
-        """Return the user's configuration without the files that it includes."""
-        text = _read_optional(self.layout.common / "config", CONFIG_BYTES)
+        text = _read_optional(self._common / "config", CONFIG_BYTES)
+        # The files that it includes are not read.
         listed = self._run("config", "--file", "-", "--no-includes", "--list", "-z", text=text)
         lines = [line.partition("\n") for line in os.fsdecode(listed).split("\0") if line]
-        return {key: value for key, _, value in lines}
-
-    def _refuse_partial(self, settings: dict[str, str]) -> None:
+        settings = {key: value for key, _, value in lines}
         off = ("false", "no", "off", "0")
-        promisors = [
-            k for k, v in settings.items() if k.endswith(".promisor") and v.lower() not in off
-        ]
-        if promisors or "extensions.partialclone" in settings:
+        is_partial = any(
+            k.endswith(".promisor") and v.lower() not in off for k, v in settings.items()
+        )
+        if is_partial or "extensions.partialclone" in settings:
             raise UserError(
-                f"{self.layout.shown} is a partial clone, which lacks files. Clone it again without --filter."
+                f"{self.where} is a partial clone, which lacks files. Clone it again without --filter."
             )
+        version = settings.get("core.repositoryformatversion", "0")
+        first = "extensions."
+        extensions = {k.removeprefix(first): v for k, v in settings.items() if k.startswith(first)}
+        self._write_configuration(version, extensions)
+        self._run("rev-parse", "--git-dir")
+        storage = extensions.get("refstorage", "files")
+        if storage != "files":
+            raise UserError(
+                f"{self.where}: its refs are stored as {printable(storage)}, not as files. "
+                "Run `git refs migrate --ref-format=files` in it, or clone it with --ref-format=files."
+            )
+        self._write_configuration(version, {k: v for k, v in extensions.items() if k in EXTENSIONS})
+
+    def _write_configuration(self, version: str, extensions: dict[str, str]) -> None:
+        empty = EMPTY_TREE["sha256" if extensions.get("objectformat") == "sha256" else "sha1"]
+        text = CONFIGURATION.format(version=_quoted(version), empty=empty)
+        text += "".join(f"\t{key} = {_quoted(value)}\n" for key, value in extensions.items())
+        self._write("config", text.encode(errors="surrogateescape"))
 
     def _argv(self, *arguments: str) -> list[str]:
         private = str(self._private)
@@ -434,14 +421,13 @@ class Git:
             self._argv(*arguments), input=text, capture_output=True, env=self._environment()
         )
         if done.returncode:
-            config = one_line(self.layout.common / "config")
+            config = one_line(self._common / "config")
             reason = " ".join(done.stderr.decode(errors="backslashreplace").split())
             reason = printable(reason.removeprefix("fatal: ").removeprefix("error: "))
-            reason = reason.replace("standard input", config).replace(
-                str(self._private), self.layout.shown
-            )
+            reason = reason.replace("standard input", config)
+            reason = reason.replace(str(self._private), self.where)
             raise UserError(
-                f"{self.layout.shown}: git cannot read this repository: {reason}. "
+                f"{self.where}: git cannot read this repository: {reason}. "
                 f"Use a newer git, or mend {config}."
             )
         return done.stdout
@@ -453,9 +439,7 @@ class Git:
 
     def start(self, *arguments: str, stdin: int | IO[Any] = subprocess.DEVNULL) -> Program:
         """Start a git command, whose output is read while it runs."""
-        failure = (
-            f"{self.layout.shown}: git {arguments[0]} failed (try `git fsck`, or clone it again)"
-        )
+        failure = f"{self.where}: git {arguments[0]} failed (try `git fsck`, or clone it again)"
         return Program(self._argv(*arguments), failure, self._environment(), stdin)
 
     def branches(self) -> list[Ref]:
@@ -469,26 +453,99 @@ class Git:
         return self._refs(TAGS)
 
     def _refs(self, prefix: bytes) -> list[Ref]:
+        """Return the refs below a prefix that lead to commits."""
         lines = self.output(
             "for-each-ref", "--format=%(objectname) %(refname) %(taggerdate:unix)", prefix.decode()
         ).splitlines()
         refs = [line.split(b" ") for line in lines]  # no name has a space
-        return [
-            Ref(name[len(prefix) :], target, commit, int(date or 0))
-            for (target, name, date), commit in zip(refs, self._commits(refs), strict=True)
-            if commit
-        ]
-
-    def _commits(self, refs: list[list[bytes]]) -> list[bytes]:
-        """Return the commit that each ref's object leads to; nothing for one that leads to none."""
         with self.start("cat-file", "--batch-check", stdin=subprocess.PIPE) as program:
             request = b"".join(target + b"^{commit}\n" for target, *_ in refs)
             answers, _ = program.process.communicate(request)
-        words = [line.split() for line in answers.splitlines()]
-        return [word[0] if len(word) == 3 else b"" for word in words]
+        commits = [line.split() for line in answers.splitlines()]
+        return [
+            Ref(name[len(prefix) :], target, words[0], int(date or 0))
+            for (target, name, date), words in zip(refs, commits, strict=True)
+            if len(words) == 3
+        ]
+
+    def packed_bytes(self) -> int:
+        """Return the size of a repository's own objects, without those that it borrows."""
+        files = (self._common / "objects").glob("*/*")
+        return sum(
+            file.stat().st_size
+            for file in files
+            if file.is_file()
+            and file.parent.name != "info"
+            and file.suffix not in (".idx", ".rev", ".bitmap")
+        )
 
 
 def _quoted(value: str) -> str:
     """Return a value in the quotes of git's configuration."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
+
+
+class Blob:
+    """The content of an object, to be read before the next object's."""
+
+    def __init__(self, program: Program, size: int) -> None:
+        self._program = program
+        self.size = self._unread = size
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the content in chunks."""
+        while self._unread > 0:
+            chunk = self._program.stdout.read(min(self._unread, CHUNK))
+            if not chunk:
+                raise self._program.failed()
+            self._unread -= len(chunk)
+            yield chunk
+
+    def read_all(self) -> bytes:
+        """Return the content."""
+        return b"".join(self.chunks())
+
+
+class Objects:
+    """Reads objects through one `git cat-file --batch`. Requests are sent ahead of the answers."""
+
+    def __init__(self, program: Program, where: str) -> None:
+        self._program = program
+        self.where = where
+
+    def read(self, names: Sequence[bytes]) -> Iterator[Blob]:
+        """Yield the contents of the objects in order."""
+        requests = self._program.process.stdin
+        assert requests is not None
+        for start in range(0, len(names), REQUESTS):
+            part = names[start : start + REQUESTS]
+            try:
+                requests.write(b"".join(name + b"\n" for name in part))
+                requests.flush()
+            except BrokenPipeError:
+                raise self._program.failed() from None
+            for name in part:
+                header = self._program.stdout.readline().split()
+                if not header:
+                    raise self._program.failed()
+                if len(header) != 3:
+                    raise missing(self.where, name.decode())
+                blob = Blob(self._program, int(header[2]))
+                yield blob
+                for _ in blob.chunks():
+                    pass
+                self._program.stdout.read(1)
+
+    def read_one(self, name: bytes) -> bytes:
+        """Return the content of one object."""
+        (text,) = (blob.read_all() for blob in self.read([name]))
+        return text
+
+
+def missing(where: str, name: str) -> UserError:
+    """Return the error about an object that a repository lacks."""
+    return UserError(
+        f"{where}: the object {name} is missing: the clone is partial or damaged. "
+        "Clone it again, without --filter."
+    )

@@ -1,42 +1,51 @@
-"""A local git repository as a source."""
+"""A local git repository as a source, and a tree of it as a folder."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable
 from vcsbench.sources import dump_format
-from vcsbench.sources.base import Definition, Facts, Head, Options, SizeEstimate, Source
-from vcsbench.sources.git_history import Commit, ConversionPlan, RevisionWriter, read_commits
-from vcsbench.sources.git_objects import (
+from vcsbench.sources.base import CHUNK, Definition, Facts, Head, Options, SizeEstimate, Source
+from vcsbench.sources.dump_format import IMPOSSIBLE, LONGEST_TARGET, TARGETS, link_target
+from vcsbench.sources.git_history import (
     DIFF_TREE,
+    EXECUTABLE,
     FOLDER,
+    MAX_ENTRIES,
     SUBMODULE,
-    Objects,
-    blob_sizes,
-    list_tree,
-    missing,
+    SUBMODULES,
+    SYMLINK,
+    Commit,
+    ConversionPlan,
+    RevisionWriter,
+    check_path,
     read_changes,
+    read_commits,
 )
 from vcsbench.sources.git_repository import (
     HEADS,
     REMOTES,
+    Blob,
     Git,
+    Objects,
     Ref,
     find_layout,
+    missing,
     open_repository,
-    pack_bytes,
 )
 
 FIRST_PARENT = "first-parent"
@@ -84,21 +93,20 @@ class GitSource(Source):
             yield git
 
     def _commit(self, git: Git) -> str:
-        """Return the branch's commit."""
+        """Return the commit that the branch, perhaps a tag of a tag, leads to."""
+
+        def parse(*words: str) -> str:
+            return git.output("rev-parse", "--verify", *words).decode("ascii").strip()
+
         try:
-            name = git.output("rev-parse", "--verify", "-q", "--end-of-options", self._branch)
+            name = parse("-q", "--end-of-options", self._branch)
         except UserError:
             raise self._missing(git) from None
-        object_name = name.decode("ascii").strip()
-        return self._peeled(git, object_name)
-
-    def _peeled(self, git: Git, name: str) -> str:
-        """Return the commit that an object, perhaps a tag of a tag, leads to."""
         try:
-            peeled = git.output("rev-parse", "--verify", f"{name}^{{}}").decode("ascii").strip()
+            peeled = parse(f"{name}^{{}}")
             kind = git.output("cat-file", "-t", peeled).strip()
         except UserError:
-            raise missing(git.layout.shown, name) from None
+            raise missing(git.where, name) from None
         if kind != b"commit":
             raise self._missing(git)
         return peeled
@@ -109,14 +117,12 @@ class GitSource(Source):
             why = f"{self._path} has no commit {self._branch[:200]!r}"
             return self._options.error("branch", why)
         branch = git.head.removeprefix(b"ref: ")
-        others = [name for name in git.refs if name.startswith((HEADS, REMOTES))]
         why = f"{self._path} has no commit on its current branch, {printable(branch)}"
+        others = [name for name in git.refs if name.startswith((HEADS, REMOTES))]
+        remedy = "commit something to it"
         if others:
-            remedy = (
-                f"`git symbolic-ref HEAD {printable(sorted(others)[0])}` in it chooses another one"
-            )
-        else:
-            remedy = "commit something to it"
+            name = printable(min(others))
+            remedy = f"`git symbolic-ref HEAD {name}` in it chooses another one"
         return self._options.error("path", f"{why}; {remedy}")
 
     def identity(self) -> str:
@@ -151,50 +157,44 @@ class GitSource(Source):
         """Estimate from the number of commits, and the sizes of git's packs and of the youngest tree."""
         with self._open() as git:
             tip = self._commit(git)
-            which = (
-                ["--branches", "--tags", tip] if self._history == WHOLE else ["--first-parent", tip]
-            )
-            revisions = int(git.output("rev-list", "--count", *which))
-            blobs = (
-                entry.name for entry in list_tree(git, tip) if entry.mode not in (FOLDER, SUBMODULE)
-            )
-            sizes = list(blob_sizes(git, blobs))
+            which = ["--branches", "--tags"] if self._history == WHOLE else ["--first-parent"]
+            revisions = int(git.output("rev-list", "--count", *which, tip))
+            sizes = _blob_sizes(git, tip)
             # Objects that a clone borrows may be of other histories.
-            packed = max(pack_bytes(git.layout), sum(sizes) // 4)
-        return SizeEstimate(
-            revisions=revisions + 1,
-            repository_bytes=int(packed * REPOSITORY_FACTOR),
-            files=len(sizes),
-            tree_bytes=sum(sizes),
-        )
+            packed = max(git.packed_bytes(), sum(sizes) // 4)
+        repository_bytes = int(packed * REPOSITORY_FACTOR)
+        return SizeEstimate(revisions + 1, repository_bytes, len(sizes), sum(sizes))
 
     def write(self, out: BinaryIO) -> Facts:
         """Write revision 1 with the usual layout, and one revision per commit."""
         with self._open() as git:
-            return self._write(git, out)
-
-    def _write(self, git: Git, out: BinaryIO) -> Facts:
-        with progress.stage("listing the commits"):
-            plan = self._plan(git)
-        identity = uuid.uuid5(uuid.NAMESPACE_OID, self.identity())
-        out.write(dump_format.header(str(identity)))
-        with (
-            tempfile.TemporaryFile() as pairs,
-            git.start("cat-file", "--batch", stdin=subprocess.PIPE) as contents,
-        ):
-            self._list_pairs(git, plan.commits, pairs)
-            with git.start(*DIFF_TREE, stdin=pairs) as trees:
-                revisions = RevisionWriter(plan, Objects(contents, git.layout.shown), out)
-                self._coming = revisions.total
-                try:
-                    revisions.write(read_changes(trees.stdout))
-                except (EOFError, StopIteration):
-                    raise trees.failed() from None
-                trees.finish()
-        out.flush()
-        facts = revisions.facts()
+            with progress.stage("listing the commits"):
+                plan = self._plan(git)
+            identity = uuid.uuid5(uuid.NAMESPACE_OID, self.identity())
+            out.write(dump_format.header(str(identity)))
+            facts = self._write_revisions(git, plan, out)
+            out.flush()
         if git.shallow:
             facts.notes.append("The clone is shallow: its history begins in the middle.")
+        return facts
+
+    def _write_revisions(self, git: Git, plan: ConversionPlan, out: BinaryIO) -> Facts:
+        nothing = git.output("hash-object", "-t", "tree", "/dev/null").strip()
+        commits = plan.commits
+        firsts = (commits[c.parents[0]].tree if c.parents else nothing for c in commits)
+        pairs = (b"%s %s" % (first, c.tree) for first, c in zip(firsts, commits, strict=True))
+        with (
+            _lines(pairs) as stdin,
+            git.start("cat-file", "--batch", stdin=subprocess.PIPE) as contents,
+            git.start(*DIFF_TREE, stdin=stdin) as trees,
+        ):
+            revisions = RevisionWriter(plan, Objects(contents, git.where), out)
+            self._coming = revisions.total
+            try:
+                facts = revisions.write(read_changes(trees.stdout))
+            except (EOFError, StopIteration):
+                raise trees.failed() from None
+            trees.finish()
         return facts
 
     def coming(self) -> int:
@@ -205,35 +205,138 @@ class GitSource(Source):
         tip = self._commit(git).encode("ascii")
         trunk = Ref(self._branch.encode(), tip, tip)
         if self._history == FIRST_PARENT:
-            return ConversionPlan(self._list_commits(git, ["--first-parent"], [tip]), [trunk], [])
+            return ConversionPlan(_list_commits(git, "--first-parent", [tip]), [trunk], [])
         full = git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
         branches = [r for r in git.branches() if full not in (HEADS + r.name, REMOTES + r.name)]
         tags = git.tags()
         tips = [ref.commit for ref in (trunk, *branches, *tags)]
-        return ConversionPlan(
-            self._list_commits(git, ["--date-order"], tips), [trunk, *branches], tags
-        )
-
-    def _list_commits(self, git: Git, options: list[str], tips: list[bytes]) -> list[Commit]:
-        with tempfile.TemporaryFile() as starts:
-            starts.write(b"\n".join(dict.fromkeys(tips)) + b"\n")
-            starts.seek(0)
-            with git.start(
-                "log", "--stdin", "--reverse", "--no-show-signature", "--encoding=none",
-                "--format=%H %T %ct %P", *options, stdin=starts,
-            ) as log:  # fmt: skip
-                commits = read_commits(log.stdout)
-                log.finish()
-        return commits
-
-    def _list_pairs(self, git: Git, commits: list[Commit], pairs: IO[bytes]) -> None:
-        """Fill `pairs` with the tree of each commit's first parent and its own."""
-        nothing = git.output("hash-object", "-t", "tree", "/dev/null").strip()
-        for commit in commits:
-            before = commits[commit.parents[0]].tree if commit.parents else nothing
-            pairs.write(b"%s %s\n" % (before, commit.tree))
-        pairs.seek(0)
+        return ConversionPlan(_list_commits(git, "--date-order", tips), [trunk, *branches], tags)
 
     def tree(self, loaded: Path | None = None) -> str:
         """Return trunk."""
         return "trunk"
+
+
+@contextmanager
+def _lines(lines: Iterable[bytes]) -> Iterator[BinaryIO]:
+    """Yield lines as a file for a program's standard input."""
+    with tempfile.TemporaryFile() as file:
+        file.writelines(line + b"\n" for line in lines)
+        file.seek(0)
+        yield file
+
+
+def _list_commits(git: Git, order: str, tips: list[bytes]) -> list[Commit]:
+    with (
+        _lines(dict.fromkeys(tips)) as starts,
+        git.start(
+            "log", "--stdin", "--reverse", "--no-show-signature", "--encoding=none",
+            "--format=%H %T %ct %P", order, stdin=starts,
+        ) as log,
+    ):  # fmt: skip
+        commits = read_commits(log.stdout)
+        log.finish()
+    return commits
+
+
+class TreeEntry(NamedTuple):
+    """A file, folder, link or submodule of a tree."""
+
+    mode: bytes
+    name: bytes
+    path: bytes
+
+
+def _list_tree(git: Git, commit: str) -> Iterator[TreeEntry]:
+    """Yield everything in the tree of a commit, folders before their content.
+
+    Raise UserError for trees that no file system can hold.
+    """
+    count = 0
+    with git.start("ls-tree", "-r", "-t", "-z", "--full-tree", commit) as listing:
+        rest = b""
+        while chunk := listing.stdout.read1(CHUNK):
+            *lines, rest = (rest + chunk).split(b"\0")
+            count += len(lines)
+            if count > MAX_ENTRIES:
+                raise UserError(
+                    f"{git.where}: the tree of {commit[:12]} has more than {MAX_ENTRIES} "
+                    "files and folders. Choose another branch."
+                )
+            for line in lines:
+                head, _, path = line.partition(b"\t")
+                mode, _, name = head.split(b" ")
+                check_path(path, git.where)
+                yield TreeEntry(mode, name, path)
+        listing.finish()
+
+
+def _blob_sizes(git: Git, commit: str) -> list[int]:
+    """Return the size of each file and link of a commit's tree. Raise UserError if one is missing."""
+    entries = _list_tree(git, commit)
+    blobs = (entry.name for entry in entries if entry.mode not in (FOLDER, SUBMODULE))
+    sizes = []
+    with (
+        _lines(blobs) as requests,
+        git.start("cat-file", "--batch-check", "--buffer", stdin=requests) as answers,
+    ):
+        for line in answers.stdout:
+            words = line.split()
+            if len(words) != 3:
+                raise missing(git.where, words[0].decode(errors="replace"))
+            sizes.append(int(words[2]))
+        answers.finish()
+    return sizes
+
+
+def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
+    """Write the tree of a commit to a new folder and return notes on renames and omissions.
+
+    Names and link targets are the same as in the loaded history: both studies measure the same tree. Files
+    have the bytes of the commit's blobs. Every folder is created here, so no link is followed.
+    """
+    counts = Counter[str]()
+    root = os.fsencode(folder)
+    os.mkdir(root)
+    os.chmod(root, 0o755)
+    folders = {b""}
+    files = dict[bytes, TreeEntry]()
+    for entry in _list_tree(git, commit):
+        if entry.mode == SUBMODULE:
+            counts[SUBMODULES] += 1
+            continue
+        path, reasons = dump_format.rename(entry.path)
+        counts.update(reasons)
+        if path in folders or path in files or path.rpartition(b"/")[0] not in folders:
+            raise UserError(
+                f"{git.where}: the tree of {commit[:12]} is damaged at {printable(entry.path)}: "
+                "two entries of one name, or one outside of its folder. `git fsck` lists more."
+            )
+        if entry.mode == FOLDER:
+            folders.add(path)
+            os.mkdir(root + b"/" + path)
+            os.chmod(root + b"/" + path, 0o755)
+        else:
+            files[path] = entry
+    with git.start("cat-file", "--batch", stdin=subprocess.PIPE) as program:
+        blobs = Objects(program, git.where).read([entry.name for entry in files.values()])
+        for (path, entry), blob in zip(files.items(), blobs, strict=True):
+            _write_file(entry.mode, blob, root + b"/" + path, counts)
+    return [f"{what}: {n}." for what, n in counts.items() if n]
+
+
+def _write_file(mode: bytes, blob: Blob, path: bytes, counts: Counter[str]) -> None:
+    chunks: Iterable[bytes] = blob.chunks()
+    if mode == SYMLINK and blob.size <= LONGEST_TARGET:
+        target = blob.read_all()
+        escaped = link_target(target)
+        if escaped is not None:
+            counts[TARGETS] += escaped != target
+            os.symlink(escaped, path)
+            return
+        chunks = [target]
+    counts[IMPOSSIBLE] += mode == SYMLINK
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(path, flags, 0o600), "wb") as file:
+        file.writelines(chunks)
+        os.fchmod(file.fileno(), 0o755 if mode == EXECUTABLE else 0o644)
