@@ -44,31 +44,65 @@ def git(path: Path, *arguments: str, stdin: bytes = b"") -> bytes:
 
 @dataclass
 class Commit:
-    """A commit whose parent is the one before."""
+    """A commit: changes to the tree of its first parent. `parents` are indices; None is the commit before."""
 
     nodes: Mapping[bytes, Node]
     message: bytes = b"A message.\n"
     seconds: int | None = None
     encoding: str = ""
     author: bytes = b"A. U. Thor"
+    parents: tuple[int, ...] | None = None
 
 
-def make_git(path: Path, commits: Sequence[Commit], *options: str) -> Path:
-    """Create a bare repository with these commits on its branch `main`."""
+@dataclass(frozen=True)
+class Graph:
+    """Commits, and the indices of the commits of branches, tags and annotated tags."""
+
+    commits: Sequence[Commit]
+    branches: Mapping[str, int] = field(default_factory=dict)
+    tags: Mapping[str, int] = field(default_factory=dict)
+    annotated: Mapping[str, int] = field(default_factory=dict)
+
+
+def make_git(path: Path, history: Sequence[Commit] | Graph, *options: str) -> Path:
+    """Create a bare repository with the current branch `main`, by default with all commits."""
+    graph = history if isinstance(history, Graph) else Graph(history)
+    branches = graph.branches or ({"main": len(graph.commits) - 1} if graph.commits else {})
     path.mkdir(parents=True)
     git(path, "init", "-q", "--bare", "-b", "main", *options)
     parts = []
-    for number, commit in enumerate(commits):
+    for number, commit in enumerate(graph.commits):
         seconds = 1_000_000_000 + 60 * number if commit.seconds is None else commit.seconds
-        parts.append(b"commit refs/heads/main\n")
+        parents = commit.parents
+        if parents is None:
+            parents = (number - 1,) if number else ()
+        parts.append(b"" if parents else b"reset refs/made\n\n")
+        parts.append(b"commit refs/made\nmark :%d\n" % (number + 1))
         parts.append(b"author %s <a@example.org> %d +0100\n" % (commit.author, seconds))
         parts.append(b"committer C. O. Mitter <c@example.org> %d +0100\n" % seconds)
         if commit.encoding:
             parts.append(b"encoding %s\n" % commit.encoding.encode())
         parts.append(b"data %d\n%s\n" % (len(commit.message), commit.message))
-        parts.extend(_node(name, node) for name, node in commit.nodes.items())
-    git(path, "fast-import", "--quiet", "--date-format=raw-permissive", stdin=b"".join(parts))
+        words = [b"from", *[b"merge"] * len(parents)]
+        parts += [b"%s :%d\n" % (w, p + 1) for w, p in zip(words, parents, strict=False)]
+        parts += [_node(name, node) for name, node in commit.nodes.items()]
+    for folder, names in (("heads", branches), ("tags", graph.tags)):
+        for name, at in names.items():
+            parts.append(f"reset refs/{folder}/{name}\nfrom :{at + 1}\n\n".encode())
+    for name, at in graph.annotated.items():
+        tagger = "tagger T. Agger <t@example.org> 1500000000 +0000"
+        parts.append(f"tag {name}\nfrom :{at + 1}\n{tagger}\ndata 4\nTag\n\n".encode())
+    words_of_git = ("fast-import", "--quiet", "--force", "--date-format=raw-permissive")
+    git(path, *words_of_git, f"--export-marks={path}/marks", stdin=b"".join(parts))
+    git(path, "update-ref", "-d", "refs/made")
     return path
+
+
+def names_of(path: Path) -> list[str]:
+    """Return the names of the commits that make_git() made, in its order."""
+    lines = (line.split() for line in (path / "marks").read_text().splitlines())
+    marks = {int(mark[1:]): name for mark, name in lines}
+    return [marks[number] for number in sorted(marks)]
 
 
 def _node(name: bytes, node: Node) -> bytes:
@@ -79,56 +113,6 @@ def _node(name: bytes, node: Node) -> bytes:
     if mode == SUBMODULE:
         return b"M %s %s %s\n" % (mode.encode(), content, quoted)
     return b"M %s inline %s\ndata %d\n%s\n" % (mode.encode(), quoted, len(content), content)
-
-
-@dataclass(frozen=True)
-class Point:
-    """A commit of a graph: the indices of its parents, and changes to the first parent's tree."""
-
-    parents: tuple[int, ...] = ()
-    nodes: Mapping[bytes, Node] = field(default_factory=dict)
-    seconds: int | None = None
-
-
-@dataclass(frozen=True)
-class Graph:
-    """Commits, and the indices of the commits of branches, tags and annotated tags."""
-
-    points: Sequence[Point]
-    branches: Mapping[str, int]
-    tags: Mapping[str, int] = field(default_factory=dict)
-    annotated: Mapping[str, int] = field(default_factory=dict)
-
-
-def make_graph(path: Path, graph: Graph) -> list[str]:
-    """Create a bare repository with the current branch `main`. Return the names of the commits."""
-    path.mkdir(parents=True)
-    git(path, "init", "-q", "--bare", "-b", "main")
-    parts = []
-    for at, point in enumerate(graph.points):
-        seconds = 1_000_000_000 + 60 * at if point.seconds is None else point.seconds
-        message = b"Commit %d." % at
-        parts.append(b"" if point.parents else b"reset refs/made/work\n\n")
-        parts.append(b"commit refs/made/work\nmark :%d\n" % (at + 1))
-        parts.append(b"committer C <c@example.org> %d +0000\n" % seconds)
-        parts.append(b"data %d\n%s\n" % (len(message), message))
-        for number, parent in enumerate(point.parents):
-            parts.append(b"%s :%d\n" % (b"merge" if number else b"from", parent + 1))
-        parts.extend(_node(name, node) for name, node in point.nodes.items())
-        parts.append(b"\n")
-    for folder, names in (("heads", graph.branches), ("tags", graph.tags)):
-        for name, at in names.items():
-            parts.append(f"reset refs/{folder}/{name}\nfrom :{at + 1}\n\n".encode())
-    for name, at in graph.annotated.items():
-        tagger = "tagger T. Agger <t@example.org> 1500000000 +0000"
-        parts.append(f"tag {name}\nfrom :{at + 1}\n{tagger}\ndata 4\nTag\n\n".encode())
-    count = range(len(graph.points))
-    parts += [b"reset refs/made/%d\nfrom :%d\n\n" % (at, at + 1) for at in count]
-    git(path, "fast-import", "--quiet", "--force", stdin=b"".join(parts))
-    commits = [git(path, "rev-parse", f"refs/made/{at}").decode().strip() for at in count]
-    deletions = b"".join(b"delete refs/made/%d\n" % at for at in count)
-    git(path, "update-ref", "--stdin", stdin=deletions)
-    return commits
 
 
 def first_parents(path: Path, branch: str = "HEAD") -> list[str]:
@@ -220,13 +204,8 @@ def convert(path: Path, into: Path, **options: str) -> Facts:
     commits = first_parents(path, options.get("branch", "HEAD"))
     assert facts.revisions == len(commits) + 1
     for revision, commit in enumerate(commits, 2):
-        assert exported(into, revision) == git_tree(path, commit), f"revision {revision}"
+        check_tree(path, commit, into, revision, "trunk")
     return facts
-
-
-def converted(folder: Path, *commits: Commit) -> Facts:
-    """Create these commits, and convert them to folder/svn."""
-    return convert(make_git(folder / "git", commits), folder / "svn")
 
 
 def log(repository: Path) -> list[dict[str, str]]:
@@ -254,8 +233,7 @@ def changed(repository: Path, revision: int) -> list[str]:
 
 def line_of(repository: Path, revision: int) -> str:
     """Return the line of development that a revision changed."""
-    paths = [line.split(" ")[-1] for line in changed(repository, revision) if "(from" not in line]
-    parts = paths[0].split("/")
+    parts = changed(repository, revision)[0].split(" ")[-1].split("/")
     return parts[0] if parts[0] == "trunk" else "/".join(parts[:2])
 
 
@@ -265,14 +243,16 @@ def check_trees(path: Path, repository: Path, facts: Facts, graph: Graph) -> Non
         commit = entry.get("git:commit")
         if commit and changed(repository, revision):
             check_tree(path, commit, repository, revision, line_of(repository, revision))
-    branches, tags = graph.branches.keys() - {"main"}, graph.tags.keys() | graph.annotated.keys()
-    assert children(repository, "branches") == branches
-    assert children(repository, "tags") == tags
+    folders = {
+        "branches": graph.branches.keys() - {"main"},
+        "tags": graph.tags.keys() | graph.annotated.keys(),
+    }
     check_tree(path, "main", repository, facts.revisions, "trunk")
-    for name in branches:
-        check_tree(path, f"refs/heads/{name}", repository, facts.revisions, f"branches/{name}")
-    for name in tags:
-        check_tree(path, f"refs/tags/{name}", repository, facts.revisions, f"tags/{name}")
+    for folder, names in folders.items():
+        assert children(repository, folder) == {name.split("/")[0] for name in names}
+        for name in names:
+            ref = f"refs/{folder.replace('branches', 'heads')}/{name}"
+            check_tree(path, ref, repository, facts.revisions, f"{folder}/{name}")
 
 
 def check_tree(path: Path, commit: str, repository: Path, revision: int, tree: str) -> None:

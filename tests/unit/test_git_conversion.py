@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -19,22 +21,18 @@ from git_histories import (
     Commit,
     Graph,
     Node,
-    Point,
     changed,
     check_tree,
     check_trees,
     children,
     convert,
-    converted,
     exported,
-    first_parents,
     git,
     git_source,
-    git_tree,
     line_of,
     log,
     make_git,
-    make_graph,
+    names_of,
     needs_git,
     run,
     write_and_load,
@@ -90,91 +88,84 @@ HISTORIES = {
 }  # fmt: skip
 
 
+def counts(facts: Facts) -> list[int]:
+    """Return the counts of the notes."""
+    return [int(note.rpartition(": ")[2].rstrip(".")) for note in facts.notes]
+
+
 @pytest.mark.parametrize("name", HISTORIES)
 def test_conversion_keeps_trees_without_notes(tmp_path: Path, name: str) -> None:
-    assert converted(tmp_path, *HISTORIES[name]).notes == []
+    path = make_git(tmp_path / "git", HISTORIES[name])
+    assert convert(path, tmp_path / "svn").notes == []
 
 
-def test_conversion_refused_names_are_escaped_and_counted(tmp_path: Path) -> None:
+def test_conversion_refused_names_and_targets_are_escaped_and_counted(tmp_path: Path) -> None:
     names = {
         b"new\nline": b"new?\\010line", b"tab\t": b"tab?\\009", b"\x7f/a": b"?\\127/a",
         b"\x7f/b": b"?\\127/b", b"latin-\xe4": b"latin-?\\228", b"cut\xe2\x82": b"cut?\\226?\\130",
         b"surrogate\xed\xa0\x80": b"surrogate?\\237?\\160?\\128",
         b"tab?\\009": b"tab?\\063\\009", b"why?\\no": b"why?\\no",
     }  # fmt: skip
-    nodes: dict[bytes, Node] = {name: (FILE, name) for name in names}
-    facts = converted(tmp_path, Commit(nodes), Commit({b"new\nline": (FILE, b"2")}))
-    files = {escaped: ("file", name) for name, escaped in names.items()}
-    assert exported(tmp_path / "svn", 2) == {b"?\\127": DIR, **files}
-    assert [note.rpartition(": ")[2] for note in facts.notes] == ["9."]
-
-
-def test_conversion_refused_link_targets_are_escaped_or_become_files(tmp_path: Path) -> None:
     long = b"x" * 4096
-    links = {
+    targets = {
         b"latin": b"\xe4", b"lines": b"a\nb", b"good": b" \xc3\xa4 ", b"empty": b"", b"long": long,
         b"longest": long[1:],
     }  # fmt: skip
-    history = [
-        Commit({name: (SYMLINK, target) for name, target in links.items()}),
-        Commit({b"empty": (SYMLINK, b"good"), b"longest": (SYMLINK, b"")}),
-    ]
-    facts = write_and_load(git_source(make_git(tmp_path / "git", history)), tmp_path / "svn")
-    expected = {
+    nodes: dict[bytes, Node] = {name: (FILE, name) for name in names}
+    nodes |= {name: (SYMLINK, target) for name, target in targets.items()}
+    then: dict[bytes, Node] = {b"empty": (SYMLINK, b"good"), b"longest": (SYMLINK, b"")}
+    path = make_git(tmp_path / "git", [Commit(nodes), Commit({**then, b"new\nline": (FILE, b"2")})])
+    facts = write_and_load(git_source(path), tmp_path / "svn")
+    tree = {escaped: ("file", name) for name, escaped in names.items()} | {b"?\\127": DIR}
+    tree |= {
         b"latin": ("symlink", b"?\\228"), b"lines": ("symlink", b"a?\\010b"), b"empty": ("file", b""),
         b"good": ("symlink", b" \xc3\xa4 "), b"long": ("file", long), b"longest": ("symlink", long[1:]),
     }  # fmt: skip
-    assert exported(tmp_path / "svn", 2) == expected
-    expected |= {b"empty": ("symlink", b"good"), b"longest": ("file", b"")}
-    assert exported(tmp_path / "svn", 3) == expected
-    assert [note.rpartition(": ")[2] for note in facts.notes] == ["2.", "2."]
+    assert exported(tmp_path / "svn", 2) == tree
+    tree |= {b"empty": ("symlink", b"good"), b"longest": ("file", b"")}
+    assert exported(tmp_path / "svn", 3) == tree | {b"new?\\010line": ("file", b"2")}
+    assert counts(facts) == [9, 2, 2]
 
 
 def test_conversion_submodules_are_left_out_and_counted(tmp_path: Path) -> None:
     module = (SUBMODULE, b"1" * 40)
-    facts = converted(
-        tmp_path,
+    history = [
         Commit({b"a": F, b"sub/one": module, b".gitmodules": (FILE, b'[submodule "x"]\n')}),
         Commit({b"sub/one": (SUBMODULE, b"2" * 40), b"two": module}),
         Commit({b"sub/one": F, b"a": module}),
         Commit({b"sub/one": module, b"a": (SYMLINK, b"sub")}),
         Commit({b"sub/one": None}),
-    )
-    assert facts.notes == ["Submodules left out: 3."]
-    git(tmp_path / "git", "config", "diff.ignoreSubmodules", "all")
-    assert convert(tmp_path / "git", tmp_path / "again").notes == facts.notes
+    ]
+    path = make_git(tmp_path / "git", history)
+    git(path, "config", "diff.ignoreSubmodules", "all")
+    assert convert(path, tmp_path / "svn").notes == ["Submodules left out: 3."]
 
 
-def test_conversion_messages_and_authors_of_any_encoding_are_kept(tmp_path: Path) -> None:
-    path = make_git(
-        tmp_path / "git",
-        [
-            Commit({}, "Größe\n".encode("latin-1"), encoding="ISO-8859-1", author=b"J\xfcrgen"),
-            Commit({}, "Größe\n".encode("latin-1")),
-            Commit({}, "Größe\n".encode(), encoding="no-such-encoding"),
-            Commit({}, b"one\r\ntwo\rthree\r\n"),
-            Commit({}, b"bell\a, escape\x1b[0m\ttab", author=b""),
-            Commit({}, b""),
-            Commit({}, "日本".encode("euc-jp"), encoding="EUC-JP"),
-        ],
-    )
-    convert(path, tmp_path / "svn")
-    entries = log(tmp_path / "svn")[1:]
-    assert [entry["msg"] for entry in entries] == [
-        "Größe\n", "Gr\ufffd\ufffde\n", "Größe\n", "one\ntwo\nthree\n",
-        "bell\ufffd, escape\ufffd[0m\ttab", "", "日本",
-    ]  # fmt: skip
-    assert [entry.get("author") for entry in entries[:2]] == ["Jürgen", "A. U. Thor"]
-    assert entries[4].get("author") is None
-    assert [entry["git:commit"] for entry in entries] == first_parents(path)
+# Seconds, encoding, author and message of a commit, and the message and author in Subversion.
+LATIN = "Größe\n".encode("latin-1")
+MESSAGES = [
+    (100, "ISO-8859-1", b"J\xfcrgen", LATIN, "Größe\n", "Jürgen"),
+    (0, "", b"A. U. Thor", LATIN, "Gr\ufffd\ufffde\n", "A. U. Thor"),
+    (50, "no-such-encoding", b"A", "Größe\n".encode(), "Größe\n", "A"),
+    (200, "", b"A", b"one\r\ntwo\rthree\r\n", "one\ntwo\nthree\n", "A"),
+    (200, "", b"", b"bell\a, escape\x1b[0m\ttab", "bell\ufffd, escape\ufffd[0m\ttab", None),
+    (200, "", b"A", b"", "", "A"),
+    (200, "EUC-JP", b"A", "日本".encode("euc-jp"), "日本", "A"),
+]
 
 
-def test_conversion_dates_out_of_order_never_go_back(tmp_path: Path) -> None:
-    seconds = [1_000_000_100, 1_000_000_000, 1_000_000_050, 1_000_000_200]
-    facts = converted(tmp_path, *(Commit({}, seconds=second) for second in seconds))
-    dates = [entry["date"][14:19] for entry in log(tmp_path / "svn")]
-    assert dates == ["48:20", "48:20", "48:20", "48:20", "50:00"]
-    assert [note.rpartition(": ")[2] for note in facts.notes] == ["2."]
+def test_conversion_messages_of_any_encoding_and_dates_in_order(tmp_path: Path) -> None:
+    history = [
+        Commit({}, message, 1_000_000_000 + seconds, encoding, author)
+        for seconds, encoding, author, message, *_ in MESSAGES
+    ]
+    facts = convert(make_git(tmp_path / "git", history), tmp_path / "svn")
+    entries = log(tmp_path / "svn")
+    assert [(e["msg"], e.get("author")) for e in entries[1:]] == [tuple(m[4:]) for m in MESSAGES]
+    assert [e["git:commit"] for e in entries[1:]] == names_of(tmp_path / "git")
+    # A date before that of the revision before becomes equal to it.
+    dates = [entry["date"][14:19] for entry in entries]
+    assert (dates, counts(facts)) == (["48:20"] * 4 + ["50:00"] * 4, [2])
 
 
 def test_conversion_damaged_commits_are_loaded(tmp_path: Path) -> None:
@@ -221,48 +212,51 @@ files = st.one_of(
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
-    points = []
+    commits = []
     for at in range(draw(st.integers(1, 8))):
         parents = draw(st.lists(st.integers(0, at - 1), max_size=3, unique=True)) if at else []
         nodes = draw(st.dictionaries(file_names, files, max_size=3))
-        points.append(Point(tuple(parents), nodes, draw(st.integers(10**9, 10**9 + 100))))
-    index = st.integers(0, len(points) - 1)
+        seconds = draw(st.integers(10**9, 10**9 + 100))
+        commits.append(Commit(nodes, seconds=seconds, parents=tuple(parents)))
+    index = st.integers(0, len(commits) - 1)
     branches, tags, annotated = (
         draw(st.dictionaries(st.sampled_from(letters), index)) for letters in ("xyz", "12", "34")
     )
-    return Graph(points, {"main": draw(index), **branches}, tags, annotated)
-
-
-def quickly(examples: int) -> settings:
-    # Shrinking takes minutes.
-    checks, phases = list(HealthCheck), [Phase.generate]
-    return settings(
-        **{"max_examples": examples, "deadline": None, "database": None},
-        **{"suppress_health_check": checks, "phases": phases},
-    )
+    return Graph(commits, {"main": draw(index), **branches}, tags, annotated)
 
 
 def check_history(history: list[Commit]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        converted(Path(folder), *history)
-        assert len(log(Path(folder) / "svn")) == len(history) + 1
+        convert(make_git(Path(folder, "git"), history), Path(folder, "svn"))
+        assert len(log(Path(folder, "svn"))) == len(history) + 1
 
 
 def check_graph(graph: Graph) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        path, repository = Path(folder) / "git", Path(folder) / "svn"
-        make_graph(path, graph)
-        check_trees(path, repository, convert_whole(path, repository), graph)
+        convert_graph(Path(folder), graph)
 
 
-@pytest.mark.parametrize("examples", [12, pytest.param(200, marks=pytest.mark.slow)])
-def test_conversion_of_random_histories_keeps_trees(examples: int) -> None:
-    quickly(examples)(given(histories)(check_history))()
-
-
-@pytest.mark.parametrize("examples", [4, pytest.param(100, marks=pytest.mark.slow)])
-def test_conversion_of_random_graphs_keeps_trees(examples: int) -> None:
-    quickly(examples)(given(graphs())(check_graph))()
+@pytest.mark.parametrize(
+    ("strategy", "check", "examples"),
+    [
+        (histories, check_history, 12),
+        (graphs(), check_graph, 4),
+        pytest.param(histories, check_history, 200, marks=pytest.mark.slow),
+        pytest.param(graphs(), check_graph, 100, marks=pytest.mark.slow),
+    ],
+)
+def test_conversion_of_random_histories_keeps_trees(
+    strategy: st.SearchStrategy[Any], check: Callable[[Any], None], examples: int
+) -> None:
+    # Shrinking takes minutes.
+    quickly = settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
+    quickly(given(strategy)(check))()
 
 
 # No name in git or on a file system has a slash or a NUL.
@@ -295,94 +289,85 @@ def convert_whole(path: Path, into: Path, **options: str) -> Facts:
     return write_and_load(git_source(path, history="whole", **options), into)
 
 
+def convert_graph(folder: Path, graph: Graph) -> Facts:
+    """Create a graph in folder/git, convert it to folder/svn, and compare all trees."""
+    path = make_git(folder / "git", graph)
+    facts = convert_whole(path, folder / "svn")
+    check_trees(path, folder / "svn", facts, graph)
+    return facts
+
+
 MERGED = Graph(
-    points=[
-        Point((), {b"a": (FILE, TEXT), b"d/b": (FILE, b"b")}),  # 0, trunk
-        Point((0,), {b"side": (FILE, b"1")}),  # 1, on a merged branch without a name
-        Point((0,), {b"a": (FILE, TEXT + b"more\n")}),  # 2, trunk
-        Point((1,), {b"side": (FILE, b"2")}),  # 3
-        Point((2, 3), {b"side": (FILE, b"2")}),  # 4, the merge
-        Point((2,), {b"d/c": (EXECUTABLE, b"c")}),  # 5, stable
-        Point((4,), {b"end": (FILE, b"")}),  # 6, trunk
+    [
+        Commit({b"a": (FILE, TEXT), b"d/b": (FILE, b"b")}),  # 0, trunk
+        Commit({b"side": (FILE, b"1")}, parents=(0,)),  # 1, on a merged branch without a name
+        Commit({b"a": (FILE, TEXT + b"more\n")}, parents=(0,)),  # 2, trunk
+        Commit({b"side": (FILE, b"2")}, parents=(1,)),  # 3
+        Commit({b"side": (FILE, b"2")}, parents=(2, 3)),  # 4, the merge
+        Commit({b"d/c": (EXECUTABLE, b"c")}, parents=(2,)),  # 5, stable
+        Commit({b"end": (FILE, b"")}, parents=(4,)),  # 6, trunk
     ],
     branches={"main": 6, "stable": 5, "same": 2},
     tags={"v1": 2},
     annotated={"v2": 5},
 )
-Merged = tuple[Path, list[str], Path, Facts]
 
 
 @pytest.fixture(scope="module")
-def merged(tmp_path_factory: pytest.TempPathFactory) -> Merged:
-    """The repository of MERGED, its commits, the converted repository, and the facts."""
+def merged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Facts]:
+    """The folder of convert_graph() with MERGED, and the facts."""
     folder = tmp_path_factory.mktemp("whole")
-    commits = make_graph(folder / "git", MERGED)
-    return folder / "git", commits, folder / "svn", convert_whole(folder / "git", folder / "svn")
+    return folder, convert_graph(folder, MERGED)
 
 
-def revision_of(repository: Path, commit: str) -> int:
-    commits = [entry.get("git:commit") for entry in log(repository)]
-    return commits.index(commit) + 1
+def revisions_of(folder: Path) -> list[int]:
+    """Return the revision of each commit of a graph in folder/git."""
+    entries = [entry.get("git:commit") for entry in log(folder / "svn")]
+    return [entries.index(commit) + 1 for commit in names_of(folder / "git")]
 
 
-def test_whole_history_each_branch_and_tag_has_its_tree(merged: Merged) -> None:
-    path, _, repository, facts = merged
-    check_trees(path, repository, facts, MERGED)
+def test_whole_history_merges_branches_and_tags_are_copies(merged: tuple[Path, Facts]) -> None:
+    folder, facts = merged
+    repository, commits = folder / "svn", names_of(folder / "git")
     # The layout, seven commits, three copies, and the deletion of the merged branch.
     assert (facts.revisions, facts.notes) == (1 + 7 + 3 + 1, [])
-
-
-def test_whole_history_merge_is_one_change_of_trunk_with_its_parents(merged: Merged) -> None:
-    _, commits, repository, _ = merged
-    revision = revision_of(repository, commits[4])
-    assert changed(repository, revision) == ["A trunk/side"]
-    entries = log(repository)
-    assert entries[revision - 1]["git:parents"] == f"{commits[2]} {commits[3]}"
-    assert sum("git:parents" in entry for entry in entries) == 1
-
-
-def test_whole_history_branches_and_tags_are_copies(merged: Merged) -> None:
-    _, commits, repository, _ = merged
-    r0, r2, r5 = (revision_of(repository, commits[at]) for at in (0, 2, 5))
+    r0, r1, r2, _, r4, r5, _ = revisions_of(folder)
+    parents = [entry.get("git:parents") for entry in log(repository)]
+    assert changed(repository, r4) == ["A trunk/side"]
+    assert parents.pop(r4 - 1) == f"{commits[2]} {commits[3]}" and not any(parents)
     name = f"branches/merged-{commits[3][:12]}"
-    first = changed(repository, revision_of(repository, commits[1]))
-    assert first[:2] == [f"A + {name}/", f"(from trunk/:r{r0})"]
+    assert changed(repository, r1)[:2] == [f"A + {name}/", f"(from trunk/:r{r0})"]
+    assert changed(repository, r4 + 1) == [f"D {name}/"]
     assert changed(repository, r5)[:2] == ["A + branches/stable/", f"(from trunk/:r{r2})"]
     later = [changed(repository, revision) for revision in range(2, 13)]
-    copies = {"tags/v1": f"trunk/:r{r2}", "tags/v2": f"branches/stable/:r{r5}"}
-    for path, origin in (copies | {"branches/same": f"trunk/:r{r2}"}).items():
+    origins = {"tags/v1": f"trunk/:r{r2}", "tags/v2": f"branches/stable/:r{r5}"}
+    for path, origin in (origins | {"branches/same": f"trunk/:r{r2}"}).items():
         assert [f"A + {path}/", f"(from {origin})"] in later
-    assert [f"D {name}/"] == changed(repository, revision_of(repository, commits[4]) + 1)
     text = run("svn", "log", "-v", "--xml", "--limit", "1", f"file://{repository}/tags/v2").decode()
     assert "T. Agger" in text and "<msg>Tag\n</msg>" in text and "2017-07-14" in text
 
 
-def test_whole_history_another_branch_becomes_trunk(merged: Merged, tmp_path: Path) -> None:
-    convert_whole(merged[0], tmp_path / "svn", branch="stable")
-    assert exported(tmp_path / "svn", 5, "trunk").keys() <= git_tree(merged[0], "stable").keys()
-    assert children(tmp_path / "svn", "branches") == {"main", "same"}
-    check_tree(merged[0], "stable", tmp_path / "svn", 12, "trunk")
-
-
-def test_whole_history_clone_has_branches_of_its_origin(merged: Merged, tmp_path: Path) -> None:
-    git(tmp_path, "clone", "-q", str(merged[0]), "clone")
-    convert_whole(tmp_path / "clone", tmp_path / "svn")
-    assert children(tmp_path / "svn", "branches") == {"stable", "same"}
-    assert children(tmp_path / "svn", "tags") == {"v1", "v2"}
+def test_whole_history_of_another_branch_or_a_clone(
+    merged: tuple[Path, Facts], tmp_path: Path
+) -> None:
+    path, repository = merged[0] / "git", tmp_path / "svn"
+    convert_whole(path, repository, branch="stable")
+    assert children(repository, "branches") == {"main", "same"}
+    check_tree(path, "stable", repository, 12, "trunk")
+    git(tmp_path, "clone", "-q", str(path), "clone")
+    convert_whole(tmp_path / "clone", tmp_path / "cloned")
+    assert children(tmp_path / "cloned", "branches") == {"stable", "same"}
+    assert children(tmp_path / "cloned", "tags") == {"v1", "v2"}
 
 
 def test_whole_history_renames_are_copies(tmp_path: Path) -> None:
-    graph = Graph(
-        [
-            Point((), {b"a": (FILE, TEXT), b"d/b": (FILE, b"b\n"), b"d/e/f": (FILE, b"f\n")}),
-            Point((0,), {b"a": None, b"new/a": (EXECUTABLE, TEXT + b"more\n")}),
-            Point((1,), {b"d/b": None, b"d/e/f": None, b"x/b": (FILE, b"b\n"), b"x/e/f": (FILE, b"f\n")}),
-        ],
-        {"main": 2},
-    )  # fmt: skip
-    make_graph(tmp_path / "git", graph)
-    facts = convert_whole(tmp_path / "git", tmp_path / "svn")
-    check_trees(tmp_path / "git", tmp_path / "svn", facts, graph)
+    b, f = (FILE, b"b\n"), (FILE, b"f\n")
+    history = [
+        Commit({b"a": (FILE, TEXT), b"d/b": b, b"d/e/f": f}),
+        Commit({b"a": None, b"new/a": (EXECUTABLE, TEXT + b"more\n")}),
+        Commit({b"d/b": None, b"d/e/f": None, b"x/b": b, b"x/e/f": f}),
+    ]
+    convert_graph(tmp_path, Graph(history, {"main": 2}))
     assert changed(tmp_path / "svn", 3) == [
         "D trunk/a", "A trunk/new/", "A + trunk/new/a", "(from trunk/a:r2)"
     ]  # fmt: skip
@@ -390,43 +375,35 @@ def test_whole_history_renames_are_copies(tmp_path: Path) -> None:
 
 
 def test_whole_history_branch_merged_twice_is_one_line(tmp_path: Path) -> None:
+    one, two = {b"side": (FILE, b"1")}, {b"side": (FILE, b"2")}
     graph = Graph(
         [
-            Point((), {b"a": (FILE, b"1")}),
-            Point((0,), {b"side": (FILE, b"1")}),
-            Point((0, 1), {b"side": (FILE, b"1")}),
-            Point((1,), {b"side": (FILE, b"2")}),
-            Point((2, 3), {b"side": (FILE, b"2")}),
+            Commit({b"a": (FILE, b"1")}),
+            Commit(one, parents=(0,)),
+            Commit(one, parents=(0, 1)),
+            Commit(two, parents=(1,)),
+            Commit(two, parents=(2, 3)),
         ],
         {"main": 4},
     )
-    commits = make_graph(tmp_path / "git", graph)
-    facts = convert_whole(tmp_path / "git", tmp_path / "svn")
-    check_trees(tmp_path / "git", tmp_path / "svn", facts, graph)
-    lines = {line_of(tmp_path / "svn", revision_of(tmp_path / "svn", commits[at])) for at in (1, 3)}
-    assert lines == {f"branches/merged-{commits[3][:12]}"}
-    assert facts.revisions == 1 + 5 + 1
+    assert convert_graph(tmp_path, graph).revisions == 1 + 5 + 1
+    revisions = revisions_of(tmp_path)
+    lines = {line_of(tmp_path / "svn", revisions[at]) for at in (1, 3)}
+    assert lines == {f"branches/merged-{names_of(tmp_path / 'git')[3][:12]}"}
 
 
 def test_whole_history_nested_branches_and_second_roots_are_kept(tmp_path: Path) -> None:
     graph = Graph(
         [
-            Point((), {b"a": (FILE, b"1")}),
-            Point((), {b"page": (FILE, b"no parent")}),
-            Point((1, 0), {b"page": (FILE, b"merged trunk")}),
-            Point((0,), {b"a": (FILE, b"2")}),
+            Commit({b"a": (FILE, b"1")}),
+            Commit({b"page": (FILE, b"no parent")}, parents=()),
+            Commit({b"page": (FILE, b"merged trunk")}, parents=(1, 0)),
+            Commit({b"a": (FILE, b"2")}, parents=(0,)),
         ],
         {"main": 0, "gh-pages": 2, "feature/one": 3, "merged-x": 0},
         {"feature/v1": 3},
     )
-    path, repository = tmp_path / "git", tmp_path / "svn"
-    make_graph(path, graph)
-    facts = convert_whole(path, repository)
-    assert children(repository, "branches") == {"gh-pages", "feature", "merged-x"}
-    assert children(repository, "branches/feature") == {"one"}
-    assert children(repository, "tags/feature") == {"v1"}
-    for name in ("gh-pages", "feature/one", "merged-x"):
-        check_tree(path, name, repository, facts.revisions, f"branches/{name}")
+    convert_graph(tmp_path, graph)
 
 
 def test_plan_branches_that_lie_in_another_get_other_names() -> None:
@@ -459,10 +436,8 @@ def test_conversion_of_real_history_keeps_trees(path: str, history: str, tmp_pat
         if "git:commit" in entry
     }
     assert len(commits) >= 1000
-    revisions = list(commits)
-    for number in range(REVISIONS):
-        # A commit without changes has no line.
-        rest = revisions[number * len(revisions) // REVISIONS :]
-        revision = next(revision for revision in rest if changed(repository, revision))
+    # A commit without changes has no line.
+    revisions = [revision for revision in commits if changed(repository, revision)]
+    for revision in revisions[:: len(revisions) // REVISIONS]:
         line = line_of(repository, revision)
         check_tree(Path(path), commits[revision], repository, revision, line)

@@ -6,9 +6,13 @@ import io
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from socket import AF_UNIX, socket
 
 import pytest
 
@@ -16,6 +20,7 @@ from git_histories import (
     FILE,
     SYMLINK,
     Commit,
+    Graph,
     convert,
     digest,
     exported,
@@ -29,8 +34,10 @@ from git_histories import (
     tree_on_disk,
     write_and_load,
 )
+from project import open_folder
 from vcsbench import sources
 from vcsbench.errors import UserError
+from vcsbench.sources import Source
 from vcsbench.sources.git_repository import quote
 from vcsbench.subjects.tree import checkout_head
 
@@ -53,26 +60,29 @@ HOOKS = (
 FORMAT_KEYS = re.compile(
     r"^(extensions|core\.(repositoryformatversion|bare)|index|pack|gc|feature)\b", re.I
 )
+PROGRAM_KEYS = ("core.fsmonitor", "filter.canary.smudge", "filter.canary.process")
 PROGRAM_VARIABLES = (
     "GIT_EXTERNAL_DIFF", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_PAGER", "GIT_EDITOR",
     "GIT_SEQUENCE_EDITOR", "GIT_PROXY_COMMAND", "PAGER", "EDITOR", "SSH_ASKPASS",
 )  # fmt: skip
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    """A work tree with one commit whose attributes name a filter for every file."""
-    path = tmp_path / "work"
+def make_work(path: Path) -> Path:
+    """Make a work tree with one commit whose attributes name a filter for every file."""
     path.mkdir()
     git(path, "init", "-q", "-b", "main")
     for name, content in CONTENT.items():
         (path / name).write_bytes(content)
-    # With these two commands, the attributes change no content.
-    for name in CONTENT:
+        # With these two commands, the attributes change no content.
         blob = git(path, "hash-object", "-w", "--no-filters", name).decode().strip()
         git(path, "update-index", "--add", "--cacheinfo", f"100644,{blob},{name}")
     git(path, "commit", "-q", "-m", "one")
     return path
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return make_work(tmp_path / "work")
 
 
 def canary(folder: Path) -> Path:
@@ -90,8 +100,15 @@ def program_keys() -> list[str]:
     known = run("git", "help", "--config").decode().split()
     keys += [word for word in known if "." in word and "'" not in word]
     keys = [re.sub(r"<[^>]*>|\*", "canary", key) for key in keys]
+    keys += ["diff.canary.textconv", "diff.canary.command", *PROGRAM_KEYS]
     pattern = re.compile(r"[A-Za-z0-9-]+(\.[\w.-]+)*\.[A-Za-z][A-Za-z0-9-]*")
     return sorted({key for key in keys if pattern.fullmatch(key)})
+
+
+def check_out(source: Source, folder: Path) -> list[str]:
+    """Write the youngest tree of a source to folder/tree, and return the notes."""
+    folder.mkdir()
+    return checkout_head(source.head(), folder / "tree", folder, "svn")
 
 
 def read_everything(path: Path, folder: Path) -> Path:
@@ -103,8 +120,7 @@ def read_everything(path: Path, folder: Path) -> Path:
     source.describe()
     source.estimate()
     source.write(io.BytesIO())
-    folder.mkdir()
-    checkout_head(source.head(), folder / "tree", folder, "svn")
+    check_out(source, folder)
     return folder / "tree"
 
 
@@ -115,6 +131,19 @@ def check_read(path: Path, folder: Path) -> None:
     assert not (folder / "CANARY").exists()
 
 
+def refusal(path: Path, **options: str) -> str:
+    """Return the error of a plan. It must be one line."""
+
+    def plan() -> None:
+        source = sources.open_source("mine", {**sources.detect(str(path)), **options})
+        source.check()
+        source.estimate()
+
+    with pytest.raises(UserError, match=r"^[^\n]*$") as caught:
+        plan()
+    return str(caught.value)
+
+
 def resolve(path: Path, name: str) -> str:
     return git(path, "rev-parse", name).decode().strip()
 
@@ -123,29 +152,25 @@ def write_blob(path: Path, content: bytes) -> str:
     return git(path, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
 
 
-def test_git_source_with_canaries_everywhere_runs_none(work: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "wanted", [".", *(pytest.param(key, marks=pytest.mark.slow) for key in PROGRAM_KEYS)]
+)
+def test_git_source_with_canaries_runs_none(work: Path, tmp_path: Path, wanted: str) -> None:
+    """Once with a canary in every key and hook, and then in single keys."""
     program = canary(tmp_path)
     keys = program_keys()
-    expected = {"core.fsmonitor", "core.sshCommand", "filter.canary.smudge", "diff.external"}
-    assert expected <= set(keys)
-    config = [(work / ".git/config").read_text()]
-    for key in (*keys, "diff.canary.textconv", "diff.canary.command", "filter.canary.process"):
+    assert {*PROGRAM_KEYS, "core.sshCommand", "diff.external"} <= {*keys}
+    config = [(work / ".git/config").read_text(), "[core]\n\tautocrlf = true\n"]
+    for key in keys:
         section, _, name = key.rpartition(".")
         first, _, rest = section.partition(".")
-        if not FORMAT_KEYS.match(key) and not name.lower().endswith("promisor"):
+        is_program = not FORMAT_KEYS.match(key) and not name.lower().endswith("promisor")
+        if is_program and wanted in key:
             head = f'[{first} "{rest}"]' if rest else f"[{first}]"
             config.append(f"{head}\n\t{name} = {program}\n")
     (work / ".git/config").write_text("".join(config))
     for hook in HOOKS:
         shutil.copy(program, work / ".git/hooks" / hook)
-    check_read(work, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("key", ["core.fsmonitor", "filter.canary.smudge", "filter.canary.process"])
-def test_git_source_with_one_program_runs_none(work: Path, tmp_path: Path, key: str) -> None:
-    git(work, "config", key, str(canary(tmp_path)))
-    git(work, "config", "core.autocrlf", "true")
     check_read(work, tmp_path)
 
 
@@ -197,51 +222,147 @@ def test_git_tree_of_bare_repository_equals_its_work_tree(work: Path, tmp_path: 
     check_read(tmp_path / "bare.git", tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["pipe", "zero"])
-def test_git_file_that_is_a_pipe_or_endless_is_refused(work: Path, kind: str) -> None:
-    names = (
-        "HEAD", "config", "packed-refs", "shallow", "commondir", "refs/heads/main",
-        "objects/info/alternates", "objects/pack/pack-x.idx", "objects/aa/b",
-    )  # fmt: skip
-    for name in names:
-        file = work / ".git" / name
-        content = file.read_bytes() if file.exists() else None
-        file.unlink(missing_ok=True)
-        file.parent.mkdir(exist_ok=True)
-        if kind == "pipe":
-            os.mkfifo(file)
-        else:
-            file.symlink_to("/dev/zero")
-        with pytest.raises(UserError, match="not a regular file"):
-            sources.detect(str(work))
-        file.unlink()
-        if content is not None:
-            file.write_bytes(content)
+def make_socket(path: Path) -> None:
+    before = os.getcwd()
+    os.chdir(path.parent)  # the name of a socket is short
+    with socket(AF_UNIX) as listener:
+        listener.bind(path.name)
+    os.chdir(before)
+
+
+def make_sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(100 << 20)
+
+
+ODD: dict[str, Callable[[Path], object]] = {
+    "pipe": os.mkfifo,
+    "socket": make_socket,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "loop": lambda path: path.symlink_to(path.name),
+    "folder": Path.mkdir,
+    "file": Path.touch,
+    "large": make_sparse,
+    "NULs": lambda path: path.write_bytes(bytes(60)),
+    "unreadable": Path.touch,
+}
+# Entries of a git folder: those that are needed, those that are used only if they are fit, and the rest.
+READ = (
+    "", "HEAD", "config", "packed-refs", "refs", "refs/heads", "refs/heads/main", "objects", "objects/pack",
+    "objects/pack/*.pack", "objects/pack/*.idx", "objects/??/*", "objects/??",
+    "objects/info/alternates", "shallow", "commondir", "worktrees/linked", "worktrees/linked/HEAD",
+    "worktrees/linked/commondir", "../../linked/.git",
+)  # fmt: skip
+USED = ("objects/info", "objects/pack/x.pack", "objects/pack/x.idx", "objects/17/x", "refs/replace")
+UNUSED = (
+    "info", "info/grafts", "info/attributes", "hooks", "hooks/post-checkout", "index", "config.worktree",
+    "worktrees/linked/gitdir",
+)  # fmt: skip
+# These may be empty, or have no line of a ref.
+VALID = {
+    (name, "file")
+    for name in ("config", "packed-refs", "shallow", "objects/info/alternates", "commondir")
+}
+VALID |= {("packed-refs", "large"), ("packed-refs", "NULs")}
+# Without loose refs, git reads an older state.
+OLDER = {("refs", "folder"), ("refs/heads", "folder")}
+
+
+@contextmanager
+def replaced(path: Path, kind: str) -> Iterator[None]:
+    """Put something odd in the place of a file or folder. Unreadable ones keep their content."""
+    away = path.with_name("away")
+    if os.path.lexists(path) and kind == "unreadable":
+        shutil.copytree(path, away) if path.is_dir() else shutil.copy(path, away)
+    elif os.path.lexists(path):
+        path.rename(away)
+    path.parent.mkdir(exist_ok=True)
+    if not os.path.lexists(path):
+        ODD[kind](path)
+    if kind == "unreadable":
+        path.chmod(0)
+        os.seteuid(65534 if os.geteuid() == 0 else os.geteuid())
+    try:
+        yield
+    finally:
+        os.seteuid(os.getuid())
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        if os.path.lexists(away):
+            away.rename(path)
+
+
+def fail_of_hanging(*_: object) -> None:
+    pytest.fail("it hangs")
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Path]:
+    """A folder of nobody's with a repository that has packed and loose objects, and a linked work tree."""
+    with open_folder("/tmp") as folder:
+        work = make_work(folder / "work")
+        git(work, "gc", "-q")
+        git(work, "commit", "-q", "--allow-empty", "-m", "two")
+        git(work, "worktree", "add", "-q", "../linked")
+        git(work, "config", "filter.canary.smudge", str(canary(folder)))
+        for path in [folder, *folder.rglob("*")] if os.geteuid() == 0 else []:
+            os.chown(path, 65534, 65534)
+        yield folder
+
+
+@pytest.mark.parametrize("name", [*READ, *USED, *UNUSED])
+def test_git_folder_with_an_odd_entry_is_read_or_refused(shared: Path, name: str) -> None:
+    place = shared / ("linked" if "linked" in name else "work")
+
+    def identity() -> str:
+        source = git_source(Path(sources.detect(str(place))["path"]))
+        source.estimate()
+        return source.identity()
+
+    expected = identity()
+    path = next((shared / "work").glob(f".git/{name}"), shared / "work/.git" / name)
+    signal.signal(signal.SIGALRM, fail_of_hanging)
+    signal.alarm(60)
+    for kind in ODD:
+        with replaced(path, kind):
+            try:
+                result = identity()
+            except UserError as error:
+                result = f"refused: {error}"
+        assert result.isprintable()
+        if name in USED:
+            assert result == expected or result.startswith("refused: "), kind
+        elif (name, kind) not in OLDER:
+            is_refused = name in READ and (name, kind) not in VALID
+            assert is_refused is result.startswith("refused: ") is (result != expected), kind
+    signal.alarm(0)
+    assert identity() == expected
+    assert not (shared / "CANARY").exists()
 
 
 @pytest.mark.parametrize(
-    "name", ["", "objects", "objects/pack", "HEAD", "config", "refs/heads/main"]
+    ("file", "content", "reason"),
+    [
+        *(
+            (
+                "work/.git/objects/info/alternates",
+                lender + b"\n",
+                r"object folder .* does not exist",
+            )
+            for lender in (b"9" * 5000, b"x/" * 3000, b"a\0b", b"/etc/passwd", b"\xff")
+        ),
+        *(
+            (".git", b"gitdir: " + folder, "which does not exist")
+            for folder in (b"9" * 5000, b"a\0b", b"/etc/passwd", b"\xff")
+        ),
+    ],
 )
-def test_git_file_that_links_to_itself_is_refused(work: Path, name: str) -> None:
-    path = work / ".git" / name
-    path.rename(work / "away")
-    path.symlink_to(path)
-    with pytest.raises(UserError, match="cannot be read"):
-        sources.detect(str(work))
-
-
-@pytest.mark.parametrize("lender", [b"9" * 5000, b"x/" * 3000, b"a\0b", b"/etc/passwd", b"\xff"])
-def test_git_impossible_alternate_is_refused(work: Path, lender: bytes) -> None:
-    (work / ".git/objects/info/alternates").write_bytes(lender + b"\n")
-    with pytest.raises(UserError, match=r"object folder .* does not exist"):
-        sources.detect(str(work))
-
-
-@pytest.mark.parametrize("folder", [b"9" * 5000, b"a\0b", b"/etc/passwd", b"\xff"])
-def test_git_impossible_linked_work_tree_is_refused(tmp_path: Path, folder: bytes) -> None:
-    (tmp_path / ".git").write_bytes(b"gitdir: " + folder)
-    with pytest.raises(UserError, match="which does not exist"):
-        sources.detect(str(tmp_path))
+def test_git_impossible_path_in_a_file_is_refused(
+    work: Path, file: str, content: bytes, reason: str
+) -> None:
+    path = work.parent / file
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=reason):
+        sources.detect(str(work.parent / file.partition("/.git")[0].removesuffix(".git")))
 
 
 def test_git_include_of_a_pipe_is_not_read(work: Path, tmp_path: Path) -> None:
@@ -289,17 +410,15 @@ def test_git_tree_with_one_name_twice_is_refused(work: Path, tmp_path: Path, sec
     source = git_source(work)
     with pytest.raises(UserError, match="twice"):
         source.write(io.BytesIO())
-    (tmp_path / "out").mkdir()
     with pytest.raises(UserError, match=r"damaged|twice"):
-        checkout_head(source.head(), tmp_path / "out/tree", tmp_path / "out", "svn")
+        check_out(source, tmp_path / "out")
     assert not (tmp_path / "evil").exists()
 
 
 def test_git_tree_that_is_no_tree_gives_only_gits_reason(work: Path) -> None:
     commit_tree(work, raw_tree(work, (b"40000", b"a", resolve(work, "HEAD:plain.txt"))))
-    with pytest.raises(UserError, match="not a tree") as caught:
-        git_source(work).estimate()
-    assert "hint:" not in str(caught.value)
+    reason = refusal(work)
+    assert "not a tree" in reason and "hint:" not in reason
 
 
 @pytest.mark.slow
@@ -322,8 +441,7 @@ def test_git_tree_and_loaded_history_have_equal_names(tmp_path: Path) -> None:
     }  # fmt: skip
     source = git_source(make_git(tmp_path / "git", [Commit(nodes)]))
     facts = write_and_load(source, tmp_path / "svn")
-    (tmp_path / "out").mkdir()
-    notes = checkout_head(source.head(), tmp_path / "out/tree", tmp_path / "out", "svn")
+    notes = check_out(source, tmp_path / "out")
     tree = tree_on_disk(tmp_path / "out/tree")
     assert tree == exported(tmp_path / "svn", 2)
     assert b"esc?\\027[31m/bell?\\007" in tree
@@ -346,48 +464,42 @@ def test_sources_program_with_missing_repository_exits_with_one_line(tmp_path: P
 @pytest.fixture(scope="module")
 def merged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A work tree with a merge, a tag, a second branch and a linked work tree next to it."""
-    path = tmp_path_factory.mktemp("git") / "work"
-    path.mkdir()
-    git(path, "init", "-q", "-b", "main")
-
-    def commit(name: str) -> None:
-        (path / name).write_text(name)
-        git(path, "add", "-A")
-        git(path, "commit", "-q", "-m", name)
-
-    commit("one")
-    git(path, "checkout", "-q", "-b", "side")
-    commit("two")
-    (path / "one").unlink()
-    commit("three")
-    git(path, "checkout", "-q", "main")
-    commit("four")
-    git(path, "merge", "-q", "--no-ff", "-m", "merge", "side")
-    git(path, "tag", "-a", "-m", "a tag", "v1")
-    commit("five")
-    git(path, "worktree", "add", "-q", "../linked", "side")
-    return path
+    folder = tmp_path_factory.mktemp("git")
+    nodes = [{name: (FILE, name)} for name in (b"one", b"two", b"four", b"five")]
+    history = [
+        Commit(nodes[0], b"one"),
+        Commit(nodes[1], b"two"),
+        Commit({b"one": None, b"three": (FILE, b"three")}, b"three"),
+        Commit(nodes[2], b"four", parents=(0,)),
+        Commit(
+            {b"two": (FILE, b"two"), b"three": (FILE, b"three"), b"one": None},
+            b"merge",
+            parents=(3, 2),
+        ),
+        Commit(nodes[3], b"five"),
+    ]
+    make_git(folder / "bare", Graph(history, {"main": 5, "side": 2}, annotated={"v1": 4}))
+    git(folder, "clone", "-q", "bare", "work")
+    git(folder / "work", "worktree", "add", "-q", "../linked", "side")
+    return folder / "work"
 
 
-def test_git_source_merge_is_one_revision(merged: Path, tmp_path: Path) -> None:
-    convert(merged, tmp_path / "svn")
-    messages = [entry["msg"].strip() for entry in log(tmp_path / "svn")]
-    assert messages == ["The usual layout.", "one", "four", "merge", "five"]
-
-
-@pytest.mark.parametrize("branch", ["side", "refs/heads/side", "v1", "main~1", "v1^2"])
+@pytest.mark.parametrize("branch", ["HEAD", "side", "refs/heads/side", "v1", "main~1", "v1^2"])
 def test_git_source_branch_is_any_revision(merged: Path, tmp_path: Path, branch: str) -> None:
     convert(merged, tmp_path / "svn", branch=branch)
+    messages = [entry["msg"].strip() for entry in log(tmp_path / "svn")]
+    of_side = (
+        ["two", "three"] if branch in ("side", "refs/heads/side", "v1^2") else ["four", "merge"]
+    )
+    assert messages[:4] == ["The usual layout.", "one", *of_side]
 
 
 def test_git_source_bare_linked_detached_and_shared_are_read(merged: Path, tmp_path: Path) -> None:
-    git(tmp_path, "clone", "-q", "--bare", str(merged), "bare.git")
     git(tmp_path, "clone", "-q", "--shared", str(merged), "detached")
     git(tmp_path / "detached", "checkout", "-q", "v1")
-    convert(tmp_path / "bare.git", tmp_path / "1")
-    convert(merged.parent / "linked", tmp_path / "2")
-    convert(tmp_path / "detached", tmp_path / "3")
-    assert exported(tmp_path / "2", 4).keys() == {b"two", b"three"}
+    for path in (merged.parent / "bare", merged.parent / "linked", tmp_path / "detached"):
+        convert(path, tmp_path / f"{path.name}.svn")
+    assert exported(tmp_path / "linked.svn", 4).keys() == {b"two", b"three"}
     assert git_source(tmp_path / "detached").estimate().repository_bytes > 0
 
 
@@ -461,20 +573,6 @@ def test_git_commit_encoding_of_a_work_tree_is_used(work: Path, tmp_path: Path) 
 
 
 # Refusals
-
-
-def refusal(path: Path, **options: str) -> str:
-    """Return the error of a plan. It must be one line."""
-
-    def plan() -> None:
-        source = sources.open_source("mine", {**sources.detect(str(path)), **options})
-        source.check()
-        source.estimate()
-
-    with pytest.raises(UserError, match=r"^[^\n]*$") as caught:
-        plan()
-    return str(caught.value)
-
 
 EXTENSION = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\t"
 

@@ -20,7 +20,7 @@ from vcsbench import sources
 from vcsbench.prepare import layout
 from vcsbench.prepare.copies import CopyJob, interleave
 from vcsbench.prepare.loader import load_source
-from vcsbench.storages.extents import first_extent
+from vcsbench.storages.filesystems import first_extent
 from vcsbench.subjects import fsfs
 
 pytestmark = needs("svnadmin")

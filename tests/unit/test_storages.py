@@ -21,18 +21,21 @@ def mounted(monkeypatch: pytest.MonkeyPatch, *found: Mount) -> None:
     filesystems._filesystem.cache_clear()
 
 
-def test_why_never_cold_of_tmpfs(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("path", "setting", "reason"),
+    [
+        ("/ram/x", "auto", "never cold"),
+        ("/x", "drop-caches", "it takes root"),
+        ("/x", "auto", "takes root, or vmtouch"),
+    ],
+)
+def test_why_never_cold_in_memory_or_without_rights(
+    monkeypatch: pytest.MonkeyPatch, path: str, setting: str, reason: str
+) -> None:
     mounted(monkeypatch, Mount("/dev/sda", "/", "ext4"), Mount("tmpfs", "/ram", "tmpfs"))
-    assert "never cold" in why_never_cold(Machine(), "/ram/x", "auto")
-    assert "never cold" not in why_never_cold(Machine(), "/x", "auto")
-
-
-def test_why_never_cold_without_right_to_drop_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
-    mounted(monkeypatch, Mount("/dev/sda", "/", "ext4"))
-    assert "takes root" in why_never_cold(Machine(), "/x", "drop-caches")
     monkeypatch.setenv("PATH", "")
-    assert "takes root, or vmtouch" in why_never_cold(Machine(), "/x", "auto")
+    assert reason in why_never_cold(Machine(), path, setting)
 
 
 def test_lacks_journal_is_that_of_the_device(

@@ -8,12 +8,13 @@ import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from socket import AF_UNIX, socket
 
 import pytest
 
+from project import open_folder
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.prepare import loader
@@ -30,65 +31,74 @@ def refused(act: Callable[[], object], pattern: str) -> None:
         act()
 
 
-def test_workdir_of_a_checkout_keeps_other_files(tmp_path: Path) -> None:
-    (tmp_path / "precious").write_text("mine")
-    place = WorkDir(tmp_path, tmp_path / "one")
-    assert place.path != WorkDir(tmp_path, tmp_path / "two").path
-    place.make("repositories")
-    place.remove("repositories")
-    assert (tmp_path / "precious").read_text() == "mine" and (place.path / MARKER).exists()
-    place.remove()
-    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+def refused_in_every_way(workdir: WorkDir) -> None:
+    for act in (workdir.make, lambda: workdir.remove("repositories"), lambda: workdir.remove()):
+        refused(act, "is in the way: vcsbench did not make it")
 
 
-def test_workdir_without_marker_is_refused(tmp_path: Path) -> None:
-    place = WorkDir(tmp_path, tmp_path / "one")
-    (place.path / "repositories").mkdir(parents=True)
-    (place.path / "repositories" / "precious").write_text("mine")
-    for act in (place.make, lambda: place.remove("repositories"), lambda: place.remove()):
-        refused(act, "vcsbench did not make it")
-    Path(place.path / MARKER).write_text(json.dumps({"owner": "/another/checkout"}))
-    refused(place.remove, "vcsbench did not make it")
-    assert (place.path / "repositories" / "precious").exists()
+@pytest.fixture
+def workdir(tmp_path: Path) -> WorkDir:
+    """The work folder of a checkout on a storage; neither exists."""
+    return WorkDir(tmp_path, tmp_path / "one")
 
 
-def test_workdir_replaced_by_a_link_is_refused(tmp_path: Path) -> None:
-    place = WorkDir(tmp_path, tmp_path / "one")
-    place.make("repositories")
-    moved = tmp_path / "elsewhere"
-    place.path.rename(moved)
-    place.path.symlink_to(moved)
-    for act in (place.make, lambda: place.remove("repositories"), lambda: place.remove()):
-        refused(act, "vcsbench did not make it")
-    assert (moved / "repositories").is_dir()
+@pytest.fixture
+def precious(tmp_path: Path) -> Iterator[Path]:
+    """A file of the user in a folder on the storage, which must stay."""
+    path = tmp_path / "mine" / "precious"
+    path.parent.mkdir()
+    path.write_text("mine")
+    yield path
+    assert path.read_text() == "mine"
 
 
-def test_workdir_link_inside_is_not_followed(tmp_path: Path) -> None:
-    place = WorkDir(tmp_path, tmp_path / "one")
-    place.make()
-    outside = tmp_path / "mine"
-    (outside / "ruby.f7.nopack.1").mkdir(parents=True)
-    (place.path / "repositories").symlink_to(outside)
-    refused(lambda: place.make("repositories"), "it is a link")
-    refused(lambda: place.remove("repositories", "ruby.f7.nopack.1"), "it is a link")
-    place.remove()
-    assert (outside / "ruby.f7.nopack.1").is_dir() and not place.path.exists()
+def test_workdir_of_a_checkout_keeps_other_files(workdir: WorkDir, precious: Path) -> None:
+    assert workdir.path != WorkDir(workdir.storage, workdir.storage / "two").path
+    (workdir.make("repositories") / "link").symlink_to(precious.parent)
+    workdir.remove("repositories")
+    assert (workdir.path / MARKER).exists()
+    (workdir.make("repositories") / "link").symlink_to(precious.parent)
+    (workdir.path / "notes").touch()
+    workdir.remove()
+    assert sorted(path.name for path in workdir.path.iterdir()) == [MARKER, "notes"]
+    (workdir.path / "notes").unlink()
+    workdir.remove()
+    assert not workdir.path.exists()
 
 
-def test_remove_links_keeps_their_targets(tmp_path: Path) -> None:
-    place = WorkDir(tmp_path, tmp_path / "one")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "precious").write_text("mine")
-    (place.make("repositories") / "link").symlink_to(tmp_path / "mine")
-    place.remove()
-    assert (tmp_path / "mine" / "precious").read_text() == "mine" and not place.path.exists()
+@pytest.mark.parametrize("marker", [None, "{}", '{"owner": "/another/checkout"}'])
+def test_workdir_of_somebody_else_is_refused(workdir: WorkDir, marker: str | None) -> None:
+    (workdir.path / "repositories").mkdir(parents=True)
+    if marker:
+        (workdir.path / MARKER).write_text(marker)
+    refused_in_every_way(workdir)
+    assert sorted(path.name for path in workdir.path.iterdir())[-1] == "repositories"
 
 
-def test_remove_folder_with_a_living_writer_is_removed(
-    tmp_path: Path,
+@pytest.mark.parametrize("is_made", [True, False])
+def test_workdir_replaced_by_a_link_is_refused(
+    workdir: WorkDir, precious: Path, is_made: bool
 ) -> None:
-    place = WorkDir(tmp_path, tmp_path / "one")
-    made = place.make("loading", "ruby")
+    target = precious.parent
+    if is_made:
+        workdir.make("repositories")
+        target = workdir.path.rename(workdir.storage / "elsewhere")
+    workdir.path.symlink_to(target)
+    refused_in_every_way(workdir)
+    assert (target / "repositories").is_dir() is is_made
+
+
+def test_workdir_link_inside_is_not_followed(workdir: WorkDir, precious: Path) -> None:
+    workdir.make()
+    (workdir.path / "repositories").symlink_to(precious.parent)
+    refused(lambda: workdir.make("repositories"), "it is a link")
+    refused(lambda: workdir.remove("repositories", precious.name), "it is a link")
+    workdir.remove()
+    assert not workdir.path.exists()
+
+
+def test_remove_folder_with_a_living_writer_is_removed(workdir: WorkDir) -> None:
+    made = workdir.make("loading", "ruby")
     program = """if True:
         import pathlib, sys, time
         end = time.monotonic() + 1
@@ -102,64 +112,36 @@ def test_remove_folder_with_a_living_writer_is_removed(
     writer = subprocess.Popen([sys.executable, "-c", program, made / "txn"])
     while not list(made.glob("txn/*")):
         assert writer.poll() is None
-
-    place.remove("loading", "ruby")
-
+    workdir.remove("loading", "ruby")
     assert not made.exists()
     writer.kill()
     writer.wait()
 
 
-def test_remove_without_permission_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = WorkDir(tmp_path, tmp_path / "one")
-    place.make("loading", "ruby")
+def test_remove_without_permission_raises(
+    workdir: WorkDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workdir.make("loading", "ruby")
 
     def fail(path: Path) -> None:
         raise PermissionError(1, "Operation not permitted", str(path))
 
     monkeypatch.setattr(shutil, "rmtree", fail)
-    refused(lambda: place.remove("loading", "ruby"), "cannot be removed: Operation not permitted")
-
-
-def test_remove_keeps_files_of_the_user(tmp_path: Path) -> None:
-    place = WorkDir(tmp_path, tmp_path / "one")
-    place.make("repositories")
-    (place.path / "precious").write_text("mine")
-    place.remove()
-    assert sorted(path.name for path in place.path.iterdir()) == [MARKER, "precious"]
-    place.make("repositories")
+    refused(lambda: workdir.remove("loading", "ruby"), "cannot be removed: Operation not permitted")
 
 
 @pytest.mark.parametrize("left", [{}, {f".{MARKER}.new": b"{"}, {MARKER: b""}, {MARKER: bytes(20)}])
-def test_workdir_with_unfinished_marker_is_adopted(tmp_path: Path, left: dict[str, bytes]) -> None:
-    def begin() -> WorkDir:
-        place = WorkDir(tmp_path, tmp_path / "one")
-        place.path.mkdir()
+def test_workdir_with_unfinished_marker_is_adopted(
+    workdir: WorkDir, left: dict[str, bytes]
+) -> None:
+    for act in (workdir.remove, workdir.make):
+        workdir.path.mkdir()
         for name, content in left.items():
-            (place.path / name).write_bytes(content)
-        return place
-
-    begin().remove()
-    assert list(tmp_path.iterdir()) == []
-    place = begin()
-    place.remove("repositories", "ruby")
-    place.make("repositories")
-    assert json.loads((place.path / MARKER).read_text())["owner"] == place.owner
-    place.remove()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_workdir_link_or_marker_without_owner_is_refused(tmp_path: Path) -> None:
-    place = WorkDir(tmp_path, tmp_path / "one")
-    (tmp_path / "mine").mkdir()
-    place.path.symlink_to(tmp_path / "mine")
-    refused(place.make, "vcsbench did not make it")
-    refused(place.remove, "vcsbench did not make it")
-    place.path.unlink()
-    place.path.mkdir()
-    (place.path / MARKER).write_text("{}")
-    refused(place.make, "vcsbench did not make it")
-    assert (place.path / MARKER).read_text() == "{}"
+            (workdir.path / name).write_bytes(content)
+        act()
+    assert json.loads((workdir.path / MARKER).read_text()) == {"owner": workdir.owner}
+    workdir.remove()
+    assert list(workdir.storage.iterdir()) == []
 
 
 def test_make_on_missing_or_read_only_storage_raises(tmp_path: Path) -> None:
@@ -168,18 +150,17 @@ def test_make_on_missing_or_read_only_storage_raises(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_remove_with_a_mount_inside_is_refused(tmp_path: Path) -> None:
-    place = WorkDir(tmp_path, tmp_path / "one")
-    inside = place.make("repositories", "disk")
+def test_remove_with_a_mount_inside_is_refused(workdir: WorkDir) -> None:
+    inside = workdir.make("repositories", "disk")
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", inside], check=True)
     try:
         (inside / "precious").write_text("mine")
-        refused(place.remove, f"something is mounted at {inside}; unmount it")
+        refused(workdir.remove, f"something is mounted at {inside}; unmount it")
         assert (inside / "precious").exists()
     finally:
         subprocess.run(["umount", inside], check=True)
-    place.remove()
-    assert not place.path.exists()
+    workdir.remove()
+    assert not workdir.path.exists()
 
 
 @needs_root
@@ -231,17 +212,16 @@ def test_remove_stale_staging_keeps_used_folders(tmp_path: Path) -> None:
     assert not list((place.path / loader.STAGING).iterdir())
 
 
-USER = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
-NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"]
+def command_as(uid: int | str, gid: int | str) -> list[str]:
+    return ["setpriv", "--reuid", str(uid), "--regid", str(gid), "--clear-groups", "--"]
 
 
 @pytest.fixture
 def storage() -> Iterator[Path]:
     """A folder that all users can enter and write, like /var/tmp."""
-    path = Path(tempfile.mkdtemp(prefix="vcsbench-test-"))
-    path.chmod(0o1777)
-    yield path
-    shutil.rmtree(path)
+    with open_folder("/tmp") as path:
+        path.chmod(0o1777)
+        yield path
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o027, 0o077], ids=oct)
@@ -267,30 +247,27 @@ def test_workdir_with_any_umask_is_readable_by_owner_and_servers_only(
     (source / "db" / "current").chmod(0o600)  # like a private repository
     copying = CopyJob(source, repositories / "one.f7.nopack.1", fsfs.list_files(source))
     copy_and_compare([copying], place.make("making"), 0, 1)
-    for user in (USER, NOBODY):
+    for user in (command_as(12345, 12345), command_as("nobody", "nogroup")):
         assert can_read(user, place.path, repositories, copying.destination, source) == []
-    uid, gid = processes.server_ids() or (0, 0)
-    servers = ["setpriv", "--reuid", str(uid), "--regid", str(gid), "--clear-groups", "--"]
+    servers = command_as(*(processes.server_ids() or (0, 0)))
     every = sorted([str(copying.destination), *map(str, copying.destination.rglob("*"))])
     assert sorted(can_read(servers, copying.destination)) == every
-    assert processes.closed(repositories) is None and place.is_protected()
+    place.check_protected()
+    assert processes.closed(repositories) is None
 
 
 def test_workdir_open_to_others_is_closed(storage: Path) -> None:
     place = WorkDir(storage, storage / "checkout")
     place.make("repositories")
     place.path.chmod(0o755)
-    assert not place.is_protected()
-    with pytest.raises(UserError, match="all users would read the repository"):
-        place.check_protected()
+    refused(place.check_protected, "all users would read the repository")
     place.make()
     assert stat.S_IMODE(place.path.stat().st_mode) == (0o750 if os.geteuid() == 0 else 0o700)
 
 
 def make_socket(path: Path) -> None:
-    subprocess.run(
-        ["python3", "-c", f"import socket; socket.socket(1).bind({str(path)!r})"], check=True
-    )
+    with socket(AF_UNIX) as listener:
+        listener.bind(str(path))
 
 
 MARKERS = {
@@ -311,9 +288,7 @@ def test_workdir_with_invalid_marker_is_refused(storage: Path, kind: str) -> Non
     place.path.mkdir()
     MARKERS[kind](place.path / MARKER)
     assert owner_of(place.path) == ""
-    for act in (place.make, place.remove):
-        with pytest.raises(UserError, match="is in the way"):
-            act()
+    refused_in_every_way(place)
     assert abandoned_workdirs(storage) == []
 
 
@@ -328,5 +303,4 @@ def test_workdir_of_another_user_is_neither_read_nor_removed(storage: Path) -> N
     (place.path / MARKER).unlink()
     os.mkfifo(place.path / MARKER)
     assert abandoned_workdirs(storage) == []
-    with pytest.raises(UserError, match="is in the way"):
-        place.make()
+    refused_in_every_way(place)

@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from project import ROOT, Project, needs
+from vcsbench.errors import UserError
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.storages import guest
 
@@ -27,49 +28,57 @@ pytestmark = [
 ]
 
 
-def configure(project: Project, *include: dict[str, Any], **over: Any) -> None:
-    usual: dict[str, Any] = {
-        "studies": [STUDY],
-        "repositories": {"small": SMALL},
-        "filesystems": {"nfs": "guest", "guest-local": "guest"},
-        "rounds": 1,
-        "copies": 1,
-        "grid": {STUDY: {"include": list(include)}},
-    }
-    project.configure(**{**usual, **over})
+def measure(project: Project, **include: Any) -> list[dict[str, str]]:
+    """Measure cells of the study in a small project, and return the runs, which must be valid."""
+    project.configure(
+        studies=[STUDY],
+        repositories={"small": SMALL},
+        filesystems={"nfs": "guest", "guest-local": "guest"},
+        rounds=1,
+        copies=1,
+        grid={STUDY: {"include": [{**PART, **include}]}},
+    )
     (project.path / ".tools").mkdir(exist_ok=True)
     (project.path / guest.TOOLS).symlink_to((ROOT / guest.TOOLS).resolve())
+    done = project.measure(STUDY)
+    assert done.returncode == 0, done.stdout
+    runs = project.rows(f"measurements/{STUDY}.csv")
+    assert not [run["flags"] for run in runs if is_invalid(run["flags"])]
+    return runs
 
 
-def guests(project: Project) -> list[str]:
-    done = subprocess.run(["pgrep", "-f", f"ubd0={project.path}"], capture_output=True, text=True)
+def guests(folder: Path) -> list[str]:
+    done = subprocess.run(["pgrep", "-f", f"ubd0={folder}"], capture_output=True, text=True)
     return done.stdout.split()
 
 
+def run_in_guest(folder: Path, *command: str, root: Path = ROOT, reads: Sequence[Path] = ()) -> str:
+    """Return the output of a command in a guest with a file system of 1 GiB."""
+    with (folder / "image").open("wb") as file:
+        file.truncate(1 << 30)
+    code = guest.run(root, folder, list(command), folder / "image", 120, reads=reads)
+    log = (folder / "out/log").read_text()
+    assert code == 0, log
+    return log
+
+
+CHECKOUT = {"command": "checkout", "filesystem": "nfs", "sqlite_locking": "exclusive"}
+
+
 def test_checkout_on_nfs_counts_its_calls(project: Project) -> None:
-    configure(
-        project, {**PART, "command": "checkout", "filesystem": "nfs", "sqlite_locking": "exclusive"}
-    )
-    done = project.measure(STUDY)
-    assert done.returncode == 0, done.stdout
-    (run,) = project.rows(f"measurements/{STUDY}.csv")
-    assert not is_invalid(run["flags"]), run["flags"]
+    (run,) = measure(project, **CHECKOUT)
     files = json.loads(run["work"])["files"]
     assert float(run["rpcs"]) > 5 * files
     assert "-guest" in run["host"]
     context = project.context(STUDY, "checkout/small/nfs/off/exclusive/stored/0")
     mount = context["working_copy"]["filesystem"]
     assert mount["filesystem"] == "nfs4" and "vers=4.2" in mount["mount_options"]
-    assert not guests(project)
+    assert not guests(project.path)
 
 
 @pytest.mark.slow
 def test_commands_on_nfs_and_below_it_do_the_same_work(project: Project) -> None:
-    configure(project, {**PART, "filesystem": ["nfs", "guest-local"]})
-    done = project.measure(STUDY)
-    assert done.returncode == 0, done.stdout
-    runs = project.rows(f"measurements/{STUDY}.csv")
-    assert not [r["flags"] for r in runs if is_invalid(r["flags"])]
+    runs = measure(project, filesystem=["nfs", "guest-local"])
     assert {(r["command"], r["filesystem"]) for r in runs} == {
         (command, filesystem)
         for command in ("checkout", "update-null", "update-1000")
@@ -85,20 +94,10 @@ def test_commands_on_nfs_and_below_it_do_the_same_work(project: Project) -> None
     assert len({r["work"] for r in runs if r["command"] == "checkout"}) == 1
 
 
-def image(folder: Path) -> Path:
-    path = folder / "image"
-    with path.open("wb") as file:
-        file.truncate(1 << 30)
-    return path
-
-
 @pytest.mark.slow
 def test_network_delay_is_in_times_and_not_in_calls(project: Project) -> None:
-    part = {**PART, "command": "checkout", "filesystem": "nfs", "sqlite_locking": "exclusive"}
-    configure(project, {**part, "network_delay": ["0", "1ms"]})
-    done = project.measure(STUDY)
-    assert done.returncode == 0, done.stdout
-    runs = {run["network_delay"]: run for run in project.rows(f"measurements/{STUDY}.csv")}
+    rows = measure(project, **CHECKOUT, network_delay=["0", "1ms"])
+    runs = {run["network_delay"]: run for run in rows}
     calls = {delay: float(run["rpcs"]) for delay, run in runs.items()}
     assert calls["1ms"] == pytest.approx(calls["0"], rel=0.1)
     # Some calls overlap, so the waiting time is less than their round trips.
@@ -136,11 +135,8 @@ read("server cold")
 
 @pytest.mark.slow
 def test_network_reads_of_server_and_disk_are_counted_separately(tmp_path: Path) -> None:
-    package = str(ROOT / "workflow")
-    command = [sys.executable, "-c", COUNTING, guest.FOLDERS["nfs"], package]
-    code = guest.run(ROOT, tmp_path, command, image(tmp_path), 120)
-    log = (tmp_path / "out/log").read_text()
-    assert code == 0, log
+    folder, package = guest.FOLDERS["nfs"], str(ROOT / "workflow")
+    log = run_in_guest(tmp_path, sys.executable, "-c", COUNTING, folder, package)
     lines = log.splitlines()
     assert "nfs4 False /mnt/exp/shared" in lines
     counts = {
@@ -187,21 +183,17 @@ except OSError:
 def test_locks_hold_across_mounts(tmp_path: Path) -> None:
     tools = (ROOT / guest.TOOLS).resolve()
     libraries = f"{tools}/usr/lib/x86_64-linux-gnu:{tools}/lib/x86_64-linux-gnu"
-    command = [sys.executable, "-c", LOCKING, guest.FOLDERS["nfs"], libraries, ASKS]
-    assert guest.run(ROOT, tmp_path, command, image(tmp_path), 120) == 0, (
-        tmp_path / "out/log"
-    ).read_text()
-    lines = (tmp_path / "out/log").read_text().splitlines()
+    words = ("-c", LOCKING, guest.FOLDERS["nfs"], libraries, ASKS)
+    lines = run_in_guest(tmp_path, sys.executable, *words).splitlines()
     assert [line for line in lines if "asked" in line] == ["asked: held", "asked: free"]
 
 
 @pytest.mark.slow
 def test_guest_hanging_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guest, "BOOT_LIMIT_S", 15)
-    with pytest.raises(Exception, match="the guest ended before it ran the command"):
-        guest.run(ROOT, tmp_path, ["sleep", "1000"], image(tmp_path), 0)
-    done = subprocess.run(["pgrep", "-f", f"ubd0={tmp_path}"], capture_output=True)
-    assert not done.stdout
+    monkeypatch.setattr(guest, "BOOT_LIMIT_S", -105)  # of the 120 seconds of the command
+    with pytest.raises(UserError, match="the guest ended before it ran the command"):
+        run_in_guest(tmp_path, "sleep", "1000")
+    assert not guests(tmp_path)
 
 
 @pytest.fixture
@@ -222,10 +214,7 @@ def test_guest_run_with_folders_that_it_covers_reads_them(
     for file in files:
         file.parent.mkdir()
         file.write_text("content\n")
-    folders = [file.parent for file in files]
-    code = guest.run(ROOT, tmp_path, ["cat", *map(str, files)], image(tmp_path), 60, reads=folders)
-    log = (tmp_path / "out/log").read_text()
-    assert code == 0, log
+    log = run_in_guest(tmp_path, "cat", *map(str, files), reads=[file.parent for file in files])
     assert log.count("content\n") == len(files)
 
 
@@ -233,7 +222,5 @@ def test_guest_run_with_folders_that_it_covers_reads_them(
 def test_guest_run_of_a_checkout_below_tmp_mounts_nfs(covered_folders: list[Path]) -> None:
     checkout = covered_folders[0] / "checkout"
     shutil.copytree(ROOT / guest.TOOLS, checkout / guest.TOOLS, symlinks=True)
-    own = covered_folders[2]
-    command = ["sh", "-c", "touch /mnt/nfs/file && ls /mnt/exp/shared"]
-    assert guest.run(checkout, own, command, image(own), 60) == 0
-    assert "file\n" in (own / "out/log").read_text()
+    command = "touch /mnt/nfs/file && ls /mnt/exp/shared"
+    assert "file\n" in run_in_guest(covered_folders[2], "sh", "-c", command, root=checkout)

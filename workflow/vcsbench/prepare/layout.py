@@ -14,8 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
-from vcsbench.storages.filesystems import mount_of
+from vcsbench.storages.filesystems import ExtentsUnsupportedError, first_extent, mount_of
 from vcsbench.subjects import fsfs
 
 if TYPE_CHECKING:

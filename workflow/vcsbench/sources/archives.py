@@ -13,9 +13,9 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, NamedTuple
 
 from vcsbench.external import one_line
 from vcsbench.files import MAX_DEPTH
@@ -90,14 +90,14 @@ class ContainedFolder:
 
     Symbolic links are created by close(), after all files, so that no member can be written through one.
     `archive_bytes` is the size of the archive. The members may have EXPANDED_FACTOR times as many bytes in
-    total, or `expanded`, by default EXPANDED_BYTES.
+    total, or `expanded`, by default EXPANDED_BYTES. `replaced` counts files that a later member replaced.
     """
 
     def __init__(self, path: Path, archive_bytes: int, expanded: int | None = None) -> None:
         self._root = os.open(path, _FOLDER)
-        room = os.fstatvfs(self._root)
+        status = os.fstatvfs(self._root)
         self._limit = max(expanded or EXPANDED_BYTES, EXPANDED_FACTOR * archive_bytes)
-        self._room = room.f_bavail * room.f_frsize
+        self._free = status.f_bavail * status.f_frsize
         self._bytes = self._members = 0
         self._links: dict[Parts, bytes] = {}
         self.replaced = 0
@@ -110,13 +110,13 @@ class ContainedFolder:
 
     def add_folder(self, parts: Parts) -> None:
         """Create a folder and those above it."""
-        self._count(MEMBER_BYTES, 1)
+        self.count_member()
         with self._open(parts):
             pass
 
     def add_file(self, parts: Parts, chunks: Iterable[bytes], *, mode: int = 0o644) -> None:
         """Create a file from its chunks. A file of the same name is replaced, as tar does."""
-        self._count(MEMBER_BYTES, 1)
+        self.count_member()
         if not parts or parts in self._links:
             raise ArchiveError(f"{_joined(parts)} is a file, and a folder or link too")
         with self._open(parts[:-1]) as folder:
@@ -124,14 +124,14 @@ class ContainedFolder:
             file = os.open(parts[-1], _NEW_FILE, 0o600, dir_fd=folder)
             with os.fdopen(file, "wb") as out:
                 for chunk in chunks:
-                    self._count(len(chunk), 0)
+                    self._count_bytes(len(chunk))
                     out.write(chunk)
                 # The umask of the caller and the set-uid bits of the archive take no part.
                 os.fchmod(out.fileno(), mode)
 
     def add_link(self, parts: Parts, target: bytes) -> None:
         """Remember a symbolic link, which close() creates."""
-        self._count(MEMBER_BYTES + len(target), 1)
+        self.count_member(len(target))
         if not target or b"\0" in target or len(target) > PATH_BYTES:
             raise ArchiveError(
                 f"the link {_joined(parts)} has an empty target, or one with a NUL byte, or over "
@@ -140,8 +140,7 @@ class ContainedFolder:
         if not parts:
             raise ArchiveError("the folder of the archive is a link")
         with self._open(parts[:-1]) as folder:
-            if _state(folder, parts[-1]):
-                raise ArchiveError(f"{_joined(parts)} is a link, and a file or folder too")
+            _refuse_existing(folder, parts)
         self._links[parts] = target
 
     def add_hard_link(self, parts: Parts, first: Parts) -> None:
@@ -161,7 +160,7 @@ class ContainedFolder:
                     f"{_joined(parts)} is a hard link to {_joined(first)}, and no file of that name "
                     "comes before it"
                 )
-            self._count(MEMBER_BYTES + state.st_size, 1)
+            self.count_member(state.st_size)
             self._make_room(folder, parts)
             os.link(
                 first[-1],
@@ -171,29 +170,28 @@ class ContainedFolder:
                 follow_symlinks=False,
             )
 
-    def count_left_out(self) -> None:
-        """Count a member that is not written, for the limits."""
-        self._count(MEMBER_BYTES, 1)
-
     def close(self) -> None:
         """Create the symbolic links."""
         for parts, target in self._links.items():
             with self._open(parts[:-1]) as folder:
-                if _state(folder, parts[-1]):
-                    raise ArchiveError(f"{_joined(parts)} is a link, and a file or folder too")
+                _refuse_existing(folder, parts)
                 os.symlink(target, parts[-1], dir_fd=folder)
 
-    def _count(self, size: int, members: int) -> None:
-        self._members += members
-        self._bytes += size
+    def count_member(self, size: int = 0) -> None:
+        """Count a member, whether it is written or not, for the limits."""
+        self._members += 1
         if self._members > MEMBERS:
             raise ArchiveError(f"it has more than {MEMBERS} members")
+        self._count_bytes(MEMBER_BYTES + size)
+
+    def _count_bytes(self, size: int) -> None:
+        self._bytes += size
         if self._bytes > self._limit:
             raise ArchiveError(
                 f"it expands to more than {self._limit >> 20} MiB, too much for an archive of its size"
             )
-        if self._bytes > self._room:
-            raise ArchiveError(f"it expands to more than the {self._room >> 20} MiB that are free")
+        if self._bytes > self._free:
+            raise ArchiveError(f"it expands to more than the {self._free >> 20} MiB that are free")
 
     def _make_room(self, folder: int, parts: Parts) -> None:
         """Remove an earlier file of the same name."""
@@ -213,7 +211,7 @@ class ContainedFolder:
                 try:
                     inner = os.open(part, _FOLDER, dir_fd=folder)
                 except FileNotFoundError:
-                    self._count(MEMBER_BYTES, 1)
+                    self.count_member()
                     os.mkdir(part, 0o700, dir_fd=folder)
                     inner = os.open(part, _FOLDER, dir_fd=folder)
                     os.fchmod(inner, 0o755)
@@ -235,19 +233,21 @@ def _state(folder: int, name: bytes) -> os.stat_result | None:
         return None
 
 
+def _refuse_existing(folder: int, parts: Parts) -> None:
+    if _state(folder, parts[-1]):
+        raise ArchiveError(f"{_joined(parts)} is a link, and a file or folder too")
+
+
 def _joined(parts: Parts) -> str:
     return shown(b"/".join(parts))
 
 
-class Readable(Protocol):
-    """A binary stream."""
+# Tar
 
-    def read(self, size: int, /) -> bytes:
-        """Return up to `size` bytes."""
+Stream = BinaryIO | BufferedIOBase
 
 
-@dataclass
-class Member:
+class Member(NamedTuple):
     """One member: its name and target in bytes, its mode, and its content as chunks."""
 
     name: bytes
@@ -255,7 +255,7 @@ class Member:
     size: int
     mode: int
     target: bytes
-    content: Iterator[bytes] = field(repr=False)
+    content: Iterator[bytes]
 
 
 def is_tar(start: bytes) -> bool:
@@ -263,7 +263,7 @@ def is_tar(start: bytes) -> bool:
     return len(start) == BLOCK and (not any(start) or _has_checksum(start))
 
 
-def read_members(stream: Readable) -> Iterator[Member]:
+def read_members(stream: Stream) -> Iterator[Member]:
     """Yield the members of an archive in order. Raise ArchiveError if it is damaged or cut short.
 
     The content of a member can be read until the next member is asked for.
@@ -274,7 +274,10 @@ def read_members(stream: Readable) -> Iterator[Member]:
     while True:
         block = _exactly(stream, BLOCK)
         if not any(block):
-            _read_rest(stream)
+            # The rest, because that checks the checksum of a compressed file.
+            for _ in range(64):
+                if not stream.read(CHUNK):
+                    return
             return
         if not _has_checksum(block):
             raise ArchiveError("the checksum of a tar header is wrong")
@@ -298,7 +301,7 @@ def read_members(stream: Readable) -> Iterator[Member]:
                 pass
 
 
-def _member(stream: Readable, block: bytes, records: Mapping[bytes, bytes]) -> Member | None:
+def _member(stream: Stream, block: bytes, records: Mapping[bytes, bytes]) -> Member | None:
     """Return the member of a header; None for a volume's label."""
     letter = block[156:157]
     name = block[:100].split(b"\0")[0]
@@ -313,7 +316,11 @@ def _member(stream: Readable, block: bytes, records: Mapping[bytes, bytes]) -> M
     kind = _KINDS[letter]
     if kind == FILE and name.endswith(b"/"):  # how v7 marks a folder
         kind = FOLDER
-    size = _decimal(records[b"size"]) if b"size" in records else _number(block[124:136])
+    size = _number(block[124:136])
+    if (decimal := records.get(b"size")) is not None:
+        if not decimal.isdigit() or len(decimal) > 20:
+            raise ArchiveError(f"a size in a pax header is {shown(decimal)}, which is not a number")
+        size = int(decimal)
     # Tars of some programs give a size to links and folders, with no content behind the header.
     stored = size if kind == FILE or letter == b"D" else 0
     return Member(
@@ -326,7 +333,7 @@ def _member(stream: Readable, block: bytes, records: Mapping[bytes, bytes]) -> M
     )
 
 
-def _content(stream: Readable, size: int) -> Iterator[bytes]:
+def _content(stream: Stream, size: int) -> Iterator[bytes]:
     unread = size
     while unread:
         chunk = stream.read(min(unread, CHUNK))
@@ -337,7 +344,7 @@ def _content(stream: Readable, size: int) -> Iterator[bytes]:
     _exactly(stream, -size % BLOCK)
 
 
-def _exactly(stream: Readable, size: int) -> bytes:
+def _exactly(stream: Stream, size: int) -> bytes:
     parts = []
     while size:
         part = stream.read(size)
@@ -346,13 +353,6 @@ def _exactly(stream: Readable, size: int) -> bytes:
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
-
-
-def _read_rest(stream: Readable) -> None:
-    """Read the rest behind the end mark, because that checks the checksum of a compressed file."""
-    for _ in range(64):
-        if not stream.read(CHUNK):
-            return
 
 
 def _has_checksum(block: bytes) -> bool:
@@ -375,12 +375,6 @@ def _number(text: bytes, lenient: bool = False) -> int:
             return 0
         raise ArchiveError(f"a size in a tar header is {shown(text)}, which is not a number")
     return int(digits or b"0", 8)
-
-
-def _decimal(text: bytes) -> int:
-    if not text.isdigit() or len(text) > 20:
-        raise ArchiveError(f"a size in a pax header is {shown(text)}, which is not a number")
-    return int(text)
 
 
 def _pax(text: bytes) -> dict[bytes, bytes]:

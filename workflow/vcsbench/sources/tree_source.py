@@ -51,6 +51,11 @@ SPECIAL = "Pipes, devices and sockets left out"
 LINKED = "Hard links made separate files"
 SPECIAL_MEMBER = "Pipes, devices and sockets of the archive left out"
 REPLACED = "Files replaced by a later one of the same name in the archive"
+# Errors of reading a tree that the user can mend.
+UNREADABLE = (
+    errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EIO,
+    errno.ESTALE,
+)  # fmt: skip
 # The first member of a .zip, a .zip without members, and the first part of several.
 _ZIP_STARTS = (b"PK\3\4", b"PK\5\6", b"PK\7\x08")
 _ENCRYPTED = 1
@@ -71,7 +76,7 @@ class NamedEntry(NamedTuple):
     state: os.stat_result
 
 
-def list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
+def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
     """Yield the folders, files and links of a tree, and count renamed and left-out ones by note."""
     administrative = Counter[str]()
     for path, state in entries(root, administrative):
@@ -85,7 +90,7 @@ def list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
     counts[ADMINISTRATIVE] += administrative.total()
 
 
-def read_target(path: str, counts: Counter[str]) -> tuple[bytes, bool]:
+def _read_target(path: str, counts: Counter[str]) -> tuple[bytes, bool]:
     """Return the target of a link as Subversion can have it, and False if it must become a plain file."""
     target = os.readlink(os.fsencode(path))
     escaped = dump_format.link_target(target)
@@ -96,17 +101,17 @@ def read_target(path: str, counts: Counter[str]) -> tuple[bytes, bool]:
     return escaped, True
 
 
-def tree_records(root: Path, counts: Counter[str]) -> Iterator[bytes]:
+def _tree_records(root: Path, counts: Counter[str]) -> Iterator[bytes]:
     """Yield the dump records of a tree as trunk, and count changes and omissions by note."""
     top = TRUNK.encode()
     yield dump_format.directory(top)
     seen = set[tuple[int, int]]()
-    for path, name, state in list_tree(root, counts):
+    for path, name, state in _list_tree(root, counts):
         at = top + b"/" + name
         if stat.S_ISDIR(state.st_mode):
             yield dump_format.directory(at)
         elif stat.S_ISLNK(state.st_mode):
-            target, is_link = read_target(path, counts)
+            target, is_link = _read_target(path, counts)
             properties = {b"svn:special": b"*"} if is_link else {}
             text = b"link " * is_link + target
             yield dump_format.file(at, b"add", properties=properties, text=text)
@@ -114,7 +119,24 @@ def tree_records(root: Path, counts: Counter[str]) -> Iterator[bytes]:
             counts[LINKED] += (state.st_dev, state.st_ino) in seen
             seen.add((state.st_dev, state.st_ino))
             properties = {b"svn:executable": b"*"} if state.st_mode & stat.S_IXUSR else {}
-            yield from _file(at, path, properties)
+            yield from _file_records(at, path, properties)
+
+
+def _file_records(at: bytes, path: str, properties: dump_format.Properties) -> Iterator[bytes]:
+    with open(open_regular(path, follow_links=False), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size <= WHOLE_BYTES:
+            yield dump_format.file(at, b"add", properties=properties, text=file.read())
+            return
+        yield dump_format.file_head(at, b"add", properties=properties, text_length=size)
+        while size and (chunk := file.read(min(size, CHUNK))):
+            size -= len(chunk)
+            yield chunk
+        if size:
+            raise UserError(
+                f"{printable(path)}: the file became shorter while it was read. Run again."
+            )
+        yield b"\n\n"
 
 
 def extract_tree(kind: str, source: Path, folder: Path, temporary: Path) -> list[str]:
@@ -130,7 +152,7 @@ def extract_tree(kind: str, source: Path, folder: Path, temporary: Path) -> list
         folder.mkdir(mode=0o700)
         folders = [(os.fspath(root), os.fsencode(folder))]
         copies = dict[tuple[int, int], bytes]()
-        for path, name, state in list_tree(root, counts):
+        for path, name, state in _list_tree(root, counts):
             at = os.fsencode(folder) + b"/" + name
             if stat.S_ISDIR(state.st_mode):
                 os.mkdir(at, 0o700)
@@ -156,7 +178,7 @@ def _copy_file(path: str, at: bytes) -> None:
 
 
 def _write_link(path: str, at: bytes, counts: Counter[str]) -> None:
-    target, is_link = read_target(path, counts)
+    target, is_link = _read_target(path, counts)
     if is_link:
         os.symlink(target, at)
         shutil.copystat(path, at, follow_symlinks=False)
@@ -168,41 +190,17 @@ def _notes(counts: Counter[str]) -> list[str]:
     return [f"{what}: {number}." for what, number in counts.items() if number]
 
 
-def _file(at: bytes, path: str, properties: dump_format.Properties) -> Iterator[bytes]:
-    with open(open_regular(path, follow_links=False), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size <= WHOLE_BYTES:
-            yield dump_format.file(at, b"add", properties=properties, text=file.read())
-            return
-        yield dump_format.file_head(at, b"add", properties=properties, text_length=size)
-        while size and (chunk := file.read(min(size, CHUNK))):
-            size -= len(chunk)
-            yield chunk
-        if size:
-            raise UserError(
-                f"{printable(path)}: the file became shorter while it was read. Run again."
-            )
-        yield b"\n\n"
-
-
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
     """Turn the system's errors of reading below a path into UserError."""
     try:
         yield
     except OSError as error:
-        is_known = isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError)
-        if not is_known and error.errno not in (
-            errno.ENAMETOOLONG,
-            errno.ELOOP,
-            errno.EIO,
-            errno.ESTALE,
-        ):
+        if error.errno not in UNREADABLE:
             raise
-        name = error.filename if isinstance(error.filename, str | bytes) else str(path)
-        name = os.fsdecode(name)
+        name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(path)
         name = name if len(name) <= 200 else f"{name[:197]}..."
-        raise UserError(f"{one_line(Path(name))}: cannot be read: {error.strerror}.") from error
+        raise UserError(f"{one_line(name)}: cannot be read: {error.strerror}.") from error
 
 
 class _TreeSource(Source):
@@ -239,7 +237,7 @@ class _TreeSource(Source):
             out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))
             for number in range(REVISIONS + 1):
                 out.write(dump_format.revision(number, {b"svn:date": DATE}))
-            for record in tree_records(root, counts):
+            for record in _tree_records(root, counts):
                 out.write(record)
             out.flush()
             return Facts(REVISIONS, _notes(counts))
@@ -330,11 +328,12 @@ def unpack(path: Path, folder: Path, counts: Counter[str] | None = None) -> Path
             (_unzip if _is_zip(path) else _untar)(path, contained, counts)
             contained.close()
             counts[REPLACED] += contained.replaced
-    except UserError:
-        raise
     except (ArchiveError, OSError, *_DAMAGED) as error:
+        text = one_line(str(error)).rstrip(".")[:200] or type(error).__name__
+        if isinstance(error, OSError) and error.errno:
+            text = os.strerror(error.errno)
         raise UserError(
-            f"{one_line(path)}: cannot be unpacked: {_reason(error)}. Pack the tree again as a plain .tar."
+            f"{one_line(path)}: cannot be unpacked: {text}. Pack the tree again as a plain .tar."
         ) from error
     inside = list(folder.iterdir())
     if not inside:
@@ -343,13 +342,6 @@ def unpack(path: Path, folder: Path, counts: Counter[str] | None = None) -> Path
         return folder
     # A name that a program can print, whatever the archive calls it.
     return inside[0].rename(folder / "tree")
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)
-    text = one_line(str(error)).rstrip(".")
-    return text[:200] or type(error).__name__
 
 
 def _is_zip(path: Path) -> bool:
@@ -364,7 +356,7 @@ def _untar(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None
         for member in archives.read_members(file):
             parts = split_name(member.name)
             if member.kind == archives.SPECIAL:
-                contained.count_left_out()
+                contained.count_member()
                 special.add(parts)
                 counts[SPECIAL_MEMBER] += 1
             elif member.kind == archives.FOLDER:
@@ -390,7 +382,7 @@ def _unzip(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None
             if name.endswith(b"/") or kind == stat.S_IFDIR:
                 contained.add_folder(parts)
             elif kind not in (0, stat.S_IFREG, stat.S_IFLNK):
-                contained.count_left_out()
+                contained.count_member()
                 counts[SPECIAL_MEMBER] += 1
             elif member.flag_bits & _ENCRYPTED:
                 raise ArchiveError(f"{shown(name)} is encrypted with a password")

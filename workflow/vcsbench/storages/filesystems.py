@@ -1,4 +1,4 @@
-"""Read which file systems are mounted, describe storages, and make file systems for one measurement."""
+"""Read which file systems are mounted and where their files lie, and make new ones for one measurement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -205,6 +205,100 @@ def next_directory(above: Path, name: str) -> Path:
     return new.rename(above / name)
 
 
+# FIEMAP (linux/fiemap.h)
+_FIEMAP = 0xC020660B
+# Request: start, length, flags, mapped extents, room for extents, reserved.
+_HEAD = struct.Struct("=QQIIII")
+# Extent: logical, physical, length, two reserved, flags, three reserved.
+_EXTENT = struct.Struct("=QQQQQIIII")
+# UNKNOWN, DELALLOC, ENCODED, DATA_INLINE, DATA_TAIL: `physical` is not a position of the file alone.
+_NO_POSITION = 0x2 | 0x4 | 0x8 | 0x200 | 0x400
+_LAST, _SHARED = 0x1, 0x2000
+# Write the file to its device first.
+_SYNC = 0x1
+_BATCH = 128
+# Errors of file systems without FIEMAP, for example tmpfs, NFS and FUSE.
+_UNSUPPORTED = (
+    errno.EOPNOTSUPP,
+    errno.ENOTTY,
+    errno.EINVAL,
+    errno.ENOSYS,
+    errno.EPERM,
+    errno.EBADR,
+)
+
+
+class Extent(NamedTuple):
+    """A run of bytes of a file: its offset in the file and on the device, its length, and FIEMAP's flags."""
+
+    logical: int
+    start: int
+    length: int
+    flags: int
+
+
+class DiskUsage(NamedTuple):
+    """The bytes that belong to one file only, and those that several files share, each counted once."""
+
+    exclusive: int
+    shared: int
+
+
+class ExtentsUnsupportedError(Exception):
+    """The file system does not report where its files lie."""
+
+
+def first_extent(path: str | Path) -> Extent | None:
+    """Return the first extent of a file; None if it has no position on the device.
+
+    Empty files, files that are not written yet and files inside their inode have none. Raise
+    ExtentsUnsupportedError without FIEMAP.
+    """
+    with open(path, "rb") as file:
+        extents = _extents(file.fileno(), 0, 0, 1)
+    return next((extent for extent in extents if not extent.flags & _NO_POSITION), None)
+
+
+def disk_usage(paths: Iterable[str]) -> DiskUsage:
+    """Return the usage of regular files. Raise ExtentsUnsupportedError without FIEMAP."""
+    exclusive, shared = 0, set[tuple[int, int]]()
+    for path in paths:
+        with open(path, "rb") as file:
+            for extent in _all_extents(file.fileno()):
+                if extent.flags & _SHARED:
+                    shared.add((extent.start, extent.length))
+                else:
+                    exclusive += extent.length
+    return DiskUsage(exclusive, sum(length for _, length in shared))
+
+
+def _all_extents(descriptor: int) -> Iterator[Extent]:
+    start = 0
+    while extents := _extents(descriptor, start, _SYNC, _BATCH):
+        yield from extents
+        last = extents[-1]
+        if last.flags & _LAST:
+            return
+        start = last.logical + last.length
+
+
+def _extents(descriptor: int, start: int, flags: int, limit: int) -> list[Extent]:
+    buffer = bytearray(_HEAD.size + limit * _EXTENT.size)
+    _HEAD.pack_into(buffer, 0, start, (1 << 64) - 1 - start, flags, 0, limit, 0)
+    try:
+        fcntl.ioctl(descriptor, _FIEMAP, buffer)
+    except OSError as error:
+        if error.errno in _UNSUPPORTED:
+            raise ExtentsUnsupportedError(os.strerror(error.errno)) from None
+        raise
+    count: int = _HEAD.unpack_from(buffer)[3]
+    fields = (_EXTENT.unpack_from(buffer, _HEAD.size + i * _EXTENT.size) for i in range(count))
+    return [Extent(logical, at, length, flags) for logical, at, length, _, _, flags, *_ in fields]
+
+
+# Made file systems
+
+
 class MakeOptions(NamedTuple):
     """The mkfs command of a kind, its mount options, and Debian's package.
 
@@ -320,14 +414,11 @@ def why_cannot_make(kind: str) -> str:
     options = MAKE_OPTIONS[kind]
     if not shutil.which(options.mkfs[0]):
         return f"{options.mkfs[0]} is not installed (Debian: {options.package})"
-    if kind not in read("/proc/filesystems").split() and not _has_module(kind):
+    modprobe = shutil.which("modprobe") or "false"
+    is_known = kind in read("/proc/filesystems").split()
+    if not is_known and subprocess.run([modprobe, "-q", "-n", kind]).returncode:
         return f"this kernel has no {kind}"
     return "" if os.access(LOOP_CONTROL, os.R_OK | os.W_OK) else "this kernel has no loop devices"
-
-
-def _has_module(kind: str) -> bool:
-    modprobe = shutil.which("modprobe")
-    return modprobe is not None and subprocess.run([modprobe, "-q", "-n", kind]).returncode == 0
 
 
 def _run(*argv: str) -> str:

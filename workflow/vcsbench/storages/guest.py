@@ -67,27 +67,19 @@ def why_unavailable(root: Path) -> str:
     return ""
 
 
-def hidden_folders(paths: Sequence[str | Path]) -> list[str]:
+def _hidden_folders(paths: Sequence[str | Path]) -> list[str]:
     """Return the paths that the guest hides, links resolved."""
     # Links last, because they lead to the others.
     real = sorted({os.path.realpath(path) for path in paths})
     names = dict.fromkeys([*real, *map(os.path.abspath, paths)])
-    hidden = [name for name in names if _is_below(name, HIDDEN)]
+    hidden = [Path(name) for name in names if any(Path(name).is_relative_to(top) for top in HIDDEN)]
     # A mount includes the folders below it.
-    return [
-        name
-        for name in hidden
-        if not any(_is_below(name, (other,)) for other in hidden if other != name)
-    ]
+    return [str(path) for path in hidden if not any(above in hidden for above in path.parents)]
 
 
 def _reserved(path: str | Path) -> str:
-    real = os.path.realpath(path)
-    return next((folder for folder in RESERVED if _is_below(real, (folder,))), "")
-
-
-def _is_below(path: str, folders: Sequence[str]) -> bool:
-    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+    real = Path(os.path.realpath(path))
+    return next((folder for folder in RESERVED if real.is_relative_to(folder)), "")
 
 
 def why_no_delay(root: Path) -> str:
@@ -134,7 +126,7 @@ def run(
         "KIND": KIND,
         "NAME": f"{os.uname().nodename}-guest",
         "DELAY": delay,
-        "COVERED": "\n".join(hidden_folders((root, tools, sys.prefix, *reads))),
+        "COVERED": "\n".join(_hidden_folders((root, tools, sys.prefix, *reads))),
         "COMMAND": shlex.join(command),
     }
     variables = "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())

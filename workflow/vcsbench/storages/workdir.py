@@ -49,15 +49,23 @@ SIZE_FACTOR, SPARE_BYTES = 3, 512 * MIB
 
 def owner_of(workdir: Path) -> str:
     """Return the checkout in the marker of this user's work folder; "" without a marker."""
+    if not _is_own_folder(workdir):
+        return ""
     try:
-        status = os.lstat(workdir)
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-            return ""
         content = json.loads(_read_marker(workdir))
-    except (OSError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         return ""
     owner = content.get("owner") if isinstance(content, dict) else ""
     return owner if isinstance(owner, str) else ""
+
+
+def _is_own_folder(path: Path) -> bool:
+    """Return True if a path is a folder of this user, and no link."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def _read_marker(workdir: Path) -> bytes:
@@ -65,17 +73,6 @@ def _read_marker(workdir: Path) -> bytes:
         return read_bytes(workdir / MARKER, MARKER_LIMIT, follow_links=False)
     except (OSError, UserError):
         return b"?"  # not a marker
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder of mode 0755, whatever the umask is."""
-    try:
-        folder.mkdir(mode=0o700)
-    except FileExistsError:
-        if not folder.is_dir():
-            raise
-    else:
-        folder.chmod(0o755)
 
 
 def resolve(folder: str | Path, root: str | Path) -> Path:
@@ -102,13 +99,24 @@ class WorkDir:
                 f"{self.storage}: the storage is not a folder; make it, or name another one"
             )
         try:
-            self._make()
+            try:
+                self.path.mkdir(mode=0o700)
+                is_new = True
+            except FileExistsError:
+                is_new = self._is_incomplete()
+            if is_new:
+                write_json(self.path / MARKER, {"owner": self.owner})
             self._check(below)
             self._protect()
             folder = self.path
             for name in below:
                 folder /= name
-                make_folder(folder)
+                try:
+                    folder.mkdir(mode=0o700)
+                    folder.chmod(0o755)  # whatever the umask is
+                except FileExistsError:
+                    if not folder.is_dir():
+                        raise
         except OSError as error:
             raise UserError(
                 f"{self.path}: cannot be made: {error.strerror}; name another folder in `storages` "
@@ -116,18 +124,10 @@ class WorkDir:
             ) from None
         return folder
 
-    def _make(self) -> None:
-        try:
-            self.path.mkdir(mode=0o700)
-        except FileExistsError:
-            if not self._is_incomplete():
-                return
-        write_json(self.path / MARKER, {"owner": self.owner})
-
     def _protect(self) -> None:
         """Give access to the owner only and, if that is root, to the servers' group.
 
-        A file system without owners and modes refuses or ignores that: see is_protected().
+        A file system without owners and modes refuses or ignores that: see check_protected().
         """
         ids = processes.server_ids()
         status = os.stat(self.path, follow_symlinks=False)
@@ -136,13 +136,9 @@ class WorkDir:
             with contextlib.suppress(PermissionError):
                 processes.grant(self.path, MODE)
 
-    def is_protected(self) -> bool:
-        """Return True if other users cannot enter the work folder."""
-        return not stat.S_IMODE(os.stat(self.path).st_mode) & 0o007
-
     def check_protected(self) -> None:
         """Raise UserError if other users could read a private repository in the work folder."""
-        if not self.is_protected():
+        if stat.S_IMODE(os.stat(self.path).st_mode) & 0o007:
             raise UserError(
                 f"{self.storage}: its file system keeps no modes, so all users would read the repository, "
                 f"which they cannot now. Name another folder in `storages` or `scratch`."
@@ -166,7 +162,14 @@ class WorkDir:
             return
         self._check(below[:-1])
         for names in [below] if below else [(name,) for name in SUBFOLDERS]:
-            self._remove(self.path.joinpath(*names))
+            target = self.path.joinpath(*names)
+            mounted = [m.point for m in read_mounts() if Path(m.point).is_relative_to(target)]
+            if mounted:
+                raise UserError(
+                    f"{target}: is not removed: something is mounted at {mounted[0]}; unmount it, "
+                    "and run again"
+                )
+            _remove_while_written(target)
         if not below:
             try:
                 if set(os.listdir(self.path)) <= _INCOMPLETE:
@@ -176,34 +179,16 @@ class WorkDir:
             except OSError as error:
                 raise UserError(f"{self.path}: cannot be removed: {error.strerror}") from None
 
-    def _remove(self, target: Path) -> None:
-        mounted = [m.point for m in read_mounts() if Path(m.point).is_relative_to(target)]
-        if mounted:
-            raise UserError(
-                f"{target}: is not removed: something is mounted at {mounted[0]}; unmount it, and run again"
-            )
-        if target.is_dir() and not target.is_symlink():
-            _remove_tree(target)
-        else:
-            target.unlink(missing_ok=True)
-
-    def _is_own_folder(self) -> bool:
-        status = os.lstat(self.path)
-        return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-
     def _is_incomplete(self) -> bool:
         """Return True if a run was killed before it wrote the marker. Links and others' folders are False."""
-        if not self._is_own_folder() or not set(os.listdir(self.path)) <= _INCOMPLETE:
+        if not _is_own_folder(self.path) or not set(os.listdir(self.path)) <= _INCOMPLETE:
             return False
         marker = self.path / MARKER
         return not os.path.lexists(marker) or _read_marker(self.path).strip(b"\0") == b""
 
     def _check(self, below: Sequence[str] = ()) -> None:
         """Raise UserError if the work folder is not this checkout's, or if `below` leads over a link."""
-        is_ours = self._is_own_folder() and (
-            owner_of(self.path) == self.owner or self._is_incomplete()
-        )
-        if not is_ours:
+        if owner_of(self.path) != self.owner and not self._is_incomplete():
             raise UserError(
                 f"{self.path}: is in the way: vcsbench did not make it, and will not touch it; "
                 f"move it elsewhere"
@@ -217,17 +202,17 @@ class WorkDir:
                 )
 
 
-def _remove_tree(folder: Path) -> None:
-    """Remove a folder in which a process that a killed job started may still make or remove files."""
+def _remove_while_written(path: Path) -> None:
+    """Remove a path in which a process that a killed job started may still make or remove files."""
     deadline = time.monotonic() + ENDS_IN_S
-    while os.path.lexists(folder):
+    while os.path.lexists(path):
         try:
-            shutil.rmtree(folder)
+            remove_path(path)
         except OSError as error:
             is_busy = error.errno in (errno.ENOTEMPTY, errno.ENOENT)
             if not is_busy or time.monotonic() > deadline:
                 raise UserError(
-                    f"{folder}: cannot be removed: {error.strerror}. Remove it, and run again."
+                    f"{path}: cannot be removed: {error.strerror}. Remove it, and run again."
                 ) from None
             time.sleep(0.05)
 
@@ -242,12 +227,12 @@ def remove_path(path: Path) -> None:
 
 def abandoned_workdirs(storage: Path) -> list[WorkDir]:
     """Return the work folders on a storage whose checkout no longer exists."""
-    found = []
+    workdirs = []
     for path in storage.glob("vcsbench-*"):
-        owner = owner_of(path)
-        if owner and WorkDir(storage, owner).path == path and not os.path.lexists(owner):
-            found.append(WorkDir(storage, owner))
-    return found
+        workdir = WorkDir(storage, owner_of(path) or "/")
+        if workdir.path == path and not os.path.lexists(workdir.owner):
+            workdirs.append(workdir)
+    return workdirs
 
 
 @contextlib.contextmanager
@@ -280,11 +265,6 @@ def _prefix(root: str | Path) -> str:
 
 def _is_measuring(pid: str) -> bool:
     return any("vcsbench" in word for word in processes.command_line(int(pid)))
-
-
-def _is_own_folder(path: Path) -> bool:
-    # Any user may make folders where temporary files are.
-    return path.is_dir() and not path.is_symlink() and path.lstat().st_uid == os.geteuid()
 
 
 class CellFilesystem:

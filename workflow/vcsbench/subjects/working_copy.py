@@ -18,7 +18,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
 from vcsbench.files import read_json, write_json
 from vcsbench.programs import Programs
-from vcsbench.storages.extents import ExtentsUnsupportedError, disk_usage
+from vcsbench.storages.filesystems import ExtentsUnsupportedError, disk_usage
 from vcsbench.storages.workdir import OVERHEAD_BYTES, WorkDir, remove_path
 from vcsbench.subjects import FilesystemSubject, Words
 from vcsbench.subjects.fsfs import run_client
