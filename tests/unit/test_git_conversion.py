@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -415,29 +414,3 @@ def test_plan_branches_that_lie_in_another_get_other_names() -> None:
         b"branches/trunk", b"branches/tags",
     ]  # fmt: skip
     assert list(plan.renamed) == [b"a/b", b"a~b", b"x/y"]
-
-
-# Real histories
-
-REVISIONS = 50
-REAL = [path for path in os.environ.get("VCSBENCH_REAL_GIT", "").split(":") if path]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="VCSBENCH_REAL_GIT is not set: git repositories, with colons")
-@pytest.mark.parametrize("path", REAL or [""])
-@pytest.mark.parametrize("history", ["first-parent", "whole"])
-def test_conversion_of_real_history_keeps_trees(path: str, history: str, tmp_path: Path) -> None:
-    repository = tmp_path / "svn"
-    write_and_load(git_source(Path(path), history=history), repository)
-    commits = {
-        revision: entry["git:commit"]
-        for revision, entry in enumerate(log(repository), 1)
-        if "git:commit" in entry
-    }
-    assert len(commits) >= 1000
-    # A commit without changes has no line.
-    revisions = [revision for revision in commits if changed(repository, revision)]
-    for revision in revisions[:: len(revisions) // REVISIONS]:
-        line = line_of(repository, revision)
-        check_tree(Path(path), commits[revision], repository, revision, line)
