@@ -21,6 +21,7 @@ from git_histories import (
     Graph,
     Node,
     changed,
+    check_refs,
     check_tree,
     check_trees,
     children,
@@ -402,7 +403,8 @@ def test_whole_history_nested_branches_and_second_roots_are_kept(tmp_path: Path)
         {"main": 0, "gh-pages": 2, "feature/one": 3, "merged-x": 0},
         {"feature/v1": 3},
     )
-    convert_graph(tmp_path, graph)
+    path, repository = make_git(tmp_path / "git", graph), tmp_path / "svn"
+    check_refs(path, repository, convert_whole(path, repository), graph)
 
 
 def test_plan_branches_that_lie_in_another_get_other_names() -> None:

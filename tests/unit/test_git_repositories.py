@@ -265,7 +265,7 @@ VALID = {
 }
 VALID |= {("packed-refs", "large"), ("packed-refs", "NULs")}
 # Without loose refs, git reads an older state.
-OLDER = {("refs", "folder"), ("refs/heads", "folder")}
+OLDER = {(name, "folder") for name in ("refs", "refs/heads", "refs/heads/main")}
 
 
 @contextmanager
@@ -562,14 +562,6 @@ def test_git_branches_that_collide_are_loaded_and_noted(work: Path) -> None:
     git(work, "update-ref", "refs/remotes/origin/a/b", "HEAD")
     facts = git_source(work, history="whole").write(io.BytesIO())
     assert [note for note in facts.notes if "(a/b as branches/a~b): 1." in note] == facts.notes
-
-
-def test_git_commit_encoding_of_a_work_tree_is_used(work: Path, tmp_path: Path) -> None:
-    encoding = "i18n.commitEncoding=ISO-8859-1"
-    message = "Ärger".encode("latin-1")
-    git(work, "-c", encoding, "commit", "-q", "--allow-empty", "-F", "-", stdin=message)
-    convert(work, tmp_path / "svn")
-    assert log(tmp_path / "svn")[2]["msg"] == "Ärger\n"
 
 
 # Refusals
