@@ -36,6 +36,18 @@ def cell_round(folder: Path, script: str, warmup: int) -> CellRound:
     return round_
 
 
+def test_discarded_run_is_stored_without_reads_of_this_process(tmp_path: Path) -> None:
+    attempt: Any = cell_round(tmp_path, "echo text", warmup=0)
+    attempt.state["first"] = []
+    attempt.has_discarded_run, attempt.discarded_run = True, {}
+    attempt.collector.warming = [{"client_read_bytes": 1 << 40, "server_read_bytes": 5}]
+    stored: list[Any] = []
+    attempt.discarded_run_cache = SimpleNamespace(write=stored.append)
+    attempt._set_up()
+    assert stored == [attempt.discarded_run]
+    assert attempt.discarded_run["read_bytes"] == attempt.captured.io["read_bytes"] + 5 < 1 << 40
+
+
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_warm_up_run_killed_names_command_and_signal(tmp_path: Path, number: int) -> None:
     script = (

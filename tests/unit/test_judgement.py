@@ -51,6 +51,12 @@ COLD = {
 
 FEW_READS = {**dict.fromkeys(READS, 20 * MIB), "warming": []}
 
+# The discarded run of a client in Python has read its modules, besides the input.
+SMALL_INPUT = dict.fromkeys(READS, 0) | {
+    "subject_bytes": 340 << 10,
+    "discarded_read_bytes": 1503 << 10,
+}
+
 
 def judged(cache: str, thresholds: dict[str, float] | None = None, **seen: Any) -> list[str]:
     evidence = {"elapsed_s": 0.997, **(COLD if cache == "cold" else QUIET), **seen}
@@ -65,6 +71,8 @@ def judged(cache: str, thresholds: dict[str, float] | None = None, **seen: Any) 
         ("cold", FEW_READS, []),
         ("cold", {**FEW_READS, "discarded_read_bytes": 30 * MIB}, []),
         ("cold", {**FEW_READS, "discarded_read_bytes": 50 * MIB}, ["too-few-disk-reads"]),
+        ("cold", SMALL_INPUT | {"client_read_bytes": 651 << 10}, []),
+        ("cold", SMALL_INPUT | {"client_read_bytes": 300 << 10}, ["too-few-disk-reads"]),
         ("cold", {"resident_before": 0.5}, ["cache-not-cold"]),
         ("cold", {"written_resident_before": 0.01}, []),
         ("cold", {"written_resident_before": 0.9}, ["cache-not-cold"]),

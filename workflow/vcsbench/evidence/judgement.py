@@ -188,7 +188,10 @@ def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
     # Earlier versions discarded one run per cell-round.
     runs = evidence.get("warming") or ()
     discarded = evidence.get("discarded_read_bytes") or (_reads(runs[0]) if runs else 0)
-    if discarded > floor and 0 < read < limits["min_read_share_cold"] * discarded:
+    # A run that has read as much as its input has may still differ by the client's own files, such as
+    # modules of an interpreter, which the run before it has left in memory.
+    enough = min(size or discarded, limits["min_read_share_cold"] * discarded)
+    if discarded > floor and 0 < read < enough:
         yield "too-few-disk-reads"
     # Neither client nor server read these pages of the repository, and they are in memory.
     after = evidence.get("resident_after_bytes") or 0

@@ -226,9 +226,11 @@ class CellRound:
 
     def _store_discarded_run(self) -> None:
         if self.has_discarded_run:
-            run = self.collector.warming[0]
+            assert self.captured
+            by_server = self.collector.warming[0].get("server_read_bytes") or 0
             self.discarded_run = {
-                "read_bytes": run["client_read_bytes"] + (run.get("server_read_bytes") or 0),
+                # Without the files that this process has read again, unlike the counts of a warm-up run.
+                "read_bytes": self.captured.io["read_bytes"] + by_server,
                 "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             }
             self.discarded_run_cache.write(self.discarded_run)
